@@ -34,7 +34,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test vm-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz shmfuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -84,6 +84,9 @@ lint: build     ## format, lint, types, warnings as errors
 
 wirefuzz: build ## SECONDS=60 of PDUs at random against the hardened tgtd under AddressSanitizer
 	@$(bin)/python -m tests.wire_fuzz --seconds $(SECONDS)
+
+shmfuzz: build  ## SECONDS=60 of hostile sandboxes against a target under AddressSanitizer
+	@$(bin)/python -m tests.shm_fuzz --seconds $(SECONDS)
 
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault

@@ -166,6 +166,8 @@ setup(
             "target.check=scheduler.store_tools.commands:check",
             "target.repair=scheduler.store_tools.commands:repair",
             "target.dump=scheduler.store_tools.commands:dump",
+            "target.backup=scheduler.store_tools.backup_commands:backup",
+            "target.restore=scheduler.store_tools.backup_commands:restore",
             "target.calibrate=scheduler.store_tools.calibrate:calibrate",
             "doctor=scheduler.commands:doctor",
         ],

@@ -15,6 +15,7 @@ CHAPTERS = (
     ("Does it scale?", ("scale", "curves")),
     ("What do scripts cost others?", ("sandboxes",)),
     ("What does security cost?", ("security",)),
+    ("What do checksums cost?", ("checksums",)),
     ("Two tiers?", ("tiers",)),
     ("The resource manager", ("manager",)),
     ("Instructions", ("instructions",)),

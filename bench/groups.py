@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench import (
     calls,
+    checksums,
     curves,
     instructions,
     iosd_calls,
@@ -64,6 +65,7 @@ GROUPS = (
     Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),
     Group("sandboxes", "What sandboxes cost others", _all(sandboxes.rows, neighbours.rows)),
     Group("security", "Security methods", security.rows),
+    Group("checksums", "Checksums of data", checksums.rows),
     Group(
         "peers", "What others use for the same", _all(peers.rows, peer_redis.rows, peer_http.rows)
     ),

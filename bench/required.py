@@ -46,6 +46,7 @@ REQUIRED: dict[str, dict[str, Aim]] = {
     },
     "scale": {"create_scale": at_most(1.2), "restart": at_most(1)},
     "near-data": {"near_data_log": at_least(1.5), "near_data_log_model": at_most(1.2)},
+    "checksums": {"checksum_read_1m": at_least(0.95), "checksum_write_1m": at_least(0.95)},
     "tiers": {"tier_small": at_least(0.95)},
 }
 """Of each group, the aim of each row."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyosd
-from bench.target import bench_target
+from bench.target import SOURCE, bench_target
 from pyosd.types import ObjectRef, PartitionId
 
 SSD, TIERS, HDD, CACHE = "ssd", "tiers", "hdd", "cache"
@@ -24,6 +24,8 @@ MODELS = {SSD: "thesis-ssd", TIERS: "thesis", HDD: "thesis-hdd", CACHE: None}
 COMMAND = 16 << 20
 """Largest transfer of one command: objects up to it are one READ or WRITE, as in the thesis."""
 
+TEST_MODULE = SOURCE / "build" / "target" / "bs_iosd_test.so"
+"""The module with simulated disks, which the product does not have."""
 MEMORY = Path("/dev/shm")
 MEMORY_LEAST = 6 << 30
 
@@ -115,7 +117,8 @@ def simulated_places() -> Iterator[dict[str, Place]]:
         folder.chmod(0o755)
         found = {}
         for kind, model in MODELS.items():
-            arguments = ["--module-option", f"model={model}"] if model else []
+            simulated = ["--module", str(TEST_MODULE), "--module-option", f"model={model}"]
+            arguments = simulated if model else []
             if kind == TIERS:
                 arguments += ["--ssd", str(folder / f"{kind}-ssd")]
             found[kind] = stack.enter_context(place(*arguments, data=folder / kind))

@@ -24,7 +24,7 @@ SPAN = 32 << 20  # bytes of the object, and of the disk, that are touched
 BLOCK = 512
 
 
-def _throughput(transport: Transport, commands: list[Command], depth: int, seconds: float) -> float:
+def throughput(transport: Transport, commands: list[Command], depth: int, seconds: float) -> float:
     """MiB/s with `depth` commands outstanding for about `seconds`; commands are sent in turn."""
     size = max(commands[0].data_in_length, len(commands[0].data_out))
     under_way: collections.deque[Pending] = collections.deque()
@@ -80,7 +80,7 @@ def _rows(target: BenchTarget, seconds: float, pairs: int) -> Iterator[Row]:
                     def run(
                         transport: Transport, commands: list[Command], depth: int = depth
                     ) -> Callable[[], float]:
-                        return lambda: _throughput(transport, commands, depth, seconds)
+                        return lambda: throughput(transport, commands, depth, seconds)
 
                     yield compare(
                         f"{direction}_{label}_qd{depth}",

@@ -43,6 +43,7 @@ from pyosd.job import Job
 from pyosd.job_array import JobArray
 from pyosd.job_status import ArrayPlace, JobFlag, JobState, JobStatus
 from pyosd.list_data import Extent, MapType
+from pyosd.modules import Modules
 from pyosd.osd._query import Condition, Criterion, attr
 from pyosd.pool_status import PoolStatus
 from pyosd.reply import Reply
@@ -101,6 +102,7 @@ __all__ = [
     "ListResult",
     "LoginRejected",
     "MapType",
+    "Modules",
     "NotFound",
     "OSDError",
     "ObjectAttributes",

@@ -8,8 +8,24 @@ from __future__ import annotations
 __all__ = ["advice"]
 
 NO_FILES = (
-    "a sandbox has no files but Python's own; data is in objects (osd.userobject), and io.BytesIO "
-    "serves as a scratch file"
+    "a sandbox has no files but Python's own and those it makes in its working directory; data is in "
+    "objects (osd.userobject)"
+)
+NO_DATABASE = (
+    "a sandbox has no files of the host: use a database in its working directory, or ':memory:'; "
+    "Connection.serialize() and deserialize() move one to and from the bytes of an object"
+)
+SCRATCH_FULL = (
+    "the scratch folder is full: it has a quarter of the job's memory limit (--limit-mem), at most 1 GiB, "
+    "for at most 8191 files and folders"
+)
+NO_NETWORK = (
+    "scripts have no network: read and write objects through osd, and pass in what else is needed as "
+    "arguments, or fetch it before the job"
+)
+NO_PROCESSES = (
+    "scripts start no processes: use the modules of Python and of the pool's package set; threads need "
+    "--limit-procs, and parallel work is an array of jobs (--array)"
 )
 # how the exception's last line begins, a part of it, what to do; the first that fits
 ADVICE = (
@@ -17,17 +33,34 @@ ADVICE = (
         "ModuleNotFoundError: ",
         "",
         "scripts have Python's standard library and the package set of their pool (osd pool show, "
-        "osd exec --pool); a script travels alone, so a module of your own goes into it",
+        "osd exec --pool); a module of your own travels with osd exec --with PATH, or modules=",
     ),
+    *(
+        (f"{name}: ", part, NO_NETWORK)
+        for name, part in (
+            ("socket.gaierror", ""),
+            ("urllib.error.URLError", ""),
+            ("ssl.SSLError", ""),
+            ("ConnectionRefusedError", ""),
+            ("ImportError", "a sandbox has no network"),
+            ("OSError", "[Errno 101]"),
+        )
+    ),
+    ("ImportError: ", "a sandbox starts no processes", NO_PROCESSES),
+    ("BlockingIOError: ", "[Errno 11]", NO_PROCESSES),
     (
         "PermissionError: ",
         "[Errno 1]",
-        "a sandbox has no network and starts no processes; a script has the objects of its zone, and "
-        "threads with --limit-procs",
+        "scripts have no network and start no processes: read and write objects through osd; threads "
+        "need --limit-procs",
     ),
     ("PermissionError: ", "[Errno 13]", NO_FILES),
     ("FileNotFoundError: ", "[Errno 2]", NO_FILES),
+    ("sqlite3.OperationalError: ", "unable to open database file", NO_DATABASE),
     ("OSError: ", "[Errno 30]", NO_FILES),
+    ("OSError: ", "[Errno 28]", SCRATCH_FULL),
+    ("OSError: ", "[Errno 27]", SCRATCH_FULL),
+    ("sqlite3.OperationalError: ", "database or disk is full", SCRATCH_FULL),
     (
         "EOFError: ",
         "reading a line",
@@ -39,7 +72,12 @@ ADVICE = (
         "",
         "the object is not there, or not any more; osd obj ls lists those of a partition",
     ),
-    ("TypeError: ", "not JSON serializable", "osd.result() takes bytes, and what JSON can say"),
+    (
+        "TypeError: ",
+        "not JSON serializable",
+        "osd.result() takes bytes, and what JSON can say, with numbers and arrays of numpy, dates and "
+        "Decimal in it",
+    ),
     *(
         (
             f"{name}: ",

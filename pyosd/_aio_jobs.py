@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from pyosd import requests
-from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pays
+from pyosd._polling import FOLLOW_MOST, Backoff, collection_pays
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
-from pyosd.errors import NotFound, OSDError, ProtocolError
+from pyosd.errors import JobError, NotFound, OSDError, ProtocolError
 from pyosd.job import (
     CANCEL,
     CONTROL,
@@ -42,7 +42,14 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
-from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
+from pyosd.types import (
+    JOBS_COLLECTION,
+    AttributeId,
+    AttributeValue,
+    ObjectAttributes,
+    ObjectRef,
+    ref,
+)
 
 if TYPE_CHECKING:
     from pyosd.aio import AsyncTarget
@@ -342,8 +349,7 @@ class AsyncJobArray(AsyncJob, Sequence[AsyncJob]):
 
     def member(self, index: int) -> AsyncJob:
         """The member with that index.  Raises: IndexError."""
-        self.place.member(index)
-        return self._members[index - self.place.index]
+        return self._members[self.place.position(index)]
 
     async def states(self) -> list[JobState]:
         """The states of all members in order, in one command.  Raises: JobExpired."""
@@ -354,12 +360,29 @@ class AsyncJobArray(AsyncJob, Sequence[AsyncJob]):
 
     async def result(self) -> list[Any]:
         """Wait for all members; the list of their results; raises as the first that failed."""
+        return await self.results()
+
+    async def results(self, *, return_exceptions: bool = False) -> list[Any]:
+        """Wait for all members; the list of their results in order of index.
+
+        Args: return_exceptions: the JobError of a member that did not complete stands in its place.
+        Raises: without return_exceptions the error of the first member that did not complete.
+        """
         await self.wait()
         found = []
         for at in range(0, len(self), _TOGETHER):
             some = self._members[at : at + _TOGETHER]
-            found += await asyncio.gather(*(job.result() for job in some))
+            found += await asyncio.gather(*(_outcome(job, return_exceptions) for job in some))
         return found
+
+
+async def _outcome(job: AsyncJob, return_exceptions: bool) -> Any:
+    try:
+        return await job.result()
+    except JobError as error:
+        if not return_exceptions:
+            raise
+        return error
 
 
 async def as_completed(

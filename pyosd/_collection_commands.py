@@ -29,6 +29,7 @@ from pyosd.types import (
 
 __all__ = ["CollectionCommands", "queries_of", "query_dialogue"]
 
+_ATTRIBUTES_PER_LIST = 256 << 10  # bytes of one answer
 _IDS_PER_LIST = 8192
 _QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
 
@@ -133,6 +134,29 @@ class CollectionCommands(Caller):
     def list_objects(self, partition_id: int) -> list[ObjectRef]:
         """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
         return [ref(partition_id, each) for each in self._list_all(ref(partition_id))]
+
+    def list_attributes(
+        self, partition_id: int, wanted: Iterable[AttributeId]
+    ) -> Iterator[ObjectAttributes]:
+        """The same attributes of every user object of a partition, ascending (LIST with LIST_ATTR).
+
+        Objects that come or go meanwhile may be in it or not. Yields: some thousand objects a command.
+        Raises: NotFound.
+        """
+        lists = AttributeLists(tuple(wanted))
+        initial = 0
+        while True:
+            request = requests.list_objects(
+                partition_id, _ATTRIBUTES_PER_LIST, initial, with_attributes=True, attributes=lists
+            )
+            try:
+                page = decode_list(self.call(request).data)
+            except ValueError as error:
+                raise ProtocolError(str(error)) from None
+            yield from page.members
+            if page.continuation_id <= initial:
+                return
+            initial = page.continuation_id
 
     def list_collections(self, partition_id: int) -> list[ObjectRef]:
         """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""

@@ -19,13 +19,11 @@ from pyosd import errors, requests
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.job_status import POLL_IDS, STATES_ID, STATUS_IDS, JobStatus, decode_status
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import JOBS_COLLECTION, AttributeId, AttributeValue, ObjectRef, ref
 
 if TYPE_CHECKING:
     from pyosd.job import Job
 
-JOBS_COLLECTION = 0x1001
-"""Object id of the collection of all surrogates in each partition."""
 FOLLOW_MOST = 0.075
 """Seconds between looks at the output of a running job: a line is there 100 ms after its print()."""
 _POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.2, 0.2

@@ -93,8 +93,9 @@ def explain_jobs(commands: Commands, params: ExecParams) -> Iterator[str]:
             yield f"{each.job}, to be waited for, is no job, or its record is gone"
     if params.array:
         first, last, _ = params.array
+        members = sum(map(len, params.array_ranges)) or last - first + 1
         yield (
-            f"{last - first + 1} members may be more than the target queues of one client "
+            f"{members} members may be more than the target queues of one client "
             "(1,000, unless served with --queue-per-principal)"
         )
 
@@ -133,4 +134,6 @@ def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
 def _in_words(key: str, value: float) -> str:
     if key in TIMES:
         return f"{value:g} s"
-    return f"{value / MIB:g} MiB" if key in ("memory", "output") else f"{value:g}"
+    if key not in ("memory", "output"):
+        return f"{value:g}"
+    return f"{value / 1024 / MIB:.1f} GiB" if value >= 10 * 1024 * MIB else f"{value / MIB:g} MiB"

@@ -19,12 +19,13 @@ import os
 import sys
 import textwrap
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyosd.exec_params import ArgsEncoding, ExecFlag
+from pyosd.types import ObjectRef
 
 Code: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
 """Source text, the path of a script, or a function to send."""
@@ -33,11 +34,15 @@ PACKED_FROM = 4 << 10  # bytes; less is sent as it is: packing would save no tim
 _PAYS = 0.75  # of the length is the most that packed code may have
 BYTECODE_SUFFIX = ".pyc"
 
+OBJECT_KEY = "osd.object"
+"""The one key of the JSON object that stands for an ObjectRef among a function's arguments."""
+
 _CALL = """
 
 import osd as _osd
 
-_value = {name}(*_osd.args["args"], **_osd.args["kwargs"])
+_given = {given}
+_value = {name}(*_given["args"], **_given["kwargs"])
 if _value is not None:
     _osd.result(_value)
 """
@@ -46,14 +51,48 @@ _ARRAY_MAP = """
 
 import osd as _osd
 
-_osd.result([{name}(*each) for each in _osd.args[_osd.array_index]])
+_osd.result([{name}(*each) for each in {given}[_osd.array_index]])
 """
 _MAP = """
 
 import osd as _osd
 
-_osd.result([{name}(*each) for each in _osd.args])
+_osd.result([{name}(*each) for each in {given}])
 """
+_PLAIN = "_osd.args"
+_WITH_OBJECTS = "_objects(_osd.args)"
+_OBJECTS = f"""
+
+def _objects(value):
+    if isinstance(value, list):
+        return [_objects(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if [*value] != ["{OBJECT_KEY}"]:
+        return {{key: _objects(each) for key, each in value.items()}}
+    partition, number = value["{OBJECT_KEY}"]
+    if number:
+        return _osd.userobject(partition, number)
+    return _osd.partition(partition) if partition else _osd.root()
+"""
+
+
+def with_objects(value: object) -> tuple[Any, bool]:
+    """Arguments of a function as JSON can say them, and whether an ObjectRef is among them.
+
+    Raises: ValueError: a dict has the key that stands for an ObjectRef.
+    """
+    if isinstance(value, ObjectRef):
+        return {OBJECT_KEY: [value.partition_id, value.object_id]}, True
+    if isinstance(value, dict):
+        if OBJECT_KEY in value:
+            raise ValueError(f"no dict of a function's arguments may have the key '{OBJECT_KEY}'")
+        pairs = {key: with_objects(each) for key, each in value.items()}
+        return {key: each for key, (each, _) in pairs.items()}, any(f for _, f in pairs.values())
+    if isinstance(value, list | tuple):
+        items = [with_objects(each) for each in value]
+        return [each for each, _ in items], any(found for _, found in items)
+    return value, False
 
 
 def _global_names(code: CodeType) -> Iterator[str]:
@@ -66,29 +105,45 @@ def _global_names(code: CodeType) -> Iterator[str]:
             yield from _global_names(constant)
 
 
-def function_source(function: Callable[..., object]) -> str:
+def function_source(
+    function: Callable[..., object], objects: bool = False, modules: Collection[str] = ()
+) -> str:
     """Source of a script that calls the function with its job's arguments.
 
+    Args: objects: with_objects() has found an ObjectRef among them.  modules: names of those that
+        travel with it: what a function uses of them is imported.
     Raises: TypeError: it is no plain Python function; ValueError: it needs what cannot travel.
     """
-    return _definition(function) + _CALL.format(name=function.__name__)
+    return _call(_CALL, function, objects, modules)
 
 
-def map_source(function: Callable[..., object]) -> str:
+def map_source(
+    function: Callable[..., object], objects: bool = False, modules: Collection[str] = ()
+) -> str:
     """Source of a script that calls the function once for each tuple of its job's arguments.
 
-    Its result is the list of results.  Raises: as function_source().
+    Its result is the list of results.  Args, Raises: as function_source().
     """
-    return _definition(function) + _MAP.format(name=function.__name__)
+    return _call(_MAP, function, objects, modules)
 
 
-def array_map_source(function: Callable[..., object]) -> str:
+def array_map_source(
+    function: Callable[..., object], objects: bool = False, modules: Collection[str] = ()
+) -> str:
     """The same for an array of jobs: each member takes the list that its index finds in the arguments."""
-    return _definition(function) + _ARRAY_MAP.format(name=function.__name__)
+    return _call(_ARRAY_MAP, function, objects, modules)
 
 
-def _definition(function: Callable[..., object]) -> str:
-    imported = _import_by_name(function, getattr(function, "__name__", ""))
+def _call(
+    template: str, function: Callable[..., object], objects: bool, modules: Collection[str]
+) -> str:
+    definition = _definition(function, modules) + (_OBJECTS if objects else "")
+    given = _WITH_OBJECTS if objects else _PLAIN
+    return definition + template.format(name=function.__name__, given=given)
+
+
+def _definition(function: Callable[..., object], modules: Collection[str]) -> str:
+    imported = _import_by_name(function, getattr(function, "__name__", ""), modules)
     if imported:
         return f"from __future__ import annotations\n{imported}\n"
     if not isinstance(function, FunctionType):
@@ -99,7 +154,7 @@ def _definition(function: Callable[..., object]) -> str:
     if function.__closure__:
         names = ", ".join(function.__code__.co_freevars)
         raise ValueError(f"{name}() uses variables of an outer function ({names}): pass arguments")
-    imports = _imports(function)
+    imports = _imports(function, modules)
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except OSError:
@@ -110,7 +165,7 @@ def _definition(function: Callable[..., object]) -> str:
     return "\n".join(["from __future__ import annotations", *imports, source])
 
 
-def _imports(function: FunctionType) -> list[str]:
+def _imports(function: FunctionType, modules: Collection[str]) -> list[str]:
     """Statements that import what the function uses of other modules.
 
     Raises: ValueError: it uses a global that no statement imports.
@@ -121,37 +176,40 @@ def _imports(function: FunctionType) -> list[str]:
         for each in _global_names(function.__code__)
         if each in known and each != own and not hasattr(builtins, each)
     }
-    found = {each: _import_by_name(known[each], each) for each in sorted(used)}
+    found = {each: _import_by_name(known[each], each, modules) for each in sorted(used)}
     missing = ", ".join(each for each, statement in found.items() if not statement)
     if missing:
         raise ValueError(f"{own}() uses globals of its module ({missing}): import or define inside")
     return [*found.values()]
 
 
-def _import_by_name(thing: object, name: str) -> str:
-    """The statement that gives a module, or what the standard library has, that name; "": none."""
+def _import_by_name(thing: object, name: str, modules: Collection[str]) -> str:
+    """The statement that gives a thing that name: a module, or what the standard library or one of
+    these modules has; "": none.
+    """
     if isinstance(thing, ModuleType):
         module = "osd" if thing.__name__ == "pyosd.osd" else thing.__name__
         return f"import {module} as {name}" if module != "__main__" else ""
     home, own = getattr(thing, "__module__", None), getattr(thing, "__name__", None)
     if not isinstance(home, str) or not isinstance(own, str) or not name.isidentifier():
         return ""
-    if home.partition(".")[0] not in sys.stdlib_module_names or home == "__main__":
+    top = home.partition(".")[0]
+    if (top not in sys.stdlib_module_names and top not in modules) or home == "__main__":
         return ""
     if getattr(sys.modules.get(home), own, None) is not thing:
         return ""
     return f"from {home} import {own} as {name}"
 
 
-def code_bytes(code: Code) -> bytes:
-    """The source to send.  Raises: OSError; TypeError, ValueError: as function_source()."""
+def code_bytes(code: Code, objects: bool = False, modules: Collection[str] = ()) -> bytes:
+    """The source to send.  Args, Raises: as function_source(), and OSError."""
     if isinstance(code, str):
         return code.encode()
     if isinstance(code, bytes):
         return code
     if isinstance(code, os.PathLike):
         return Path(code).read_bytes()
-    return function_source(code).encode()
+    return function_source(code, objects, modules).encode()
 
 
 def is_bytecode(code: Code) -> bool:

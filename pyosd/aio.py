@@ -48,7 +48,6 @@ from pyosd.errors import (
     SessionLost,
     Unreachable,
 )
-from pyosd.job_status import ArrayPlace
 from pyosd.osd._query import Condition
 from pyosd.reply import Reply, decode_exec, decode_reply
 from pyosd.sense import is_unit_attention
@@ -338,8 +337,7 @@ class AsyncTarget:
             raise ProtocolError("the target accepted a job without naming it")
         if params.array is None:
             return AsyncJob(self, reply.job)
-        first, last, at_once = params.array
-        return AsyncJobArray(self, ArrayPlace(reply.job, first, last - first + 1, at_once))
+        return AsyncJobArray(self, jobs.place_of(reply.job, params))
 
     def job(self, job: ObjectRef) -> AsyncJob:
         """A job known by its surrogate; nothing is sent."""

@@ -66,6 +66,7 @@ class Page(IntEnum):
     EXEC_ROOT = 0xB000_0001
     STORE_ROOT = 0xB000_0002
     HEADS_ROOT = 0xB000_0003
+    SUMS_ROOT = 0xB000_0004
     CURRENT_COMMAND = 0xFFFF_FFFE
 
 
@@ -114,6 +115,8 @@ class Current(IntEnum):
 
 
 CURRENT_TYPE = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_TYPE)
+CURRENT_PRINCIPAL = AttributeId(Page.CURRENT_COMMAND, 0x8000_0001)
+"""As whom the target knows the sender: the principal its jobs would have."""
 CURRENT_PARTITION_ID = AttributeId(Page.CURRENT_COMMAND, Current.PARTITION_ID)
 CURRENT_OBJECT_ID = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_ID)
 CURRENT_APPEND_START = AttributeId(Page.CURRENT_COMMAND, Current.STARTING_BYTE_ADDRESS)

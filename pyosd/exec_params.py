@@ -13,8 +13,11 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
+from math import inf
 from typing import TypeAlias
 
+from pyosd._indices import Ranges
+from pyosd._indices import encode as encode_ranges
 from pyosd.cdb import Descriptor
 from pyosd.credentials import JOB_RIGHTS, Permission
 from pyosd.types import ObjectRef
@@ -51,6 +54,7 @@ class Tag(IntEnum):
     EXPIRY = 21
     PREDECESSOR = 22
     GRACE = 23
+    BEGIN = 24
 
 
 class ArgsEncoding(IntEnum):
@@ -80,7 +84,7 @@ _NO_FLAGS = ExecFlag(0)
 Size: TypeAlias = int | str
 """Bytes as an int, or text with a unit: "256MiB", "1.5GB", "4096"."""
 Duration: TypeAlias = float | str
-"""Seconds as a number, or text with a unit: "30s", "500ms", "2h"."""
+"""Seconds as a number, or text with units: "30s", "500ms", "2h", "1h30m"."""
 
 _SIZE_UNITS = {
     "": 1,
@@ -99,7 +103,6 @@ _SIZE_UNITS = {
     "tb": 10**12,
 }
 _DURATION_UNITS = {
-    "": 1.0,
     "us": 1e-6,
     "ms": 1e-3,
     "s": 1.0,
@@ -108,30 +111,54 @@ _DURATION_UNITS = {
     "h": 3600.0,
     "d": 86400.0,
 }
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-
-
-def _quantity(text: str, units: Mapping[str, float], what: str) -> float:
-    match = _QUANTITY.fullmatch(text)
-    unit = units.get(match[2].lower()) if match else None
-    if match is None or unit is None:
-        known = ", ".join(filter(None, units))
-        raise ValueError(f"cannot read {what} '{text}': a number and one of {known}")
-    return float(match[1]) * unit
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*")
+_PART = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*")
+_PLAIN = re.compile(rf"\s*({_NUMBER})\s*")
 
 
 def parse_size(size: Size) -> int:
     """Bytes of a size.  Raises: ValueError: not a size, or negative."""
-    value = size if isinstance(size, int) else int(_quantity(size, _SIZE_UNITS, "size"))
-    if value < 0:
-        raise ValueError(f"size {size} is negative")
-    return value
+    if isinstance(size, int):
+        if size < 0:
+            raise ValueError(f"size {size} is negative")
+        return size
+    match = _QUANTITY.fullmatch(size)
+    unit = _SIZE_UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        known = ", ".join(filter(None, _SIZE_UNITS))
+        raise ValueError(f"cannot read size '{size}': a number and one of {known}")
+    return int(float(match[1]) * unit)
+
+
+def _read_duration(text: str) -> float | None:
+    """Seconds of "90", "90s" or "1h30m"; None: it is no duration."""
+    if plain := _PLAIN.fullmatch(text):
+        return float(plain[1])
+    total, at, before = 0.0, 0, inf
+    while at < len(text):
+        part = _PART.match(text, at)
+        unit = _DURATION_UNITS.get(part[2].lower()) if part else None
+        if part is None or unit is None or unit >= before:
+            return None
+        total, at, before = total + float(part[1]) * unit, part.end(), unit
+    return total if at else None
 
 
 def parse_duration(duration: Duration) -> float:
-    """Seconds of a duration.  Raises: ValueError: not a duration, or negative."""
+    """Seconds of a duration: a number of seconds, or numbers with units, the largest unit first.
+
+    Raises: ValueError: not a duration, or negative.
+    """
     if isinstance(duration, str):
-        return _quantity(duration, _DURATION_UNITS, "duration")
+        seconds = _read_duration(duration)
+        if seconds is None:
+            known = ", ".join(_DURATION_UNITS)
+            raise ValueError(
+                f"cannot read duration '{duration}': numbers with units, as 90s or 1h30m "
+                f"({known}; the largest first)"
+            )
+        return seconds
     if not duration >= 0:
         raise ValueError(f"duration {duration} is negative")
     return float(duration)
@@ -139,6 +166,9 @@ def parse_duration(duration: Duration) -> float:
 
 def _usec(duration: Duration) -> int:
     return round(parse_duration(duration) * 1e6)
+
+
+_NO_LIMIT = (None, 0, (1 << 64) - 1)  # spellings of it
 
 
 @dataclass(frozen=True)
@@ -153,13 +183,48 @@ class Limits:
     open_files: int | None = None
     io: Size | None = None
 
+    def stated(self) -> Limits:
+        """Limits in force as a submission says them: what is not limited is None."""
+        return Limits(**{k: None if v in _NO_LIMIT else v for k, v in vars(self).items()})
+
+
+class AfterEnd(IntEnum):
+    """How a job must end for another to start."""
+
+    ANY = 0
+    COMPLETED = 1
+    FAILED = 2
+
 
 @dataclass(frozen=True)
 class After:
-    """Wait for another job.  completed: start only if it ends COMPLETED, else whatever its end."""
+    """Wait for another job.
+
+    completed: start only if it ends COMPLETED; False: whatever its end.  failed: start only if it ends
+    in any other state than COMPLETED; completed does not count then.
+    """
 
     job: ObjectRef
     completed: bool = True
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Only one of the two conditions holds."""
+        if self.failed:
+            object.__setattr__(self, "completed", False)
+
+    @property
+    def condition(self) -> AfterEnd:
+        """The condition as it is sent."""
+        return AfterEnd.FAILED if self.failed else AfterEnd(self.completed)
+
+    @property
+    def word(self) -> str:
+        """The condition as people write it: "ok", "any" or "failed"."""
+        return {AfterEnd.COMPLETED: "ok", AfterEnd.FAILED: "failed"}.get(self.condition, "any")
+
+    def __str__(self) -> str:
+        return f"{self.job}:{self.word}"
 
 
 @dataclass(frozen=True)
@@ -169,12 +234,14 @@ class ExecParams:
     name: <= 128 bytes.  tags: <= 16, "key=value" <= 128 bytes each.  key: idempotency key, 1-64
     bytes.
     grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
+    begin: milliseconds since 1970; it is held until then.
     wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
     kept
-    after the end.  array: first index, last index, most running at once (0: all).  predecessor: the
-    job this one is run for again.  surrogate: partition and requested id of the job's object; object
-    id 0: any.  rights: what its capability shall permit in the zone (not sent: where credentials are
-    in use, it is asked for).
+    after the end.  array: first index, last index, most running at once (0: all).  array_ranges: its
+    indices, if they are not all from the first to the last.  predecessor: the job this one is run for
+    again.  surrogate: partition and requested id of the job's object, which then is an ordinary object;
+    object id 0: any.  rights: what its capability shall permit in the zone (not sent: where credentials
+    are in use, it is asked for).
     """
 
     engine: str = ""
@@ -192,10 +259,12 @@ class ExecParams:
     retries: int | None = None
     after: tuple[After, ...] = ()
     array: tuple[int, int, int] | None = None
+    array_ranges: Ranges = ()
     pool: str = ""
     expiry: Duration | None = None
     predecessor: ObjectRef | None = None
     grace: Duration | None = None
+    begin: int = 0
     rights: Permission = JOB_RIGHTS
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
@@ -234,10 +303,10 @@ class ExecParams:
         if flags:
             say(Tag.FLAGS, struct.pack(">I", flags))
         if self.after:
-            jobs = [(a.job.partition_id, a.job.object_id, a.completed, 0) for a in self.after]
+            jobs = [(a.job.partition_id, a.job.object_id, a.condition, 0) for a in self.after]
             say(Tag.AFTER, b"".join(struct.pack(">QQII", *each) for each in jobs))
         if self.array:
-            say(Tag.ARRAY, struct.pack(">III", *self.array))
+            say(Tag.ARRAY, struct.pack(">III", *self.array) + encode_ranges(self.array_ranges))
         if self.pool:
             say(Tag.POOL, self.pool.encode())
         if self.expiry is not None:
@@ -247,6 +316,8 @@ class ExecParams:
             say(Tag.PREDECESSOR, struct.pack(">QQ", *ids))
         if self.grace is not None:
             say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
+        if self.begin:
+            say(Tag.BEGIN, struct.pack(">Q", self.begin))
         return found
 
     def limit_numbers(self) -> list[tuple[Tag, int | None]]:

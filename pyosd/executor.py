@@ -7,38 +7,88 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor as FuturesExecutor
 from itertools import islice
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from pyosd import job_array, jobs
 from pyosd._polling import wait as wait_for
-from pyosd._source import Code, array_map_source, map_source
+from pyosd._source import Code, array_map_source, map_source, with_objects
 from pyosd.commands import Commands
+from pyosd.credentials import Permission
 from pyosd.errors import OSDError, TargetBusy
-from pyosd.exec_params import Limits
+from pyosd.exec_params import After, Duration, Limits
 from pyosd.job import Job
 from pyosd.job_array import JobArray
-from pyosd.types import ObjectRef
+from pyosd.modules import Modules, PathLike, modules_of
+from pyosd.types import ObjectRef, ref
 
 _ARRAY_MOST = 1000  # members: what a principal may queue, if the target says nothing else
 _ARRAY_ARGS = 32 << 10  # bytes of JSON
 _INVALID_FIELD = (0x24, 0x00)
 
 
+class JobOptions(TypedDict, total=False):
+    """Options of an executor's jobs; pyosd.jobs.Submission explains each.
+
+    name: instead of the function's.
+    """
+
+    name: str
+    tags: Mapping[str, str] | None
+    priority: int | None
+    pool: str
+    rights: Permission
+    idempotent: bool
+    retries: int | None
+    retry_oom: bool
+    retry_exit: int
+    after: Iterable[After | Job | ObjectRef]
+    expire: Duration | None
+    grace: Duration | None
+    compress: bool | None
+    modules: Modules | PathLike | Iterable[PathLike] | None
+
+
 class Executor(FuturesExecutor):
     """Sends each call as a job.  Functions travel as source, arguments and results as JSON.
 
-    A full queue at the target makes submit() wait, so map() over many items does not overrun it.
+    An ObjectRef among the arguments arrives as an object of the module osd: a user object, a
+    partition or the root.  A full queue at the target makes submit() wait, so map() over many items
+    does not overrun it.
+
+    Args: zone: where the functions may act.  limits: of each job, wall: its timeout, for example.
+        partition: where the jobs' own objects go; None: as for Target.exec().
+        options: JobOptions; every job gets them.
+    Raises: TypeError: an option is unknown, or a value of the wrong type; as Modules().
     """
 
     def __init__(
-        self, commands: Commands, *, zone: ObjectRef, limits: Limits | None = None
+        self,
+        commands: Commands,
+        *,
+        zone: ObjectRef,
+        limits: Limits | None = None,
+        partition: ObjectRef | None = None,
+        **options: Unpack[JobOptions],
     ) -> None:
+        if unknown := sorted(options.keys() - JobOptions.__annotations__.keys()):
+            raise TypeError(f"Executor() has no argument '{unknown[0]}'")
         self._commands = commands
         self._zone = zone
-        self._limits = limits
+        self._how = cast(jobs.Submission, {**options, "limits": limits})
+        if partition is not None:
+            if not isinstance(partition, ObjectRef):
+                raise TypeError(
+                    f"partition is an ObjectRef, as pyosd.ref(0x10000), not {partition!r}"
+                )
+            self._how["surrogate"] = ref(partition.partition_id)
+        jobs.check_types(zone, self._how)
+        self._modules: list[str] = []
+        if given := options.get("modules"):
+            self._how["modules"] = modules = modules_of(given)  # read once, for all jobs
+            self._modules = modules.names
         self._lock = threading.Lock()
         self._jobs: list[Job] = []
         self._closed = False
@@ -71,7 +121,9 @@ class Executor(FuturesExecutor):
             raise ValueError("chunksize and buffersize must be at least 1")
         deadline = None if timeout is None else time.monotonic() + timeout
         name = getattr(fn, "__name__", "")
-        chunks = _chunks(zip(*iterables, strict=False), chunksize)
+        chunks: Iterator[tuple[list[Any], bool]] = (
+            with_objects(chunk) for chunk in _chunks(zip(*iterables, strict=False), chunksize)
+        )
         if buffersize is None:
             every = list(chunks)
             if _fits_array(every):
@@ -79,10 +131,13 @@ class Executor(FuturesExecutor):
                 if array is not None:
                     return _array_results(array, timeout)
             chunks = iter(every)
-        source = map_source(fn)
-        under_way = deque(
-            self._submit(source, args=chunk, name=name) for chunk in islice(chunks, buffersize)
-        )
+        sources = {objects: map_source(fn, objects, self._modules) for objects in (False, True)}
+
+        def submit_next(count: int | None) -> Iterator[Job]:
+            for chunk, objects in islice(chunks, count):
+                yield self._submit(sources[objects], args=chunk, name=name)
+
+        under_way = deque(submit_next(buffersize))
 
         def results() -> Iterator[Any]:
             try:
@@ -90,9 +145,7 @@ class Executor(FuturesExecutor):
                     job = under_way.popleft()
                     left = None if deadline is None else max(0.0, deadline - time.monotonic())
                     found = job.result(left)
-                    under_way.extend(
-                        self._submit(source, args=chunk, name=name) for chunk in islice(chunks, 1)
-                    )
+                    under_way.extend(submit_next(1))
                     yield from found
             finally:
                 for job in under_way:
@@ -101,12 +154,16 @@ class Executor(FuturesExecutor):
         return results()
 
     def _submit_array(
-        self, fn: Callable[..., Any], chunks: list[list[Any]], name: str
+        self, fn: Callable[..., Any], chunks: list[tuple[list[Any], bool]], name: str
     ) -> JobArray | None:
         """All of them as one array; None: the target takes no such long ones."""
+        source = array_map_source(fn, any(objects for _, objects in chunks), self._modules)
         try:
             array = self._submit(
-                array_map_source(fn), args=chunks, name=name, array=range(len(chunks))
+                source,
+                args=[chunk for chunk, _ in chunks],
+                name=name,
+                array=range(len(chunks)),
             )
         except OSDError as error:
             if (error.asc, error.ascq) == _INVALID_FIELD:
@@ -118,11 +175,11 @@ class Executor(FuturesExecutor):
     def _submit(self, code: Code, **how: Unpack[jobs.Submission]) -> Job:
         if self._closed:
             raise RuntimeError("cannot submit after shutdown")
-        how["limits"] = self._limits
+        all_of_it: jobs.Submission = {**how, **self._how}
         while True:
             try:
                 submit = job_array.submit if how.get("array") else jobs.submit
-                job = submit(self._commands, code, zone=self._zone, **how)
+                job = submit(self._commands, code, zone=self._zone, **all_of_it)
                 break
             except TargetBusy as busy:
                 time.sleep(busy.retry_after)
@@ -143,12 +200,12 @@ class Executor(FuturesExecutor):
             wait_for(left)
 
 
-def _fits_array(chunks: list[list[Any]]) -> bool:
+def _fits_array(chunks: list[tuple[list[Any], bool]]) -> bool:
     """Each member of an array is handed the arguments of all: they must be few."""
     if not 2 <= len(chunks) <= _ARRAY_MOST:
         return False
     try:
-        return len(json.dumps(chunks)) <= _ARRAY_ARGS
+        return len(json.dumps([chunk for chunk, _ in chunks])) <= _ARRAY_ARGS
     except (TypeError, ValueError):
         return False  # who submits it says what is wrong
 

@@ -12,7 +12,6 @@ thread per target for that, which ends with the last job watched.
 from __future__ import annotations
 
 import html
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,6 +35,7 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
+from pyosd.osd._results import decode
 from pyosd.reply import ExecReply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
@@ -431,10 +431,18 @@ _ERRORS: Mapping[JobState, type[errors.JobError]] = {
 
 
 def decode_result(status: JobStatus, data: bytes) -> Any:
-    """What the script gave to osd.result(): bytes, the value of its JSON, None when nothing."""
+    """What the script gave to osd.result(): bytes, the value of its JSON, None when nothing.
+
+    A script may mark anything as JSON.  A result that is none, or is nested too deep, is returned as bytes.
+    """
     if not status.result_length:
         return None
-    return json.loads(data) if status.flags & JobFlag.RESULT_JSON else data
+    if not status.flags & JobFlag.RESULT_JSON:
+        return data
+    try:
+        return decode(data)
+    except (ValueError, RecursionError):
+        return data
 
 
 def expired(job: ObjectRef, followed: Job | None = None) -> errors.JobExpired:

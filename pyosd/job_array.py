@@ -30,7 +30,7 @@ from pyosd.job_status import (
     Number,
     decode_status,
 )
-from pyosd.jobs import Submission, prepare, send
+from pyosd.jobs import Submission, place_of, prepare, send
 from pyosd.reply import PendingReply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
@@ -74,8 +74,8 @@ class JobArray(Job, Sequence[Job]):
         return self._place
 
     @property
-    def indices(self) -> range:
-        """The members' indices."""
+    def indices(self) -> Sequence[int]:
+        """The members' indices, ascending."""
         return self.place.indices
 
     # ---- the sequence ---------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class JobArray(Job, Sequence[Job]):
         left, began = set(self.indices), time.monotonic()
         while left:
             states = self.states()
-            ended = [index for index in sorted(left) if states[index - self.place.index].terminal]
+            ended = [index for index in sorted(left) if states[self.place.position(index)].terminal]
             left.difference_update(ended)
             yield from self._settled(ended)
             if left:
@@ -175,9 +175,13 @@ class JobArray(Job, Sequence[Job]):
 
     # ---- how it ended ---------------------------------------------------------------------------
 
-    def results(self, timeout: float | None = None) -> Iterator[Any]:
+    def results(
+        self, timeout: float | None = None, *, return_exceptions: bool = False
+    ) -> Iterator[Any]:
         """Yield the members' results in order of index, each as soon as it and all before it are there.
 
+        Args: return_exceptions: yield the exception of a member that did not complete in place of its
+            result, instead of raising it.
         Raises: as Job.result(), at the first member that did not complete; the others go on.
         """
         early: dict[Job, Job] = {}
@@ -186,7 +190,7 @@ class JobArray(Job, Sequence[Job]):
         for job in self.as_completed(timeout):
             early[job] = job
             while following is not None and following in early:
-                yield early.pop(following).result()
+                yield _outcome(early.pop(following), return_exceptions)
                 following = next(order, None)
 
     def result(self, timeout: float | None = None) -> list[Any]:
@@ -221,7 +225,7 @@ class JobArray(Job, Sequence[Job]):
         return self.status().state is JobState.CANCELLED
 
     def __repr__(self) -> str:
-        span = "" if self._place is None else f"[{self._place.index}-{self.indices[-1]}]"
+        span = "" if self._place is None else f"[{self._place.text}]"
         return f"{super().__repr__()[:-1].replace('<Job ', '<JobArray ')}{span and ' ' + span}>"
 
     def __bool__(self) -> bool:
@@ -233,6 +237,12 @@ class JobArray(Job, Sequence[Job]):
             return html_table(self.status())
         except (errors.OSDError, errors.JobError, ValueError) as error:
             return f"<table><tr><th>array</th><td>{html.escape(str(error))}</td></tr></table>"
+
+
+def _outcome(job: Job, return_exceptions: bool) -> Any:
+    """The result of a member that has ended, or the exception that says how it ended."""
+    error = job.exception() if return_exceptions else None
+    return job.result() if error is None else error
 
 
 def html_table(status: JobStatus) -> str:
@@ -250,25 +260,24 @@ def html_table(status: JobStatus) -> str:
 
 
 def submit(
-    commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Submission]
+    commands: Commands, code: Code | None, *, zone: ObjectRef, **how: Unpack[Submission]
 ) -> JobArray:
-    """Run code once for each index of a range, as jobs that are accepted together or not at all.
+    """Run code once for each index, as jobs that are accepted together or not at all.
 
-    Args: array: indices, one after the other, each below 2**32; at most 10,000 (and as many as one
-            principal may queue at the target: 1,000 if it says nothing else).
+    Args: array: indices, each below 2**32: a range, other ints in any order, or text as
+            "1,3,10-20:2%4"; at most 10,000 (and as many as one principal may queue at the target: 1,000
+            if it says nothing else).
         at_once: how many may run at a time; 0: as many as there is room for.
         The rest is pyosd.jobs.submit()'s; what it says of a job is said of each member.
-    Raises: as pyosd.jobs.submit(); ValueError: not such a range.
+    Raises: as pyosd.jobs.submit(); ValueError: not such indices.
     """
     source, params = prepare(code, zone, how)
     if params.array is None:
-        raise ValueError("an array of jobs needs array=range(...)")
-    first, last, at_once = params.array
+        raise ValueError("an array of jobs needs array=range(...), other indices, or text")
     reply = send(commands, zone, source, params)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted an array without naming it")
-    place = ArrayPlace(reply.job, first, last - first + 1, at_once)
-    job = JobArray(commands, reply.job, params.name, place)
+    job = JobArray(commands, reply.job, params.name, place_of(reply.job, params))
     job.take_reply(reply)
     return job
 

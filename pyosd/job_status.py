@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
+from functools import cached_property
 from typing import NamedTuple
 
 from pyosd import _core
+from pyosd._indices import Ranges, indices_in, position, text_of
+from pyosd._indices import decode as decode_ranges
 from pyosd.attributes import Page
-from pyosd.exec_params import After, Limits
+from pyosd.exec_params import After, AfterEnd, Limits
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -20,6 +23,13 @@ _PROGRESS_UNKNOWN = 0xFFFF
 _AFTER_ENTRY = struct.Struct(">QQII")
 _ARRAY = struct.Struct(">QIII")
 _COUNT = struct.Struct(">II")
+_APART = range(1 << 62, 1 << 63)
+
+
+def is_apart(job: ObjectRef) -> bool:
+    """Whether a job's objects stand apart from its partition's data, as they do unless the submission named
+    a partition for them."""
+    return job.object_id in _APART
 
 
 class JobState(IntEnum):
@@ -60,6 +70,8 @@ class JobFlag(IntFlag):
     KILL_ASKED = 0x80
     ARRAY = 0x100
     MEMBER = 0x200
+    RANGES = 0x400
+    CODE_KEPT = 0x800
 
 
 class Number(IntEnum):
@@ -104,12 +116,16 @@ class Number(IntEnum):
     HINT = 0x25
     NAME = 0x26
     PREDECESSOR = 0x27
+    TAGS = 0x28
     AFTER = 0x29
     AWAITED = 0x2A
     ARRAY = 0x2B
     MEMBERS = 0x2C
     STATES = 0x2D
     STARVED = 0x2E
+    INDICES = 0x2F
+    BEGIN = 0x30
+    PRINCIPAL = 0x32
 
 
 _NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
@@ -188,25 +204,38 @@ class ArrayPlace:
 
     array: the array's own surrogate; the members' object ids follow its, in order of index.
     index: the member's; of the array its first.  members: how many it has; 0: this is one of them.
-    at_once: how many may run at a time; 0: all.
+    at_once: how many may run at a time; 0: all.  ranges: of an array, its indices, ascending; (): all
+    from the first on.
     """
 
     array: ObjectRef
     index: int
     members: int = 0
     at_once: int = 0
+    ranges: Ranges = ()
+
+    @cached_property
+    def indices(self) -> Sequence[int]:
+        """Of an array, those of its members, ascending."""
+        if self.ranges:
+            return indices_in(self.ranges)
+        return range(self.index, self.index + self.members)
 
     @property
-    def indices(self) -> range:
-        """Of an array, those of its members."""
-        return range(self.index, self.index + self.members)
+    def text(self) -> str:
+        """Of an array, its indices as people write them: "1,3,10-20:2"."""
+        return text_of(self.ranges or (range(self.index, self.index + self.members),))
+
+    def position(self, index: int) -> int:
+        """Of an array, where the member with that index stands, from 0.  Raises: IndexError."""
+        try:
+            return position(self.indices, index)
+        except ValueError:
+            raise IndexError(f"array {self.array} has no member {index}, but {self.text}") from None
 
     def member(self, index: int) -> ObjectRef:
         """Of an array, the surrogate of the member with that index.  Raises: IndexError."""
-        if index not in self.indices:
-            span = f"{self.index}-{self.index + self.members - 1}"
-            raise IndexError(f"array {self.array} has no member {index}, but {span}")
-        return ref(self.array.partition_id, self.array.object_id + 1 + index - self.index)
+        return ref(self.array.partition_id, self.array.object_id + 1 + self.position(index))
 
 
 @dataclass(frozen=True)
@@ -218,10 +247,13 @@ class JobStatus:
     position: jobs ahead in the queue, about.  poll_interval: seconds the target suggests to wait.
     result_length, stdout_length, stderr_length: bytes.  peak_memory: bytes.  key: idempotency key.
     result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
+    begin: a held job starts by itself then.
     after: the jobs it was submitted after.  awaited: the first of them it still waits for.
     predecessor: the job this one is run for again.  array: of an array or one of its members.
     starved_time: how long it was ready to run and got no processor, since it was started.
     counts: of an array, how many members are in each state there are some in.
+    tags: as submitted; of a member those of its array.  principal: the user that submitted it, as the
+        target names users.
     """
 
     id: ObjectRef
@@ -239,6 +271,7 @@ class JobStatus:
     started: datetime | None = None
     ended: datetime | None = None
     expiry: datetime | None = None
+    begin: datetime | None = None
     queue_time: float = 0.0
     run_time: float = 0.0
     starved_time: float = 0.0
@@ -263,6 +296,8 @@ class JobStatus:
     limits: Limits = _NO_LIMITS
     key: bytes = b""
     name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    principal: str = ""
     predecessor: ObjectRef | None = None
     after: tuple[After, ...] = ()
     awaited: ObjectRef | None = None
@@ -300,19 +335,30 @@ def _pair(value: bytes) -> ObjectRef | None:
 def _after(value: bytes) -> tuple[After, ...]:
     whole = len(value) // _AFTER_ENTRY.size * _AFTER_ENTRY.size
     entries = _AFTER_ENTRY.iter_unpack(value[:whole])
-    return tuple(After(ref(*pair), bool(completed)) for *pair, completed, _ in entries)
+    return tuple(
+        After(ref(*pair), bool(condition), condition == AfterEnd.FAILED)
+        for *pair, condition, _ in entries
+    )
 
 
-def _array(partition_id: int, value: bytes) -> ArrayPlace | None:
+def _array(partition_id: int, value: bytes, ranges: bytes) -> ArrayPlace | None:
     if len(value) != _ARRAY.size:
         return None
     array, index, members, at_once = _ARRAY.unpack(value)
-    return ArrayPlace(ref(partition_id, array), index, members, at_once)
+    found = decode_ranges(ranges) if members else ()
+    if sum(map(len, found)) != members:
+        found = ()
+    return ArrayPlace(ref(partition_id, array), index, members, at_once, found)
 
 
 def _counts(value: bytes) -> dict[JobState, int]:
     whole = len(value) // _COUNT.size * _COUNT.size
     return {JobState(state): count for state, count in _COUNT.iter_unpack(value[:whole])}
+
+
+def _tags(value: bytes) -> dict[str, str]:
+    pairs = (line.partition("=") for line in value.decode(errors="replace").split("\n"))
+    return {key: text for key, equals, text in pairs if equals}
 
 
 def decode_state(attributes: Iterable[AttributeValue]) -> JobState | None:
@@ -363,6 +409,7 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         started=_time(number(Number.STARTED)),
         ended=_time(number(Number.ENDED)),
         expiry=_time(number(Number.EXPIRY)),
+        begin=_time(number(Number.BEGIN)),
         queue_time=number(Number.QUEUE_TIME) / 1e6,
         run_time=number(Number.RUN_TIME) / 1e6,
         starved_time=number(Number.STARVED) / 1e6,
@@ -387,10 +434,12 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         limits=_limits(raw(Number.LIMITS)),
         key=raw(Number.KEY),
         name=text(Number.NAME),
+        tags=_tags(raw(Number.TAGS)),
+        principal=text(Number.PRINCIPAL),
         predecessor=_pair(raw(Number.PREDECESSOR)),
         after=_after(raw(Number.AFTER)),
         awaited=_pair(raw(Number.AWAITED)),
-        array=_array(job.partition_id, raw(Number.ARRAY)),
+        array=_array(job.partition_id, raw(Number.ARRAY), raw(Number.INDICES)),
         counts=_counts(raw(Number.MEMBERS)),
         version=number(Number.VERSION),
     )

@@ -195,6 +195,23 @@ REASONS: dict[int, Reason] = {
             "yes, with a longer --expire.",
         ),
         (
+            117,
+            "CANCELLED",
+            "a job it was to run after did not fail",
+            "it was submitted to run only if that job failed, and that job completed",
+            "It was submitted with --after JOB:failed. That job COMPLETED, so this one can never start. "
+            "Nothing of it has run.",
+            "no; there is nothing to do, unless the job's failure was expected.",
+        ),
+        (
+            118,
+            "",
+            "held until its begin time",
+            "it starts by itself then; release it to start it now",
+            "It was submitted with --begin. The job's status names the time, by the target's clock.",
+            ITSELF,
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

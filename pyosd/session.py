@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import socket
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -69,6 +70,19 @@ def default_initiator_name() -> str:
     return name or f"iqn.2026-11.org.iosd:client.{host}"
 
 
+def local_address(host: str, port: int) -> str:
+    """The address of this host that a peer sees; "" where there is no way to it.  Nothing is sent."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
+
+
 @dataclass(frozen=True)
 class TargetAddress:
     """An iscsi:// URL taken apart.  lun: 0-16383."""
@@ -91,7 +105,10 @@ class TargetAddress:
         target, slash2, lun = path.partition("/")
         if rest == url or not slash or not slash2 or not target or not lun.isascii():
             shown = re.sub("//.*@", "//...@", url)  # not the secret
-            raise ValueError(f"'{shown}' is not iscsi://[user%secret@]host[:port]/target-name/lun")
+            hint = f"; add the LUN: {shown}/1" if rest != url and target and not slash2 else ""
+            raise ValueError(
+                f"'{shown}' is not iscsi://[user%secret@]host[:port]/target-name/lun{hint}"
+            )
         login, at, place = authority.rpartition("@")
         chap = None
         if at:

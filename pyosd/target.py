@@ -14,10 +14,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import BinaryIO, Unpack
 
-from pyosd import job_array, jobs, local_credential, requests
+from pyosd import job_array, jobs, local_credential, requests, retrying
 from pyosd._login import Chap
 from pyosd._source import Code
-from pyosd.attributes import LOGICAL_LENGTH
+from pyosd.attributes import CURRENT_PRINCIPAL, LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.credentials import Credential, CredentialSource, source_of
 from pyosd.job import Job
@@ -32,6 +32,7 @@ from pyosd.session import (
     PendingCommand,
     TargetAddress,
     TaskFunction,
+    local_address,
 )
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
 
@@ -65,6 +66,19 @@ class Target(Commands):
     def __repr__(self) -> str:
         address = self._iscsi.address
         return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
+
+    def principals(self, obj: ObjectRef) -> frozenset[str]:
+        """The names that JobStatus.principal may have for jobs of this session.
+
+        obj: any object whose attributes this session may read.  With a security manager's credentials it
+        is one name, which the target says.  Else the target knows sessions by CHAP user or by address.
+        """
+        told = self.get_attribute(obj, *CURRENT_PRINCIPAL).decode(errors="replace")
+        if told.startswith("audit:"):
+            return frozenset((told,))
+        place, user = self._iscsi.address, self._iscsi.address.chap
+        own = local_address(place.host, place.port)
+        return frozenset((f"addr:{own}", f"addr:[{own}]", *([f"chap:{user.user}"] if user else [])))
 
     def close(self) -> None:
         """Log out; jobs go on.  Never raises; may be repeated."""
@@ -216,7 +230,7 @@ class Target(Commands):
     # ---- jobs
     # -------------------------------------------------------------------------------------
 
-    def exec(self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> Job:
+    def exec(self, code: Code | None, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> Job:
         """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions.
 
         With array it is run once for each index, and what comes back is a JobArray: exec_array() is
@@ -231,6 +245,20 @@ class Target(Commands):
     ) -> job_array.JobArray:
         """Run code once for each index of array=range(...); see pyosd.job_array.submit."""
         return job_array.submit(self, code, zone=zone, **how)
+
+    def retry(
+        self,
+        job: Job,
+        *,
+        code: Code | None = None,
+        failed: bool = False,
+        **how: Unpack[jobs.Submission],
+    ) -> Job:
+        """Run a job that has ended again; failed: of an array only the members that did not complete.
+
+        See pyosd.retrying.retry.
+        """
+        return retrying.retry(self, job, code=code, failed=failed, **how)
 
     def job(self, job: ObjectRef) -> Job:
         """A job known by its surrogate; nothing is sent."""

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias
 
 import pyosd
 from pyosd.errors import ScriptError
+from pyosd.osd._results import decode
 from pyosd.types import ROOT, ObjectRef
 
 __all__ = ["Outcome", "ServedTarget", "serve"]
@@ -104,7 +105,7 @@ class ServedTarget:
             value: Any = None
             if kind.exists() and done.returncode == 0:
                 value = result.read_bytes()
-                value = json.loads(value) if kind.read_text() == "json" else value
+                value = decode(value) if kind.read_text() == "json" else value
         return Outcome(done.stdout, done.stderr, value, done.returncode)
 
     def exec(

@@ -34,6 +34,8 @@ U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 
 
 OBJECTS_COLLECTION = 0x1000
+JOBS_COLLECTION = 0x1001
+"""Object id of the collection of all surrogates in each partition."""
 """The collection that every user object of a partition is a member of."""
 
 
@@ -68,7 +70,14 @@ class ObjectRef:
     object_id: ObjectId = ObjectId(0)
 
     def __post_init__(self) -> None:
-        if not (0 <= self.partition_id <= U64_MAX and 0 <= self.object_id <= U64_MAX):
+        try:
+            fit = 0 <= self.partition_id <= U64_MAX and 0 <= self.object_id <= U64_MAX
+        except TypeError:
+            wrong = self.object_id if isinstance(self.partition_id, int) else self.partition_id
+            raise TypeError(
+                f"an id is a number, as 0x10000, not {wrong!r}; ObjectRef.parse() reads text"
+            ) from None
+        if not fit:
             raise ValueError(f"ids must fit 64 bits: {self.partition_id}, {self.object_id}")
 
     @classmethod

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "rlimits.h"
 
 int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step)
@@ -34,11 +35,12 @@ static rlim_t room(const struct osd_rlimit *row)
 	return own.rlim_max < row->ceiling ? own.rlim_max : row->ceiling;
 }
 
-int osd_confine_rlimits(const struct osd_sandbox_limits *limits, bool final, struct osd_step *step)
+int osd_confine_rlimits(const struct osd_sandbox_limits *limits, uint64_t file_bytes, bool final,
+			struct osd_step *step)
 {
 	struct osd_rlimit table[OSD_RLIMIT_COUNT];
 
-	osd_limits_table(limits, table);
+	osd_limits_table(limits, file_bytes, table);
 	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
 		struct rlimit limit = {table[i].value, final ? table[i].value : room(&table[i])};
 
@@ -84,36 +86,61 @@ struct ruleset_attr {
 #define DEVICE_ACCESS LANDLOCK_ACCESS_FS_READ_FILE
 #define SINK          "/dev/null"
 
-/* Devices are for reading, the sink for writing, too: a writable shared map of /dev/zero would be
- * memory that RLIMIT_DATA does not count. */
-static int allow_below(int ruleset_fd, const char *path, struct osd_step *step)
-{
-	struct landlock_path_beneath_attr rule = {.allowed_access = READ_ACCESS};
-	struct stat status;
-	long result;
+#define ACCESS_REFER    (UINT64_C(1) << 13) /* ABI 2: move between folders */
+#define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* ABI 3 */
+/* No links, pipes, sockets or devices. */
+#define SCRATCH_ACCESS                                                                             \
+	(READ_ACCESS | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |             \
+	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | ACCESS_REFER | ACCESS_TRUNCATE)
 
-	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
-	if (rule.parent_fd < 0)
-		return errno == ENOENT ? 0 : osd_step_failed(step, "open", path);
-	if (fstat(rule.parent_fd, &status) == 0 && !S_ISDIR(status.st_mode))
-		rule.allowed_access = DEVICE_ACCESS;
-	if (strcmp(path, SINK) == 0)
-		rule.allowed_access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
-	result = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-	close(rule.parent_fd);
-	return result < 0 ? osd_step_failed(step, "add Landlock rule for", path) : 0;
+static int allow_at(int ruleset_fd, int path_fd, uint64_t access, const char *path,
+		    struct osd_step *step)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = path_fd};
+
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return osd_step_failed(step, "add Landlock rule for", path);
+	return 0;
 }
 
-int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd,
-		       struct osd_step *step)
+/* Devices are for reading, the sink for writing, too: a writable shared map of /dev/zero would be
+ * memory that RLIMIT_DATA does not count. */
+static int allow_reading(int ruleset_fd, const char *path, struct osd_step *step)
+{
+	OSD_CLEANUP_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+	uint64_t access = READ_ACCESS;
+	struct stat status;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : osd_step_failed(step, "open", path);
+	if (fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
+		access = DEVICE_ACCESS;
+	if (strcmp(path, SINK) == 0)
+		access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
+	return allow_at(ruleset_fd, fd, access, path, step);
+}
+
+static int allow_scratch(int ruleset_fd, const char *path, long abi, struct osd_step *step)
+{
+	OSD_CLEANUP_CLOSE int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return osd_step_failed(step, "open", path);
+	return allow_at(ruleset_fd, fd, SCRATCH_ACCESS & FS_ACCESS(abi), path, step);
+}
+
+int osd_landlock_build(const char *package, const char *set, const char *scratch,
+		       int *ret_ruleset_fd, struct osd_step *step)
 {
 	const char *const readable[] = {OSD_PYTHON_STDLIB, "/usr/share/zoneinfo", package,
 					SINK,              "/dev/zero",           "/dev/urandom",
 					set};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	OSD_CLEANUP_CLOSE int fd = -1;
 	struct ruleset_attr attr = {0};
 	size_t size;
-	int fd;
+	int error = 0;
 
 	if (abi < 1)
 		return osd_step_failed(step, "ask for Landlock", NULL);
@@ -124,15 +151,14 @@ int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (fd < 0)
 		return osd_step_failed(step, "make Landlock ruleset", NULL);
-	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]) && readable[i]; i++) {
-		int error = allow_below(fd, readable[i], step);
-
-		if (error) {
-			close(fd);
-			return error;
-		}
-	}
+	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]) && readable[i] && !error; i++)
+		error = allow_reading(fd, readable[i], step);
+	if (!error && scratch)
+		error = allow_scratch(fd, scratch, abi, step);
+	if (error)
+		return error;
 	*ret_ruleset_fd = fd;
+	fd = -1;
 	return 0;
 }
 

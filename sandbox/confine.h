@@ -14,20 +14,21 @@
 /* Join the control groups whose cgroup.procs files are given. */
 int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step);
 
-/* No file can grow, no core is written.  final: hard limits are the soft ones; else they leave room
- * (rlimits.h). */
-int osd_confine_rlimits(const struct osd_sandbox_limits *limits, bool final, struct osd_step *step);
+/* file_bytes: rlimits.h.  final: hard limits are the soft ones; else they leave room. */
+int osd_confine_rlimits(const struct osd_sandbox_limits *limits, uint64_t file_bytes, bool final,
+			struct osd_step *step);
 
 /* Become uid and gid `id`, without supplementary groups, for good. */
 int osd_confine_uid(unsigned id, struct osd_step *step);
 
 int osd_confine_no_new_privs(struct osd_step *step);
 
-/* Made once, in the zygote: read-only below the interpreter's library; no network, no signals
+/* Made in the zygote: read-only below the interpreter's library; no network, no signals
  * and no abstract sockets across the border where the kernel can (ABI 4, 6).  package: directory
- * of osd; set: of the pool's package set, or NULL. */
-int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd,
-		       struct osd_step *step);
+ * of osd; set: of the pool's package set, or NULL; scratch: where regular files and folders may be made, changed and
+ * removed, or NULL. */
+int osd_landlock_build(const char *package, const char *set, const char *scratch,
+		       int *ret_ruleset_fd, struct osd_step *step);
 int osd_confine_landlock(int ruleset_fd, struct osd_step *step);
 
 #endif

@@ -50,6 +50,8 @@ struct osd_sandbox {
 	uint64_t job_partition, job_object; /* what it works for, for the log; 0: nobody has said */
 	int target_fds[TARGET_FD_COUNT]; /* while STARTING; -1 */
 	struct osd_sandbox_limits limits;
+	bool resizing; /* the zygote has been asked for a scratch folder of the limits in `asked` */
+	struct osd_sandbox_limits asked;
 };
 
 struct osd_zygote {
@@ -141,6 +143,7 @@ void osd_slot_nudge(const struct osd_sandbox *sandbox);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* What a zygote said about one of its sandboxes. */
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd);
+void osd_slot_resized(struct osd_daemon *daemon, const struct zygote_message *message);
 void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message);
 void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message);
 /* That zygote is gone, and all its sandboxes with it. */

@@ -26,6 +26,7 @@
 #include "manage.h"
 #include "proxy_client.h"
 #include "py_host.h"
+#include "scratch.h"
 #include "seccomp_rules.h"
 #include "zygote_frame.h"
 
@@ -57,9 +58,9 @@ static int lay_out_descriptors(struct sandbox *s, struct osd_step *step)
 	const int *fds = s->start->fds;
 	const int wanted[] = {open("/dev/null", O_RDONLY | O_CLOEXEC), fds[SPAWN_FD_STDOUT],
 			      fds[SPAWN_FD_STDERR], fds[SPAWN_FD_SHM], fds[SPAWN_FD_JOB],
-			      s->confinement->landlock_fd};
+			      s->start->landlock_fd};
 	int parked[sizeof(wanted) / sizeof(wanted[0])];
-	const size_t count = s->confinement->landlock_fd < 0 ? LANDLOCK_FD : LANDLOCK_FD + 1;
+	const size_t count = s->start->landlock_fd < 0 ? LANDLOCK_FD : LANDLOCK_FD + 1;
 
 	for (size_t i = 0; i < count; i++) {
 		parked[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, KEEP_FROM);
@@ -72,7 +73,7 @@ static int lay_out_descriptors(struct sandbox *s, struct osd_step *step)
 	}
 	if (syscall(SYS_close_range, (unsigned)count, UINT_MAX, 0) < 0)
 		return osd_step_failed(step, "close inherited descriptors", NULL);
-	s->landlock_fd = s->confinement->landlock_fd < 0 ? -1 : LANDLOCK_FD;
+	s->landlock_fd = s->start->landlock_fd < 0 ? -1 : LANDLOCK_FD;
 	s->laid_out = true;
 	for (size_t i = 0; i <= OSD_SANDBOX_JOB_FD; i++)
 		fstat((int)i, &s->kept[i]);
@@ -96,12 +97,23 @@ static int limit(struct sandbox *s, struct osd_step *step)
 {
 	bool final = s->confinement->layers & OSD_LIMITS_RAISABLE;
 
-	return osd_confine_rlimits(&s->start->limits, final, step);
+	return osd_confine_rlimits(&s->start->limits, s->start->file_bytes, final, step);
 }
 
 static int change_user(struct sandbox *s, struct osd_step *step)
 {
 	return osd_confine_uid(s->confinement->uid_base + 1 + s->start->slot, step);
+}
+
+/* The working directory, for good: the filter has no chdir. */
+static int enter_scratch(struct sandbox *s, struct osd_step *step)
+{
+	char path[OSD_SCRATCH_PATH];
+
+	if (!osd_scratch_possible(s->confinement->layers))
+		return 0;
+	osd_scratch_path(s->start->slot, path);
+	return chdir(path) < 0 ? osd_step_failed(step, "enter the scratch folder", NULL) : 0;
 }
 
 static int give_up_privileges(struct sandbox *s, struct osd_step *step)
@@ -154,6 +166,7 @@ static const struct {
 	{map_shared_memory, 0},
 	{limit, OSD_LAYER_RLIMITS},
 	{change_user, OSD_LAYER_UID},
+	{enter_scratch, OSD_LAYER_MOUNTNS},
 	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
 	{enter_landlock, OSD_LAYER_LANDLOCK},
 	{let_others_go_first, 0},
@@ -275,6 +288,13 @@ static bool clean_descriptors(const struct sandbox *s)
 	       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
 }
 
+/* Of the job nothing is left in its scratch folder.  After its descriptors are closed: a file that is deleted but
+ * open counts.  Else the sandbox ends, and the zygote mounts a new folder. */
+static bool scratch_is_clean(const struct sandbox *s)
+{
+	return !osd_scratch_possible(s->confinement->layers) || osd_scratch_is_empty(osd_scratch_here);
+}
+
 noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 			       const struct osd_sandbox_start *start)
 {
@@ -292,7 +312,8 @@ noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 		if (!osd_host_run(&job, &code))
 			_exit(code);
 		forget_texts(&job);
-		if (!osd_host_clean() || !clean_descriptors(&sandbox))
+		if (!osd_host_clean() || !clean_descriptors(&sandbox) ||
+		    !scratch_is_clean(&sandbox))
 			_exit(code);
 	}
 }

@@ -15,7 +15,6 @@
 struct osd_confinement {
 	unsigned layers;
 	unsigned uid_base; /* slot n runs as uid_base + 1 + n */
-	int landlock_fd;
 	struct sock_fprog filter;
 };
 
@@ -23,6 +22,8 @@ struct osd_confinement {
 struct osd_sandbox_start {
 	unsigned slot;
 	struct osd_sandbox_limits limits;
+	uint64_t file_bytes; /* of the longest file in its scratch folder */
+	int landlock_fd;     /* its rules; -1: none */
 	const int *fds;
 	size_t fd_count;
 };

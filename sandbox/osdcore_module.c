@@ -261,9 +261,10 @@ static PyObject *core_on_end(PyObject *module, PyObject *args)
 
 PyDoc_STRVAR(
 	changed_doc,
-	"changed(things, stamps, /) -> [index, ...]\n\n"
+	"changed(things, stamps, indices=None, /) -> [index, ...]\n\n"
 	"Which of these dicts, or types by their dicts, have changed since the last call with\n"
-	"these stamps (a bytearray, 8 bytes a thing).");
+	"these stamps (a bytearray, 8 bytes a thing).  With indices only those are looked at, and\n"
+	"they are what is returned.");
 
 /* Every change of a dict gives it a version no dict had before, up to 3.11; later we cannot tell
  * cheaply. */
@@ -277,6 +278,23 @@ static uint64_t version_of(PyObject *thing)
 #endif
 	(void)dict;
 	return 0;
+}
+
+/* As they are now; a bad index is left out. */
+static PyObject *stamp_these(PyObject *things, uint8_t *stamps, PyObject *indices)
+{
+	for (Py_ssize_t at = 0; at < PyList_GET_SIZE(indices); at++) {
+		Py_ssize_t i = PyLong_AsSsize_t(PyList_GET_ITEM(indices, at));
+		uint64_t now;
+
+		if (i == -1 && PyErr_Occurred())
+			return NULL;
+		if (i < 0 || i >= PyTuple_GET_SIZE(things))
+			continue;
+		now = version_of(PyTuple_GET_ITEM(things, i));
+		memcpy(stamps + 8 * i, &now, sizeof(now));
+	}
+	return Py_NewRef(indices);
 }
 
 static PyObject *list_changed(PyObject *things, uint8_t *stamps)
@@ -301,14 +319,16 @@ static PyObject *list_changed(PyObject *things, uint8_t *stamps)
 
 static PyObject *core_changed(PyObject *module, PyObject *args)
 {
-	PyObject *things, *changed = NULL;
+	PyObject *things, *indices = NULL, *changed = NULL;
 	Py_buffer stamps;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!w*:changed", &PyTuple_Type, &things, &stamps))
+	if (!PyArg_ParseTuple(args, "O!w*|O!:changed", &PyTuple_Type, &things, &stamps,
+			      &PyList_Type, &indices))
 		return NULL;
 	if (stamps.len == 8 * PyTuple_GET_SIZE(things))
-		changed = list_changed(things, stamps.buf);
+		changed = indices ? stamp_these(things, stamps.buf, indices)
+				  : list_changed(things, stamps.buf);
 	else
 		PyErr_SetString(PyExc_ValueError, "stamps of another length");
 	PyBuffer_Release(&stamps);
@@ -316,46 +336,61 @@ static PyObject *core_changed(PyObject *module, PyObject *args)
 }
 
 PyDoc_STRVAR(restore_doc, "restore(now, was, /)\n\n"
-			  "Make dict now what was is: the same keys with the very same values.");
+			  "Make dict now what was is, a tuple of keys and values in turn: the same keys\n"
+			  "with the very same values.");
 
-/* The keys of now that was does not have; NULL: none, or an exception is set. */
+/* The keys of now that was does not have; NULL: an exception is set. */
 static PyObject *keys_beyond(PyObject *now, PyObject *was)
 {
-	PyObject *key, *value, *beyond = NULL;
+	PyObject *known = PySet_New(NULL), *beyond = PyList_New(0), *key, *value;
 	Py_ssize_t at = 0;
-	int known = 1;
+	int failed = !known || !beyond;
 
-	while (known >= 0 && PyDict_Next(now, &at, &key, &value)) {
+	for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(was); i += 2)
+		failed = PySet_Add(known, PyTuple_GET_ITEM(was, i)) < 0;
+	while (!failed && PyDict_Next(now, &at, &key, &value)) {
+		int there;
+
 		Py_INCREF(key); /* comparing may run a script's code */
-		known = PyDict_Contains(was, key);
-		if (known == 0 && !beyond)
-			beyond = PyList_New(0);
-		if (known == 0 && (!beyond || PyList_Append(beyond, key) < 0))
-			known = -1;
+		there = PySet_Contains(known, key);
+		failed = there < 0 || (!there && PyList_Append(beyond, key) < 0);
 		Py_DECREF(key);
 	}
-	if (known < 0)
+	Py_XDECREF(known);
+	if (failed)
 		Py_CLEAR(beyond);
 	return beyond;
 }
 
+static int drop_beyond(PyObject *now, PyObject *was)
+{
+	PyObject *beyond = keys_beyond(now, was);
+	int failed = !beyond;
+
+	for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(beyond); i++)
+		failed = PyDict_DelItem(now, PyList_GET_ITEM(beyond, i)) < 0;
+	Py_XDECREF(beyond);
+	return failed ? -1 : 0;
+}
+
 static PyObject *core_restore(PyObject *module, PyObject *args)
 {
-	PyObject *now, *was, *key, *value, *beyond;
-	Py_ssize_t at = 0;
-	int failed = 0;
+	PyObject *now, *was;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!O!:restore", &PyDict_Type, &now, &PyDict_Type, &was))
+	if (!PyArg_ParseTuple(args, "O!O!:restore", &PyDict_Type, &now, &PyTuple_Type, &was))
 		return NULL;
-	beyond = keys_beyond(now, was);
-	for (Py_ssize_t i = 0; beyond && !failed && i < PyList_GET_SIZE(beyond); i++)
-		failed = PyDict_DelItem(now, PyList_GET_ITEM(beyond, i));
-	Py_XDECREF(beyond);
-	while (!PyErr_Occurred() && PyDict_Next(was, &at, &key, &value))
-		if (PyDict_GetItemWithError(now, key) != value)
-			PyDict_SetItem(now, key, value);
-	if (PyErr_Occurred())
+	for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(was); i += 2) {
+		PyObject *key = PyTuple_GET_ITEM(was, i), *value = PyTuple_GET_ITEM(was, i + 1);
+		PyObject *found = PyDict_GetItemWithError(now, key);
+
+		if (found == value)
+			continue;
+		if (PyErr_Occurred() || PyDict_SetItem(now, key, value) < 0)
+			return NULL;
+	}
+	/* All of was are in it: of the same size it is the same. */
+	if (2 * PyDict_GET_SIZE(now) != PyTuple_GET_SIZE(was) && drop_beyond(now, was) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -370,7 +405,8 @@ static PyMethodDef methods[] = {
 	{"changed", core_changed, METH_VARARGS, changed_doc},
 	{"restore", core_restore, METH_VARARGS, restore_doc},
 	{"watch", osd_core_watch, METH_VARARGS,
-	 "watch(number, objects, /)\n\nNote how the objects of this tuple are, as list 0 or 1."},
+	 "watch(number, objects, /)\n\nNote how the objects of this tuple are, as list 0, 1 or 2.\n"
+	 "List 1 is of functions and classes: they are compared if one of them was touched."},
 	{"altered", osd_core_altered, METH_VARARGS,
 	 "altered(number, /) -> [object, ...]\n\nThose of the list that are not as watch() has noted."},
 	{"script", core_script, METH_O, script_doc},

@@ -7,6 +7,7 @@
  * objects the words of their C structure.  A word is a pointer or a number; that the objects behind pointers are
  * unchanged is their own entry's business.  The hash is a sum of products with random odd numbers: for words that
  * differ it is the same by a chance of 2^-63, and nobody knows the numbers before. */
+#include "osdcore_barrier.h"
 #include "osdcore_module.h"
 
 #include <stddef.h>
@@ -28,9 +29,11 @@ enum kind {
 struct shape {
 	int16_t from;
 	uint16_t count, skip;
-	uint8_t kind;
-	bool managed; /* its dict is in front of the object */
+	uint8_t kind, traits;
 };
+
+#define TRAIT_MANAGED 1u /* its dict is in front of the object */
+#define TRAIT_CLASS   2u /* it can become an object of another class */
 
 /* Objects of one shape, which stand together. */
 struct group {
@@ -48,7 +51,9 @@ static struct watch {
 	struct watched *watched; /* one for each of `objects` */
 	struct group *groups;
 	size_t group_count;
-} watches[2];
+} watches[3];
+
+#define GUARDED 1u /* of the lists: functions and classes (osdcore_barrier.c) */
 
 static uint64_t factors[WORDS_MAX];
 
@@ -86,8 +91,10 @@ static inline uint64_t hash_of_words(PyObject *object, const struct shape *shape
 
 	if (shape->skip != NOT_SKIPPED)
 		hash -= words[shape->skip] * factors[shape->skip - shape->from];
-	if (shape->managed)
+	if (shape->traits & TRAIT_MANAGED)
 		hash += sum(words - MANAGED_WORDS, 2);
+	if (shape->traits & TRAIT_CLASS)
+		hash += (uint64_t)(uintptr_t)Py_TYPE(object) * factors[WORDS_MAX - 1];
 	return hash;
 }
 
@@ -132,11 +139,12 @@ static inline uint64_t hash_of_set(PyObject *object)
 	return hash;
 }
 
-/* Attributes are in the type's dict, except these. */
+/* Attributes are in the type's dict, except these.  All of them: osdcore_barrier.c. */
 static inline uint64_t hash_of_type(PyObject *object)
 {
 	PyHeapTypeObject *type = (PyHeapTypeObject *)object;
-	uint64_t hash = (uint64_t)(uintptr_t)type->ht_type.tp_bases * factors[0];
+	uint64_t hash = (uint64_t)(uintptr_t)type->ht_type.tp_bases * factors[0] +
+			(uint64_t)(uintptr_t)Py_TYPE(object) * factors[3];
 
 	if (!PyType_HasFeature(&type->ht_type, Py_TPFLAGS_HEAPTYPE))
 		return hash;
@@ -146,7 +154,7 @@ static inline uint64_t hash_of_type(PyObject *object)
 
 static inline uint64_t hash_of(PyObject *object, const struct shape *shape)
 {
-	uint64_t hash = shape->count || shape->managed ? hash_of_words(object, shape) : 0;
+	uint64_t hash = shape->count || shape->traits ? hash_of_words(object, shape) : 0;
 
 	switch ((enum kind)shape->kind) {
 	case KIND_WORDS:
@@ -180,8 +188,12 @@ static struct shape shape_of_words(PyObject *object, enum kind kind, size_t know
 		.from = (int16_t)(known / sizeof(uint64_t)),
 		.count = (uint16_t)(count < WORDS_MAX ? count : WORDS_MAX),
 		.skip = NOT_SKIPPED,
-		.managed = PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT),
 	};
+
+	if (PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT))
+		shape.traits |= TRAIT_MANAGED;
+	if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object))
+		shape.traits |= TRAIT_CLASS;
 
 	if (weak >= known && (weak - known) / sizeof(uint64_t) < shape.count)
 		shape.skip = (uint16_t)(weak / sizeof(uint64_t));
@@ -258,7 +270,7 @@ PyObject *osd_core_watch(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "IO!:watch", &number, &PyTuple_Type, &things))
 		return NULL;
 	if (number >= sizeof(watches) / sizeof(watches[0])) {
-		PyErr_SetString(PyExc_ValueError, "there are two lists, 0 and 1");
+		PyErr_SetString(PyExc_ValueError, "there are three lists, 0 to 2");
 		return NULL;
 	}
 	if (make_factors() < 0)
@@ -274,6 +286,8 @@ PyObject *osd_core_watch(PyObject *module, PyObject *args)
 	}
 	watch->objects = Py_NewRef(things);
 	note(watch);
+	if (number == GUARDED && osd_barrier_set(things) < 0)
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -320,12 +334,16 @@ PyObject *osd_core_altered(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "I:altered", &number))
 		return NULL;
 	if (number >= sizeof(watches) / sizeof(watches[0])) {
-		PyErr_SetString(PyExc_ValueError, "there are two lists, 0 and 1");
+		PyErr_SetString(PyExc_ValueError, "there are three lists, 0 to 2");
 		return NULL;
 	}
 	found = PyList_New(0);
+	if (number == GUARDED && !osd_barrier_touched())
+		return found;
 	for (size_t i = 0; found && i < watches[number].group_count; i++)
 		if (compare_group(&watches[number], &watches[number].groups[i], found) < 0)
 			Py_CLEAR(found);
+	if (number == GUARDED && found && PyList_GET_SIZE(found) == 0)
+		osd_barrier_rearm();
 	return found;
 }

@@ -27,7 +27,7 @@ struct osd_host_packages {
 	const char *pool;    /* whose sandboxes these are */
 	const char *folder;  /* of the pool's package set */
 	const char *set;     /* its id; NULL: there is none */
-	const char *preload; /* modules of it to import, separated by commas; "": as it says itself */
+	const char *preload; /* modules to import, by commas; "": those its manifest names */
 	int statm_fd;	     /* /proc/self/statm; -1: none */
 };
 

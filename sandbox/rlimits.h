@@ -29,8 +29,8 @@ struct osd_rlimit {
 	rlim_t ceiling; /* the most any job may ask for */
 };
 
-/* Files cannot grow, no core is written, nothing is locked. */
-static inline void osd_limits_table(const struct osd_sandbox_limits *limits,
+/* file_bytes: of the longest file, 0: files cannot grow.  No core is written, nothing is locked. */
+static inline void osd_limits_table(const struct osd_sandbox_limits *limits, uint64_t file_bytes,
 				    struct osd_rlimit table[OSD_RLIMIT_COUNT])
 {
 	const struct osd_rlimit rows[OSD_RLIMIT_COUNT] = {
@@ -40,7 +40,7 @@ static inline void osd_limits_table(const struct osd_sandbox_limits *limits,
 		 OSD_OPEN_FILES_MAX + OSD_OWN_OPEN_FILES},
 		{"processes", RLIMIT_NPROC, limits->processes, OSD_PROCESSES_MAX},
 		{"stack", RLIMIT_STACK, OSD_STACK_BYTES, OSD_STACK_BYTES},
-		{"file size", RLIMIT_FSIZE, 0, 0},
+		{"file size", RLIMIT_FSIZE, file_bytes, file_bytes ? RLIM_INFINITY : 0},
 		{"core", RLIMIT_CORE, 0, 0},
 		{"locked memory", RLIMIT_MEMLOCK, 0, 0},
 		{"message queues", RLIMIT_MSGQUEUE, 0, 0},

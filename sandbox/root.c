@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "scratch.h"
 
 /* any directory every host has: only our namespace sees what is mounted on it */
 #define STAGE "/tmp"
-#define STAGE_OPTIONS "mode=0755,size=1m,nr_inodes=128"
+#define STAGE_INODES 128 /* beside the places of scratch folders */
 #define COPY_BYTES (1u << 20)
 
 struct entry {
@@ -170,14 +171,39 @@ static int link_libraries(struct osd_step *step)
 	return 0;
 }
 
-int osd_root_enter(int package_fd, int set_fd, struct osd_step *step)
+/* Where scratch.c mounts: empty folders, for the root is read-only by then. */
+static int make_scratch_places(unsigned slots, struct osd_step *step)
 {
-	int error;
+	char path[sizeof(STAGE) + OSD_SCRATCH_PATH] = STAGE OSD_SCRATCH_PLACE;
+
+	if (mkdir(path, 0711) < 0)
+		return osd_step_failed(step, "make directory", path);
+	for (unsigned i = 0; i < slots; i++) {
+		osd_scratch_path(i, path + sizeof(STAGE) - 1);
+		if (mkdir(path, 0) < 0)
+			return osd_step_failed(step, "make directory", path);
+	}
+	return 0;
+}
+
+static int mount_stage(unsigned slots, struct osd_step *step)
+{
+	char options[64];
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return osd_step_failed(step, "make mounts private", NULL);
-	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, STAGE_OPTIONS) < 0)
+	snprintf(options, sizeof(options), "mode=0755,size=1m,nr_inodes=%u", STAGE_INODES + slots);
+	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
 		return osd_step_failed(step, "mount tmpfs", NULL);
+	return make_scratch_places(slots, step);
+}
+
+int osd_root_enter(int package_fd, int set_fd, unsigned slots, struct osd_step *step)
+{
+	int error = mount_stage(slots, step);
+
+	if (error)
+		return error;
 	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++) {
 		error = bind_entry(&binds[i], step);
 		if (error)

@@ -51,7 +51,8 @@ static const char usage[] =
 	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
 	"  --packages DIR       the pool's package set, made by `osd pool build`\n"
 	"  --package-set ID     the set must be this one\n"
-	"  --preload NAMES      modules of the set to import ahead of need, separated by commas\n"
+	"  --preload NAMES      modules of the set, or of the standard library, to import ahead of\n"
+	"                       need, separated by commas\n"
 	"  --print-level        print what isolation this host can give, as JSON, and exit\n";
 
 struct options {

@@ -6,7 +6,7 @@
  * others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
  * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
  * all of futex but waiting and waking, flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
- * changes a file system. */
+ * changes a file system but those of `scratch_calls`. */
 #include "seccomp_rules.h"
 
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 #define NUMBER(name) SCMP_SYS(name)
 
@@ -128,7 +130,41 @@ static int allow_threads(scmp_filter_ctx filter)
 	return error;
 }
 
-static int add_rules(scmp_filter_ctx filter, int job_socket)
+/* Files and folders are made, moved, cut and removed, as far as Landlock and their owner let.  Not on the list: links,
+ * pipes, sockets, modes, owners, times, attributes, and another working directory. */
+static const int scratch_calls[] = {
+	/* clang-format off */
+	NUMBER(mkdir), NUMBER(mkdirat), NUMBER(unlink), NUMBER(unlinkat), NUMBER(rmdir),
+	NUMBER(rename), NUMBER(renameat), NUMBER(ftruncate),
+	/* clang-format on */
+};
+
+/* What SQLite does with its files besides.  These answer that it is done without doing it: in memory there
+ * is nothing to write out, nobody else has the files that a lock would keep out, and objects' files
+ * that a script holds for reading are not to be synced or locked by it. */
+static int allow_scratch(scmp_filter_ctx filter, const char *path)
+{
+	static const int done[] = {NUMBER(fsync), NUMBER(fdatasync)};
+	static const uint64_t locks[] = {F_SETLK, F_SETLKW}, looks[] = {F_GETLK};
+	int error = 0;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(scratch_calls) && !error; i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, scratch_calls[i], 0);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(done) && !error; i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), done[i], 0);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(locks) && !error; i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), NUMBER(fcntl), 1,
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, locks[i]));
+	if (!error)
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 1,
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, looks[0]));
+	if (!error)
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(statfs), 1,
+					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)(uintptr_t)path));
+	return error;
+}
+
+static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch)
 {
 	/* a binary tree: shorter to install, which every sandbox does */
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -145,6 +181,8 @@ static int add_rules(scmp_filter_ctx filter, int job_socket)
 		error = allow_futex(filter);
 	if (!error)
 		error = allow_threads(filter);
+	if (!error && scratch)
+		error = allow_scratch(filter, scratch);
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(recvmsg), 1,
 					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)job_socket));
@@ -176,13 +214,14 @@ static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program
 	return error;
 }
 
-int osd_seccomp_build(int job_socket, struct sock_fprog *ret_program, struct osd_step *step)
+int osd_seccomp_build(int job_socket, const char *scratch, struct sock_fprog *ret_program,
+		      struct osd_step *step)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int error = -ENOMEM;
 
 	if (filter)
-		error = add_rules(filter, job_socket);
+		error = add_rules(filter, job_socket, scratch);
 	if (!error)
 		error = export_program(filter, ret_program);
 	if (filter)

@@ -8,8 +8,11 @@
 
 #include "step.h"
 
-/* job_socket: the only descriptor recvmsg is allowed on.  The program is never freed. */
-int osd_seccomp_build(int job_socket, struct sock_fprog *ret_program, struct osd_step *step);
+/* job_socket: the only descriptor recvmsg is allowed on.  scratch: the sandbox has a folder to make files in, and
+ * this, a constant, is its path: at this address statfs is allowed, so that a script learns no figures of the host.
+ * NULL: no folder.  The program is never freed. */
+int osd_seccomp_build(int job_socket, const char *scratch, struct sock_fprog *ret_program,
+		      struct osd_step *step);
 
 /* For all threads of the process, those already running included.  Needs no_new_privs. */
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step);

@@ -21,6 +21,7 @@
 #include "fd_message.h"
 #include "manage.h"
 #include "rlimits.h"
+#include "scratch.h"
 #include "step.h"
 #include "wire/proxy_frame.h"
 
@@ -79,7 +80,7 @@ static void release(struct osd_sandbox *sandbox)
 	sandbox->pidfd = -1;
 	sandbox->pid = 0;
 	sandbox->job_partition = sandbox->job_object = 0;
-	sandbox->kill = false;
+	sandbox->kill = sandbox->resizing = false;
 	sandbox->state = OSD_SANDBOX_FREE;
 }
 
@@ -358,7 +359,8 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandb
 		return osd_step_failed(step, "its control group", NULL);
 	}
 	own.memory_bytes += zygote->set_bytes;
-	osd_limits_table(&own, table);
+	osd_limits_table(&own, osd_scratch_file_bytes(daemon->layers, limits->memory_bytes),
+			 table);
 	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
 		struct rlimit limit = {table[i].value, table[i].value};
 
@@ -368,26 +370,72 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandb
 	return 0;
 }
 
-void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
+/* Everything but the size of its scratch folder, which is the zygote's to set. */
+static void finish_limits(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+			  const struct osd_sandbox_limits *limits)
 {
-	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
 	struct osd_step step;
 	char text[240];
-	int error;
+	int error = set_limits(daemon, sandbox, limits, &step);
 
-	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE || sandbox->pid <= 0) {
-		osd_target_refuse(daemon, id, "no such sandbox");
-		return;
-	}
-	error = set_limits(daemon, sandbox, limits, &step);
 	if (error) {
 		snprintf(text, sizeof(text), "cannot set the limit on %s: %s", step.what,
 			 strerror(-error));
-		osd_target_refuse(daemon, id, text);
+		osd_target_refuse(daemon, sandbox->id, text);
 		return;
 	}
 	sandbox->limits = *limits;
-	osd_target_send(daemon, OSD_SANDBOXD_LIMITS_SET, id, NULL, 0, NULL, 0);
+	osd_target_send(daemon, OSD_SANDBOXD_LIMITS_SET, sandbox->id, NULL, 0, NULL, 0);
+}
+
+static bool same_scratch(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+			 const struct osd_sandbox_limits *limits)
+{
+	return !osd_scratch_possible(daemon->layers) ||
+	       osd_scratch_bytes(sandbox->limits.memory_bytes) ==
+		       osd_scratch_bytes(limits->memory_bytes);
+}
+
+static bool ask_for_resize(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+			   const struct osd_sandbox_limits *limits)
+{
+	struct zygote_message message = {.type = ZYGOTE_RESIZE,
+					 .slot = (uint32_t)(sandbox - daemon->sandboxes),
+					 .serial = sandbox->serial,
+					 .limits = *limits};
+
+	sandbox->asked = *limits;
+	sandbox->resizing =
+		osd_zygote_send(&daemon->pools[sandbox->pool].zygotes[sandbox->zygote], &message,
+				NULL, 0);
+	return sandbox->resizing;
+}
+
+void osd_slot_resized(struct osd_daemon *daemon, const struct zygote_message *message)
+{
+	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_LIVE);
+
+	if (!sandbox || !sandbox->resizing)
+		return;
+	sandbox->resizing = false;
+	if (message->text[0])
+		osd_target_refuse(daemon, sandbox->id, message->text);
+	else
+		finish_limits(daemon, sandbox, &sandbox->asked);
+}
+
+void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
+{
+	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
+
+	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE || sandbox->pid <= 0)
+		osd_target_refuse(daemon, id, "no such sandbox");
+	else if (sandbox->resizing)
+		osd_target_refuse(daemon, id, "its limits are being set");
+	else if (same_scratch(daemon, sandbox, limits))
+		finish_limits(daemon, sandbox, limits);
+	else if (!ask_for_resize(daemon, sandbox, limits))
+		osd_target_refuse(daemon, id, "the zygote does not listen");
 }
 
 void osd_slot_nudge(const struct osd_sandbox *sandbox)

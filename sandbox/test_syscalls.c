@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #include "seccomp_rules.h"
 
 #define JOB_SOCKET 4
+#define NOTHING    (-1)
 #define BAD        (-1L) /* a descriptor, pointer or id that is nobody's */
 
 #ifndef MAP_DROPPABLE
@@ -38,8 +40,10 @@ struct attempt {
 	const char *name;
 	long number;
 	long arguments[6];
-	int expected; /* errno; 0: must not fail with EPERM */
+	int expected; /* errno; 0: must not fail with EPERM; NOTHING: must not fail */
 };
+
+static const char folder[] = ".";
 
 #define DENIED(name, ...) {#name, SYS_##name, {__VA_ARGS__}, EPERM}
 
@@ -122,8 +126,22 @@ static const struct attempt attempts[] = {
 	DENIED(flock, BAD, 0),
 	DENIED(fadvise64, BAD, 0, 0, 0),
 	DENIED(fallocate, BAD, 0, 0, 0),
-	DENIED(ftruncate, BAD, 0),
-	DENIED(fsync, BAD),
+	DENIED(truncate, BAD, 0),
+	DENIED(statfs, BAD, BAD),
+	DENIED(fstatfs, BAD, BAD),
+	DENIED(chdir, BAD),
+	DENIED(fchdir, BAD),
+	DENIED(renameat2, BAD, BAD, BAD, BAD, 0),
+	DENIED(linkat, BAD, BAD, BAD, BAD, 0),
+	DENIED(symlinkat, BAD, BAD, BAD),
+	DENIED(mknodat, BAD, BAD, 0, 0),
+	DENIED(fchmod, BAD, 0),
+	DENIED(fchmodat, BAD, BAD, 0),
+	DENIED(fchown, BAD, BAD, BAD),
+	DENIED(utimensat, BAD, BAD, BAD, 0),
+	DENIED(fsetxattr, BAD, BAD, BAD, 0, 0),
+	DENIED(syncfs, BAD),
+	DENIED(copy_file_range, BAD, 0, BAD, 0, 0, 0),
 	DENIED(sync_file_range, BAD, 0, 0, 0),
 	DENIED(readahead, BAD, 0, 0),
 	DENIED(splice, BAD, 0, BAD, 0, 0, 0),
@@ -208,6 +226,21 @@ static const struct attempt attempts[] = {
 	{"futex FUTEX_WAKE_BITSET", SYS_futex, {BAD, FUTEX_WAKE_BITSET, 1, 0, 0, -1}, 0},
 };
 
+/* Only where the sandbox has a scratch folder. */
+static const struct attempt with_scratch[] = {
+	{"mkdirat", SYS_mkdirat, {BAD, BAD, 0}, 0},
+	{"unlinkat", SYS_unlinkat, {BAD, BAD, 0}, 0},
+	{"renameat", SYS_renameat, {BAD, BAD, BAD, BAD}, 0},
+	{"ftruncate", SYS_ftruncate, {BAD, 0}, 0},
+	{"statfs of the folder", SYS_statfs, {(long)folder, BAD}, 0},
+	{"fcntl F_GETLK", SYS_fcntl, {BAD, F_GETLK, BAD}, 0},
+	/* done without being done: not EBADF */
+	{"fsync", SYS_fsync, {BAD}, NOTHING},
+	{"fdatasync", SYS_fdatasync, {BAD}, NOTHING},
+	{"fcntl F_SETLK", SYS_fcntl, {BAD, F_SETLK, BAD}, NOTHING},
+	{"fcntl F_SETLKW", SYS_fcntl, {BAD, F_SETLKW, BAD}, NOTHING},
+};
+
 static void *run(void *argument)
 {
 	*(int *)argument = 1;
@@ -232,26 +265,42 @@ static int thread_works(void)
 	return ran;
 }
 
-static int try_all(void)
+static bool is_as_expected(int error, int expected)
+{
+	if (expected == NOTHING)
+		return error == 0;
+	return expected ? error == expected : error != EPERM && error != ENOSYS;
+}
+
+/* denied: whatever is expected, it must be. */
+static int try_each(const struct attempt *list, size_t count, bool denied)
 {
 	int failures = 0;
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(attempts); i++) {
-		const struct attempt *a = &attempts[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct attempt *a = &list[i];
 		const long *x = a->arguments;
+		int error, expected = denied ? EPERM : a->expected;
 		long result;
-		int error;
 
 		errno = 0;
 		result = syscall(a->number, x[0], x[1], x[2], x[3], x[4], x[5]);
 		error = result < 0 ? errno : 0;
 		if (a->number == SYS_fork && result == 0)
 			_exit(1); /* the child of a fork that got through */
-		if (a->expected ? error != a->expected : error == EPERM || error == ENOSYS) {
-			printf("%s: %s, not %s\n", a->name, strerror(error), strerror(a->expected));
+		if (!is_as_expected(error, expected)) {
+			printf("%s: %s, not %s\n", a->name, strerror(error), strerror(expected));
 			failures++;
 		}
 	}
+	return failures;
+}
+
+static int try_all(bool scratch)
+{
+	int failures = try_each(attempts, OSD_ARRAY_SIZE(attempts), false);
+
+	failures += try_each(with_scratch, OSD_ARRAY_SIZE(with_scratch), !scratch);
 	if (!thread_works()) {
 		printf("a thread cannot be started\n");
 		failures++;
@@ -259,17 +308,30 @@ static int try_all(void)
 	return failures;
 }
 
-static void go_behind_the_filter(void)
+static void go_behind_the_filter(bool scratch)
 {
 	struct sock_fprog program;
 	struct osd_step step;
 
-	if (osd_seccomp_build(JOB_SOCKET, &program, &step) < 0 ||
+	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, &program, &step) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));
 		exit(1);
 	}
+}
+
+static bool all_is_well(bool scratch)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		go_behind_the_filter(scratch);
+		exit(try_all(scratch) ? 1 : 0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
 }
 
 static void call_by_the_32_bit_table(void)
@@ -294,7 +356,7 @@ static bool is_ended_by(void (*call)(void))
 		pthread_t thread;
 
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
-		go_behind_the_filter();
+		go_behind_the_filter(true);
 		call();
 		_exit(0);
 	}
@@ -307,6 +369,5 @@ int main(void)
 		printf("a call by another table came through\n");
 		return 1;
 	}
-	go_behind_the_filter();
-	return try_all() ? 1 : 0;
+	return all_is_well(true) && all_is_well(false) ? 0 : 1;
 }

@@ -32,6 +32,7 @@
 #include "privileges.h"
 #include "py_host.h"
 #include "root.h"
+#include "scratch.h"
 #include "seccomp_rules.h"
 #include "zygote_frame.h"
 
@@ -39,6 +40,8 @@ struct child {
 	pid_t pid; /* 0: the slot is free */
 	int pidfd;
 	uint64_t serial;
+	struct osd_scratch scratch; /* of the slot, not of the child: stays */
+	int landlock_fd;	    /* rules of a sandbox of this slot; -1: none */
 };
 
 struct zygote {
@@ -116,17 +119,14 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 
 	if (layers & OSD_LAYER_MOUNTNS) {
 		error = osd_root_enter(ZYGOTE_FD_PACKAGE, z->packages.set ? ZYGOTE_FD_SET : -1,
-				       step);
+				       z->slots, step);
 		z->packages.osd = OSD_ROOT_PACKAGE;
 		z->packages.folder = OSD_ROOT_SET;
 	}
-	z->confinement.landlock_fd = -1;
-	if (!error && layers & OSD_LAYER_LANDLOCK)
-		error = osd_landlock_build(z->packages.osd,
-					   z->packages.set ? z->packages.folder : NULL,
-					   &z->confinement.landlock_fd, step);
 	if (!error && layers & OSD_LAYER_SECCOMP)
-		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD, &z->confinement.filter, step);
+		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD,
+					  osd_scratch_possible(layers) ? osd_scratch_here : NULL,
+					  &z->confinement.filter, step);
 	return error;
 }
 
@@ -184,12 +184,48 @@ static int enter_next_pidns(const struct zygote *z)
 	return 0;
 }
 
+/* The rules name the folder itself: they are made anew whenever it is. */
+static int prepare_rules(const struct zygote *z, struct child *child, bool scratch,
+			 struct osd_step *step)
+{
+	char path[OSD_SCRATCH_PATH];
+
+	if (!(z->confinement.layers & OSD_LAYER_LANDLOCK))
+		return 0;
+	osd_closep(&child->landlock_fd);
+	child->landlock_fd = -1;
+	osd_scratch_path((unsigned)(child - z->children), path);
+	return osd_landlock_build(z->packages.osd, z->packages.set ? z->packages.folder : NULL,
+				  scratch ? path : NULL, &child->landlock_fd, step);
+}
+
+/* An empty scratch folder, and the rules of file access with it. */
+static int prepare_files(const struct zygote *z, struct child *child,
+			 const struct zygote_message *request, struct osd_step *step)
+{
+	unsigned slot = request->slot, owner = z->confinement.uid_base + 1 + slot;
+	bool scratch = osd_scratch_possible(z->confinement.layers), new = child->landlock_fd < 0;
+	int error = 0;
+
+	if (scratch)
+		error = osd_scratch_prepare(&child->scratch, slot, owner,
+					    osd_scratch_bytes(request->limits.memory_bytes), &new,
+					    step);
+	if (!error && (new || child->landlock_fd < 0))
+		error = prepare_rules(z, child, scratch, step);
+	return error;
+}
+
 static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request, const int *fds,
 			  size_t fd_count)
 {
 	int error = enter_next_pidns(z);
 	struct osd_sandbox_start start = {.slot = request->slot,
 					  .limits = request->limits,
+					  .file_bytes = osd_scratch_file_bytes(
+						  z->confinement.layers,
+						  request->limits.memory_bytes),
+					  .landlock_fd = z->children[request->slot].landlock_fd,
 					  .fds = fds,
 					  .fd_count = fd_count};
 	sigset_t none;
@@ -210,19 +246,22 @@ static void spawn(struct zygote *z, const struct zygote_message *request, const 
 		  size_t fd_count)
 {
 	struct child *child = &z->children[request->slot];
+	struct osd_step step = {.what = "fork a sandbox"};
 	char text[ZYGOTE_TEXT_MAX];
-	pid_t pid = -EAGAIN;
+	pid_t pid = prepare_files(z, child, request, &step);
 
-	if (one_thread(z))
-		pid = fork_sandbox(z, request, fds, fd_count);
+	if (pid == 0)
+		pid = one_thread(z) ? fork_sandbox(z, request, fds, fd_count) : -EAGAIN;
 	if (pid < 0) {
-		snprintf(text, sizeof(text), "cannot fork a sandbox: %s",
+		snprintf(text, sizeof(text), "cannot %s: %s", step.what,
 			 pid == -EAGAIN && !one_thread(z) ? "the zygote has more than one thread"
 							  : strerror(-pid));
 		tell(ZYGOTE_FAILED, request, text, -1);
 		return;
 	}
-	*child = (struct child){pid, (int)syscall(SYS_pidfd_open, pid, 0), request->serial};
+	child->pid = pid;
+	child->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	child->serial = request->serial;
 	z->alive++;
 	tell(ZYGOTE_SPAWNED, request, NULL, child->pidfd);
 }
@@ -235,9 +274,12 @@ static uint64_t microseconds(struct timeval time)
 static void report_exit(struct zygote *z, struct child *child, int status,
 			const struct rusage *usage)
 {
+	unsigned slot = (unsigned)(child - z->children);
+	struct osd_step step;
+	int error;
 	struct zygote_message message = {
 		.type = ZYGOTE_EXITED,
-		.slot = (uint32_t)(child - z->children),
+		.slot = slot,
 		.serial = child->serial,
 		.status = {.wait_status = status,
 			   .cpu_user_usec = microseconds(usage->ru_utime),
@@ -246,8 +288,13 @@ static void report_exit(struct zygote *z, struct child *child, int status,
 	};
 
 	close(child->pidfd);
-	*child = (struct child){.pid = 0};
+	child->pid = 0;
 	z->alive--;
+	/* Before the daemon gives the slot, and its memory, to another.  If it fails the next fork tries again,
+	 * and fails if it must. */
+	error = osd_scratch_clear(&child->scratch, slot, &step);
+	if (error)
+		osd_error("zygote: cannot %s: %s", step.what, strerror(-error));
 	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
 		_exit(1);
 }
@@ -274,6 +321,23 @@ static void reap(struct zygote *z)
 
 /* ---- loop ------------------------------------------------------------------------------------ */
 
+/* The job of a sandbox that waits has another memory limit. */
+static void resize(struct zygote *z, const struct zygote_message *request)
+{
+	struct child *child = &z->children[request->slot];
+	struct osd_step step;
+	char text[ZYGOTE_TEXT_MAX] = "";
+	int error;
+
+	if (!child->pid || child->serial != request->serial)
+		return; /* its end is on the way */
+	error = osd_scratch_resize(&child->scratch, request->slot,
+				   osd_scratch_bytes(request->limits.memory_bytes), &step);
+	if (error)
+		snprintf(text, sizeof(text), "cannot %s: %s", step.what, strerror(-error));
+	tell(ZYGOTE_RESIZED, request, text, -1);
+}
+
 /* False: the daemon has closed the socket. */
 static bool serve_request(struct zygote *z)
 {
@@ -291,6 +355,9 @@ static bool serve_request(struct zygote *z)
 		 request.slot < z->slots && fd_count >= SPAWN_FD_CGROUPS &&
 		 !z->children[request.slot].pid)
 		spawn(z, &request, fds, fd_count);
+	else if (length == sizeof(request) && request.type == ZYGOTE_RESIZE &&
+		 request.slot < z->slots)
+		resize(z, &request);
 	else
 		osd_error("zygote: malformed request");
 	osd_fds_close(fds, fd_count);
@@ -372,6 +439,8 @@ int main(int argc, char **argv)
 	z.children = calloc(z.slots, sizeof(*z.children));
 	if (!z.children)
 		return 1;
+	for (unsigned i = 0; i < z.slots; i++)
+		z.children[i].landlock_fd = -1;
 	error = prepare_process(&z, &step);
 	if (!error)
 		error = prepare_confinement(&z, &step);

@@ -18,9 +18,11 @@ enum zygote_fd {
 enum zygote_message_type {
 	ZYGOTE_SPAWN = 1, /* with the descriptors of enum zygote_spawn_fd */
 	ZYGOTE_RETIRE,    /* no more spawns will come: leave when the last sandbox has ended */
+	ZYGOTE_RESIZE, /* with other limits: the sandbox of this slot gets a scratch folder of their size */
 	ZYGOTE_READY,
 	ZYGOTE_SPAWNED, /* with a pidfd */
 	ZYGOTE_EXITED,
+	ZYGOTE_RESIZED, /* its answer; text: why not */
 	ZYGOTE_FAILED, /* to start (serial 0), or to spawn */
 };
 
@@ -40,9 +42,9 @@ struct zygote_message {
 	uint32_t slot;
 	uint64_t serial; /* which sandbox; never used twice in the daemon's life */
 	union {
-		struct osd_sandbox_limits limits; /* SPAWN */
+		struct osd_sandbox_limits limits; /* SPAWN, RESIZE */
 		struct osd_sandbox_exit status;   /* EXITED */
-		char text[ZYGOTE_TEXT_MAX];       /* FAILED */
+		char text[ZYGOTE_TEXT_MAX];       /* FAILED, RESIZED */
 		/* READY: data of the package set's modules, not counted as a job's by RLIMIT_DATA */
 		uint64_t set_bytes;
 	};

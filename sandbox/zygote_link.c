@@ -467,6 +467,10 @@ void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsig
 	case ZYGOTE_EXITED:
 		osd_slot_exited(daemon, &message);
 		break;
+	case ZYGOTE_RESIZED:
+		message.text[sizeof(message.text) - 1] = '\0';
+		osd_slot_resized(daemon, &message);
+		break;
 	case ZYGOTE_FAILED:
 		hear_failure(daemon, pool, &message);
 		break;

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
+import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,12 +34,14 @@ from scheduler.supervise import (
     with_default,
 )
 from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
+from scheduler.tgtd import Tgtd, version_of
 from scheduler.users import MANAGER_USER, uid_of
 
 __all__ = ["Places", "attach", "detach"]
 
 TGTD_SOCKET = "/run/tgtd/socket"  # where tgtd has it unless TGT_IPC_SOCKET says otherwise
 TGTD_CONTROL = 0
+_PEER = struct.Struct("3i")  # of SO_PEERCRED: pid, uid, gid
 
 
 @dataclass(frozen=True)
@@ -55,20 +59,43 @@ class Places:
     control: Path
 
 
+def control_socket() -> Path:
+    return Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
+
+
+def absent(path: Path, error: OSError) -> ServiceFailed:
+    return ServiceFailed(f"no tgtd to talk to at {path} ({error.strerror}): start tgt.service")
+
+
 def tgtd_uid() -> int | None:
-    """Who runs tgtd; None: we do.
+    """The user of tgtd; None: ours.
 
     Raises:
-        ServiceFailed: nobody does.
+        ServiceFailed: no tgtd runs.
     """
-    path = Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
+    path = control_socket()
     try:
         owner = path.stat().st_uid
     except OSError as error:
-        raise ServiceFailed(
-            f"no tgtd to talk to at {path} ({error.strerror}): start tgt.service"
-        ) from None
+        raise absent(path, error) from None
     return None if owner == os.geteuid() else owner
+
+
+def running_tgtd() -> Tgtd:
+    """The daemon behind the control socket; one that cannot be inspected counts as a stock one.
+
+    Raises:
+        ServiceFailed: nobody listens there.
+    """
+    path = control_socket()
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(path))
+            ids = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    except OSError as error:
+        raise absent(path, error) from None
+    program = Path(f"/proc/{_PEER.unpack(ids)[0]}/exe")
+    return Tgtd(program, version_of(program))
 
 
 def administrator(uid: int | None) -> TgtAdm:
@@ -81,12 +108,15 @@ def administrator(uid: int | None) -> TgtAdm:
     return TgtAdm(command, environment, TGTD_CONTROL, user)
 
 
-async def settle_portals(adm: TgtAdm, config: TargetConfig, others: Sequence[str]) -> None:
-    """Have tgtd listen where it shall, and nowhere else unless the network is trusted.
+async def settle_portals(
+    adm: TgtAdm, config: TargetConfig, others: Sequence[str], *, hardened: bool
+) -> None:
+    """Have tgtd listen on the configured portal alone, unless others need more or the network is trusted.
 
-    tgtd starts with every address at port 3260, and all who can reach a portal can end or read it.
+    tgtd starts with every address at port 3260. Anybody who reaches a portal of a stock one can end it or
+    read its memory.
 
-    Args: others: targets that are not ours, whose portals are not ours to close.
+    Args: others: targets that are not ours, whose portals are not ours to close.  hardened: which tgtd.
 
     Raises:
         Refused: they need portals that we may not have beside us.
@@ -94,16 +124,16 @@ async def settle_portals(adm: TgtAdm, config: TargetConfig, others: Sequence[str
     """
     wanted = config.portal
     open_now = await adm.portals()
-    foreign = [each for each in open_now if not is_loopback(each[0])]
+    foreign = [each for each in open_now if each != wanted and not is_loopback(each[0])]
     if foreign and not config.unsafe_portal:
         names = ", ".join(format_portal(*each) for each in foreign)
-        if others:
+        if others and not hardened:
             raise Refused(
                 f"tgtd listens on {names} for {', '.join(others)}, and a stock tgtd is not safe "
                 "against those who can reach it: serve those by another tgtd, or, on a trusted "
-                "network, say unsafe_portal = true"
+                "network, say unsafe_portal = true; the package iosd-tgtd has a tgtd that is safe"
             )
-        for each in foreign:
+        for each in foreign if not others else ():
             await adm.close_portal(format_portal(*each))
             open_now.remove(each)
     wildcards = [each for each in open_now if each[0] in ("0.0.0.0", "::")]
@@ -155,8 +185,11 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise ServiceFailed(f"tgtd does not answer for {wait_s:g} s") from None
+    hardened = running_tgtd().hardened
+    check_portal(config, hardened=hardened)
     targets = await adm.targets()
-    await settle_portals(adm, config, [name for name in targets if name != config.name])
+    others = [name for name in targets if name != config.name]
+    await settle_portals(adm, config, others, hardened=hardened)
     before = places.pools.read_text() if places.pools.exists() else None
     write_pools(config, places.pools)
     if config.name in targets:
@@ -228,7 +261,6 @@ def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, st
         ServiceFailed, paths.MissingComponent: tgtd is not there, or does not take it; it has no such
             target then.
     """
-    check_portal(config)
     if config.portal[1] == 0:
         raise Refused("portal: clients of a service need a port that stays: give one")
     what = asyncio.run(_attach(config, places, wait_s))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -203,8 +204,13 @@ def target_config(
     head_rate: int,
     on_ssd_loss: str,
     io: str,
+    checksums: str,
+    verify: str,
+    scrub_rate: int,
+    scrub_days: int,
     script_turn: int,
     osc_compat: bool,
+    module: Path | None,
     module_option: tuple[str, ...],
     no_manager: bool,
 ) -> TargetConfig:
@@ -213,6 +219,8 @@ def target_config(
     options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}"]
     options += [f"heads={head_policy}", f"head_high={head_high_water}"]
     options += [f"head_low={head_low_water}", f"head_rate={head_rate}"]
+    options += [f"checksums={checksums}", f"verify={verify}"]
+    options += [f"scrub_rate={scrub_rate}", f"scrub_days={scrub_days}"]
     options += [f"script_turn={script_turn}", *module_option]
     if head_size is not None:
         options.append(f"head_size={head_size}")
@@ -247,6 +255,7 @@ def target_config(
         memory_budget=settings.memory_budget,
         sandboxes=not no_sandboxes,
         options=tuple(options),
+        module=module,
         security=security,
         master_key=master_key and master_key.resolve(),
         manager=settings.manager if use_manager else None,
@@ -400,6 +409,35 @@ def administrators(credential: str | None, wanted: bool) -> str:
     help="Of objects' bytes: by the page cache, or past it (docs/tiers.md).",
 )
 @click.option(
+    "--checksums",
+    type=click.Choice(["as-stored", "on", "off"]),
+    default="as-stored",
+    show_default=True,
+    help="Of every 4 KiB of data: as the store has it (a new one: off), on, or off (docs/reliability.md).",
+)
+@click.option(
+    "--verify",
+    type=click.Choice(["scrub", "always"]),
+    default="scrub",
+    show_default=True,
+    help="Compare data with its checksums in the scrub, or with every READ too.",
+)
+@click.option(
+    "--scrub-rate",
+    type=Size("64KiB"),
+    default="64MiB",
+    show_default=True,
+    help="Bytes a second that the scrub reads at most.",
+)
+@click.option(
+    "--scrub-days",
+    type=click.IntRange(0, 3650),
+    metavar="N",
+    default=30,
+    show_default=True,
+    help="Days from the end of a scrub to the next; 0: only when told to.",
+)
+@click.option(
     "--head-size",
     type=Size("0"),
     help="Bytes of new objects on the SSD, 0 allowed.  [default: as formatted; 2MiB]",
@@ -462,9 +500,10 @@ def administrators(credential: str | None, wanted: bool) -> str:
     "--log-level",
     type=click.Choice(logs.LEVELS),
     envvar="IOSD_LOG_LEVEL",
-    help="What is written.  At info 20 jobs a second are told of one by one, at debug all."
-    "  [default: info]",
+    help="Least level that is logged.  At info 20 jobs a second are logged one by one, at debug all.  "
+    "[info; warning where stderr is a terminal]",
 )
+@click.option("--module", type=click.Path(exists=True, dir_okay=False, path_type=Path), hidden=True)
 @click.option("--module-option", multiple=True, type=ModuleOption(), hidden=True)
 @click.option(
     "--ready-fd",
@@ -495,6 +534,8 @@ def serve(
     Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
     reads the configuration again, as 'osd config reload' has it do.
     """
+    if log_level is None and log_format != "json" and sys.stderr.isatty():
+        log_level = "warning"  # a person at the terminal wants to read what follows the URL
     logs.configure(log_format, log_level)
     source = source_of(click.get_current_context(), options)
     config = target_config(**options)
@@ -505,12 +546,13 @@ def serve(
     def announce(line: dict[str, Any]) -> None:
         text = json.dumps(line)
         if ready_fd is not None:
-            os.write(ready_fd, f"{text}\n".encode())
+            with contextlib.suppress(BrokenPipeError):
+                os.write(ready_fd, f"{text}\n".encode())
         if output == "json":
-            click.echo(text)
+            logs.echo(text)
         elif line["event"] == "ready":
-            click.echo(line["url"])
-            click.echo(
+            logs.echo(line["url"])
+            logs.echo(
                 f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
                 f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"
                 f"{administrators(line['credential'], config.local_credential)}\n"

@@ -82,6 +82,8 @@ TARGET_KEYS = (
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
     Key("io", choice("cached", "direct"), None, "objects' bytes by the page cache or past it"),
+    Key("checksums", choice("as-stored", "on", "off"), None, "of every 4 KiB of data"),
+    Key("verify", choice("scrub", "always"), None, "when data is compared with its checksums"),
     Key("script_turn", duration(0, 0.01), None, "so long a script keeps a processor"),
     Key("osc_compat", flag, None, "speak OSC's dialect"),
     Key("log_format", choice(*logs.FORMATS), None, "of the log: lines or JSON"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from scheduler.admin import places
 from scheduler.admin.client import ManagerError, user_name
 from scheduler.admin.verb import Admin, Change, target_name, when
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, standards
-from scheduler.config import in_force, key_of
+from scheduler.config import DEFAULT_FILE, in_force, key_of
 from scheduler.output import print_lines
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
@@ -57,6 +58,22 @@ def served(name: str | None) -> dict[str, Any] | None:
         urls = "\n  ".join(each["url"] for each in exact)
         raise Several(f"more than one target is served here; say which, --target URL:\n  {urls}")
     return exact[0] if exact else None
+
+
+def served_with(path: Path | None, target: str | None) -> dict[str, Any] | None:
+    """The target of this host that a reload of a file would change; None: there is none.
+
+    Without a `target` it is the one that is served with that file, else the one that IOSD_TARGET names.
+
+    Raises:
+        Several: nothing says which.
+    """
+    if target is None:
+        file = str((path or Path(DEFAULT_FILE)).resolve())
+        same = [each for each in places.running(places.TARGET) if each["config"] == file]
+        if len(same) == 1:
+            return dict(same[0])
+    return served(target or os.environ.get("IOSD_TARGET"))
 
 
 def fail(code: int, text: object) -> NoReturn:
@@ -181,7 +198,8 @@ def show(admin: Admin, path: Path | None, origin: bool) -> None:
 def summary(pool: Pool) -> str:
     """A pool in a line."""
     memory = key_of(f"pools.{pool.name}.maximum.mem")
-    words = f"pool {pool.name}: {pool['max']} slots, "
+    slots = "1 slot" if pool["max"] == 1 else f"{pool['max']} slots"
+    words = f"pool {pool.name}: {slots}, "
     words += f"{memory.show(pool['maximum.mem'] or pool['limits.mem'])} a job"
     if pool.package_set is not None:
         words += f", package set {pool.package_set.id}"
@@ -218,7 +236,11 @@ def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
 
 @click.command()
 @about_a_file
-@click.option("--target", metavar="URL", help="Which, where several are served here.")
+@click.option(
+    "--target",
+    metavar="URL",
+    help="Target to compare with.  [the one served with FILE, else IOSD_TARGET]",
+)
 def check(path: Path | None, target: str | None) -> None:
     """Say what serving with FILE would do, and what a reload would change of the target that runs.
 
@@ -231,10 +253,10 @@ def check(path: Path | None, target: str | None) -> None:
         needed = sum(pool["max"] * pool["maximum.mem"] for pool in config.pools)
         lines.append(f"memory: {budget.show(needed)} of {budget.show(config.memory_budget)}")
     try:
-        place = served(target)
+        place = served_with(path, target)
     except Several as error:
-        click.echo(f"osd: {error}", err=True)
         place = None
+        lines.append(f"not compared with a target that runs: {error}")
     if place is not None:
         lines += against_served(path, place)
     print_lines(lines)

@@ -55,7 +55,10 @@ def tgt() -> Finding:
         hint = f"tested with {low} to {high}; the module refuses a layout it does not know"
         return Finding("tgt", "warn", str(tgtd), hint)
     if not tgtd.hardened:
-        hint = "for loopback and trusted initiators only; 'make tgtd' builds a hardened one"
+        hint = (
+            "for loopback and trusted initiators only; 'make tgtd' builds a hardened one "
+            "(package: iosd-tgtd)"
+        )
         return Finding("tgt", "ok", str(tgtd), hint)
     return Finding("tgt", "ok", str(tgtd))
 

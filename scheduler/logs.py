@@ -8,19 +8,22 @@ job, pool, sandbox, target (docs/logs.md).  Format and level stand in the enviro
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import errno
 import json
 import logging
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, TextIO
 
-__all__ = ["ENVIRONMENT", "FORMATS", "LEVELS", "configure", "relay", "say", "take_over"]
+__all__ = ["ENVIRONMENT", "FORMATS", "LEVELS", "configure", "echo", "relay", "say", "take_over"]
 
 FORMATS = ("text", "json")
 LEVELS = ("error", "warning", "info", "debug")  # the gravest first
 ENVIRONMENT = ("IOSD_LOG_FORMAT", "IOSD_LOG_LEVEL")
+READER_GONE = (errno.EPIPE, errno.EIO)  # of a pipe; of a terminal
 OURS = re.compile(r"(?P<time>\d{4}-\S+Z) (?P<component>\S+) (?P<level>[a-z]+): (?P<rest>.*)")
 ABOUT = re.compile(r"(job|pool|sandbox|target)=(\S+) ")
 
@@ -132,4 +135,26 @@ def parsed(component: str, line: str) -> dict[str, Any]:
 
 def write(line: str) -> None:
     """One line, at once."""
-    print(line, file=sys.stderr, flush=True)
+    echo(line, err=True)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line to stdout or stderr at once.  A line that cannot be written is dropped.
+
+    A daemon must not fail because the reader of its output has gone: 'osd target serve | tee log'
+    loses tee first when Ctrl-C ends both.
+    """
+    stream = sys.stderr if err else sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        if error.errno in READER_GONE:
+            discard(stream)
+
+
+def discard(stream: TextIO) -> None:
+    """Redirect a stream to /dev/null: Python would try again at exit to write what it has buffered."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

@@ -34,13 +34,12 @@ from scheduler.live import LIVE_KEYS, frame_words
 from scheduler.messages import ErrorCode, FrameError, TargetError, Type
 from scheduler.reading import load_of, pressure_of, summary
 from scheduler.settings import POOL, PRINCIPAL, WORKERS, Settings
-from scheduler.state_store import Change, Override
+from scheduler.state_store import OURSELVES, POLICY, Change, Override
 
 __all__ = ["POLICY", "Policy", "Target"]
 
 LOG = logging.getLogger("iosd.target")
 
-POLICY, OURSELVES = "policy", "iosd-manager"
 FRESH_S = 0.05
 REFRESH_S = 0.5
 WATCH_LEAST_S = 0.02
@@ -358,6 +357,17 @@ class Target:
                 break
             after = str(rows[-1].get("name"))
         return found
+
+    async def jobs(self) -> list[dict[str, Any]]:
+        """Jobs at work, waiting, and ended lately: a bounded list.
+
+        Raises:
+            LinkLost, NoAnswer, FrameError, TargetError: see Link.request.
+        """
+        rows = (await self.link.request(Type.JOBS)).get("jobs")
+        if not isinstance(rows, list) or not all(isinstance(each, dict) for each in rows):
+            raise FrameError("JOBS without jobs")
+        return rows
 
 
 def frame_of(kind: Type, key: str, value: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
 import os
 import sqlite3
 import time
@@ -37,6 +38,7 @@ T = TypeVar("T")
 VERSION = metadata.version("iosd")
 FLUSH_S = 0.5  # that a change of the policy waits for others before it is written
 USAGE_S = 30.0  # between two times that usage is kept: a target that dies takes that much with it
+JOBS_S = 1.0  # between two times that a target is asked for its jobs
 LOG_MOST = 10_000  # changes that wait to be written, where they cannot be
 STEPS_S, _ = LEVELS[0]
 NOW = ("queued", "running")  # of a principal's usage: not sums
@@ -61,6 +63,8 @@ class Manager:
         self.unwritten: list[Change] = []
         self.boots: dict[str, str] = {}  # as they are in the store
         self.writing = asyncio.Lock()
+        self.jobs_lock = asyncio.Lock()
+        self.jobs_known: dict[str, tuple[float, list[dict[str, Any]]]] = {}  # when they were asked
         self.warnings = Limited(LOG)
 
     def add(self, target: Target) -> None:
@@ -197,12 +201,20 @@ class Manager:
         return {"manager": me, "targets": [each.status() for each in self.targets.values()]}
 
     async def changes(
-        self, target: str | None = None, since: int = 0, most: int = 100
+        self,
+        target: str | None = None,
+        since: int = 0,
+        most: int = 100,
+        who: str | None = None,
+        pool: str | None = None,
     ) -> list[dict[str, Any]]:
-        """The newest lines of the log of changes with an id above `since`, oldest first."""
+        """The newest lines of the log of changes with an id above `since`, oldest first.
+
+        Args: who, pool: see StateStore.changes.
+        """
         with contextlib.suppress(sqlite3.Error):  # which is told where it is tried again
             await self._write()
-        found = await self.stored(self.store.changes, target, since, most)
+        found = await self.stored(self.store.changes, target, since, most, who, pool)
         return [each.fields() for each in found]
 
     async def history(
@@ -211,6 +223,24 @@ class Manager:
         """Loads of the past (state_store.py says which), oldest first."""
         name = self.target(target).name
         return await self.stored(self.store.history, name, since, step, most)
+
+    async def jobs(self, target: str | None = None) -> list[dict[str, Any]]:
+        """Jobs at work, waiting, and ended lately; asked at most once a second, whoever wants to know.
+
+        Raises: Refusal: the target cannot be asked.
+        """
+        found = self.target(target)
+        async with self.jobs_lock:
+            at, rows = self.jobs_known.get(found.name, (-math.inf, []))
+            if time.monotonic() - at >= JOBS_S:
+                try:
+                    rows = await found.jobs()
+                except (LinkLost, NoAnswer) as error:
+                    raise Refusal("no-target", str(error)) from None
+                except (FrameError, TargetError) as error:
+                    raise Refusal("failed", f"the target does not list its jobs: {error}") from None
+                self.jobs_known[found.name] = (time.monotonic(), rows)
+        return rows
 
     async def usage(self, target: str | None = None) -> list[dict[str, Any]]:
         """What principals have used in all runs of a target, and their shares and jobs now."""

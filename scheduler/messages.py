@@ -51,11 +51,15 @@ class Type(IntEnum):
     USAGE = 8
     SHED = 9
     RELOAD = 10
+    FREEZE = 11
+    THAW = 12
+    JOBS = 13
     WELCOME = 100
     OK = 101
     ERROR = 102
     SNAPSHOT_IS = 103
     USAGE_IS = 104
+    JOBS_ARE = 105
 
 
 class ErrorCode(StrEnum):

@@ -50,6 +50,7 @@ SHARE = (
     Key("at_once", JOBS, None, "running; 0: no cap"),
 )
 SINCE = Key("since", count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970")
+WHO = Key("who", name, None, "a name in the log, policy, or people: all but the policy")
 MOST = Key("most", count(1, 10_000), 100, "rows at most")
 STEP = Key("step", count(1, 1 << 31), 10, "seconds between rows")
 
@@ -71,16 +72,19 @@ class Looks:
         """Of principals."""
         return {"principals": await self.manager.usage(request.params["target"])}
 
+    async def jobs(self, request: Request) -> Any:
+        """At work, waiting, and ended lately."""
+        return {"jobs": await self.manager.jobs(request.params["target"])}
+
     async def settings(self, request: Request) -> Any:
         """What holds, and who has set it."""
         return {"settings": self.manager.target(request.params["target"]).settings.show()}
 
     async def changes(self, request: Request) -> Any:
         """The log of changes."""
-        target, since, most = (request.params[key] for key in ("target", "since", "most"))
-        if target is not None:
-            self.manager.target(target)  # which may refuse it
-        return {"changes": await self.manager.changes(target, since, most)}
+        if request.params["target"] is not None:
+            self.manager.target(request.params["target"])  # which may refuse it
+        return {"changes": await self.manager.changes(**request.params)}
 
     async def history(self, request: Request) -> Any:
         """Loads of the past."""
@@ -120,6 +124,7 @@ def methods(manager: Manager) -> list[Method]:
         Method("config.show", looks.settings, (TARGET,)),
         change("config.reload", config_reload, (TARGET,)),
         change("config.apply", changes.config_apply, (TARGET,)),
-        Method("changes", looks.changes, (TARGET, SINCE, MOST)),
+        Method("jobs", looks.jobs, (TARGET,)),
+        Method("changes", looks.changes, (TARGET, SINCE, MOST, WHO, POOL[1])),
         Method("history", looks.history, (TARGET, SINCE, STEP, MOST)),
     ]

@@ -57,6 +57,7 @@ class TargetConfig:
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
+        module: another file in its place, for tests; None: the one that was built or installed.
         security: least security method of what is made; None: capkey on loopback, else cmdrsp.
         master_key: file of the first master key; None: beside data (master_key_file).
         manager: as Config.manager; None: no resource manager.
@@ -78,6 +79,7 @@ class TargetConfig:
     memory_budget: int | None = None
     sandboxes: bool = True
     options: tuple[str, ...] = ()
+    module: Path | None = None
     security: str | None = None
     master_key: Path | None = None
     manager: Mapping[str, Setting] | None = None

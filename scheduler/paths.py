@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "CRC32C",
     "MODULE",
     "SANDBOXD",
     "TGTD",
@@ -36,6 +37,7 @@ class Component:
 
 
 MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
+CRC32C = Component("iosd_crc32c.so", "target")
 SANDBOXD = Component("iosd-sandboxd", "sandbox")
 TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd")  # hardened; the stock one is found in PATH
 

@@ -28,6 +28,7 @@ from scheduler.follow import Follower
 from scheduler.rates import Rates
 from scheduler.resources import Claim, entitlements, room_for_spares, staffing
 from scheduler.strain import Strain, judge
+from scheduler.words import waiting
 
 __all__ = ["Policy"]
 
@@ -189,7 +190,7 @@ class Policy:
         share = workers.busy / max(1, workers.count)
         why = f"{workers.busy} of {workers.count} at work ({share:.0%})"
         if workers.queued:
-            why += f", {workers.queued} commands wait, the first for {workers.oldest * 1000:.0f} ms"
+            why += f", {waiting(workers.queued, 'command')}, the first for {workers.oldest * 1000:.0f} ms"
         yield SetWorkers(count, f"{why}; {low} to {high} allowed")
 
     # ---- pools ----
@@ -289,12 +290,13 @@ class Policy:
     def _reason(pool: PoolLoad, rates: Rates) -> str:
         why = f"{pool.busy} of {pool.active} at work"
         if pool.queued:
-            why += f", {pool.queued} jobs wait, the first for {pool.oldest:.2f} s"
+            why += f", {waiting(pool.queued, 'job')}, the first for {pool.oldest:.2f} s"
         else:
             why += ", none waits"
         if rates.service is not None:
             usual = staffing(rates.arrivals * rates.service)
-            why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each: {usual} slots"
+            why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each: "
+            why += f"{usual} slot{'' if usual == 1 else 's'}"
         return why
 
     # ---- spares ----

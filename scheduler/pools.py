@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +91,12 @@ POOL_KEYS = (
     Key("idle_timeout", duration(0.001, DAY_S), 300_000_000, "then only min are kept warm"),
     Key("queue", count(1, 10_000), 10_000, "jobs that may wait; BUSY beyond"),
     Key("packages", text, None, "package set, by name, id or path [none]"),
-    Key("preload", texts, (), "modules of the set to import ahead of need [as it was built]"),
+    Key(
+        "preload",
+        texts,
+        (),
+        "modules of the set, or of the standard library, to import ahead of need [as it was built]",
+    ),
     Key("max_jobs_per_sandbox", count(1, 1_000_000), 1000, "where sandboxes are used again"),
     Key("reuse", choice("never", "verified", "trusted"), "never", "of sandboxes, by one principal"),
 )
@@ -156,8 +162,8 @@ class Pool:
             words["users"] = self["access.users"]
         if self.package_set is not None:
             words |= {"set": self.package_set.id, "packages": self.package_set.folder}
-            if self["preload"]:
-                words["preload"] = ",".join(self["preload"])
+        if self["preload"]:
+            words["preload"] = ",".join(self["preload"])
         for key, (word, _, _) in LIMITS.items():
             if self[f"limits.{key}"]:
                 words[word] = self[f"limits.{key}"]
@@ -182,23 +188,35 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
     settings = _merge(name, tables)
     _complete(name, settings)
     wanted = settings["packages"].value
+    _check_words(name, settings, sets)
     if wanted is None:
-        if settings["preload"].value:
-            raise ConfigError(
-                f"{settings['preload'].origin}: pool '{name}': preload is about modules of a package "
-                "set, and it names none (packages = ...)"
-            )
         return Pool(name, settings)
-    for word in (str(sets), wanted, *settings["preload"].value):  # they share a line (Pool.line)
-        if ";" in word or not word.isprintable():
-            raise ConfigError(
-                f"{settings['packages'].origin}: pool '{name}': '{word}' may hold no ';'"
-            )
     try:
         return Pool(name, settings, find(wanted, sets))
     except PackagesError as error:
         absent = PackageSet(Path(wanted).name, sets / wanted)
         return Pool(name, settings, absent, str(error))
+
+
+def _check_words(name: str, settings: Mapping[str, Setting], sets: Path) -> None:
+    """Paths and module names share a line of ours (Pool.line), and the modules must exist.
+
+    Raises:
+        ConfigError: one of them does not fit there, or is no module that this pool can have.
+    """
+    wanted, preload = settings["packages"], settings["preload"]
+    words = [(each, preload) for each in preload.value]
+    if wanted.value is not None:
+        words += [(str(sets), wanted), (wanted.value, wanted)]
+    for word, said in words:
+        if ";" in word or not word.isprintable():
+            raise ConfigError(f"{said.origin}: pool '{name}': '{word}' may hold no ';'")
+    for module in preload.value:
+        if wanted.value is None and module.partition(".")[0] not in sys.stdlib_module_names:
+            raise ConfigError(
+                f"{preload.origin}: pool '{name}': '{module}' of preload is no module of the standard "
+                "library, and the pool names no package set (packages = ...)"
+            )
 
 
 def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Setting]:

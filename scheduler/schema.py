@@ -31,6 +31,7 @@ __all__ = [
     "measure",
     "number",
     "portal",
+    "seconds_of",
     "size",
     "split_portal",
     "text",
@@ -38,7 +39,8 @@ __all__ = [
 ]
 
 SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")  # of a time
 
 
 class ConfigError(Exception):
@@ -227,13 +229,27 @@ def measure(value: Any, units: Mapping[str, float]) -> float | None:
     return float(found[1]) * units[found[2]]
 
 
+def seconds_of(value: Any) -> float | None:
+    """A time of numbers with units, the largest unit first: "90s", "1h30m"; None: it is none."""
+    total, at, before, text = 0.0, 0, math.inf, str(value)
+    while at < len(text):
+        part = _PART.match(text, at)
+        unit = SECONDS.get(part[2]) if part else None
+        if part is None or unit is None or unit >= before:
+            return None
+        total, at, before = total + float(part[1]) * unit, part.end(), unit
+    return total if at else None
+
+
 def size(least: int, most: int) -> Convert:
     """Bytes, with a unit: "256MiB"."""
 
     def convert(value: Any) -> int:
         number = measure(value, SIZES)
         if number is None or not least <= number <= most:
-            raise ValueError(f'a size with a unit, like "256MiB", from {least} to {most} bytes')
+            raise ValueError(
+                f'a size with a unit, like "256MiB", from {show_size(least)} to {show_size(most)}'
+            )
         return int(number)
 
     convert.show = show_size  # type: ignore[attr-defined]
@@ -241,10 +257,10 @@ def size(least: int, most: int) -> Convert:
 
 
 def duration(least_s: float, most_s: float) -> Convert:
-    """A time with a unit, "30s"; microseconds as the target wants them."""
+    """A time with units, "30s" or "1h30m"; microseconds as the target requires."""
 
     def convert(value: Any) -> int:
-        number = measure(value, SECONDS)
+        number = seconds_of(value)
         if number is None or not least_s <= number <= most_s:
             raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
         return round(number * 1_000_000)

@@ -27,7 +27,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LEVELS", "Change", "FolderLock", "Override", "StateError", "StateStore", "merge"]
+__all__ = [
+    "LEVELS",
+    "PEOPLE",
+    "POLICY",
+    "Change",
+    "FolderLock",
+    "Override",
+    "StateError",
+    "StateStore",
+    "merge",
+]
 
 LOG = logging.getLogger("iosd.state")
 
@@ -36,6 +46,9 @@ CHANGES_MOST = 100_000
 PRUNE_EVERY = 1000
 PRINCIPALS_MOST = 10_000  # of a target; those used least are summed up beyond that
 OTHERS = "(others)"  # the name that a target sums up under, too
+POLICY = "policy"  # who changes what the policy changes
+PEOPLE = "people"  # a filter: all others
+OURSELVES = "iosd-manager"  # its own doings: links to targets, settings restored after a restart
 ANSWER_MOST = 10_000  # rows of one answer
 # seconds between rows, and how long they are kept
 LEVELS = ((10, 6 * 3600), (60, 3 * 86400), (900, 90 * 86400))
@@ -265,15 +278,25 @@ class StateStore:
             "DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - ?", (CHANGES_MOST,)
         )
 
-    def changes(self, target: str | None = None, since: int = 0, most: int = 100) -> list[Change]:
+    def changes(
+        self,
+        target: str | None = None,
+        since: int = 0,
+        most: int = 100,
+        who: str | None = None,
+        pool: str | None = None,
+    ) -> list[Change]:
         """The newest `most` lines of the log with an id above `since`, oldest first.
 
-        Args: target: None: of all.
+        Args: target: None: of all.  who: a name, with or without what stands in brackets behind it, or
+            PEOPLE: all but the policy and the manager itself; None: all.  pool: None: of all, and of none.
         """
         rows = self.database.execute(
             "SELECT target, what, by, why, was, now, pool, at, id FROM changes "
-            "WHERE id > ?1 AND (?2 IS NULL OR target = ?2) ORDER BY id DESC LIMIT ?3",
-            (since, target, min(most, ANSWER_MOST)),
+            "WHERE id > ?1 AND (?2 IS NULL OR target = ?2) AND (?4 IS NULL OR pool = ?4) "
+            "AND (?5 IS NULL OR by = ?5 OR substr(by, 1, length(?5) + 2) = ?5 || ' (' "
+            "OR (?5 = ?6 AND by NOT IN (?7, ?8))) ORDER BY id DESC LIMIT ?3",
+            (since, target, min(most, ANSWER_MOST), pool, who, PEOPLE, POLICY, OURSELVES),
         )
         found = []
         for name, what, by, why, was, now, pool, at, serial in rows:

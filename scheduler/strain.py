@@ -13,6 +13,7 @@ from enum import Enum
 
 from scheduler.events import Bounds, Load, Scale
 from scheduler.follow import Turns
+from scheduler.words import waiting
 
 __all__ = ["Judgement", "State", "Strain", "judge"]
 
@@ -55,7 +56,7 @@ def _signs(load: Load, bounds: Bounds, factor: float) -> Judgement | None:
     full = workers.count >= max(bounds.workers) or not bounds.workers_scale.auto
     patience = bounds.patience * factor * (0.5 if full else 1.0)
     if workers.queued > 0 and workers.oldest >= patience:
-        why = f"{workers.queued} commands wait, the first for {workers.oldest * 1000:.0f} ms"
+        why = f"{waiting(workers.queued, 'command')}, the first for {workers.oldest * 1000:.0f} ms"
         return Judgement(State.STRAINED, why, at_once=workers.oldest >= AT_ONCE * bounds.patience)
     if (pressure.memory or 0.0) >= SHARE_MEMORY * factor:
         why = f"memory was short in {pressure.memory:.0%} of the last 10 s"

@@ -125,8 +125,8 @@ def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
     if not loopback and not hardened and not config.unsafe_portal:
         raise Refused(
             f"portal {host} is not a loopback address, and a stock tgtd is not safe against those "
-            "who can reach it; build the hardened one with 'make tgtd', or, on a trusted network, "
-            "say --unsafe-portal"
+            "who can reach it; build the hardened one with 'make tgtd' (Debian package: iosd-tgtd), or, "
+            "on a trusted network, say --unsafe-portal"
         )
 
 
@@ -186,7 +186,7 @@ class Supervisor:
         self.ipc.mkdir(mode=0o700)
         self.control.parent.mkdir(mode=0o700)
         # Copies: the source tree may lie where tgtd's user cannot look.
-        shutil.copy(paths.find_component(paths.MODULE), self.module)
+        shutil.copy(self.config.module or paths.find_component(paths.MODULE), self.module)
         self.module.chmod(0o644)
         self.program = self.daemon.path
         if self.daemon.kind != STOCK:
@@ -413,7 +413,7 @@ def with_default(config: TargetConfig) -> tuple[Pool, ...]:
         raise Refused(str(error)) from None
     for pool in pools:
         if pool.missing:
-            print(f"pool {pool.name} will not serve: {pool.missing}", file=sys.stderr)
+            logs.echo(f"pool {pool.name} will not serve: {pool.missing}", err=True)
     return pools
 
 
@@ -472,7 +472,8 @@ def prepare_store(folder: Path, uid: int | None) -> None:
         with contextlib.suppress(FileNotFoundError):
             if (owner := path.stat().st_uid) != uid:
                 raise Refused(
-                    f"{path} belongs to uid {owner}, and tgtd runs as {uid}: "
+                    f"{path} belongs to uid {owner}, and tgtd runs as {uid}. If it is of another "
+                    "target, name another folder; if it is this target's store, run "
                     f"chown -R {uid} {folder}, or say --uid {owner}"
                 )
     test = subprocess.run([*as_user(uid), "test", "-w", folder], check=False)
@@ -533,13 +534,13 @@ async def _serve(
     config: TargetConfig, daemon: Tgtd, announce: Callable[[dict[str, Any]], None], source: Source
 ) -> None:
     logs.say("iosd-supervisor", "info", str(daemon))
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before there is a folder to remove
+        loop.add_signal_handler(number, asked_to_stop.set)
     supervisor = Supervisor(config, daemon, announce)
     users = frozenset(filter(None, (supervisor.manager_uid,)))
     reloader = Reloader(source, supervisor.take, users)
-    asked_to_stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked_to_stop.set)
     loop.add_signal_handler(signal.SIGHUP, heed_hangup(reloader, asked_to_stop))
     stop = asyncio.create_task(asked_to_stop.wait())
     start = asyncio.create_task(supervisor.start())

@@ -18,6 +18,7 @@ from scheduler.attach import attach as attach_target
 from scheduler.attach import detach as detach_target
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, serve, target_config
 from scheduler.config import DEFAULT_FILE
+from scheduler.param_type import Seconds
 from scheduler.parts import TargetConfig, manager_options, sandboxd_command
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
@@ -61,11 +62,9 @@ CONTROL = place(
 SAYS = {"there": "are the same", "changed": "have been read again"}
 WAIT = click.option(
     "--wait",
-    type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    default=30,
-    show_default=True,
-    help="Seconds that tgtd may take.",
+    type=Seconds(0.1, 3600),
+    default="30s",
+    help="Time that tgtd may take, at most 1h.  [30s]",
 )
 
 

@@ -26,6 +26,7 @@ from pyosd.testing import last_step
 from scheduler import paths
 from tests.harness import SOURCE
 from tests.processes import Watch, descendants, long_lived
+from tests.tgtd import MODULE
 
 START_S = 120.0
 STOP_S = 60.0
@@ -198,6 +199,14 @@ def shared(
         long_lived.add(served.process.pid)
         yield served
     long_lived.discard(served.process.pid)
+
+
+def own_options(*options: str) -> list[str]:
+    """Arguments to serve with options that only the module for tests knows (tests/README.md)."""
+    words = ["--module", str(paths.find_component(MODULE))]
+    for each in options:
+        words += ["--module-option", each]
+    return words
 
 
 def arguments(extra: Sequence[str] = ()) -> list[str]:

@@ -20,6 +20,8 @@ from scheduler import paths
 from scheduler.tgtd import Tgtd
 from tests.e2e.raw_iscsi import FINAL, RawSession
 
+MODULE = paths.Component("bs_iosd_test.so", "target")
+"""The module with the stores and options of target/testing/, which the product does not have."""
 NAME = "iqn.2026-11.iosd:one"
 START_S, ANSWER_S = 60.0, 10.0
 NOP_OUT, SCSI, TASK_MANAGEMENT, LOGIN, TEXT, DATA_OUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
@@ -43,7 +45,7 @@ class Daemon:
         self.environment = os.environ | {"TGT_IPC_SOCKET": str(self.folder / "s")}
 
     def __enter__(self) -> Daemon:
-        preload = {"LD_PRELOAD": str(paths.find_component(paths.MODULE))}
+        preload = {"LD_PRELOAD": str(paths.find_component(MODULE))}
         command = ["prlimit", "--core=0", str(self.tgtd.path), "-f", "-C", "1"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -188,9 +190,17 @@ class Attacker(RawSession):
         self.scsi(cdb, flags, ahs=ahs_cdb(len(cdb) - 15, cdb[16:]), **more)  # type: ignore[arg-type]
 
     def data_out(
-        self, ttt: int, offset: int, data: bytes, *, final: bool = True, tag: int = 2
+        self,
+        ttt: int,
+        offset: int,
+        data: bytes,
+        *,
+        final: bool = True,
+        tag: int = 2,
+        number: int = 0,
     ) -> None:
-        fields = self.lun() + struct.pack(">IIIIIII", tag, ttt, 0, 1, 0, 0, offset)
+        """Args: number: DataSN, which counts from 0 in each sequence."""
+        fields = self.lun() + struct.pack(">IIIIIII", tag, ttt, 0, 1, 0, number, offset)
         self.send(DATA_OUT, FINAL * final, fields, data=data)
 
     def manage(self, function: int, referenced: int, tag: int, *, data: bytes = b"") -> None:

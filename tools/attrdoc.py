@@ -75,12 +75,14 @@ the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a s
 
 2000_0001h to 2000_0003h are a job's (jobs.md), 5000_0001h says which pages the value index covers,
 5000_0002h of a partition has the bytes its capacity quota is compared with, be64 each: 1 all
-charged bytes, 2 those charged for attributes, 3 those charged for jobs ([limits.md](limits.md)); the
-rest of 1 is the used capacity.
+charged bytes, 2 those charged for attributes, 3 those charged for jobs among the data
+([limits.md](limits.md)); the rest of 1 is the used capacity. 4 has the bytes of jobs
+that stand apart, 5 the number of their objects.
 B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
 B000_0002h of the root has figures of the database, be64 each: 1 commits, 2 aborts, 3 deadlocks,
 4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now; and
-9 bytes of the process's heap that are in use.
+9 bytes of the process's heap that are in use; 10 user objects and collections of all partitions,
+11 bytes that count against the capacity, 12 bytes that can still be written.
 
 Where the store has an SSD (tiers.md) user objects have page 2000_0004h, about their heads:
 
@@ -105,6 +107,25 @@ Head sizes are 0 to 2^40. The root has page B000_0003h; what is settable but 6 h
 | D, E | 8 | | heads moved to the SSD, to the hard disk since the target started |
 | F, 10 | 8 | | bytes of these |
 | 11 | 8 | | heads that the last pass of the mover had to leave where they should not be |
+
+Root page B000_0004h is about checksums and the scrub (reliability.md). Where the store keeps no checksums
+it has number 1 alone:
+
+| # | Bytes | Set by | |
+|---|---|---|---|
+| 1 | 1 | | 1: the store keeps checksums |
+| 2 | 1 | client: 1 start or go on, 0 stop | the scrub: 0 idle, 1 running, 2 stopped |
+| 3 | 8 | client, until the target ends | bytes a second that it reads at most, 64 KiB to 1 TiB |
+| 4 | 8 | | ms from the end of one scrub to the next; 0: only when told to |
+| 5, 6 | 8 | | when the last scrub began, and ended: ms since 1970, 0 never |
+| 7, 8 | 8 | | objects it has looked at, blocks of 4 KiB it has compared |
+| 9, A | 8 | | blocks that had no checksum and got one; blocks that differed from theirs |
+| B | 8 | | objects that it could not read |
+| C, D | 8 | | partition and object id where it is |
+| E | 8 | | blocks known as damaged |
+| F | 24 each | | the first 256 of these: partition id, object id, first byte |
+| 10-12 | 8 | | blocks compared, given their first checksum, found damaged since the target started |
+| 13 | 8 | | files whose checksums were given up since then, after a power failure |
 """
 
 

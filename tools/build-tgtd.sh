@@ -58,7 +58,7 @@ esac
 compiler=cc
 ! command -v ccache >/dev/null || compiler="ccache cc"
 make -C "$work/source/usr" -j"${JOBS:-2}" CC="$compiler" PREFIX=/usr EXTRAVERSION=+iosd1 VERSION="$release" \
-	tgtd >"$work/log" 2>&1 || {
+	SD_NOTIFY=1 tgtd >"$work/log" 2>&1 || {
 	tail -n 40 "$work/log" >&2
 	exit 1
 }

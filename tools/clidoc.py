@@ -25,7 +25,8 @@ INTRODUCTION = """\
 Data goes to stdout, talk to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x; the type
 of the object is looked up. A job's id is the PID/OID of its surrogate object. `-o json` prints one
 JSON object with a `"schema"` of its own, to which fields are only ever added. `-` as a file means
-stdin.
+stdin. On a terminal, tables and sentences fit its width (`COLUMNS` names another); on a pipe nothing is
+cut or folded, so that a line stays a line.
 
 The target is named by `--target`, else by `IOSD_TARGET`, else by the profile in
 `~/.config/iosd/config.toml`:

@@ -81,7 +81,9 @@ units() {
 	option=
 	[ "$SYSCONFDIR" = /etc ] || option=" --config $config"
 	(cd packaging/systemd && find . -type f | sort) | while read -r unit; do
+		[ "${unit##*/}" != iosd-tgtd.conf ] || [ -x "$lib/tgtd" ] || continue
 		sed -E -e "s|=/usr/bin/osd secmgr|=$prefix/bin/osd secmgr|" \
+			-e "s|=/usr/lib/iosd/tgtd|=$prefix/lib/iosd/tgtd|" \
 			-e "s|=(-?)/usr/bin/(osd [a-z ]*[a-z]\|[a-z-]+)|=\1$prefix/bin/\2$option|" \
 			"packaging/systemd/$unit" >"$lib/unit"
 		put "$lib/unit" "$prefix/lib/systemd/system/${unit#./}"
@@ -134,11 +136,11 @@ install)
 	(cd "$lib/man" && find . -type f | sed 's|^\./||') | while read -r page; do
 		place "$prefix/lib/iosd/man/$page" "$prefix/share/man/$page"
 	done
+	[ ! -x build/tgtd/tgtd ] || install -m 755 build/tgtd/tgtd "$lib/tgtd"
 	units
 	put packaging/prometheus/iosd.rules.yml "$prefix/share/iosd/iosd.rules.yml"
 	put packaging/grafana/iosd.json "$prefix/share/iosd/iosd.json"
 	place "$prefix/lib/iosd/scheduler/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
-	[ ! -x build/tgtd/tgtd ] || install -m 755 build/tgtd/tgtd "$lib/tgtd"
 	configuration
 	echo "installed $root/bin/osd"
 	;;

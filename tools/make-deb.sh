@@ -13,6 +13,14 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/iosd-$version
 
 mkdir "$tree"
+tools/fetch-tgt-source.sh build/tgt-source
+mkdir -p "$tree/build"
+if grep -qs '^VERSION ?= 1\.0\.85$' build/tgt-source/Makefile; then
+	cp -r build/tgt-source "$tree/build"
+else
+	echo "make-deb: without iosd-tgtd: its patches are for tgt 1.0.85, whose source is not at hand" >&2
+	export DEB_BUILD_PROFILES=pkg.iosd.stock
+fi
 tar --exclude=./build --exclude=./dist --exclude='./.*' --exclude='*.egg-info' --exclude='*.so' \
 	--exclude=__pycache__ -c . | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"

@@ -119,6 +119,23 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "reasons": [("osd reasons 301", "What a job's reason number means.")],
     "completion": [("osd completion bash >osd.bash", "Completion for that shell.")],
     "version": [("osd version", "Which one this is.")],
+    "put": [
+        ("osd put script.py 0x10000", "Store a file as an object; its name is the file's."),
+        (
+            "osd put . 0x10000 --if-exists skip",
+            "Store all files below a folder that are not there yet.",
+        ),
+    ],
+    "get": [
+        (
+            "osd get 0x10000 copy --name '*.py'",
+            "Fetch the objects whose names match into a folder.",
+        ),
+        (
+            "osd get 0x10000 copy",
+            "Fetch all objects of a partition; those of the same name are replaced.",
+        ),
+    ],
 }
 # Those of these nouns need a security manager: tests/secmgr runs them.
 WITH_SECMGR = ("secmgr", "key", "acl", "cred")

@@ -10,10 +10,13 @@ import click
 from pyosd.cli.acl_people import certificate, group, token, user
 from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
-from pyosd.cli.output import Column, Record, format_time
+from pyosd.cli.output import Column, Record, format_time, print_lines
 from pyosd.cli.params import DURATION, NUMBER
 from pyosd.cli.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, number, target_of, text
-from pyosd.cli.verb import Settings
+from pyosd.cli.verb import Listing, Settings
+from pyosd.secmgr.roles import ROLES, rules_of
+from pyosd.secmgr.rules import names_of
+from pyosd.types import ref
 
 __all__ = ["acl"]
 
@@ -35,13 +38,22 @@ RULE_COLUMNS = (
     Column("KIND", lambda row: row["kind"], drop=2),
     Column("PERMISSIONS", lambda row: ",".join(row["permissions"]), shrink=True),
     Column("UNTIL", lambda row: format_time(row["until_ms"]), drop=3),
-    number("TAG", "tag", wide=True),
+    number("TAG", "tag", drop=5),
     number("SECONDS", "lifetime_s", wide=True),
-    text("METHOD", "method", wide=True),
+    text("METHOD", "method", drop=4),
     text("TARGET", "target", shrink=True, drop=1),
     text("BY", "made_by", wide=True),
     Column("MADE", lambda row: format_time(row["made_ms"]), wide=True),
-    text("NOTE", "note", wide=True),
+    text("NOTE", "note", shrink=True, drop=6),
+)
+
+
+ROLE_COLUMNS = (
+    text("ROLE", "role"),
+    text("OBJECT", "object"),
+    text("KIND", "kind"),
+    Column("PERMISSIONS", lambda row: ",".join(row["permissions"]), shrink=True),
+    text("PURPOSE", "purpose", wide=True),
 )
 
 
@@ -70,7 +82,7 @@ def ls(settings: Settings, who: str | None) -> None:
 
 @acl.command(cls=Asking)
 @click.argument("who", metavar="USER|@GROUP")
-@click.argument("permissions", metavar="PERMISSION[,...]")
+@click.argument("permissions", metavar="PERMISSION[,...]|ROLE")
 @click.argument("object_", metavar="OBJECT")
 @click.option("--type", "type_", type=TYPE, help="Of OBJECT, where its form does not say it.")
 @click.option("--target-name", metavar="NAME", help="iSCSI name, or * for all.  [the target's]")
@@ -98,20 +110,25 @@ def add(
     method: str,
     note: str,
 ) -> None:
-    """Let a user or a group do something; prints the rule's id.
+    """Let a user or a group do something; prints the ids of the new rules.
+
+    ROLE with a PID makes all rules for one kind of work in a partition: read, write, run (scripts that
+    read), run-write (scripts that also change), owner. 'osd acl roles' lists what each permits.
 
     OBJECT: PID/OID, PID/* for all user objects of a partition (or, with --type collection, its
     collections), PID for the partition itself, root, 0 with --type partition for partitions to be
     made, or * for everything.
 
     PERMISSION: READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT, GLOBAL,
-    POL_SEC, M_OBJECT, QUERY, GBL_REM, EXEC.
+    POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
     """
+    role = permissions in ROLES
     found = ask(
         settings,
         "acl.add",
         **who_of(who),
-        permissions=split(permissions),
+        role=permissions if role else None,
+        permissions=None if role else split(permissions),
         object=object_,
         type=type_,
         target=target_of(settings, target_name),
@@ -121,7 +138,26 @@ def add(
         method=method.upper(),
         note=note,
     )
-    click.echo(found["id"])
+    print_lines(str(each["id"]) for each in found["rules"])
+
+
+@acl.command(cls=Listing)
+@click.pass_obj
+def roles(settings: Settings) -> None:
+    """List roles and the rules that each makes for a partition PID."""
+    records: list[Record] = [
+        {
+            "schema": "iosd.role/1",
+            "role": name,
+            "purpose": role.purpose,
+            "object": str(scope).replace("0x10000", "PID"),
+            "kind": str(scope.kind),
+            "permissions": names_of(permissions),
+        }
+        for name, role in ROLES.items()
+        for scope, permissions in rules_of(name, ref(0x1_0000))
+    ]
+    settings.show(records, ROLE_COLUMNS, "iosd.roles/1", "roles")
 
 
 @acl.command(cls=Asking)
@@ -160,7 +196,7 @@ def check(
         target=target_of(settings, target_name),
     )
     if not found["permitted"]:
-        click.echo("not permitted")
+        click.echo(f"not permitted: {found['why']}")
         ctx.exit(Exit.NOT_PERMITTED)
     rules = ", ".join(map(str, found["rules"]))
     click.echo(

@@ -5,7 +5,9 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -131,6 +133,19 @@ def leave(settings: Settings, name: str, users: tuple[str, ...]) -> None:
         ask(settings, "group.join", group=name, user=each, leave=True)
 
 
+@contextlib.contextmanager
+def new_private(path: Path, text: bytes) -> Iterator[None]:
+    """A new file of mode 0600.  It is removed again if what it is for fails: a second try can make it."""
+    from pyosd.secmgr.files import write_private
+
+    write_private(path, text)
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 @click.group(cls=Group)
 def token() -> None:
     """Tokens by which users prove who they are."""
@@ -154,12 +169,10 @@ def tokens(settings: Settings) -> None:
 @click.pass_obj
 def add_token(settings: Settings, name: str, save: Path, label: str, for_: float | None) -> None:
     """Make a token for a user; prints its id."""
-    from pyosd.secmgr.files import write_private
-
     until_ms = int((time.time() + for_) * 1000) if for_ else None
-    write_private(save, b"")  # before there is a token that could not be kept
-    found = ask(settings, "token.add", user=name, label=label, until_ms=until_ms)
-    save.write_text(found["token"] + "\n")
+    with new_private(save, b""):  # before there is a token that could not be kept
+        found = ask(settings, "token.add", user=name, label=label, until_ms=until_ms)
+        save.write_text(found["token"] + "\n")
     click.echo(found["id"])
 
 
@@ -200,13 +213,12 @@ def certificates(settings: Settings) -> None:
 @click.pass_obj
 def add_certificate(settings: Settings, name: str, save: Path, days: int) -> None:
     """Make a key and a certificate for a user; prints its id.  The key does not leave this host."""
-    from pyosd.secmgr.files import write_private
     from pyosd.secmgr.pki import new_request
 
     key, request = new_request(name)
-    write_private(save.with_name(f"{save.name}.key"), key)
-    found = ask(settings, "certificate.sign", user=name, request=request.decode(), days=days)
-    save.with_name(f"{save.name}.pem").write_text(found["certificate"])
+    with new_private(save.with_name(f"{save.name}.key"), key):
+        found = ask(settings, "certificate.sign", user=name, request=request.decode(), days=days)
+        save.with_name(f"{save.name}.pem").write_text(found["certificate"])
     click.echo(found["id"])
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from pyosd.attributes import ALL, Page, encode_value
+from pyosd.cli.attribute_names import NAMES
 from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
-from pyosd.cli.output import Column, Record
+from pyosd.cli.output import Column, Record, format_time
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
@@ -21,12 +22,15 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 __all__ = ["attr", "record_of", "takes_value"]
 
 SCHEMA = "iosd.attribute/1"
+TIMESTAMPS, QUOTAS = 0x3, 0x2  # pages of every type of object
+TIME_BYTES = 6
 NUMBER_WIDTHS = (1, 2, 4, 6, 8)  # bytes of the standard's numbers
 
 COLUMNS = (
     Column("ATTRIBUTE", lambda row: row["id"]),
     Column("BYTES", lambda row: str(row["bytes"]), right=True),
-    Column("VALUE", lambda row: row["text"], shrink=True),
+    Column("VALUE", lambda row: row["words"], shrink=True),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True, drop=1),
     Column("PAGE", lambda row: row["page_name"], wide=True),
     Column("HEX", lambda row: row["hex"], shrink=True, wide=True),
 )
@@ -45,6 +49,26 @@ def text_of(value: bytes) -> str:
     return value.hex()
 
 
+def words_of(attribute: AttributeValue) -> str:
+    """The same, with points in time as dates, and "none" for a quota that does not limit."""
+    name, value = name_of(attribute), attribute.value
+    if relative(attribute.page) == TIMESTAMPS and name and len(value) == TIME_BYTES:
+        return format_time(int.from_bytes(value))
+    if relative(attribute.page) == QUOTAS and name and value and not value.strip(b"\xff"):
+        return "none"
+    return text_of(value)
+
+
+def relative(page: int) -> int:
+    """The number of a page among those of its type of object."""
+    return page & 0x0FFF_FFFF
+
+
+def name_of(attribute: AttributeValue) -> str:
+    """What the standard calls it; empty: it is none of the standard's."""
+    return NAMES.get(attribute.page, {}).get(attribute.number, "")
+
+
 def page_name(page: int) -> str:
     """What `Page` calls it, as `user-information`; empty: it has no name."""
     names = {each.value: each.name for each in Page}
@@ -60,7 +84,9 @@ def record_of(attribute: AttributeValue) -> Record:
         "page_name": page_name(attribute.page),
         "number": attribute.number,
         "bytes": len(attribute.value),
+        "name": name_of(attribute),
         "text": text_of(attribute.value),
+        "words": words_of(attribute),
         "hex": attribute.value.hex(),
     }
 

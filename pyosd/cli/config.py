@@ -35,6 +35,7 @@ class Profile:
     target: str | None = None
     partition: int | None = None
     identity: Identity = NOBODY
+    unread: str = ""  # the file of another user that was left out of account
 
 
 def config_path() -> Path:
@@ -69,7 +70,9 @@ def load_profile(name: str | None) -> Profile:
             raise ConfigError(
                 f"{path}: not readable by this user; HOME names its owner's"
             ) from None
-        tables = {}  # su and sudo keep HOME: another user's profiles are none of ours
+        return Profile(
+            unread=str(path)
+        )  # su and sudo keep HOME: another user's profiles are none of ours
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from None
     for key in tables:

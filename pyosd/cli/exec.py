@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,31 @@ import click
 
 import pyosd
 from pyosd._identity import for_child
+from pyosd._indices import indices_in, ranges_of, text_of
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
-from pyosd.cli.follow import await_end, interrupted, left_by
+from pyosd.cli.follow import await_end, id_kept, interrupted, left_by
+from pyosd.cli.job_verb import job_of
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.logs import print_streams
 from pyosd.cli.output import harmless, print_json
-from pyosd.cli.params import ADDRESS, AFTER, ARRAY, DURATION, RETRY_ON, SIZE, TAG
-from pyosd.cli.script import embedded_options, late_options, read_script
+from pyosd.cli.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, RETRY_ON, SIZE, TAG
+from pyosd.cli.script import (
+    RIGHTS,
+    RIGHTS_OPTION,
+    advice_on_rights,
+    check_script,
+    embedded_options,
+    late_options,
+    read_script,
+    with_modules,
+)
 from pyosd.cli.terminal import RAW
 from pyosd.cli.verb import Settings, Verb
-from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
-from pyosd.exec_params import Limits
+from pyosd.exec_params import After, Limits, parse_duration
 from pyosd.job import Job
 from pyosd.job_array import JobArray
+from pyosd.target import Target
 from pyosd.types import ROOT, ObjectRef, ref
 
 __all__ = ["exec_command"]
@@ -38,7 +50,6 @@ __all__ = ["exec_command"]
 WAIT = "--wait"
 PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
 LIMITS = ("limit_wall", "limit_cpu", "limit_mem", "limit_procs", "limit_output", "limit_io")
-RIGHTS = {"all": JOB_RIGHTS, "read": READ_ONLY, "none": Permission(0)}
 FOR_EVER = "inf"  # seconds; float() reads it
 
 
@@ -65,10 +76,12 @@ class Exec(Verb):
             raise click.UsageError(
                 f"line {number} of the script: {error.format_message()}", ctx
             ) from None
-        if look.params["raw"]:  # the script may be another's, and so what it prints
-            raise click.UsageError(
-                f"line {number} of the script: --raw is for the command line alone", ctx
-            )
+        # The script may be another's: it does not choose files of ours, nor what reaches a terminal.
+        for name, flag in (("raw", "--raw"), ("modules", "--with")):
+            if look.params[name]:
+                raise click.UsageError(
+                    f"line {number} of the script: {flag} is for the command line alone", ctx
+                )
         if look.params["args"]:
             raise click.UsageError(
                 f"line {number} of the script: '{look.params['script']}' is no option", ctx
@@ -76,17 +89,43 @@ class Exec(Verb):
 
 
 def bare_wait(args: list[str]) -> list[str]:
-    """`--wait` takes its value only after '=', so that it never swallows the script's name."""
+    """`--wait` takes the next word only if that is a duration, so that it never takes the script."""
     end = args.index("--") if "--" in args else len(args)
-    given = [f"{WAIT}={FOR_EVER}" if word == WAIT else word for word in args[:end]]
+    given: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        if word != WAIT:
+            given.append(word)
+            continue
+        following = next(words, None)
+        if following is not None and is_duration(following):
+            given.append(f"{WAIT}={following}")
+            continue
+        given.append(f"{WAIT}={FOR_EVER}")
+        if following is not None:
+            given += bare_wait([following, *words])
     return given + args[end:]
+
+
+def is_duration(word: str) -> bool:
+    """Whether parse_duration() reads it."""
+    try:
+        parse_duration(word)
+    except ValueError:
+        return False
+    return True
 
 
 @click.command("exec", cls=Exec)
 @click.argument("script", type=click.Path(dir_okay=False, allow_dash=True))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--zone", type=ADDRESS, default=ROOT, help="What the script may touch.  [root]")
-@click.option("--partition", metavar="PID", type=ADDRESS, help="Where the job's object goes.")
+@click.option(
+    "--partition",
+    metavar="PID",
+    type=ADDRESS,
+    help="Make the job's object an ordinary object of this partition, listed and counted there.",
+)
 @click.option("--name", metavar="NAME", default="", help="A name for people.  [the script's]")
 @click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
 @click.option(
@@ -94,9 +133,19 @@ def bare_wait(args: list[str]) -> list[str]:
 )
 @click.option("--hold", is_flag=True, help="Do not start before 'osd job release'.")
 @click.option(
-    "--after", type=AFTER, multiple=True, help="Start after another job has ended (ok: COMPLETED)."
+    "--begin", type=BEGIN, help="Hold it until then: now+2h, 16:30, 2026-11-24T08:00 (local time)."
 )
-@click.option("--array", type=ARRAY, help="Run it once for each index, N at once; osd.array_index.")
+@click.option(
+    "--after",
+    type=AFTER,
+    multiple=True,
+    help="Start after another job: ok: if it COMPLETED; failed: if it did not; any.  [ok]",
+)
+@click.option(
+    "--array",
+    type=ARRAY,
+    help="Run it once for each index, as 0-99, 1,3,10-20:2; at most N at once.",
+)
 @click.option(
     "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
 )
@@ -112,15 +161,10 @@ def bare_wait(args: list[str]) -> list[str]:
 )
 @click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
 @click.option("--pool", metavar="NAME", default="", help="Which pool of sandboxes.  [default]")
-@click.option(
-    "--rights",
-    type=click.Choice([*RIGHTS]),
-    default="all",
-    help="What it may do in its zone, where credentials are in use.  [all]",
-)
+@RIGHTS_OPTION
 @click.option("--limit-wall", type=DURATION, help="Time from start to end.")
 @click.option("--limit-cpu", type=DURATION, help="Processor time.")
-@click.option("--limit-mem", type=SIZE, help="Memory it may use.")
+@click.option("--limit-mem", type=SIZE, help="Memory it may use; a quarter of it for files.")
 @click.option(
     "--limit-procs", type=click.IntRange(1), metavar="N", help="Threads, the first included."
 )
@@ -128,8 +172,21 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option(
     "--limit-io", type=SIZE, help="Bytes of objects it may read and write; its maps are copies."
 )
+@click.option(
+    "--with",
+    "modules",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="Own modules to send along: a .py file, a package, a folder to import from, a .pyz or .zip.",
+)
+@click.option(
+    "--check/--no-check", default=True, help="Compile the script here before it is sent.  [yes]"
+)
 @click.option("--compress/--no-compress", default=None, help="Send it packed.  [where that pays]")
-@click.option(WAIT, metavar="[=DURATION]", type=DURATION, help="Wait for the end.")
+@click.option(
+    WAIT, metavar="[DURATION]", type=DURATION, help="Wait for the end, or at most so long."
+)
 @click.option("--no-wait", is_flag=True, help="Print the id and go.  [unless on a terminal]")
 @click.option("-f", "--follow", is_flag=True, help="Print what it prints, as it does.")
 @click.option("--local", is_flag=True, help="Run it here instead, over the session; same API.")
@@ -157,28 +214,41 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     line of code are options too.
     Waits for the end where stdout is a terminal, or with --wait or --follow; what the script printed
     is then printed here (of an array only with --follow, when a member has ended).  A SCRIPT that
-    ends in .pyc is byte-code, if the target allows that.
+    ends in .pyc is byte-code, if the target allows that; one that ends in .pyz is a zipapp, of which
+    __main__.py is run.
     """
     settings: Settings = ctx.obj
     code = read_script(ctx, given["script"])
     for number in late_options(code):
         settings.say(f"line {number} of the script: #OSD counts only above the first line of code")
+    if given["begin"] and given["hold"]:
+        raise click.UsageError("--begin and --hold exclude each other: a held job has no begin")
+    if given["check"]:
+        check_script(given["script"], code)
+    code = with_modules(given["script"], code, given["modules"])
     request = request_of(given)
     if given["dry_run"]:
-        print_json(describe(request, code))
+        print_json(describe(request, code) | {"modules": [*given["modules"]]})
         return
     if given["local"]:
         sys.exit(run_here(settings, given, code))
     with settings.connect() as target:
+        request["after"] = [named_after(settings, target, each) for each in request["after"]]
         try:
-            job = target.exec(code, **request)
+            with advice_on_rights(given["rights"]):
+                job = target.exec(code, **request)
         except KeyboardInterrupt:
             raise interrupted("a job may have been made all the same: osd ps --tail 1") from None
-        if not must_wait(given):
+        with id_kept(job):
+            if must_wait(given):
+                sys.exit(wait_for(job, settings, given))
             tell_next(settings, job)
             report(settings, job)
-            return
-        sys.exit(wait_for(job, settings, given))
+
+
+def named_after(settings: Settings, target: Target, after: After) -> After:
+    """The same condition on the job that was named: ARRAY[INDEX] is a job of its own."""
+    return replace(after, job=job_of(settings, target, after.job).id)
 
 
 def must_wait(given: dict[str, Any]) -> bool:
@@ -207,6 +277,7 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "tags": dict(given["tags"]),
         "priority": given["priority"],
         "hold": given["hold"],
+        "begin": given["begin"] and given["begin"] / 1000,
         "after": given["after"],
         "key": given["key"],
         "idempotent": given["idempotent"],
@@ -219,7 +290,7 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "compress": given["compress"],
         "bytecode": script.endswith(BYTECODE_SUFFIX),
         "surrogate": None if partition is None else ref(partition.partition_id),
-        "array": given["array"] and given["array"][0],
+        "array": given["array"] and indices_in(given["array"][0]),
         "at_once": given["array"][1] if given["array"] else 0,
     }
 
@@ -239,9 +310,10 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         "zone": str(request["zone"]),
         "rights": request["rights"].name or "",
         "surrogate": request["surrogate"] and str(request["surrogate"]),
-        "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
+        "after": [str(each) for each in request["after"]],
         "limits": limits,
         "array": request["array"] and [request["array"][0], request["array"][-1]],
+        "indices": request["array"] and text_of(ranges_of(request["array"])),
     }
 
 
@@ -254,7 +326,8 @@ def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
 
 def run_members(settings: Settings, given: dict[str, Any], code: bytes) -> int:
     """One after the other.  Returns: the code of the first that failed."""
-    codes = [run_one(settings, given, code, index) for index in given["array"][0]]
+    indices = indices_in(given["array"][0])
+    codes = [run_one(settings, given, code, index) for index in indices]
     return next(filter(None, codes), Exit.OK)
 
 

@@ -16,17 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import click
+
 from pyosd._polling import Backoff, job_statuses
 from pyosd.cli.codes import Exit
 from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, last_line, record_of
 from pyosd.cli.output import colour_wanted, harmless, table_lines
 from pyosd.cli.screen import REDRAWS_PER_S, watched
 from pyosd.cli.verb import Failure, Settings
-from pyosd.errors import Unreachable
+from pyosd.errors import OSDError, Unreachable
 from pyosd.job import Job
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus
 
-__all__ = ["Crowd", "await_end", "follow", "interrupted", "left_by"]
+__all__ = ["Crowd", "await_end", "follow", "id_kept", "interrupted", "left_by"]
 
 LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
 SOME_IDS = 3  # that a sentence names
@@ -55,6 +57,10 @@ class Crowd:
         self.changed = [job for job in fresh if self._differs(job, fresh[job])]
         self.said.update(fresh)
         return min((each.poll_interval for each in fresh.values() if each), default=0.0)
+
+    def complete_changed(self) -> None:
+        """Ask the `changed` jobs for their whole status, since polls ask only for what a table shows."""
+        self.said.update(job_statuses(self.changed))
 
     def _differs(self, job: Job, now: JobStatus | None) -> bool:
         before = self.said.get(job)
@@ -183,6 +189,21 @@ def left_by(going: Callable[[], str], jobs: list[Job]) -> Iterator[None]:
     except Unreachable as error:
         text = f"{error}; when the target is back: osd job wait {named(jobs)}"
         raise Failure(Exit.UNREACHABLE, text) from None
+
+
+@contextmanager
+def id_kept(job: Job) -> Iterator[None]:
+    """Print or follow a job that was just submitted inside.
+
+    If standard output fails, its id goes to standard error, since otherwise nobody would know it.
+    """
+    try:
+        yield
+    except OSDError:
+        raise  # some of them are an OSError, too
+    except OSError:
+        click.echo(f"osd: the output was cut off; the job is {job.id}", err=True)
+        raise
 
 
 def interrupted(text: str) -> Failure:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 import click
 
@@ -11,7 +13,12 @@ __all__ = ["Group"]
 
 
 class Group(click.Group):
-    """A group of verbs, or of groups."""
+    """A group of verbs, or of groups.
+
+    elsewhere: verbs that people look for here, and where they are.
+    """
+
+    elsewhere: Mapping[str, str] = MappingProxyType({})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Options belong to the verbs, so they come after them."""
@@ -33,7 +40,11 @@ class Group(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             text = error.format_message()
-            close = get_close_matches(args[0], self.list_commands(ctx), 1)
-            if not close or "Did you mean" in text:
+            if "Did you mean" in text:
+                raise
+            known = self.list_commands(ctx)
+            close = [self.elsewhere[args[0]]] if args[0] in self.elsewhere else []
+            close = close or get_close_matches(args[0], known, 1)
+            if not close:
                 raise
             raise click.UsageError(f"{text} Did you mean '{close[0]}'?", ctx) from None

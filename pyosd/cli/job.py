@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import collections
-import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
+from pyosd.cli.job_filter import JobFilter, filter_options, submitted
 from pyosd.cli.job_verb import (
     JobListing,
     JobVerb,
@@ -22,16 +23,17 @@ from pyosd.cli.job_verb import (
     whole_of,
     wholes_of,
 )
-from pyosd.cli.job_view import COLUMNS, counted, explanation, record_of, standing
+from pyosd.cli.job_view import COLUMNS, counted, explanation, last_lines, record_of, standing
 from pyosd.cli.logs import logs
-from pyosd.cli.output import harmless, print_json, print_lines
-from pyosd.cli.params import MOMENT
+from pyosd.cli.output import harmless, print_lines, print_prose
+from pyosd.cli.params import LoneId
 from pyosd.cli.report import report, retry
-from pyosd.cli.terminal import RAW, output_to
+from pyosd.cli.result import result
 from pyosd.cli.verb import Failure, Settings
 from pyosd.cli.watch import wait, watch
 from pyosd.job_array import JobArray, known
 from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
@@ -48,47 +50,33 @@ def job() -> None:
 
 @job.command(cls=JobListing)
 @any_jobs
-@click.option(
-    "--state",
-    "states",
-    type=click.Choice([state.name for state in JobState], case_sensitive=False),
-    multiple=True,
-    help="Only jobs in this state; may be given again.",
-)
-@click.option("--since", type=MOMENT, help="Only jobs submitted then or later: 1h, or a time.")
-@click.option("--until", type=MOMENT, help="Only jobs submitted before then.")
+@filter_options
 @click.option("--head", type=click.IntRange(0), metavar="N", help="Only the first N submitted.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N submitted.")
 @click.option("--members", is_flag=True, help="Instead of an array its members, a line each.")
 @click.pass_obj
 def ls(
     settings: Settings,
+    /,
     addresses: tuple[ObjectRef, ...],
-    states: tuple[str, ...],
-    since: float | None,
-    until: float | None,
     head: int | None,
     tail: int | None,
     members: bool,
+    **wanted: Any,
 ) -> None:
     """List jobs in the order they were submitted: those named, else all there are.
 
-    An array of jobs is one line; its members are named ARRAY[INDEX].
+    JOB: an id, PID/OID, a name, or a partition, PID, for all jobs in it.  An array of jobs is one line;
+    its members are named ARRAY[INDEX].  Several options choose the jobs that all of them fit.
     """
+    chosen_by = JobFilter(**wanted)
     if head is not None and tail is not None:
         raise click.UsageError("--head and --tail exclude each other")
     with settings.connect() as target:
-        if addresses:
-            found = [each.status() for each in jobs_of(settings, target, addresses)]
-        else:
-            found = [each for pid in target.list_partitions() for each in target.jobs(pid)]
+        found = list(listed(settings, target, addresses, chosen_by.partition))
         if members:
             found = [each for status in found for each in members_of(target, status)]
-    chosen = [
-        each
-        for each in found
-        if (not states or each.state.name in states) and within(each, since, until)
-    ]
+        chosen = list(chosen_by.of(target, found))
     chosen.sort(key=lambda each: (submitted(each), each.id))
     chosen = chosen[:head] if tail is None else chosen[max(0, len(chosen) - tail) :]
     settings.show([record_of(each) for each in chosen], COLUMNS, "iosd.jobs/1", "jobs")
@@ -100,15 +88,23 @@ def members_of(target: Target, status: JobStatus) -> Iterator[JobStatus]:
     return array.statuses() if isinstance(array, JobArray) else iter([status])
 
 
-def submitted(status: JobStatus) -> float:
-    """When, in seconds since 1970 by the target's clock; 0: it does not say."""
-    return status.submitted.timestamp() if status.submitted else 0.0
-
-
-def within(status: JobStatus, since: float | None, until: float | None) -> bool:
-    """Whether the job was submitted in that time."""
-    when = submitted(status)
-    return (since is None or when >= since) and (until is None or when < until)
+def listed(
+    settings: Settings,
+    target: Target,
+    addresses: tuple[ObjectRef, ...],
+    partition: ObjectRef | None,
+) -> Iterator[JobStatus]:
+    """The jobs named, all of the partitions named, or all there are: a command for each partition."""
+    for address in addresses:
+        if isinstance(address, LoneId) and settings.profile.partition is None:
+            yield from target.jobs(address.partition_id)
+        else:
+            yield job_of(settings, target, address).status()
+    if addresses:
+        return
+    pids = partitions_with_jobs(target) if partition is None else [partition.partition_id]
+    for pid in pids:
+        yield from target.jobs(pid)
 
 
 @job.command(cls=JobListing)
@@ -125,32 +121,15 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
         settings.show(records, COLUMNS, "iosd.jobs/1", "jobs", wide=True)
 
 
-@job.command(cls=JobVerb)
-@one_job
-@RAW
-@click.pass_obj
-def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
-    """Print what the script gave to osd.result().
-
-    Bytes come as they are, but for control characters on a terminal.  Anything else comes as JSON; of an
-    array the list of its members' results.
-    """
-    with settings.connect() as target:
-        each = whole_of(target, job_of(settings, target, address))
-        state = each.status().state
-        if not state.terminal:
-            raise Failure(Exit.WRONG_STATE, f"{each.id} is {state.name}: osd job wait {each.id}")
-        value = each.result()
-    if value is None:
-        settings.say(f"{each.id} left no result")
-    elif isinstance(value, bytes):
-        output_to(sys.stdout, raw).write(value)
-    else:
-        try:
-            print_json(value)
-        except TypeError:
-            text = f"members of {each.id} left bytes: osd job result '{each.id}[INDEX]'"
-            raise Failure(Exit.FAILED, text) from None
+def as_lists(value: Any) -> Any:
+    """A result with its arrays as nested lists, and complex numbers as text."""
+    if isinstance(value, dict):
+        return {key: as_lists(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [as_lists(each) for each in value]
+    if isinstance(value, complex):
+        return str(value)
+    return as_lists(value.tolist()) if hasattr(value, "tolist") else value
 
 
 @job.command(cls=JobVerb)
@@ -229,14 +208,15 @@ def why(settings: Settings, address: ObjectRef) -> None:
         more = array_lines(each) if isinstance(each, JobArray) else []
         if state.done and not more:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
-    print_lines(harmless(line) for line in [*explanation(state, log), *more])
+    print_prose(harmless(line) for line in [*explanation(state, []), *more])
+    print_lines(harmless(line) for line in last_lines(log))
 
 
 def array_lines(array: JobArray) -> list[str]:
     """What there is to say of an array's members."""
     place, counts = array.place, array.status().counts
     most = f", at most {place.at_once} at once" if place.at_once else ""
-    lines = [f"Members {place.index} to {place.indices[-1]}{most}: {counted(counts)}."]
+    lines = [f"Members {place.text}{most}: {counted(counts)}."]
     states = zip(place.indices, array.states(), strict=True)
     bad = [(index, state) for index, state in states if state.terminal and state not in WELL]
     lines += [f"  {array.id}[{index}] {state.name}" for index, state in bad[:LAST_LINES]]
@@ -245,5 +225,5 @@ def array_lines(array: JobArray) -> list[str]:
     return lines
 
 
-for each in (wait, watch, logs, report, retry):
+for each in (wait, watch, logs, report, result, retry):
     job.add_command(each)

@@ -10,10 +10,9 @@ from typing import Any
 from pyosd._advice import advice
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
-from pyosd.exec_params import Limits
 from pyosd.job_status import JobFlag, JobState, JobStatus
 from pyosd.reasons import REASONS
-from pyosd.types import U64_MAX, ObjectRef
+from pyosd.types import ObjectRef
 
 __all__ = [
     "COLUMNS",
@@ -24,13 +23,13 @@ __all__ = [
     "explanation",
     "last_line",
     "record_of",
-    "stated",
+    "tags_of",
 ]
 
 SCHEMA = "iosd.job/1"
 
 WAITS_FOR_SERVICE, WAITS_FOR_JOB, WAITS_FOR_POOL, WAITS_FOR_SANDBOX = 102, 109, 113, 114  # reasons
-WAITS_FOR_RESUME = 115
+WAITS_FOR_RESUME, WAITS_FOR_TIME = 115, 118
 CODES = {
     JobState.COMPLETED: Exit.OK,
     JobState.FAILED: Exit.JOB_FAILED,
@@ -56,17 +55,11 @@ def milliseconds(when: datetime | None) -> int | None:
 
 
 STARVED_SHOWN_S = 0.1  # less is nobody's concern
-NO_LIMIT = (None, 0, U64_MAX)  # spellings of it
-
-
-def stated(limits: Limits) -> Limits:
-    """Limits in force as a submission says them: what is not limited is None."""
-    return Limits(**{k: None if v in NO_LIMIT else v for k, v in vars(limits).items()})
 
 
 def limits_of(status: JobStatus) -> dict[str, float | int | None]:
     """The limits in force, units in the names; None: not limited."""
-    values: dict[str, Any] = vars(stated(status.limits))
+    values: dict[str, Any] = vars(status.limits.stated())
     return {
         "wall_s": values["wall"],
         "cpu_s": values["cpu"],
@@ -117,8 +110,13 @@ def array_of(status: JobStatus) -> Record | None:
     if not place.members:
         return {"id": str(place.array), "index": place.index}
     counts = {state.name: count for state, count in status.counts.items()}
-    last = place.indices[-1]
-    return {"first": place.index, "last": last, "at_once": place.at_once, "members": counts}
+    return {
+        "first": place.index,
+        "last": place.indices[-1],
+        "indices": place.text,
+        "at_once": place.at_once,
+        "members": counts,
+    }
 
 
 def record_of(status: JobStatus) -> Record:
@@ -128,6 +126,8 @@ def record_of(status: JobStatus) -> Record:
         "id": str(status.id),
         "name": status.name,
         "state": status.state.name,
+        "tags": dict(status.tags),
+        "principal": status.principal,
         "reason": {
             "number": status.reason,
             "label": status.reason_label,
@@ -142,6 +142,7 @@ def record_of(status: JobStatus) -> Record:
         "started_ms": milliseconds(status.started),
         "ended_ms": milliseconds(status.ended),
         "expiry_ms": milliseconds(status.expiry),
+        "begin_ms": milliseconds(status.begin),
         "queue_s": status.queue_time,
         "run_s": status.run_time,
         "starved_s": status.starved_time,
@@ -162,7 +163,7 @@ def record_of(status: JobStatus) -> Record:
         "pool": status.pool,
         "sandbox": status.sandbox,
         "engine": status.engine,
-        "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in status.after],
+        "after": [str(each) for each in status.after],
         "awaited": status.awaited and str(status.awaited),
         "predecessor": status.predecessor and str(status.predecessor),
         "array": array_of(status),
@@ -187,6 +188,11 @@ def name_of(row: Record) -> str:
     return f"{array['id']}[{array['index']}]" if array and "index" in array else row["id"]
 
 
+def tags_of(row: Record) -> str:
+    """KEY=VALUE, with commas between."""
+    return ",".join(f"{key}={value}" for key, value in row["tags"].items()) or "-"
+
+
 COLUMNS = (
     Column("JOB", name_of),
     Column("STATE", lambda row: row["state"], colour=colour_of),
@@ -203,6 +209,8 @@ COLUMNS = (
     Column("PEAK", lambda row: format_bytes(row["peak_memory_bytes"]), right=True, wide=True),
     Column("POOL", lambda row: row["pool"] or "-", wide=True),
     Column("ZONE", lambda row: row["zone"] or "-", wide=True),
+    Column("USER", lambda row: row["principal"] or "-", wide=True),
+    Column("TAGS", tags_of, wide=True),
     Column("SUBMITTED", lambda row: format_time(row["submitted_ms"]), drop=4),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
 )
@@ -277,12 +285,20 @@ def last_line(status: JobStatus) -> str:
 
 def waiting_for(status: JobStatus) -> str:
     """What a job that has not started is waiting for."""
+    if status.state is JobState.HELD and status.begin is not None:
+        return (
+            f"It begins at {format_time(milliseconds(status.begin))}; release it to start it now."
+        )
+    if status.state is JobState.HELD and status.reason == WAITS_FOR_TIME:
+        return "It begins with its array; release it to start it now."
     if status.state is JobState.HELD:
         return "It is held; release it to let it run."
     if status.reason == WAITS_FOR_JOB and status.awaited is not None:
         others = len(status.after) - 1
         more = f" (it was submitted after that and {others} more)" if others else ""
-        return f"It waits for {status.awaited} to end{more}."
+        wanted = next((each for each in status.after if each.job == status.awaited), None)
+        end = "fail" if wanted is not None and wanted.failed else "end"
+        return f"It waits for {status.awaited} to {end}{more}."
     if status.reason == WAITS_FOR_POOL:
         return f"It waits for pool '{status.pool}', which does not serve."
     if status.reason == WAITS_FOR_RESUME:
@@ -317,9 +333,15 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
         lines.append(f"starved: waited {format_seconds(status.starved_time)} for a processor")
     if hint := advice(status.message) or status.hint:
         lines.append(f"Hint: {hint}")
+    if JobFlag.CODE_KEPT in status.flags:
+        failed = " --failed" if status.counts else ""
+        lines.append(f"The target keeps its code and arguments: osd job retry {status.id}{failed}")
     known = REASONS.get(status.reason)
     if known is not None:
         lines += [known.cause, f"Again: {known.again}"]
-    if log:
-        lines += ["Last lines of its standard error:", *(f"  {line}" for line in log)]
-    return lines
+    return [*lines, *last_lines(log)]
+
+
+def last_lines(log: list[str]) -> list[str]:
+    """The end of a job's standard error, as the script has written it."""
+    return ["Last lines of its standard error:", *(f"  {line}" for line in log)] if log else []

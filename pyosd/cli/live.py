@@ -53,7 +53,9 @@ def _collections(target: Target, incomplete: str) -> Iterator[str]:
 
 
 def _jobs(target: Target, incomplete: str) -> Iterator[str]:
-    for pid in target.list_partitions():
+    from pyosd.jobs import partitions_with_jobs
+
+    for pid in partitions_with_jobs(target):
         yield from (str(status.id) for status in target.jobs(pid))
 
 

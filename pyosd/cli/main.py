@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -33,6 +34,8 @@ COMMANDS = {
     "job": ("pyosd.cli.job", "job", "Jobs: list, watch, wait, logs, result, kill, why, report."),
     "part": ("pyosd.cli.part", "part", "Partitions: create, list, check, remove."),
     "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
+    "put": ("pyosd.cli.files", "put", "Store files and folders as objects."),
+    "get": ("pyosd.cli.files", "get", "Store objects as files."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
     "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, heads, ping."),
@@ -49,6 +52,32 @@ COMMANDS = {
     "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
     "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
 }
+
+
+# verbs that people type without their noun
+ELSEWHERE = MappingProxyType(
+    {
+        **{
+            verb: f"osd job {verb}"
+            for verb in ("wait", "watch", "logs", "result", "kill", "cancel")
+        },
+        **{
+            verb: f"osd job {verb}"
+            for verb in ("status", "why", "retry", "report", "hold", "release")
+        },
+        **dict.fromkeys(("run", "submit", "map", "start"), "osd exec"),
+        **dict.fromkeys(("upload", "import"), "osd put"),
+        **dict.fromkeys(("download", "export"), "osd get"),
+        **dict.fromkeys(("ls", "list"), "osd obj ls"),
+        **dict.fromkeys(("rm", "delete"), "osd obj rm"),
+        **{verb: f"osd obj {verb}" for verb in ("find", "read", "write", "stat")},
+        "cat": "osd obj read",
+        "jobs": "osd ps",
+        "serve": "osd target serve",
+        "ping": "osd target ping",
+        "df": "osd target df",
+    }
+)
 
 
 class Nouns(Group):
@@ -107,6 +136,8 @@ class Nouns(Group):
 
 class Program(Nouns):
     """The program itself: what is the same whatever verb was typed."""
+
+    elsewhere = ELSEWHERE
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an interrupt, and output that cannot be written, end it with a documented code."""

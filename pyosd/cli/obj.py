@@ -16,7 +16,7 @@ from pyosd.cli.find import find, index
 from pyosd.cli.group import Group
 from pyosd.cli.heads import obj_heads
 from pyosd.cli.layout import copy, map_
-from pyosd.cli.object_table import COLUMNS, describe, show_objects
+from pyosd.cli.object_table import COLUMNS, describe, show_partition
 from pyosd.cli.output import print_lines
 from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.screen import byte_bar
@@ -166,7 +166,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
     if not address.partition_id:
         raise click.UsageError("objects are listed by partition; see 'osd part ls'")
     with settings.connect() as target:
-        show_objects(settings, target, target.list_objects(address.partition_id))
+        show_partition(settings, target, address.partition_id)
 
 
 @obj.command(cls=Listing)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyosd import errors
 from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.verb import Settings
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 
-__all__ = ["COLUMNS", "describe", "show_objects"]
+__all__ = ["COLUMNS", "USERNAME", "describe", "show_objects", "show_partition"]
 
 SCHEMA = "iosd.object/1"
 WANTED = {
@@ -34,12 +35,32 @@ COLUMNS = (
 
 def describe(commands: Commands, address: ObjectRef) -> Record:
     """One object's record."""
-    found = {
-        value.id: value for value in commands.get_attributes(address, [*WANTED.values(), USERNAME])
-    }
+    return record_of(address, commands.get_attributes(address, [*WANTED.values(), USERNAME]))
+
+
+def record_of(address: ObjectRef, values: Iterable[AttributeValue]) -> Record:
+    """The record of an object from its attributes, which WANTED and USERNAME name."""
+    found = {value.id: value for value in values}
     numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
     name = found[USERNAME].text if USERNAME in found else ""
     return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
+
+
+def show_partition(settings: Settings, commands: Commands, partition_id: int) -> None:
+    """Print the objects of a partition, some thousand by each command.
+
+    Without the permission for that (M_OBJECT on the partition) each object is asked for by itself.
+    """
+    if settings.output == "id":
+        show_objects(settings, commands, commands.list_objects(partition_id))
+        return
+    try:
+        listed = list(commands.list_attributes(partition_id, [*WANTED.values(), USERNAME]))
+    except errors.PermissionDenied:
+        show_objects(settings, commands, commands.list_objects(partition_id))
+        return
+    records = [record_of(ref(partition_id, each.object_id), each.attributes) for each in listed]
+    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
 
 
 def show_objects(settings: Settings, commands: Commands, found: Iterable[ObjectRef]) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,12 +21,15 @@ __all__ = [
     "Column",
     "Record",
     "colour_wanted",
+    "counted",
+    "folded",
     "format_bytes",
     "format_seconds",
     "format_time",
     "harmless",
     "print_json",
     "print_lines",
+    "print_prose",
     "print_records",
     "table_lines",
     "width_of_stdout",
@@ -142,6 +146,31 @@ def print_lines(lines: Iterable[str], colour: bool = False) -> None:
     click.echo("".join(f"{line}\n" for line in lines), nl=False, color=colour or None)
 
 
+def folded(line: str, width: int | None, hang: int = 2) -> list[str]:
+    """A line of prose in as many as fit the width, at blanks; those that follow are indented further.
+
+    Args: width: None: it stays one.  hang: columns by which, beyond the line's own indentation.
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + hang)
+    return textwrap.wrap(
+        line,
+        max(width, len(indent) + SHORTEST),
+        subsequent_indent=indent,
+        break_long_words=False,  # ids, digests and commands are there to be copied
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        expand_tabs=False,
+    )
+
+
+def print_prose(lines: Iterable[str], hang: int = 2) -> None:
+    """Print sentences, folded to the terminal; on a pipe a line stays a line."""
+    width = width_of_stdout()
+    print_lines(part for line in lines for part in folded(line, width, hang))
+
+
 def print_table(
     columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
 ) -> None:
@@ -191,6 +220,11 @@ def print_records(
     else:
         shown = [column for column in columns if output == "wide" or not column.wide]
         print_table(shown, records, header, colour)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun: "1 job", "2 jobs"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def format_bytes(count: int) -> str:

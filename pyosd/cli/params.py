@@ -13,16 +13,19 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from pyosd._begin import parse_begin
+from pyosd._indices import Ranges, parse_array
 from pyosd.cli import live
 from pyosd.cli.param_type import ParamType
 from pyosd.exec_params import After, parse_duration, parse_size
-from pyosd.types import ObjectRef
+from pyosd.types import ROOT, ObjectRef
 
 __all__ = [
     "ADDRESS",
     "AFTER",
     "ARRAY",
     "ATTRIBUTE",
+    "BEGIN",
     "COLLECTION",
     "DURATION",
     "JOB",
@@ -32,10 +35,10 @@ __all__ = [
     "RETRY_ON",
     "SIZE",
     "TAG",
+    "JobName",
+    "LoneId",
     "MemberRef",
 ]
-
-ARRAY_MOST = 10_000  # members
 
 
 class Address(ParamType[ObjectRef]):
@@ -85,7 +88,7 @@ class Size(ParamType[int]):
 
 
 class Duration(ParamType[float]):
-    """Seconds, with a unit if one likes: 30, 500ms, 2h."""
+    """Seconds as a number, or numbers with units: 30, 500ms, 2h, 1h30m."""
 
     name = "DURATION"
 
@@ -118,6 +121,21 @@ class Moment(ParamType[float]):
             return datetime.fromisoformat(str(value)).astimezone().timestamp()
         except (ValueError, OverflowError):
             self.fail(f"'{value}' is neither a time (2026-11-21T15:00) nor a duration", param, ctx)
+
+
+class BeginTime(ParamType[int]):
+    """now+2h, 16:30 (the next one, local time), or ISO 8601 (local unless it says otherwise)."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse to milliseconds since 1970."""
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_begin(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Number(ParamType[int]):
@@ -168,16 +186,37 @@ def _uint32(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class MemberRef(ObjectRef):
-    """ARRAY[INDEX]: the ids are the array's."""
+    """ARRAY[INDEX]: the ids are the array's, unless it is known by its name only."""
 
     index: int = 0
+    name: str = ""
 
     def __str__(self) -> str:
-        return f"{super().__str__()}[{self.index}]"
+        return f"{self.name or super().__str__()}[{self.index}]"
+
+
+@dataclass(frozen=True)
+class LoneId(ObjectRef):
+    """A number without a slash where a job is wanted, as it was typed."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class JobName(ObjectRef):
+    """A job's name; the target is asked for the id."""
+
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class JobAddress(Address):
-    """A job: an address, or a member of an array, ARRAY[INDEX]."""
+    """A job: an address, a member of an array, ARRAY[INDEX], or a name."""
 
     forms = "a job's id, PID/OID"
 
@@ -189,35 +228,40 @@ class JobAddress(Address):
             return value
         array, bracket, index = str(value).partition("[")
         if not bracket:
-            return super().convert(value, param, ctx)
+            return self._whole(str(value), param, ctx)
         if not index.endswith("]") or not index[:-1].isdecimal():
             self.fail(f"'{value}' is not ARRAY[INDEX]", param, ctx)
-        whole = super().convert(array, param, ctx)
-        return MemberRef(whole.partition_id, whole.object_id, int(index[:-1]))
+        whole = self._whole(array, param, ctx)
+        name = whole.name if isinstance(whole, JobName) else ""
+        return MemberRef(whole.partition_id, whole.object_id, int(index[:-1]), name)
+
+    def _whole(
+        self, text: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ObjectRef:
+        try:
+            found = ObjectRef.parse(text)
+        except ValueError:
+            if not text or (text[0].isdigit() and "/" in text):
+                return super().convert(text, param, ctx)
+            return JobName(ROOT.partition_id, ROOT.object_id, text)
+        return found if found.object_id else LoneId(found.partition_id, found.object_id, text)
 
 
-class ArrayRange(ParamType[tuple[range, int]]):
-    """FIRST-LAST[%N], or one index."""
+class ArrayIndices(ParamType[tuple[Ranges, int]]):
+    """Indices and ranges, as 1,3,10-20:2, and with %N how many may run at once."""
 
-    name = "FIRST-LAST[%N]"
+    name = "INDICES[%N]"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[range, int]:
-        """Parse to the indices and how many may run at once, 0: all."""
+    ) -> tuple[Ranges, int]:
+        """Parse to ranges and how many may run at once, 0: all."""
         if isinstance(value, tuple):
             return value
-        span, percent, most = str(value).partition("%")
-        first, _, last = span.partition("-")
-        last = last or first
-        if not (first.isdecimal() and last.isdecimal() and (most.isdecimal() or not percent)):
-            self.fail(f"'{value}' is not FIRST-LAST, as 0-15, or FIRST-LAST%N", param, ctx)
-        indices = range(int(first), int(last) + 1)
-        if not 0 < len(indices) <= ARRAY_MOST or indices[-1] >= 1 << 32:
-            self.fail(f"'{value}' is empty, or more than {ARRAY_MOST} indices", param, ctx)
-        if percent and not 0 < int(most) <= ARRAY_MOST:
-            self.fail(f"'{most}': at least 1 must run at once", param, ctx)
-        return indices, int(most or 0)
+        try:
+            return parse_array(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class RetryOn(ParamType[dict[str, int]]):
@@ -246,9 +290,20 @@ class RetryOn(ParamType[dict[str, int]]):
 
 
 class AfterJob(ParamType[After]):
-    """JOB, JOB:ok or JOB:any."""
+    """JOB, JOB:ok, JOB:failed or JOB:any; Slurm's words are the same conditions."""
 
-    name = "JOB[:ok|any]"
+    name = "JOB[:ok|failed|any]"
+    words = {  # noqa: RUF012
+        "": "ok",
+        "ok": "ok",
+        "afterok": "ok",
+        "failed": "failed",
+        "notok": "failed",
+        "afternotok": "failed",
+        "any": "any",
+        "ended": "any",
+        "afterany": "any",
+    }
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -257,9 +312,10 @@ class AfterJob(ParamType[After]):
         if isinstance(value, After):
             return value
         job, _, condition = str(value).partition(":")
-        if condition not in ("", "ok", "any"):
-            self.fail(f"'{condition}' is neither ok nor any", param, ctx)
-        return After(JOB.convert(job, param, ctx), condition != "any")
+        word = self.words.get(condition)
+        if word is None:
+            self.fail(f"'{condition}' is none of ok, failed and any", param, ctx)
+        return After(JOB.convert(job, param, ctx), word == "ok", word == "failed")
 
 
 class Tag(ParamType[tuple[str, str]]):
@@ -283,10 +339,11 @@ ADDRESS = Address("ADDRESS", live.addresses)
 OBJECT = Address("PID/OID", live.addresses, inside=True)
 COLLECTION = Address("PID/CID", live.collections, inside=True)
 JOB = JobAddress("JOB", live.jobs)
-ARRAY = ArrayRange()
+ARRAY = ArrayIndices()
 RETRY_ON = RetryOn()
 AFTER = AfterJob()
 SIZE = Size()
+BEGIN = BeginTime()
 DURATION = Duration()
 MOMENT = Moment()
 NUMBER = Number()

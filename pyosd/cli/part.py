@@ -36,8 +36,8 @@ COLUMNS = (
 )
 
 CHECK_COLUMNS = (
-    Column("CHECKED", lambda row: row["id"]),
-    Column("DAMAGED", lambda row: str(row["damaged"]), right=True),
+    Column("PARTITION", lambda row: row["id"]),
+    Column("DAMAGED OBJECTS", lambda row: str(row["damaged"]), right=True),
 )
 
 

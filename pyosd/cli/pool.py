@@ -12,7 +12,7 @@ import click
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.main import Nouns
-from pyosd.cli.output import Column, Record, format_bytes, format_seconds, print_lines
+from pyosd.cli.output import Column, Record, counted, format_bytes, format_seconds, print_prose
 from pyosd.cli.verb import Failure, Listing, Settings
 from pyosd.pool_status import PoolStatus
 
@@ -111,14 +111,14 @@ def lines_of(record: Record) -> Iterator[str]:
     yield f"{record['id']}: {record['state']}{mode}{why}"
     yield (
         f"slots {record['min']} to {record['max']}, {record['busy']} of {record['active']} busy; "
-        f"{record['ready']} sandboxes ready, {record['warm_spare']} warm spare"
+        f"{counted(record['ready'], 'sandbox', 'sandboxes')} ready, {record['warm_spare']} warm spare"
     )
     yield f"{record['queued']} of {record['queue']} places in the queue taken"
     yield f"engine {record['engine']}, package set {record['package_set'] or 'none'}"
     yield f"reuse of sandboxes: {record['reuse']}"
     if record["idle_timeout"]:
         idle = format_seconds(record["idle_timeout"])
-        yield f"after {idle} without a job it keeps {record['min']} sandboxes"
+        yield f"after {idle} without a job it keeps {counted(record['min'], 'sandbox', 'sandboxes')}"
     for key, limit in record["limits"].items():
         most = limit_words(key, record["maximum"][key])
         yield f"{key}: {limit_words(key, limit)}, at most {most}"
@@ -135,6 +135,6 @@ def show(settings: Settings, name: str) -> None:
         raise Failure(Exit.NO_INPUT, f"no pool '{name}'; there are: {', '.join(found) or 'none'}")
     record = record_of_pool(found[name])
     if settings.output == "table":
-        print_lines(lines_of(record))
+        print_prose(lines_of(record))
     else:
         settings.show_one(record, COLUMNS, wide=True)

@@ -8,7 +8,7 @@ import textwrap
 import click
 
 from pyosd.cli.codes import Exit
-from pyosd.cli.output import Column, print_lines, print_records
+from pyosd.cli.output import Column, print_lines, print_records, width_of_stdout
 from pyosd.cli.verb import Failure, Listing, Settings
 from pyosd.reasons import REASONS, Reason
 
@@ -46,8 +46,10 @@ def reasons(settings: Settings, numbers: tuple[int, ...]) -> None:
         raise Failure(Exit.NO_INPUT, f"no reason has number {unknown[0]}")
     chosen = [REASONS[number] for number in numbers or REASONS]
     if numbers and settings.output == "table":
+        width = min(WIDTH, width_of_stdout() or WIDTH)
         print_lines(
-            "\n".join(explain_reason(each)) + "\n" * (each is not chosen[-1]) for each in chosen
+            "\n".join(explain_reason(each, width)) + "\n" * (each is not chosen[-1])
+            for each in chosen
         )
         return
     print_records(

@@ -11,29 +11,41 @@ from typing import Any
 
 import click
 
+from pyosd._source import pack
 from pyosd.cli.codes import Exit
+from pyosd.cli.follow import id_kept
 from pyosd.cli.job_verb import JobVerb, job_of, one_job
-from pyosd.cli.job_view import explanation, record_of, stated
+from pyosd.cli.job_view import explanation, record_of, tags_of
 from pyosd.cli.output import (
     Record,
+    folded,
     format_bytes,
     format_seconds,
     format_time,
     harmless,
     print_json,
     print_lines,
+    width_of_stdout,
 )
 from pyosd.cli.params import TAG
-from pyosd.cli.script import read_script
+from pyosd.cli.script import (
+    RIGHTS,
+    RIGHTS_OPTION,
+    advice_on_rights,
+    read_script,
+    with_modules,
+)
 from pyosd.cli.target import describe
 from pyosd.cli.verb import Failure, Settings
 from pyosd.job import Job
-from pyosd.job_status import JobFlag, JobStatus
-from pyosd.types import ObjectRef, ref
+from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs import Submission
+from pyosd.types import ObjectRef
 
 __all__ = ["report", "retry"]
 
 LOG_LINES = 40
+JOB_PRIVATE = ("principal",)  # who submitted it
 # Of the target: what says which program with which abilities; not where it is, nor who logs in.
 TARGET_KEYS = ("vendor", "product", "revision", "isolation", "engines", "queue_depth")
 
@@ -58,9 +70,10 @@ def report_of(job: Job, status: JobStatus, target: Record, log: bool) -> Record:
         texts["traceback"] = job.traceback() if status.done else ""
         lines = job.logs(stream="stderr") if status.done else iter(())
         texts["stderr"] = [*deque(lines, LOG_LINES)]
+    of_job = {key: value for key, value in record_of(status).items() if key not in JOB_PRIVATE}
     return {
         "schema": "iosd.report/1",
-        "job": record_of(status),
+        "job": of_job,
         **texts,
         "target": {key: target[key] for key in TARGET_KEYS if key in target},
         "client": own,
@@ -95,6 +108,7 @@ SECTIONS = {
     "Where and what": (
         "script_sha256",
         "zone",
+        "tags",
         "pool",
         "engine",
         "sandbox",
@@ -105,8 +119,16 @@ SECTIONS = {
 }
 
 
+VALUES = 16  # columns of a name before its value
+
+
+def shown(key: str, record: Record) -> Any:
+    """A value of the record; tags in one line, as `osd ps` shows them."""
+    return tags_of(record) if key == "tags" else record[key]
+
+
 def page(found: Record, status: JobStatus) -> list[str]:
-    """The report for people."""
+    """The report for people, but for what the script has written (words_of)."""
     record: dict[str, Any] = found["job"]
     lines = explanation(status, [])
 
@@ -118,12 +140,18 @@ def page(found: Record, status: JobStatus) -> list[str]:
             lines.append(f"  {name.replace('_', ' '):<16}{text}")
 
     for title, keys in SECTIONS.items():
-        section(title, {key: record[key] for key in keys})
+        section(title, {key: shown(key, record) for key in keys})
     lines.append(f"  {'flags':<16}{', '.join(record['flags']) or '-'}")
     limits = record["limits"]
     section("Limits in force", {k: "none" if v is None else v for k, v in limits.items()})
     section("Target", found["target"])
     section("Client", found["client"])
+    return [harmless(line) for line in lines]
+
+
+def words_of(found: Record) -> list[str]:
+    """The script's traceback and last lines of standard error, as they are."""
+    lines: list[str] = []
     for title in ("traceback", "stderr"):
         text = found.get(title)
         if text:
@@ -159,21 +187,45 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     if settings.output == "json":
         print_json(found)
         return
-    print_lines(page(found, status))
+    width = width_of_stdout()
+    print_lines(
+        part
+        for line in page(found, status)
+        for part in folded(line, width, VALUES if line.startswith("  ") else 2)
+    )
+    print_lines(words_of(found))
 
 
-def indices_of(status: JobStatus) -> range | None:
-    """Of an array, or the one of a member; None: the job is neither."""
-    if status.array is None:
-        return None
-    return status.array.indices or range(status.array.index, status.array.index + 1)
+def was_sent(code: bytes, status: JobStatus) -> bool:
+    """Whether the job ran this code, sent packed or, by an older client or --no-compress, as it is."""
+    return status.sha256 in (hashlib.sha256(each).hexdigest() for each in (code, pack(code)[0]))
 
 
 @click.command(cls=JobVerb)
 @one_job
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.option("--script", type=click.Path(dir_okay=False, allow_dash=True), help="Its code.")
-@click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
+@click.option("--failed", is_flag=True, help="Of an array only the members that did not complete.")
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Run this code.  [the old job's, which the target keeps if that did not complete]",
+)
+@click.option(
+    "--with",
+    "modules",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="Own modules to send along with --script, as for 'osd exec'.",
+)
+@click.option(
+    "--tag",
+    "tags",
+    type=TAG,
+    multiple=True,
+    help="Add a tag to the old job's, or replace its value; may be given again.",
+)
+@RIGHTS_OPTION
 @click.option(
     "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
 )
@@ -182,22 +234,27 @@ def retry(
     ctx: click.Context,
     address: ObjectRef,
     args: tuple[str, ...],
+    failed: bool,
     script: str | None,
+    modules: tuple[str, ...],
     tags: tuple[tuple[str, str], ...],
+    rights: str,
     key: str | None,
 ) -> None:
     """Run a job that has ended once more, as a new job, and print its id.
 
-    Zone, name, pool, limits and idempotence are the old job's.  Code and arguments the target keeps
-    only until a job ends: say --script FILE, and ARGS after --, again.  The new job names the old one
-    as its predecessor.  An array is run again whole, a member ARRAY[INDEX] as an array of that index.
+    Zone, name, tags, pool, limits and idempotence are the old job's, and so are code and arguments,
+    unless --script FILE or ARGS after -- say otherwise.  The target keeps the code of jobs that did not
+    complete; to run one again that COMPLETED, --script is needed.  The new job names the old one as its
+    predecessor.
+
+    An array is run again whole, with --failed only its members that ended in any state but COMPLETED; a
+    member ARRAY[INDEX] becomes an array of that index.
     """
     settings: Settings = ctx.obj
-    if script is None:
-        raise click.UsageError(
-            "the target no longer has the code of a job that has ended: say --script FILE"
-        )
-    code = read_script(ctx, script)
+    if modules and script is None:
+        raise click.UsageError("--with goes with --script: modules travel with the code")
+    code = None if script is None else with_modules(script, read_script(ctx, script), modules)
     with settings.connect() as target:
         old = job_of(settings, target, address)
         status = old.status()
@@ -205,23 +262,19 @@ def retry(
             raise Failure(
                 Exit.WRONG_STATE, f"{old.id} is {status.state.name}: osd job wait {old.id}"
             )
-        if status.zone is None:
-            raise Failure(Exit.FAILED, f"{old.id} does not say what its zone was")
-        if hashlib.sha256(code).hexdigest() != status.sha256:
+        if failed and status.state is JobState.COMPLETED:
+            raise Failure(Exit.WRONG_STATE, f"{old.label} COMPLETED: nothing of it failed")
+        if code is not None and not was_sent(code, status):
             settings.say(f"{script} is not the script that {old.id} ran; it is run all the same")
-        new = target.exec(
-            code,
-            zone=status.zone,
-            args=list(args),
-            name=status.name,
-            pool=status.pool,
-            limits=stated(status.limits),
-            idempotent=bool(status.flags & JobFlag.IDEMPOTENT),
-            tags=dict(tags),
-            predecessor=old.id,
-            key=key or "",
-            surrogate=ref(old.id.partition_id),
-            array=indices_of(status),
-            at_once=status.array.at_once if status.array else 0,
-        )
-    click.echo(new.id)
+        how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
+        if args or code is not None:
+            how["args"] = list(args)
+        try:
+            with advice_on_rights(rights):
+                new = target.retry(old, code=code, failed=failed, **how)
+        except ValueError as error:
+            if code is not None:
+                raise
+            raise Failure(Exit.WRONG_STATE, f"{error}: say --script FILE") from None
+    with id_kept(new):
+        click.echo(new.id)

@@ -1,26 +1,73 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a script and the options it carries: lines ``#OSD --limit-mem 256MiB`` at its top."""
+"""What `osd exec` and `osd job retry` share: reading a script with its #OSD lines, and --rights."""
 
 from __future__ import annotations
 
 import codecs
 import shlex
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
+from pyosd._source import BYTECODE_SUFFIX
 from pyosd.cli.codes import Exit
+from pyosd.cli.verb import Failure
+from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
+from pyosd.errors import PermissionDenied
+from pyosd.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
 
-__all__ = ["embedded_options", "late_options", "read_script"]
+__all__ = [
+    "RIGHTS",
+    "RIGHTS_OPTION",
+    "advice_on_rights",
+    "check_script",
+    "embedded_options",
+    "late_options",
+    "read_script",
+    "with_modules",
+]
 
 MARK = "#OSD"
 LARGEST = 16 << 20  # bytes of code an EXEC carries (design D26)
 META = "pyosd.cli.script"
+RIGHTS = {"all": JOB_RIGHTS, "read": READ_ONLY, "none": Permission(0)}
+RIGHTS_OPTION = click.option(
+    "--rights",
+    type=click.Choice([*RIGHTS]),
+    default="all",
+    help="What it may do in its zone, where credentials are in use.  [all]",
+)
+
+
+class Unfit(click.ClickException):
+    """The script, or a module that travels with it, cannot be sent."""
+
+    exit_code = Exit.FAILED
 
 
 class Unreadable(click.ClickException):
     """The script is not there."""
 
     exit_code = Exit.NO_INPUT
+
+
+@contextmanager
+def advice_on_rights(rights: str) -> Iterator[None]:
+    """Name --rights if a script was to have more permissions than its user has.
+
+    Raises: Failure: the refusal, with that advice.
+    """
+    try:
+        yield
+    except PermissionDenied as error:
+        text = str(error)
+        if rights == "all" and " lacks " in text and Permission.FUN_EXE.name not in text:
+            hint = "for a script that only reads: --rights read"
+            raise Failure(Exit.NOT_PERMITTED, f"{text}\n  {hint}") from error
+        raise
 
 
 def read_script(ctx: click.Context, file: str) -> bytes:
@@ -40,6 +87,40 @@ def read_script(ctx: click.Context, file: str) -> bytes:
     kept = ctx.meta[META]
     assert isinstance(kept, bytes)
     return kept
+
+
+def with_modules(file: str, code: bytes, paths: Sequence[str]) -> bytes:
+    """The script and the modules that travel with it, as one; a zipapp is always such.
+
+    Raises: Unfit: they cannot travel; Unreadable.
+    """
+    try:
+        modules = Modules(*paths) if paths else None
+        if is_zipapp(file):
+            return pack_zipapp(file, modules)
+        return modules.archive(code) if modules else code
+    except SyntaxError as error:
+        raise Unfit(does_not_compile(error)) from None
+    except ValueError as error:
+        raise Unfit(str(error)) from None
+    except OSError as error:
+        raise Unreadable(f"{error.filename}: {error.strerror}") from None
+
+
+def check_script(file: str, code: bytes) -> None:
+    """Compile a script, so that a mistyped one makes no job.  Raises: Unfit."""
+    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)):
+        return
+    try:
+        check_syntax(code, "stdin" if file == "-" else Path(file).name)
+    except SyntaxError as error:
+        raise Unfit(does_not_compile(error)) from None
+
+
+def does_not_compile(error: SyntaxError) -> str:
+    """The interpreter's own words, and what to do."""
+    words = "".join(traceback.format_exception_only(error)).rstrip()
+    return f"this does not compile, so nothing was sent (--no-check sends it):\n{words}"
 
 
 def embedded_options(code: bytes) -> list[tuple[int, list[str]]]:

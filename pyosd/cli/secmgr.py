@@ -12,7 +12,7 @@ import click
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
-from pyosd.cli.output import Column, Record, format_time, print_json
+from pyosd.cli.output import Column, Record, counted, format_time, print_json
 from pyosd.cli.secmgr_verb import Asking, AskingListing, ask, number, text
 from pyosd.cli.verb import Failure, Settings, Verb
 
@@ -148,8 +148,9 @@ def status(settings: Settings) -> None:
         print_json({**found, "schema": "iosd.secmgr-status/1"})
         return
     settings.say(
-        f"up since {format_time(found['started_ms'])}; {found['users']} users, {found['groups']} "
-        f"groups, {found['rules']} rules; {found['audit_records']} records in the log"
+        f"up since {format_time(found['started_ms'])}; {counted(found['users'], 'user')}, "
+        f"{counted(found['groups'], 'group')}, {counted(found['rules'], 'rule')}; "
+        f"{counted(found['audit_records'], 'record')} in the log"
     )
     settings.show(records, STATUS_COLUMNS, "", "")
 

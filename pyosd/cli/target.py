@@ -60,6 +60,11 @@ COLUMNS = (Column("", lambda row: row["key"]), Column("", lambda row: row["value
     prefix="target.",
     table={
         "info": ("pyosd.cli.target", "info", "Show what the target says about itself."),
+        "df": (
+            "pyosd.cli.df",
+            "df",
+            "Show used and free space: of devices, of the store and of partitions.",
+        ),
         "heads": (
             "pyosd.cli.heads",
             "target_heads",
@@ -69,6 +74,11 @@ COLUMNS = (Column("", lambda row: row["key"]), Column("", lambda row: row["value
             "pyosd.cli.heads",
             "drain_ssd",
             "Move all heads off the SSD, and let no new ones on it.",
+        ),
+        "scrub": (
+            "pyosd.cli.scrub",
+            "scrub",
+            "Compare all data with its checksums, in the background; show what is damaged.",
         ),
         "ping": ("pyosd.cli.target", "ping", "Measure the round trip to the target."),
     },

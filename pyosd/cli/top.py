@@ -22,7 +22,6 @@ from typing import Any
 
 import click
 
-from pyosd._polling import JOBS_COLLECTION
 from pyosd.attributes import Page
 from pyosd.cli.follow import LONGEST_PAUSE_S
 from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, record_of
@@ -40,9 +39,10 @@ from pyosd.cli.screen import REDRAWS_PER_S
 from pyosd.cli.verb import Settings, Verb
 from pyosd.errors import NotFound
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus, decode_status
+from pyosd.jobs import partitions_with_jobs
 from pyosd.pool_status import PoolStatus
 from pyosd.target import Target
-from pyosd.types import ROOT, AttributeId, ObjectRef, ref
+from pyosd.types import JOBS_COLLECTION, ROOT, AttributeId, ObjectRef, ref
 
 __all__ = ["top"]
 
@@ -101,7 +101,7 @@ def take(target: Target) -> Sample:
     wanted = [AttributeId(Page.EXEC_ROOT, n) for n in (QUEUE_DEPTH, RETRY_AFTER, ISOLATION)]
     page = {each.number: each for each in target.get_attributes(ROOT, wanted)}
     jobs: dict[ObjectRef, JobStatus] = {}
-    for pid in target.list_partitions():
+    for pid in partitions_with_jobs(target):
         with contextlib.suppress(NotFound):  # a partition without jobs has no such collection
             for member in target.get_member_attributes(ref(pid, JOBS_COLLECTION), WATCH_IDS):
                 status = decode_status(ref(pid, member.object_id), member.attributes)

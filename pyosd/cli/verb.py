@@ -27,7 +27,7 @@ from pyosd.cli.output import (
     print_json,
     print_records,
 )
-from pyosd.cli.params import MemberRef
+from pyosd.cli.params import LoneId, MemberRef
 from pyosd.cli.terminal import escaped
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
@@ -35,7 +35,7 @@ from pyosd.types import ObjectRef, ref
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty"]
+__all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty", "explain"]
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
@@ -119,9 +119,15 @@ class Settings:
             )
         url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
         if not url:
+            unread = self.profile.unread
             raise ConfigError(
                 "no target: say --target URL, or set IOSD_TARGET, or a profile's 'target' in "
                 "~/.config/iosd/config.toml; 'osd target serve' prints the URL of a new one"
+                + (
+                    f"\n  {unread} is not readable by this user: HOME names its owner's"
+                    if unread
+                    else ""
+                )
             )
         return url
 
@@ -187,8 +193,10 @@ class Settings:
         if address.object_id or not address.partition_id:
             return address
         if isinstance(address, MemberRef):
-            whole = self.job(ref(address.partition_id))
-            return MemberRef(whole.partition_id, whole.object_id, address.index)
+            whole = self.job(
+                LoneId(address.partition_id, address.object_id, f"{address.partition_id:#x}")
+            )
+            return MemberRef(whole.partition_id, whole.object_id, address.index, address.name)
         if self.profile.partition is None:
             raise click.UsageError(f"'{address}' is not a job's id, PID/OID")
         return ref(self.profile.partition, address.partition_id)
@@ -257,6 +265,10 @@ class Verb(click.Command):
         """Flags of this kind of verb."""
         return []
 
+    def explain(self, error: BaseException) -> tuple[Exit, str]:
+        """The exit code and the sentence for an exception."""
+        return explain(error)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Make the Settings, run, and turn an exception into words and a code."""
         taken = {
@@ -284,7 +296,7 @@ class Verb(click.Command):
         except BrokenPipeError:
             raise  # nobody reads on; click ends us without a word
         except Exception as error:
-            code, text = explain(error)
+            code, text = self.explain(error)
             code = self.absent if code is Exit.NO_INPUT else code
             for line in f"osd: {text}".splitlines():
                 click.echo(harmless(line), err=True)  # a script's words may be among them
@@ -323,7 +335,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.WRONG_STATE, describe(error)
     if isinstance(error, errors.OSDError) and (error.asc, error.ascq) in NO_OSD:
         return Exit.UNREACHABLE, f"{describe(error)}\n  {WRONG_LUN}"
-    if isinstance(error, errors.Unreachable) and "Connection refused" in error.text:
+    at_target = isinstance(error, errors.Unreachable) and not getattr(error, "hint", "")
+    if at_target and "Connection refused" in str(error):
         return Exit.UNREACHABLE, f"{describe(error)}\n  {NOT_SERVED}"
     if isinstance(error, errors.PermissionDenied) and error.field_pointer == NO_CREDENTIAL:
         from pyosd.local_credential import advice

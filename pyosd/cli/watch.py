@@ -22,6 +22,7 @@ from pyosd.cli.screen import watched
 from pyosd.cli.verb import Settings
 from pyosd.job import Job, expired
 from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
@@ -127,9 +128,10 @@ def wait(
 
 @contextmanager
 def records(settings: Settings) -> Iterator[Show]:
-    """A record on stdout for each change of state."""
+    """A record on stdout for each change of state, with all that a record has."""
 
     def show(crowd: Crowd) -> None:
+        crowd.complete_changed()
         for job in crowd.changed:
             status = crowd.said[job]
             gone = {"schema": "iosd.job/1", "id": str(job.id), "state": None}
@@ -143,7 +145,7 @@ def unfinished(target: Target) -> list[Job]:
     """All jobs that have not ended."""
     return [
         target.job(each.id)
-        for pid in target.list_partitions()
+        for pid in partitions_with_jobs(target)
         for each in target.jobs(pid)
         if not each.done
     ]
@@ -165,7 +167,7 @@ def unfinished(target: Target) -> list[Job]:
     "--output",
     type=click.Choice(["table", "jsonl"]),
     default="table",
-    help="jsonl: a record on stdout for each change of state.  [table]",
+    help="Output format; jsonl: the whole record of a job on stdout at each change of state.  [table]",
 )
 @click.pass_obj
 def watch(

@@ -20,13 +20,17 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import pyosd.osd
+from pyosd.modules import is_zipapp, pack_zipapp
+from pyosd.osd import _archive
 
 PYC_HEADER = 16  # bytes: magic number, flags, what the source was
 
 
 def load(file: Path, name: str) -> CodeType:
     """Compile a script, or read the byte-code of a .pyc file.  Raises: SystemExit; SyntaxError."""
-    data = file.read_bytes()
+    data = pack_zipapp(file) if is_zipapp(file) else file.read_bytes()
+    if data.startswith(_archive.MAGIC):
+        data, name = _archive.enter(data, name)
     if file.suffix == ".pyc":
         if data[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
             raise SystemExit(f"{file} is not byte-code of this Python")

@@ -12,6 +12,7 @@ import _thread
 import atexit
 import builtins
 import errno
+import functools
 import importlib
 import json
 import linecache
@@ -28,6 +29,7 @@ from importlib.util import MAGIC_NUMBER
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
+from . import _archive
 from ._errors import Ended
 from ._sandbox import SandboxTransport, core
 from ._transport import Context, use
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["preload", "rehearse", "run"]
 
-# What scripts find already imported.  Other pure Python modules of the standard library can still be
-# imported; extension modules cannot (no executable memory behind the filter).
+# Modules that scripts find already imported.  Other pure Python modules of the standard library can
+# still be imported; extension modules cannot, because the filter denies executable memory.
+# The line with `_sqlite3` holds the compiled halves of sqlite3, cProfile and the East Asian codecs.
 PRELOAD = """
     abc array ast base64 binascii bisect bz2 calendar cmath codecs collections collections.abc
     contextlib copy csv dataclasses datetime decimal difflib enum errno fnmatch fractions functools
@@ -47,6 +50,7 @@ PRELOAD = """
     stringprep struct textwrap threading time timeit tokenize traceback types typing unicodedata
     urllib.parse uuid warnings weakref zlib zoneinfo _strptime encodings.ascii encodings.idna
     encodings.latin_1 encodings.utf_16 encodings.utf_8 encodings.utf_8_sig
+    _sqlite3 _lsprof _multibytecodec _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw
 """.split()
 
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
@@ -85,8 +89,26 @@ def preload() -> None:
     """Import what scripts may want of the standard library."""
     for name in PRELOAD:
         importlib.import_module(name)
+    keep_sqlite_in_memory()
     signal.signal(signal.SIGTERM, core.on_end)
     open_streams()
+
+
+def keep_sqlite_in_memory() -> None:
+    """Let SQLite sort and group in memory: by default it does so in files once it has much to sort.
+
+    The scratch folder of a sandbox is smaller than its memory, and some have none.
+    """
+    sqlite = sys.modules["_sqlite3"]
+    connect, execute = sqlite.connect, sqlite.Connection.execute
+
+    @functools.wraps(connect)
+    def connect_in_memory(*args: object, **options: object) -> object:
+        connection = connect(*args, **options)
+        execute(connection, "PRAGMA temp_store = MEMORY").close()
+        return connection
+
+    sqlite.connect = connect_in_memory  # type: ignore[attr-defined]
 
 
 def rehearse() -> None:
@@ -203,7 +225,17 @@ KINDS: tuple[tuple[type[BaseException], int], ...] = (
 def load_code(code: bytes, form: int, name: str) -> CodeType:
     if form & CODE_ZLIB:
         code = expand(code)
+    if code.startswith(_archive.MAGIC):
+        code, name = enter_archive(code, name)
     return load_bytecode(code) if form & CODE_BYTECODE else compile_code(code, name)
+
+
+def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
+    """Make the modules that came with the script importable; the script, and its name."""
+    try:
+        return _archive.enter(code, name)
+    except ValueError as error:
+        raise BadCode(str(error)) from None
 
 
 def compile_code(code: bytes, name: str) -> CodeType:

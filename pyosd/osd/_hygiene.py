@@ -9,12 +9,14 @@ Three steps:
 
 1. What jobs often change is restored: modules, their dicts, lists and sets, and their classes.  Dicts are
    compared by their versions, so that only what a job touched costs anything.
-2. All other objects that can be reached are compared with what they were
-(sandbox/osdcore_watch.c): one that
-   differs makes the sandbox unfit.
-3. An object that the job made and that is still there makes it unfit, too.  What is there
-before the first job
-   is the garbage collector's permanent generation, so its list of objects has only later ones.
+2. All other objects that can be reached are compared with what they were (sandbox/osdcore_watch.c): one
+   that differs makes the sandbox unfit.  Functions and classes are compared only if the job has set
+   something in one of them (sandbox/osdcore_barrier.c).
+3. An object that the job made and that is still there makes it unfit, too.  What is there before the first
+   job is the garbage collector's permanent generation, so its list of objects has only later ones.
+
+What step 2 costs is memory that it reads, on its way through the processor's caches.  So what is noted here
+is kept in tuples, which need no comparison: a tuple cannot be changed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import atexit
 import builtins
 import gc
 import importlib
+import itertools
 import os
 import random
 import signal
@@ -40,7 +43,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from . import _host, _packages, _reach
+from . import _archive, _host, _packages, _reach
 from ._errors import ANSWERS
 from ._sandbox import core
 
@@ -50,10 +53,11 @@ if TYPE_CHECKING:
 __all__ = ["clean", "remember"]
 
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: its attributes can be set
-NAMED = (types.FunctionType, types.BuiltinFunctionType, type, property)
+LIST, GUARDED_LIST, STREAMS_LIST = range(3)  # of core.watch()
+GUARDED = (types.FunctionType, types.BuiltinFunctionType, type)
 PASSES = 3  # destructors may change what was restored before them
 
-Things = list[tuple[Any, Any]]  # as it is, as it was
+Items = tuple[Any, ...]  # keys and values of a dict in turn
 
 
 class Unfit(Exception):
@@ -64,25 +68,26 @@ class Baseline:
     """How the interpreter was before its first job."""
 
     def __init__(self) -> None:
-        self.builtins: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self.builtins: tuple[dict[str, Any], Items] = ({}, ())
         self.builtins_stamp = bytearray(8)
         self.versioned: tuple[dict[Any, Any] | type, ...] = ()
-        self.were: list[dict[Any, Any]] = []
+        self.dicts: tuple[dict[Any, Any], ...] = ()  # those themselves, or of the classes
+        self.were: tuple[Items, ...] = ()
         self.stamps = bytearray()
-        self.containers: dict[
-            int, tuple[Any, Any]
-        ] = {}  # by id: lists and sets, which have no versions
-        self.lru_caches: list[Any] = []
-        self.abstract: list[type] = []
+        # by id: lists and sets, which have no versions, and what was in them
+        self.containers: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        self.lru_caches: tuple[Any, ...] = ()
+        self.abstract: tuple[type, ...] = ()
         self.watched: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
         self.environment: dict[str, str] = {}
         self.raw_environment: dict[bytes, bytes] = {}
-        self.settings: list[tuple[Callable[[], Any], Callable[[Any], Any], Any]] = []
-        self.handlers: list[tuple[int, Any]] = []
+        self.settings: tuple[tuple[Callable[[], Any], Callable[[Any], Any], Any], ...] = ()
+        self.handlers: tuple[tuple[int, Any], ...] = ()
 
 
 baseline = Baseline()
 audited = bytearray(1)  # an audit hook was added: it stays, and would see the next job
+reopened = bytearray(1)  # the standard streams are not those noted
 add_audit_hook = sys.addaudithook
 _signal = importlib.import_module("_signal")  # makes no enumerations
 get_handler = _signal.getsignal
@@ -99,9 +104,25 @@ def _ignore(**_: object) -> None:
 
 
 def remember() -> None:
-    """Note how everything is now."""
+    """Note how everything is now: of all objects there are, found once."""
     sys.addaudithook = _note_audit_hook  # type: ignore[assignment]
     os.register_at_fork = _ignore  # a sandbox cannot fork, and what was registered would stay
+    repr([[]])  # makes the list of what is being printed
+    gc.collect()
+    objects = _reach.reach(gc.get_objects())
+    hidden = _reach.dicts_of(objects)
+    baseline.lru_caches = _reach.lru_caches(objects)
+    baseline.abstract = _reach.abstract_classes(objects)
+    _note_modules(_reach.caches(objects))
+    _note_surroundings()
+    core.changed(baseline.dicts, baseline.stamps)
+    core.changed(baseline.builtins[:1], baseline.builtins_stamp)
+    ours = _reach.reach([vars(baseline)])  # made since
+    _watch(tuple({id(each): each for each in (*objects, *hidden, *ours)}.values()))
+
+
+def _note_modules(caches: list[dict[Any, Any]]) -> None:
+    """What is restored: modules, what is in them, and these."""
     things: dict[int, Any] = {}
     containers: dict[int, Any] = {}
     for module in list(sys.modules.values()):
@@ -114,62 +135,70 @@ def remember() -> None:
                 things[id(value)] = value
             elif type(value) in (list, set) and name != "__all__":
                 containers[id(value)] = value
-    repr([[]])  # makes the list of what is being printed
-    for more in _reach.caches():
+    for more in caches:
         things[id(more)] = more
-    baseline.builtins = (vars(builtins), dict(vars(builtins)))
     own = {id(vars(baseline)), id(globals())}
+    baseline.builtins = (vars(builtins), _items(vars(builtins)))
     baseline.versioned = tuple(thing for key, thing in things.items() if key not in own)
-    baseline.were = [_copy(thing) for thing in baseline.versioned]
-    baseline.stamps = bytearray(8 * len(baseline.versioned))
-    baseline.containers = {key: (now, now.copy()) for key, now in containers.items()}
+    baseline.dicts = tuple(_dict_of(thing) for thing in baseline.versioned)
+    baseline.were = tuple(_items(thing) for thing in baseline.dicts)
+    baseline.stamps = bytearray(8 * len(baseline.dicts))
+    baseline.containers = {key: (now, tuple(now)) for key, now in containers.items()}
+
+
+def _set_threshold(values: tuple[int, int, int]) -> None:
+    gc.set_threshold(*values)
+
+
+def _enable(_: bool) -> None:
+    gc.enable()
+
+
+def _get_locale() -> str:
+    return str(_locale.setlocale(_locale.LC_ALL))
+
+
+def _set_locale(name: str) -> None:
+    _locale.setlocale(_locale.LC_ALL, name)
+
+
+def _note_surroundings() -> None:
     baseline.environment = dict(os.environ)
     baseline.raw_environment = dict(os.environ._data)  # type: ignore[attr-defined]
-    baseline.handlers = [(n, get_handler(n)) for n in range(1, 32)]
-    baseline.settings = [
+    baseline.handlers = tuple((n, get_handler(n)) for n in range(1, 32))
+    baseline.settings = tuple(
         (get, put, get())
         for get, put in (
             (sys.getrecursionlimit, sys.setrecursionlimit),
             (sys.getswitchinterval, sys.setswitchinterval),
             (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
-            (gc.get_threshold, lambda values: gc.set_threshold(*values)),
+            (gc.get_threshold, _set_threshold),
             (gc.get_debug, gc.set_debug),
-            (gc.isenabled, lambda _: gc.enable()),
-            (lambda: _locale.setlocale(6), lambda name: _locale.setlocale(6, name)),
+            (gc.isenabled, _enable),
+            (_get_locale, _set_locale),
         )
-    ]
-    core.changed(baseline.versioned, baseline.stamps)
-    core.changed(baseline.builtins[:1], baseline.builtins_stamp)
-    _watch()
-
-
-def _watch() -> None:
-    """Note how everything else is.
-
-    Functions and classes are a list of their own: they are most of the objects, and a script that names
-    nothing cannot change them.
-    """
-    objects = _reach.reach()
-    dicts = _reach.dicts_of(objects)
-    baseline.lru_caches = _reach.lru_caches(objects)
-    baseline.abstract = _reach.abstract_classes(objects)
-    del objects
-    gc.collect()
-    restored = [
-        thing if isinstance(thing, dict) else gc.get_referents(vars(thing))[0]
-        for thing in baseline.versioned
-    ]
-    objects = _reach.changeable([*restored, _host.reserve], dicts)
-    baseline.watched = (
-        tuple(each for each in objects if type(each) not in NAMED),
-        tuple(each for each in objects if type(each) in NAMED),
     )
-    for number, watched in enumerate(baseline.watched):
-        core.watch(number, watched)
 
 
-def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
-    return dict(thing if isinstance(thing, dict) else vars(thing))
+def _watch(objects: tuple[Any, ...]) -> None:
+    """Note how everything else is, functions and classes as a list of their own."""
+    chosen = _reach.changeable(objects, [*baseline.dicts, _host.reserve])
+    baseline.watched = (
+        tuple(each for each in chosen if type(each) not in GUARDED),
+        tuple(each for each in chosen if type(each) in GUARDED),
+    )
+    core.watch(GUARDED_LIST, baseline.watched[1])  # changes dicts of types, so it is first
+    core.watch(LIST, baseline.watched[0])
+    core.watch(STREAMS_LIST, _reach.parts_of_streams([sys.stdin, sys.stdout, sys.stderr]))
+
+
+def _dict_of(thing: dict[Any, Any] | type) -> dict[Any, Any]:
+    found: dict[Any, Any] = thing if isinstance(thing, dict) else gc.get_referents(vars(thing))[0]
+    return found
+
+
+def _items(thing: dict[Any, Any]) -> Items:
+    return tuple(itertools.chain.from_iterable(thing.items()))
 
 
 def clean() -> bool:
@@ -178,6 +207,7 @@ def clean() -> bool:
         if core.changed(baseline.builtins[:1], baseline.builtins_stamp):  # what follows uses them
             core.restore(*baseline.builtins)
         _stop_watching()
+        _archive.leave()
         vars(sys.modules["__main__"]).clear()
         _restore()
         _check()
@@ -212,7 +242,7 @@ def _stop_watching() -> None:
 
 def _restore() -> bool:
     """Restore modules, their containers and classes; whether anything but the expected had changed."""
-    changed = core.changed(baseline.versioned, baseline.stamps)
+    changed = core.changed(baseline.dicts, baseline.stamps)
     for index in changed:
         thing, was = baseline.versioned[index], baseline.were[index]
         if isinstance(thing, dict):
@@ -220,16 +250,16 @@ def _restore() -> bool:
         else:
             _restore_type(thing, was)
     if changed:
-        core.changed(baseline.versioned, baseline.stamps)
+        core.changed(baseline.dicts, baseline.stamps, changed)  # as they are now
     return bool(changed)
 
 
-def _restore_container(now: Any, before: Any) -> None:
+def _restore_container(now: list[Any] | set[Any], before: tuple[Any, ...]) -> None:
     now.clear()
     if isinstance(now, list):
         now += before
     else:
-        now |= before
+        now.update(before)
 
 
 def _compare() -> None:
@@ -254,15 +284,16 @@ def _compare() -> None:
 
 def _differs() -> bool:
     found = False
-    for each in core.altered(0):
+    for each in core.altered(LIST):
         if id(each) in baseline.containers:
             _restore_container(*baseline.containers[id(each)])
         else:
             found = True
-    return found or bool(core.altered(1) or gc.get_objects())
+    return found or bool(core.altered(GUARDED_LIST) or gc.get_objects())
 
 
-def _restore_type(now: type, was: dict[str, Any]) -> None:
+def _restore_type(now: type, items: Items) -> None:
+    was = dict(zip(items[::2], items[1::2], strict=True))
     for name, value in list(vars(now).items()):
         if name not in was:
             type.__delattr__(now, name)
@@ -296,8 +327,10 @@ def _reseed() -> None:
 
 
 def _renew() -> None:
-    """What every job gets anew: random numbers, standard streams, the reserve."""
+    """What every job gets anew: random numbers, the reserve, and standard streams if one was used."""
     _reseed()
     _packages.reseed()
-    _host.open_streams()
+    if reopened[0] or core.altered(STREAMS_LIST):
+        reopened[0] = True
+        _host.open_streams()
     _host.open_reserve()

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from ._errors import Invalid
+from ._results import encode
 from ._transport import CALL_IO_MAX, Call, current
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def result(value: object) -> None:
     """Leave the job's result, for Job.result() and `osd job result`.  The last one counts.
 
     Args: value: bytes-like as it is, anything else as JSON; together at most the job's limit, 1 GiB
-        unless told otherwise.  More than that ends the job (reason 308).
+        unless told otherwise.  More than that ends the job (reason 308).  Numbers and arrays of numpy may
+        be in it: Job.result() gives arrays again where numpy is installed, else nested lists.  Dates,
+        times, Decimal and UUID become text.
 
     >>> osd.result({"lines": sum(1 for line in u.data)})
 
@@ -55,7 +57,7 @@ def result(value: object) -> None:
     if isinstance(value, bytes | bytearray | memoryview):
         encoding, data = RESULT_BYTES, memoryview(value).cast("B")
     else:
-        encoding, data = RESULT_JSON, memoryview(json.dumps(value).encode())
+        encoding, data = RESULT_JSON, memoryview(encode(value))
     transport = current()
     for at in range(0, max(1, len(data)), CALL_IO_MAX):
         piece: ReadableBuffer = data[at : at + CALL_IO_MAX]

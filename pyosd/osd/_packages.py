@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MANIFEST", "PackageSet", "PackageSetError", "id_of", "reseed"]
+__all__ = ["MANIFEST", "PackageSet", "PackageSetError", "id_of", "import_all", "reseed"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "iosd.packages/1"
@@ -62,12 +62,15 @@ class PackageSet:
     def load(self, preload: list[str]) -> list[str]:
         """Make it importable, import what is to be imported ahead of need; give the names of that.
 
-        Compiled modules below these names come along: sandboxes cannot import any later.
+        Compiled modules below these names come along: sandboxes cannot import any later.  Names of
+        the standard library's modules add to the set's own list, other names replace it.
 
         Raises:
             PackageSetError: one of them cannot be imported, or starts a thread.
         """
-        names = preload or list(self.manifest["preload"])
+        library = [name for name in preload if in_library(name)]
+        own = [name for name in preload if name not in library]
+        names = (own or list(self.manifest["preload"])) + library
         sys.path.append(self.lib)
         try:
             import_all(names, self.manifest["extensions"])
@@ -76,6 +79,11 @@ class PackageSet:
         self.manifest = {}
         note_seeds()
         return names
+
+
+def in_library(name: str) -> bool:
+    """Whether a module is one of the standard library's."""
+    return name.partition(".")[0] in sys.stdlib_module_names
 
 
 def read_manifest(folder: str, wanted: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import enum
 import functools
 import gc
 import io
+import json.scanner
 import random
 import sys
 import types
@@ -25,7 +26,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["abstract_classes", "caches", "changeable", "freeze_empty_sets", "lru_caches", "reach"]
+__all__ = [
+    "abstract_classes",
+    "caches",
+    "changeable",
+    "freeze_empty_sets",
+    "lru_caches",
+    "parts_of_streams",
+    "reach",
+]
 
 HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC
 PLAIN = (
@@ -73,9 +82,8 @@ CHANGING = (
 )
 
 
-def reach() -> list[Any]:
-    """All objects that the garbage collector knows, and all that those refer to."""
-    fresh = gc.get_objects()
+def reach(fresh: list[Any]) -> list[Any]:
+    """These objects, and all that they refer to."""
     found = {id(each): each for each in fresh}
     while fresh:
         near = [
@@ -88,13 +96,12 @@ def reach() -> list[Any]:
     return list(found.values())
 
 
-def changeable(restored: Iterable[object], hidden: Iterable[object]) -> list[Any]:
+def changeable(objects: tuple[Any, ...], restored: Iterable[object]) -> list[Any]:
     """Those that a script could leave something in, type by type, in the order of their addresses.
 
-    Args: restored: not these.  hidden: these too, which the garbage collector is not told of.
+    Args: restored: not these.
     """
-    objects = list({id(each): each for each in (*reach(), *hidden)}.values())
-    left_out = {id(each) for each in (*restored, objects)}
+    left_out = {id(each) for each in restored}
     for each in objects:
         if type(each) is functools._lru_cache_wrapper:
             left_out.add(id(lru_table(each)))
@@ -109,9 +116,8 @@ def changeable(restored: Iterable[object], hidden: Iterable[object]) -> list[Any
 
 
 def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
-    """The attributes of instances, as dicts: made when they are asked for, so from now on they
-    can be compared, and
-    in some types unknown to the garbage collector."""
+    """The attributes of instances, as dicts: made when they are asked for, so from now on they can be
+    compared, and in some types unknown to the garbage collector."""
     others = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, *STREAMS)
     return [
         each.__dict__
@@ -120,10 +126,15 @@ def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
+def parts_of_streams(streams: Iterable[Any]) -> tuple[Any, ...]:
+    """All that changes when one of these is used, or closed."""
+    parts = [part for text in streams for part in (text, text.buffer, text.buffer.raw)]
+    return (*parts, *(vars(part) for part in parts))
+
+
 def is_watched(kind: type) -> bool:
-    """Objects that the garbage collector does not know are constant, mostly, and their size
-    need not be their
-    type's (datetime.time)."""
+    """Objects that the garbage collector does not know are constant, mostly, and their size need not be
+    their type's (datetime.time)."""
     known = kind.__flags__ & HAVE_GC or kind in PLAIN
     return bool(known and kind not in CONSTANT and kind not in CHANGING)
 
@@ -136,20 +147,19 @@ def is_of_subclasses(table: dict[Any, Any]) -> bool:
     )
 
 
-def lru_caches(objects: Iterable[Any]) -> list[Any]:
+def lru_caches(objects: Iterable[Any]) -> tuple[Any, ...]:
     """Functions that remember what they were called with."""
-    return [each for each in objects if type(each) is functools._lru_cache_wrapper]
+    return tuple(each for each in objects if type(each) is functools._lru_cache_wrapper)
 
 
-def abstract_classes(objects: Iterable[Any]) -> list[type]:
+def abstract_classes(objects: Iterable[Any]) -> tuple[type, ...]:
     """Classes that remember which others are their subclasses."""
-    return [each for each in objects if isinstance(each, abc.ABCMeta)]
+    return tuple(each for each in objects if isinstance(each, abc.ABCMeta))
 
 
 def freeze_empty_sets(classes: Iterable[type]) -> None:
-    """Empty sets of these abstract classes are none of a job's things: the classes make them
-    when they are first
-    asked about a subclass, and keep them.  If there is nothing else, there is nothing of a job's."""
+    """Empty sets of these abstract classes are none of a job's things: the classes make them when they are
+    first asked about a subclass, and keep them.  If there is nothing else, there is nothing of a job's."""
     there = gc.get_objects()  # before we make anything ourselves
     own = {
         id(part)
@@ -161,14 +171,16 @@ def freeze_empty_sets(classes: Iterable[type]) -> None:
         gc.freeze()
 
 
-def caches() -> list[dict[Any, Any]]:
+def caches(objects: Iterable[Any]) -> list[dict[Any, Any]]:
     """Dicts that the interpreter or the library fills by the way, and that no module has."""
     found = [vars(each) for each in sys.path_importer_cache.values() if each is not None]
-    for each in reach():
+    for each in objects:
         if type(each) is dict and each and all(type(v) is codecs.CodecInfo for v in each.values()):
             found.append(each)
         elif type(each) is weakref.WeakValueDictionary:
             found.append(each.data)  # type: ignore[attr-defined]
         elif isinstance(each, enum.EnumType):
             found.append(each._value2member_map_)  # values of flags that were combined
+        elif type(each) is json.scanner.make_scanner:
+            found += [more for more in gc.get_referents(each) if type(more) is dict]  # keys it read
     return found

@@ -43,8 +43,8 @@ class Core(Protocol):
     Map: type
     register: Callable[[tuple[type[BaseException], ...]], None]
     script: Callable[[bool], None]
-    changed: Callable[[tuple[object, ...], bytearray], list[int]]
-    restore: Callable[[dict[Any, Any], dict[Any, Any]], None]
+    changed: Callable[..., list[int]]
+    restore: Callable[[dict[Any, Any], tuple[Any, ...]], None]
     watch: Callable[[int, tuple[object, ...]], None]
     altered: Callable[[int], list[object]]
     on_end: Callable[..., None]

@@ -35,16 +35,21 @@ def prepare(
     many bytes of data the set's modules have, which are not the job's.
 
     Args: pool: whose sandboxes these will be.  folder, wanted: its package set and that one's id;
-    wanted "": it has none.  preload: modules of it to import, separated by commas; "": as it says.
+    wanted "": it has none.  preload: modules to import, of the set or of the standard library,
+    separated by commas; "": those of the set's manifest.
     statm: descriptor of our /proc/self/statm, -1: there is none.
 
     Raises:
-        PackageSetError: the set cannot be used; the text says why.
+        PackageSetError: the set cannot be used, or a module cannot be imported; the text says why.
     """
     found = _packages.PackageSet(folder, wanted) if wanted else None  # before any of it is imported
     _host.preload()
     before = data_bytes(statm)
-    names = found.load([name for name in preload.split(",") if name]) if found else []
+    names = [name for name in preload.split(",") if name]
+    if found:
+        names = found.load(names)
+    else:
+        _packages.import_all(names, [])
     loaded = data_bytes(statm)
     _forks.unwatch()
     # Nothing but C: each line of Python would touch pages that every sandbox then copies.
@@ -66,21 +71,56 @@ def data_bytes(statm: int) -> int:
     return 0 if statm < 0 else int(os.pread(statm, 256, 0).split()[5]) * PAGE_BYTES
 
 
+# Compiled modules of the standard library that are of no use in a sandbox, or that a target's
+# administrator must decide about, and why.
+NO_NETWORK = "a sandbox has no network"
+NO_PROCESSES = "a sandbox starts no processes"
+NO_TERMINAL = "a sandbox has no terminal"
+LIBRARY = {
+    "_asyncio": NO_NETWORK,
+    "_ctypes": "it calls machine code and touches any memory",
+    "_curses": NO_TERMINAL,
+    "_curses_panel": NO_TERMINAL,
+    "_multiprocessing": NO_PROCESSES,
+    "_posixshmem": NO_PROCESSES,
+    "_ssl": NO_NETWORK,
+    "nis": NO_NETWORK,
+    "ossaudiodev": "a sandbox has no devices",
+    "readline": NO_TERMINAL,
+    "termios": NO_TERMINAL,
+}
+
+
 def explain_late_extensions(pool: str, names: list[str]) -> None:
     """Say what to do where a sandbox's filter keeps a script from importing machine code."""
     create = ExtensionFileLoader.create_module
-    listed = f"preloads: {', '.join(names)}" if names else "has no such list"
 
     def create_module(self: ExtensionFileLoader, spec: ModuleSpec) -> ModuleType:
         try:
             return create(self, spec)
         except ImportError as error:
             raise ImportError(
-                f"{spec.name} is an extension module, which a sandbox can only import ahead of "
-                f"need: the target's administrator may add it to the preload list of pool "
-                f"'{pool}' (it {listed})",
-                name=spec.name,
-                path=spec.origin,
+                late_extension(spec.name, pool, names), name=spec.name, path=spec.origin
             ) from error
 
     ExtensionFileLoader.create_module = create_module  # type: ignore[method-assign]
+
+
+def late_extension(name: str, pool: str, names: list[str]) -> str:
+    """Why a script cannot import a compiled module, and how it could.
+
+    Args: names: the modules that the pool imports ahead of need.
+    """
+    if name in LIBRARY:
+        return (
+            f"{name} is an extension module that scripts do not get: {LIBRARY[name]} "
+            f"(preload = ['{name}'] of pool '{pool}' would import it)"
+        )
+    why = f"{name} is an extension module, which a sandbox can only import ahead of need"
+    if _packages.in_library(name):
+        return f"{why}: the target's administrator may set preload = ['{name}'] of pool '{pool}'"
+    listed = f"preloads: {', '.join(names)}" if names else "has no such list"
+    return (
+        f"{why}: the target's administrator may add it to the preload list of pool '{pool}' "
+        f"(it {listed})"
+    )

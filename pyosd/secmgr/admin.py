@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyosd.credentials import Algorithm, SecurityMethod
+from pyosd.credentials import Algorithm, Permission, SecurityMethod
 from pyosd.master_key import MasterKey
 from pyosd.secmgr import store
 from pyosd.secmgr.audit import Head
@@ -18,9 +18,10 @@ from pyosd.secmgr.keys import new_target
 from pyosd.secmgr.keystore import Key, Level
 from pyosd.secmgr.params import Params, wrong
 from pyosd.secmgr.pki import USER_DAYS
+from pyosd.secmgr.roles import rules_of
 from pyosd.secmgr.rules import DEFAULT_LIFETIME_S, Kind, Rule, Scope, names_of
 from pyosd.secmgr.store import RuleRecord
-from pyosd.types import U64_MAX, ObjectType
+from pyosd.types import U64_MAX, ObjectRef, ObjectType
 
 if TYPE_CHECKING:
     from pyosd.secmgr.service import Caller, Method, Service
@@ -30,6 +31,7 @@ TIME_MOST = 1 << 47
 LIFETIME_MOST_S = 86400
 LEVELS = {"working": Level.WORKING, "partition": Level.PARTITION, "root": Level.ROOT}
 ROTATE_LEAST_S = 60
+TAGGED = (Kind.OBJECT, Kind.COLLECTION, Kind.OBJECTS, Kind.COLLECTIONS)
 
 
 def admin_methods(service: Service) -> dict[str, Method]:
@@ -104,24 +106,20 @@ class Rules:
             return {"rules": [rule_json(each) for each in store.rules(tx)]}
 
     def add(self, caller: Caller, params: Params) -> Json:
-        """A new rule."""
+        """A new rule, or those of a role, all or none."""
         user, group = params.text("user", ""), params.text("group", "")
         if bool(user) == bool(group):
             raise wrong("say either 'user' or 'group'")
-        text, object_type = params.text("object"), params.type()
-        try:
-            scope = Scope.parse(text, object_type)
-        except ValueError as error:
-            raise wrong(str(error)) from None
+        granted = self._granted(params)
         tag = params.number("tag", 0, 1, 0xFFFF_FFFF)
-        if tag and scope.kind not in (Kind.OBJECT, Kind.COLLECTION, Kind.OBJECTS, Kind.COLLECTIONS):
+        if tag and any(scope.kind not in TAGGED for scope, _ in granted):
             raise wrong("a policy access tag is of user objects or collections")
-        rule = Rule(
+        model = Rule(
             subject=user or group,
             group=bool(group),
             target=params.text("target"),
-            scope=scope,
-            permissions=params.permissions(),
+            scope=granted[0][0],
+            permissions=granted[0][1],
             tag=tag,
             until_ms=params.number("until_ms", 0, 1, TIME_MOST),
             lifetime_s=params.number("lifetime_s", DEFAULT_LIFETIME_S, 1, LIFETIME_MOST_S),
@@ -130,12 +128,26 @@ class Rules:
         note = params.text("note", "")
         params.done()
         service = self._service
+        made = []
         with service.database.transaction() as tx:
-            id_ = store.add_rule(tx, rule, caller.user, note, service.now_ms())
-            made = RuleRecord(replace(rule, id=id_), service.now_ms(), caller.user, note)
-            fields = rule_json(made)
-            service.audit.append(tx, caller.user, "acl.add", rule=fields)
-        return fields
+            for scope, permissions in granted:
+                rule = replace(model, scope=scope, permissions=permissions)
+                id_ = store.add_rule(tx, rule, caller.user, note, service.now_ms())
+                record = RuleRecord(replace(rule, id=id_), service.now_ms(), caller.user, note)
+                made.append(rule_json(record))
+                service.audit.append(tx, caller.user, "acl.add", rule=made[-1])
+        return made[0] | {"rules": made}
+
+    def _granted(self, params: Params) -> list[tuple[Scope, Permission]]:
+        """What the new rules are about: a role in a partition, or one object and permissions."""
+        role = params.text("role", "")
+        text, object_type = params.text("object"), params.type()
+        try:
+            if role:
+                return rules_of(role, ObjectRef.parse(text))
+            return [(Scope.parse(text, object_type), params.permissions())]
+        except ValueError as error:
+            raise wrong(str(error)) from None
 
     def remove(self, caller: Caller, params: Params) -> Json:
         """A rule less.  Credentials given by it are good until they expire."""

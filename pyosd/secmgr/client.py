@@ -20,7 +20,7 @@ from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import read_private
 from pyosd.secmgr.params import TYPES
 from pyosd.secmgr.rules import names_of
-from pyosd.types import ObjectRef, ObjectType, ref
+from pyosd.types import ObjectRef, ObjectType, PartitionId, ref
 
 DEFAULT_PORT = 8471
 TIMEOUT_S = 30.0
@@ -29,6 +29,15 @@ KEPT_MOST = 4096
 MARGIN_S = 30.0
 """A credential is renewed so long before it expires, or in the last fifth of its life."""
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
+
+
+class SecmgrUnreachable(errors.Unreachable):
+    """The security manager does not answer.  The target may be well.  hint: what to check."""
+
+    hint = (
+        "is the security manager running ('osd secmgr serve'), and is this its URL "
+        "(--secmgr, IOSD_SECMGR, or a profile's 'secmgr')?"
+    )
 
 
 class SecmgrRefused(errors.OSDError):
@@ -75,9 +84,15 @@ class Client:
         self._host, self._port = parts.hostname, parts.port or DEFAULT_PORT
         self._timeout = timeout
         self._token = token or (read_private(token_file).strip() if token_file else "")
+        if token_file and not self._token:
+            raise SecmgrError(f"{token_file} is empty: a token belongs there")
         if not self._token and certificate is None:
-            raise ValueError("a security manager wants a token or a certificate")
-        self._context = ssl.create_default_context(cafile=ca)
+            raise ValueError("a security manager requires a token or a certificate")
+        try:
+            self._context = ssl.create_default_context(cafile=ca)
+        except OSError as error:
+            why = error.strerror or error
+            raise SecmgrError(f"cannot use {ca} as an authority's certificate: {why}") from None
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         if certificate is not None:
             try:
@@ -102,7 +117,8 @@ class Client:
             answer = json.loads(body)
             error = answer.get("error")
         except (ValueError, AttributeError):
-            raise errors.Unreachable(f"{self.url}: not the answer of a security manager") from None
+            why = f"{self.url} does not answer as a security manager does"
+            raise SecmgrUnreachable(why) from None
         if status != 200:
             error = error or {}
             raise refusal(str(error.get("code", "")), str(error.get("message", f"HTTP {status}")))
@@ -142,7 +158,8 @@ class Client:
                 self._drop()
                 # One that was kept may have been closed by the other side meanwhile.
                 if fresh or isinstance(error, TimeoutError):
-                    raise errors.Unreachable(f"{self.url}: {error}") from None
+                    why = f"cannot reach the security manager {self.url}: {error}"
+                    raise SecmgrUnreachable(why) from None
 
 
 class SecurityManagerSource:
@@ -244,6 +261,11 @@ class SecurityManagerSource:
                     ):
                         return credential
         return None
+
+    def partitions(self) -> list[PartitionId]:
+        """The partitions of the target in which this user may list jobs.  Raises: as credential()."""
+        answer = self.client.call("partitions", target=self.target)
+        return [PartitionId(int(each, 0)) for each in answer["partitions"]]
 
     def refused(self, credential: Credential) -> None:
         """Do not hand it out again, and have the security manager look at its keys."""

@@ -20,7 +20,7 @@ DEFAULT_LIFETIME_S = 600
 
 
 class Kind(StrEnum):
-    """What a rule is about."""
+    """What a rule is about.  ZONE: a partition as the zone of scripts, for EXEC alone."""
 
     ANY = "any"
     ROOT = "root"
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     COLLECTION = "collection"
     OBJECTS = "objects"
     COLLECTIONS = "collections"
+    ZONE = "zone"
 
 
 WHOLE = {ObjectType.USER_OBJECT: Kind.OBJECTS, ObjectType.COLLECTION: Kind.COLLECTIONS}
@@ -90,7 +91,8 @@ class Scope:
             return True
         if self.kind is WHOLE.get(object_type):
             return obj.partition_id == self.obj.partition_id
-        return self.kind is SINGLE[object_type] and obj == self.obj
+        kind = Kind.PARTITION if self.kind is Kind.ZONE else self.kind
+        return kind is SINGLE[object_type] and obj == self.obj
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class Rule:
             and self.scope.covers(request.obj, request.object_type)
             and (not self.until_ms or now_ms < self.until_ms)
             and bool(self.permissions & request.permissions)
+            and (self.scope.kind is not Kind.ZONE or Permission.FUN_EXE in request.permissions)
         )
 
     def end_ms(self, now_ms: int) -> int:
@@ -176,6 +179,17 @@ def decide(
             if grant is not None:
                 return grant
     return None
+
+
+def missing(
+    rules: Iterable[Rule], user: str, groups: Collection[str], request: Request, now_ms: int
+) -> Permission:
+    """Permissions of a refused request that no rule gives; none: rules give each, and not together."""
+    lacking = request.permissions
+    for rule in rules:
+        if rule.applies(user, groups, request, now_ms):
+            lacking &= ~rule.permissions
+    return lacking
 
 
 def _united(

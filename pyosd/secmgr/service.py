@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyosd.credentials import Credential, SecurityMethod
+from pyosd.credentials import Credential, Permission, SecurityMethod
 from pyosd.secmgr import capabilities, store
 from pyosd.secmgr.audit import Audit, Entry
 from pyosd.secmgr.database import Database, Transaction
@@ -20,10 +20,19 @@ from pyosd.secmgr.errors import Refusal
 from pyosd.secmgr.keys import KeyManager
 from pyosd.secmgr.params import Params, wrong
 from pyosd.secmgr.pki import Authority
-from pyosd.secmgr.rules import DEFAULT_LIFETIME_S, Grant, Request, decide, names_of
-from pyosd.types import U64_MAX, ObjectType
+from pyosd.secmgr.rules import (
+    DEFAULT_LIFETIME_S,
+    Grant,
+    Request,
+    decide,
+    missing,
+    names_of,
+)
+from pyosd.types import JOBS_COLLECTION, U64_MAX, ObjectType, ref
 
 BATCH_MOST = 64
+LIST_JOBS = Permission.GET_ATTR | Permission.M_OBJECT
+"""On the collection of a partition's jobs; it shows the jobs of the caller."""
 ENTRIES_MOST = 1000
 LIFETIME_MOST_S = 86400
 GIVEN, REFUSED = "credential", "credential.refused"
@@ -86,6 +95,7 @@ class Service:
             "credentials": Method(self._credentials, admin=False),
             "credentials.issued": Method(self._issued, admin=False),
             "acl.check": Method(self._check, admin=False),
+            "partitions": Method(self._partitions, admin=False),
             "status": Method(self._status, admin=False),
             **admin_methods(self),
         }
@@ -113,7 +123,7 @@ class Service:
             return Caller(user, store.groups_of(tx, user))
 
     def by_token(self, token: str) -> Caller | None:
-        """Who has this token."""
+        """Who has this token.  Raises: Refusal: a user who is disabled."""
         with self.database.transaction() as tx:
             user = store.user_of_token(tx, token, self.now_ms())
             return Caller(user, store.groups_of(tx, user)) if user else None
@@ -122,13 +132,14 @@ class Service:
         """Who has this certificate, which TLS has found to be good.
 
         Of our own authority it must not have been taken back; another's names who it is for.
+
+        Raises: Refusal: a user who is disabled.
         """
         with self.database.transaction() as tx:
-            if self.authority is not None:
-                good = store.has_certificate(tx, serial, user)
-            else:
-                good = store.is_enabled(tx, user)
-            return Caller(user, store.groups_of(tx, user)) if good else None
+            known = self.authority is None or store.has_certificate(tx, serial, user)
+            if not known or not store.is_user(tx, user):
+                return None
+            return Caller(store.enabled(tx, user), store.groups_of(tx, user))
 
     def _whoami(self, caller: Caller, params: Params) -> Json:
         params.done()
@@ -258,8 +269,7 @@ class Service:
         except Refusal:
             grant = None  # whether there is such a target is nobody's business
         if grant is None:
-            names = ", ".join(names_of(request.permissions))
-            raise Refusal("not-permitted", f"no rule lets {caller.user} {names} {request.obj}")
+            raise Refusal("not-permitted", self._why_not(caller, request))
         partition = capabilities.signing_partition(
             request.obj, request.object_type, request.permissions
         )
@@ -273,6 +283,22 @@ class Service:
             *(grant, request.obj, request.object_type, caller.user, wanted.range, expires_ms)
         )
         return credential, grant, signer.system_id
+
+    def _why_not(self, caller: Caller, request: Request) -> str:
+        """The permissions that are missing.  The same for a target that is not known here."""
+        with self.database.transaction() as tx:
+            rules = store.rules_for(tx, caller.user, caller.groups)
+        lacking = missing(rules, caller.user, caller.groups, request, self.now_ms())
+        kind = request.object_type.name.lower().replace("_", " ")
+        what = str(request.obj) if request.obj.partition_id else ""
+        names = ", ".join(names_of(lacking))
+        if not lacking:
+            names = ", ".join(names_of(request.permissions))
+            return (
+                f"{caller.user} lacks {names} on {kind} {what}: rules give each of them, but not together "
+                "(they have other policy access tags, or a weaker method)"
+            )
+        return f"{caller.user} lacks {names} on {kind} {what}".rstrip()
 
     def _tag_changed(self, request: Request) -> bool:
         """Whether the object has another tag than we thought; only of those that we have given one."""
@@ -300,7 +326,8 @@ class Service:
             asked = Caller(user, store.groups_of(tx, user))
             grant = self._decide(tx, asked, wanted.request) if enabled else None
         if grant is None:
-            return {"permitted": False}
+            lacking = self._why_not(asked, wanted.request) if enabled else f"{user} is disabled"
+            return {"permitted": False, "why": lacking}
         return {
             "permitted": True,
             "rules": grant.rules,
@@ -308,6 +335,26 @@ class Service:
             "tag": grant.tag,
             "expires_ms": min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000),
         }
+
+    def _partitions(self, caller: Caller, params: Params) -> Json:
+        """The partitions of a target in which the caller may list jobs, by rules that name them."""
+        target = params.text("target")
+        params.done()
+        with self.database.transaction() as tx:
+            rules = store.rules_for(tx, caller.user, caller.groups)
+            named = sorted({each.scope.obj.partition_id for each in rules})
+            wanted = [
+                Request(target, ref(each, JOBS_COLLECTION), ObjectType.COLLECTION, LIST_JOBS)
+                for each in named
+                if each
+            ]
+            now_ms = self.now_ms()
+            found = [
+                each.obj.partition_id
+                for each in wanted
+                if decide(rules, caller.user, caller.groups, each, now_ms) is not None
+            ]
+        return {"partitions": [hex(each) for each in found]}
 
     def _issued(self, caller: Caller, params: Params) -> Json:
         """What was given: to oneself, or for administrators to anybody."""

@@ -131,6 +131,22 @@ def is_enabled(tx: Transaction, name: str) -> bool:
     return bool(tx.run("SELECT 1 FROM users WHERE name = ? AND disabled = 0", name))
 
 
+def is_user(tx: Transaction, name: str) -> bool:
+    """Whether there is such a user, disabled or not."""
+    return bool(tx.run("SELECT 1 FROM users WHERE name = ?", name))
+
+
+def enabled(tx: Transaction, name: str) -> str:
+    """The user who has proven to be this one.  Raises: Refusal: they are disabled."""
+    if not is_enabled(tx, name):
+        raise Refusal(
+            "not-permitted",
+            f"user '{name}' is disabled; an administrator can enable the user again: "
+            f"osd acl user enable {name}",
+        )
+    return name
+
+
 def groups_of(tx: Transaction, name: str) -> frozenset[str]:
     """Groups of a user."""
     rows = tx.run("SELECT group_name FROM members WHERE user_name = ?", name)
@@ -215,13 +231,16 @@ def tokens(tx: Transaction) -> list[Token]:
 
 
 def user_of_token(tx: Transaction, token: str, now_ms: int) -> str | None:
-    """Who has it, if it is still good and they are not shut out."""
+    """Who has it, if it is still good.
+
+    Raises: Refusal: they are disabled.  Only somebody with the right token hears that.
+    """
     rows = tx.run(
         "SELECT user_name FROM tokens JOIN users ON user_name = name "
-        "WHERE hash = ? AND disabled = 0 AND (until_ms = 0 OR until_ms > ?)",
+        "WHERE hash = ? AND (until_ms = 0 OR until_ms > ?)",
         *(token_hash(token), now_ms),
     )
-    return str(rows[0][0]) if rows else None
+    return enabled(tx, str(rows[0][0])) if rows else None
 
 
 def add_certificate(tx: Transaction, serial: str, user: str, until_ms: int, now_ms: int) -> None:
@@ -250,7 +269,7 @@ def certificates(tx: Transaction) -> list[tuple[str, str, int, int]]:
 def has_certificate(tx: Transaction, serial: str, user: str) -> bool:
     """Whether we gave it to that user and have not taken it back."""
     sql = "SELECT 1 FROM certificates WHERE serial = ? AND user_name = ?"
-    return bool(tx.run(sql, serial, user)) and is_enabled(tx, user)
+    return bool(tx.run(sql, serial, user))
 
 
 # ---- rules ----

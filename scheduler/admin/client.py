@@ -140,7 +140,8 @@ def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, 
 
     A supervisor says so before it is up, and while it is started again.
 
-    Args: target: its URL; None: the only one.  url: of the manager; None: any.
+    Args: target: its URL, with or without the LUN, or its name; None: the only one.  url: of the manager;
+        None: any.
 
     Raises:
         ManagerError: it does not come up, or the target named has none.
@@ -148,7 +149,8 @@ def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, 
     served = [
         each
         for each in places.running(places.TARGET)
-        if target in (None, each["url"]) and url in (None, each.get("manager"))
+        if target in (None, each["url"], each["url"].rpartition("/")[0], each["name"])
+        and url in (None, each.get("manager"))
     ]
     if len(served) != 1:
         return None

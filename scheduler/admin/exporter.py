@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures as Prometheus reads them: a registry over one reading of a target.
 
-Labels are pool, state, reason, command, status, tier, direction and version; never a job, an object or
-a user.  Not here: HTTP (console/), which metrics there are (metrics.py).
+Labels are pool, state, reason, command, status, tier, kind, cause, partition (of 16 at most), direction
+and version; never a job, an object or a user.  Not here: HTTP (console/), which metrics there are
+(metrics.py).
 """
 
 from __future__ import annotations

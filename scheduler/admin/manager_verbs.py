@@ -23,6 +23,7 @@ from scheduler.admin.verb import (
     when,
 )
 from scheduler.output import in_one_piece
+from scheduler.words import waiting
 
 __all__ = ["manager", "workers"]
 
@@ -74,7 +75,7 @@ def lines_of(target: Fields) -> Iterator[str]:
     why = f" ({found['why']})" if found.get("why") else ""
     yield (
         f"  workers {found['count']}, {found.get('min', '-')} to {found.get('max', '-')}, {size}{why}; "
-        f"{found['busy']} busy, {found['queued']} commands wait"
+        f"{found['busy']} busy, {waiting(found['queued'], 'command')}"
     )
     pressure = ", ".join(f"{key} {share(value)}" for key, value in target["pressure"].items())
     yield f"  pressure {pressure}" + ("; new jobs are refused" if target["shedding"] else "")
@@ -161,20 +162,29 @@ CHANGE_COLUMNS = (
     help="At most so many.  [20]",
 )
 @click.option("--after", type=click.IntRange(0), metavar="ID", help="Those with a greater id.")
-@click.option("--pool", type=POOL, help="Of this pool.")
+@click.option("--pool", type=POOL, help="Only changes of this pool.")
+@click.option(
+    "--who",
+    metavar="NAME",
+    help="Only changes by NAME; policy: its automatic scaling; people: all but the resource manager's own.",
+)
 @click.pass_obj
-def changes(admin: Admin, most: int, after: int | None, pool: str | None) -> None:
-    """Show the newest changes: who or what made them, why, what was and what is."""
+def changes(admin: Admin, most: int, after: int | None, pool: str | None, who: str | None) -> None:
+    """Show the newest changes: who or what made them, why, what was and what is.
+
+    NAME is as the column WHO has it; what stands in brackets may be left out.
+    """
+    filters = {"pool": pool, "who": who}
     with admin.connect() as client:
         found = client.ask(
-            "changes", target=admin.target_name, since=after, most=10_000 if pool else most
+            "changes",
+            target=admin.target_name,
+            since=after,
+            most=most,
+            **{key: value for key, value in filters.items() if value is not None},
         )
-    records = [
-        {"schema": "iosd.change/1", **each}
-        for each in found["changes"]
-        if pool in (None, each.get("pool"))
-    ]
-    admin.show(records[-most:], CHANGE_COLUMNS, "iosd.changes/1", "changes")
+    records = [{"schema": "iosd.change/1", **each} for each in found["changes"]]
+    admin.show(records, CHANGE_COLUMNS, "iosd.changes/1", "changes")
 
 
 # ---- keys ----

@@ -15,6 +15,7 @@ from typing import Any
 
 __all__ = ["METRICS", "Histogram", "Metric", "Reading", "Sample", "number", "samples"]
 
+PARTITIONS_MOST = 16  # as many as a target lists: the largest
 SERIES_MOST = 2000  # of one metric; a target that says more is not believed
 
 
@@ -47,10 +48,12 @@ class Reading:
     Attributes:
         snapshot: the target's answer.
         decisions: of the policy since the manager started, by pool and direction.
+        up: whether the manager is connected to the target and its snapshot is recent; None: not known.
     """
 
     snapshot: Mapping[str, Any]
     decisions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    up: bool | None = None
 
 
 Read = Callable[[Reading], Iterator[Sample]]
@@ -126,13 +129,26 @@ def named(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, ...] | None
 # ---- where it stands -----------------------------------------------------------------------------
 
 
-def one(path: str) -> Read:
+def one(path: str, factor: float = 1) -> Read:
     """A number."""
 
     def read(reading: Reading) -> Iterator[Sample]:
         value = number(at(reading.snapshot, path))
         if value is not None:
-            yield Sample((), value)
+            yield Sample((), value * factor)
+
+    return read
+
+
+def parts(path: str, labels: Mapping[str, str]) -> Read:
+    """Numbers of an object, each under its label."""
+
+    def read(reading: Reading) -> Iterator[Sample]:
+        found = table(at(reading.snapshot, path))
+        for key, label in labels.items():
+            value = number(found.get(key))
+            if value is not None:
+                yield Sample((label,), value)
 
     return read
 
@@ -246,8 +262,66 @@ def decided(reading: Reading) -> Iterator[Sample]:
 
 # ---- the table -----------------------------------------------------------------------------------
 
+
+def connected(reading: Reading) -> Iterator[Sample]:
+    """Whether the figures are of a target that answers."""
+    if reading.up is not None:
+        yield Sample((), float(reading.up))
+
+
+def devices(reading: Reading) -> Iterator[Sample]:
+    """Space on each device."""
+    for row in rows(reading.snapshot.get("heads")):
+        tier = named(row, ("tier",))
+        total, free, data = (number(row.get(key)) for key in ("total", "free", "data"))
+        if tier is None:
+            continue
+        if total is not None and free is not None:
+            yield Sample((*tier, "total"), total)
+            yield Sample((*tier, "free"), free)
+            yield Sample((*tier, "used"), max(0.0, total - free))
+        if data is not None:
+            yield Sample((*tier, "data"), data)
+
+
+def capacity(reading: Reading) -> Iterator[Sample]:
+    """What the store may hold, and holds."""
+    store = table(reading.snapshot.get("store"))
+    for kind, key in (
+        ("total", "capacity_bytes"),
+        ("used", "charged_bytes"),
+        ("free", "free_bytes"),
+        ("data", "used_bytes"),
+    ):
+        value = number(store.get(key))
+        if value is not None:
+            yield Sample((kind,), value)
+
+
+def largest(kinds: Sequence[tuple[str, str]]) -> Read:
+    """The partitions with most data, each of these keys by kind; "": without a label for the kind."""
+
+    def read(reading: Reading) -> Iterator[Sample]:
+        found = itertools.islice(rows(at(reading.snapshot, "store.largest")), PARTITIONS_MOST)
+        for row in found:
+            name = named(row, ("partition",))
+            for kind, key in kinds if name is not None else ():
+                value = number(row.get(key))
+                if name is not None and value is not None:
+                    yield Sample((*name, kind) if kind else name, value)
+
+    return read
+
+
 POOL = ("pool",)
 METRICS = (
+    Metric(
+        "iosd_target_up",
+        "gauge",
+        (),
+        "1: the manager is connected to the target, and its figures are at most 5 s old; else 0",
+        connected,
+    ),
     Metric("iosd_build_info", "gauge", ("version",), "1; the target's release", build),
     Metric(
         "iosd_jobs",
@@ -442,6 +516,43 @@ METRICS = (
         one("store.recovery"),
     ),
     Metric(
+        "iosd_capacity_bytes",
+        "gauge",
+        ("kind",),
+        "What the store may hold (total), holds (used, of it data) and can still take (free)",
+        capacity,
+    ),
+    Metric("iosd_objects", "gauge", (), "User objects and collections", one("store.objects")),
+    Metric("iosd_partitions", "gauge", (), "Partitions", one("store.partitions")),
+    Metric(
+        "iosd_store_bytes",
+        "gauge",
+        ("tier", "kind"),
+        "Each device's file system (total, used, free), and objects' data there (data)",
+        devices,
+    ),
+    Metric(
+        "iosd_partition_bytes",
+        "gauge",
+        ("partition", "kind"),
+        "The 16 partitions with most data: data, what counts against the quota (used), the quota",
+        largest((("data", "used_bytes"), ("used", "charged_bytes"), ("quota", "quota_bytes"))),
+    ),
+    Metric(
+        "iosd_partition_objects",
+        "gauge",
+        ("partition",),
+        "User objects and collections of the same partitions",
+        largest((("", "objects"),)),
+    ),
+    Metric(
+        "iosd_no_space_total",
+        "counter",
+        ("cause",),
+        "Writes that found no space, by what was full: a device, or the store's capacity",
+        each("store.no_space"),
+    ),
+    Metric(
         "iosd_head_bytes",
         "gauge",
         ("tier",),
@@ -468,6 +579,41 @@ METRICS = (
         ("tier",),
         "Reads and writes of objects' files that failed, by device",
         listed("heads", ("tier",), "errors"),
+    ),
+    Metric(
+        "iosd_scrub_running",
+        "gauge",
+        (),
+        "1 while all data is being compared with its checksums",
+        flag("checksums.running"),
+    ),
+    Metric(
+        "iosd_scrub_ended_timestamp_seconds",
+        "gauge",
+        (),
+        "When the last scrub ended, 0: never",
+        one("checksums.ended_ms", 1e-3),
+    ),
+    Metric(
+        "iosd_scrub_unreadable_objects",
+        "gauge",
+        (),
+        "Objects that the last scrub could not read",
+        one("checksums.unreadable"),
+    ),
+    Metric(
+        "iosd_scrub_damaged_blocks",
+        "gauge",
+        (),
+        "Blocks of 4 KiB that are known to differ from their checksums",
+        one("checksums.damaged_now"),
+    ),
+    Metric(
+        "iosd_checksum_blocks_total",
+        "counter",
+        ("status",),
+        "Blocks of 4 KiB by scrub and READ: compared, without a checksum and given one, found damaged",
+        parts("checksums", {"checked": "compared", "made": "made", "damaged": "damaged"}),
     ),
     Metric(
         "iosd_fault_injection_enabled",

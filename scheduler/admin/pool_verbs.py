@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem
 from scheduler.admin.client import Manager, ManagerError
 from scheduler.admin.verb import Admin, Change, Fields, Listing, check_size, seconds, when
 from scheduler.live import check_words
-from scheduler.param_type import ParamType
-from scheduler.schema import SECONDS, ConfigError, measure
+from scheduler.param_type import ParamType, Seconds
+from scheduler.schema import ConfigError
 
 __all__ = [
     "drain",
@@ -55,23 +55,8 @@ class PoolName(ParamType[str]):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-class Duration(ParamType[float]):
-    """Seconds, with a unit if one likes."""
-
-    name = "DURATION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse to seconds."""
-        found = measure(value, SECONDS | {"": 1.0, "m": 60.0})
-        if found is None:
-            self.fail(f"'{value}' is no time, such as 30s or 5min", param, ctx)
-        return found
-
-
 POOL = PoolName()
-DURATION = Duration()
+DURATION = Seconds()
 
 
 def words_of(values: tuple[str, ...]) -> dict[str, str]:

@@ -126,7 +126,7 @@ class Admin:
 
 def target_name(text: str | None) -> str | None:
     """The name in a target's URL, or the text itself."""
-    found = re.fullmatch(r"iscsi://[^/]+/(.+)/\d+", text or "")
+    found = re.fullmatch(r"iscsi://[^/]+/(.+?)(/\d+)?", text or "")
     return found[1] if found else text
 
 

@@ -15,7 +15,7 @@ import click
 
 from scheduler.commands import default_data
 from scheduler.output import print_lines
-from scheduler.param_type import ParamType
+from scheduler.param_type import ParamType, Seconds
 from scheduler.schema import show_size, size
 from scheduler.store_tools.commands import exits, store_options
 from scheduler.store_tools.folders import (
@@ -271,11 +271,9 @@ class Space(ParamType[int]):
 @store_options
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.5, 3600),
-    metavar="SECONDS",
-    default=10.0,
-    show_default=True,
-    help="About how long to measure each device.",
+    type=Seconds(0.5, 3600),
+    default="10s",
+    help="About how long to measure each device, 500ms to 1h.  [10s]",
 )
 @click.option(
     "--space",

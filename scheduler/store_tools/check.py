@@ -18,6 +18,7 @@ from scheduler.store_tools.check_jobs import check_commands, check_jobs
 from scheduler.store_tools.check_keys import check_keys
 from scheduler.store_tools.check_members import check_members, check_memberships
 from scheduler.store_tools.check_objects import Seen, check_files, check_objects
+from scheduler.store_tools.check_sums import Pace, check_sums
 from scheduler.store_tools.format import (
     IDS_COUNTED,
     JOBS_PARTITION,
@@ -41,8 +42,8 @@ BOOT_MAX = 0xF000_0000
 """A count of openings beyond this is damage, not age."""
 
 
-def check_store(store: Store, progress: Progress) -> Iterator[Problem]:
-    """Everything wrong with a store."""
+def check_store(store: Store, progress: Progress, compare: Pace | None = None) -> Iterator[Problem]:
+    """Everything wrong with a store.  compare: all data with its checksums too, at that pace."""
     seen = Seen()
     yield from check_roots(store)
     if not store.roots.of_one_store:
@@ -60,6 +61,8 @@ def check_store(store: Store, progress: Progress) -> Iterator[Problem]:
     yield from check_keys(store)
     yield from check_index(store, progress)
     yield from check_counters(store, seen)
+    if compare is not None:
+        yield from check_sums(store, compare, progress)
 
 
 def check_roots(store: Store) -> Iterator[Problem]:
@@ -145,7 +148,10 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
         yield Problem(Kind.UNKNOWN_META, where, "", Table.META, key, value)
         return
     kind = MetaKind(key[0])
-    if kind in (MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT):
+    if kind in (
+        *(MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT),
+        *(MetaKind.SUMS, MetaKind.SCRUB),
+    ):
         if len(key) != 1:
             raise FormatError(f"a key of {len(key)} bytes instead of 1")
     elif kind in (MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES):

@@ -29,7 +29,7 @@ from scheduler.store_tools.format import (
 )
 from scheduler.store_tools.pages import Owner, owner_of, owners
 from scheduler.store_tools.problems import Kind, Problem
-from scheduler.store_tools.store import Files, Life, Progress, Store
+from scheduler.store_tools.store import Files, Life, Progress, Store, size_of
 
 __all__ = ["Lost", "Seen", "check_files", "check_objects", "file_problem"]
 
@@ -329,6 +329,9 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
         kind = Kind.UNREADABLE if odd.startswith("cannot") else Kind.ODD_ENTRY
         yield Problem(kind, where, odd)
         return
+    if is_sums(path):
+        yield from check_sums_file(store, root, path)
+        return
     try:
         name = FileName.parse(path)
     except FormatError as error:
@@ -356,6 +359,24 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
         yield Problem(Kind.FILES_NOT_MARKED, where, path, Table.OBJECTS, key, name.place)
     else:
         yield from misplaced(store, lost, record)
+
+
+def is_sums(path: str) -> bool:
+    """Whether it is the name of a file of checksums."""
+    try:
+        return FileName.parse(path[:-1]).sums_path == path
+    except FormatError:
+        return False
+
+
+def check_sums_file(store: Store, root: Root, path: str) -> Iterator[Problem]:
+    """Checksums belong to the data file beside them."""
+    name = FileName.parse(path[:-1])
+    if store.life(name.place) is Life.DEAD or store.are_queued(name.place, name.generation):
+        return
+    if size_of(root.data / name.path) is None:
+        where = root.data / path
+        yield Problem(Kind.ORPHAN_SUMS, str(where), subject=where)
 
 
 def misplaced(store: Store, lost: Lost, record: ObjectRecord) -> Iterator[Problem]:

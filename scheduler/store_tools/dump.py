@@ -32,6 +32,7 @@ from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobPaylo
 from scheduler.store_tools.key_format import KeyKind, KeyName, decode_identifier, decode_spans
 from scheduler.store_tools.mend import incarnations
 from scheduler.store_tools.store import Store
+from scheduler.store_tools.sums_format import SumsHeader, SumsRun
 
 __all__ = ["SCHEMA", "Address", "dump_store", "write_data"]
 
@@ -92,10 +93,36 @@ def dump_address(store: Store, address: Address) -> Iterator[Row]:
         tables = [Table.OBJECTS, Table.ATTRIBUTES, Table.MEMBERS, Table.MEMBERSHIPS]
         for table in tables if address.object_id else [*tables, Table.KEYS]:
             yield from dump_table(store, table, prefix)
+    if record is not None and address.object_id:
+        place = Place(partition_id, record.incarnation, address.object_id)
+        yield from dump_sums(store, place)
     job = JobId(partition_id, address.object_id).encode()
     for kind in (JobKeyKind.RECORD, JobKeyKind.CODE, JobKeyKind.PAYLOAD):
         prefix = bytes((kind,)) + (job if address.object_id else job[:8])
         yield from dump_table(store, Table.JOBS, prefix)
+
+
+def dump_sums(store: Store, place: Place) -> Iterator[Row]:
+    """The files with an object's checksums: their header, how many blocks have one."""
+    record = store.object(place)
+    if record is None or record.type is not RecordType.USER_OBJECT:
+        return
+    head = FileName(place, record.generation, False)
+    for name in (head, dataclasses.replace(head, tail=True)):
+        path = store.root_of(name.tail, record.head_in).data / name.sums_path
+        try:
+            data = path.read_bytes()
+        except OSError:
+            continue
+        row: Row = {"what": "checksums", "where": str(place), "file": str(path)}
+        try:
+            row |= dataclasses.asdict(SumsHeader.decode(data))
+        except FormatError as error:
+            yield row | {"error": str(error)}
+            continue
+        sums = [data[at : at + 4] for at in range(SumsHeader.BYTES, len(data), 4)]
+        row["known"] = sum(map(any, sums))
+        yield row | {"unknown": len(sums) - row["known"]}
 
 
 def dump_superblocks(store: Store) -> Iterator[Row]:
@@ -255,6 +282,8 @@ def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
         place = Place.decode(key[1:])
         row |= {"where": str(place), "incarnation": place.incarnation}
         row["generation"] = int.from_bytes(key[21:], "big")
+    elif kind is MetaKind.SUMS:
+        row |= dataclasses.asdict(SumsRun.decode(value))
     elif kind is MetaKind.DEAD_EPOCH:
         row["epoch"] = int.from_bytes(key[1:], "big")
     else:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.store_tools.format import ALL, FormatError, Role, Superblock, Unknown
+from scheduler.store_tools.marked import is_marked
 
 __all__ = [
     "Refused",
@@ -28,7 +29,9 @@ __all__ = [
     "data_of",
     "open_roots",
     "private_copy",
+    "sync_folder",
     "write_superblock",
+    "write_whole",
 ]
 
 EXIT_WRONG_STATE = 18
@@ -161,7 +164,11 @@ def read_root(path: Path, role: Role) -> Root:
     """Read a superblock.  Raises: Refused: not ours to touch."""
     root = Root(path, role)
     try:
-        root.superblock = Superblock.decode((path / "superblock").read_bytes())
+        data = (path / "superblock").read_bytes()
+        if is_marked(data):
+            text = "is a backup, or a restore that did not end: 'osd target restore' restores it"
+            raise Refused(EXIT_CONFIG, f"'{path}' {text}")
+        root.superblock = Superblock.decode(data)
     except FileNotFoundError:
         root.damage = "it is missing"
     except Unknown as error:
@@ -223,15 +230,20 @@ def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
 
 def write_superblock(path: Path, superblock: Superblock) -> None:
     """Whole or not at all: the name appears once the bytes are on disk."""
-    new = path / "superblock.new"
+    write_whole(path / "superblock", superblock.encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file with these bytes: whole or not at all, also after a power loss."""
+    new = path.with_name(path.name + ".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(descriptor, superblock.encode())
+        os.write(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    new.rename(path / "superblock")
-    sync_folder(path)
+    new.rename(path)
+    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

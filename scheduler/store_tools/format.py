@@ -17,9 +17,11 @@ from enum import IntEnum, IntFlag
 __all__ = [
     "ALL",
     "ALL_OBJECTS",
+    "FEATURE_SUMS",
     "FIRST_ID",
     "IDS_COUNTED",
     "JOBS_PARTITION",
+    "JOB_IDS",
     "LOST_PARTITION",
     "U64_MAX",
     "WELL_KNOWN",
@@ -62,6 +64,8 @@ LOST_PARTITION = 0x7FFF_FFFF_0000_0001
 """Where repair puts what it finds and cannot place; ignored when ids are given out."""
 IDS_COUNTED = 1 << 62
 """Ids from here on that a client asked for do not move the marks behind which free ids are sought."""
+JOB_IDS = range(1 << 62, 1 << 63)
+"""Of jobs' objects that stand apart from a partition's data; they have the flag SURROGATE."""
 RESERVE = 1 << 20
 VERSION = 1
 
@@ -75,6 +79,10 @@ class Unknown(FormatError):
 
 
 # ---- superblock
+
+
+FEATURE_SUMS = 1
+"""A feature bit: data files have checksums."""
 
 
 class Role(IntEnum):
@@ -91,6 +99,7 @@ class Superblock:
     Attributes:
         opening, mark: which opening of both roots this one has seen last; 0: none, or of one root.
         previous_mark, begun: main root: the opening before, while the other may not have this one.
+        features: bits, see FEATURE_SUMS.
     """
 
     role: Role
@@ -102,6 +111,7 @@ class Superblock:
     mark: int = 0
     previous_mark: int = 0
     begun: int = 0
+    features: int = 0
 
     BYTES = 512
     MAGIC = b"IOSDSTOR"
@@ -127,11 +137,11 @@ class Superblock:
             raise FormatError("it does not begin with IOSDSTOR")
         if version != VERSION:
             raise Unknown(f"format version {version} is unknown to this release")
-        if features:
-            raise Unknown(f"feature bits {features:#x} are unknown to this release")
+        if unknown := features & ~FEATURE_SUMS:
+            raise Unknown(f"feature bits {unknown:#x} are unknown to this release")
         if role not in tuple(Role):
             raise FormatError(f"role {role} is unknown")
-        return cls(Role(role), *fields)
+        return replace(cls(Role(role), *fields), features=features)
 
     def fits(self, heads: Superblock) -> bool:
         """Whether the other root is as it was when it was together with this one last."""
@@ -146,7 +156,7 @@ class Superblock:
             self.MAGIC,
             VERSION,
             self.role,
-            0,
+            self.features,
             self.store_id,
             self.system_id,
             self.head_bytes,
@@ -485,6 +495,8 @@ class MetaKind(IntEnum):
 
     ROOT = ord("R")
     BOOT = ord("B")
+    SUMS = ord("S")
+    SCRUB = ord("Q")
     CLEAN = ord("C")
     ID_MARK = ord("I")
     DEAD_FILES = ord("D")
@@ -583,6 +595,11 @@ class FileName:
     def hash(self) -> int:
         """The directory between."""
         return (self.place.object_id * 0x9E37_79B9_7F4A_7C15 & U64_MAX) >> 56
+
+    @property
+    def sums_path(self) -> str:
+        """Of the file with its checksums."""
+        return f"{self.path}s"
 
     @classmethod
     def parse(cls, path: str) -> FileName:

@@ -15,8 +15,8 @@ from scheduler.store_tools.format import FormatError, Place
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
-VERSIONS = (1, 2, 3, 4, 5)
-"""What is read; the last is what the target writes."""
+VERSIONS = (1, 2, 3, 4, 5, 6)
+"""What is read; the target writes the last of jobs that wait for their begin, and 5 of others."""
 CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
 
@@ -47,6 +47,7 @@ class JobPayload(IntEnum):
     TAGS = 4
     AFTER = 5
     STATES = 6
+    INDICES = 7
 
 
 class JobKeyKind(IntEnum):
@@ -131,12 +132,15 @@ _CHARGE = struct.Struct(">QQ")
 BASE_BYTES = 1024
 """Charged for a job's record, and for each member of an array."""
 _MEMBER = 0x200
+_CODE_KEPT = 0x800
 _UNCOUNTED = (1 << 64) - 1
 _DIGEST = 32
 _KEY_MAX = 64
 # bytes of a text at most; the last two are in records of version 2 and later
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_TEXTS_OF = {1: 3, 2: 5, 3: 5, 4: 5, 5: 5}
+_TEXTS_OF = {1: 3, 2: 5, 3: 5, 4: 5, 5: 5, 6: 5}
+# behind these, since version 6: ms since 1970, until when it is held
+WITH_BEGIN = 6
 
 
 @dataclass(frozen=True, order=True)
@@ -220,7 +224,7 @@ class JobRecord:
     pool: bytes = b""
     set: bytes = b""
     rights: bytes = b""
-    version: int = VERSIONS[-1]
+    version: int = WITH_CHARGE
     charged: int | None = None
     """Bytes; None: not counted, the target does that when it opens the store."""
 
@@ -265,6 +269,9 @@ class JobRecord:
             numbers["starved_usec"], number = _CHARGE.unpack(tail)
             charged = number if number != _UNCOUNTED else None
         at += _CHARGE.size if version >= WITH_CHARGE else 0
+        if version >= WITH_BEGIN:
+            numbers["begin_ms"] = int.from_bytes(data[at : at + 8], "big")
+            at += 8
         if at != len(data) or len(rights) not in (0, _RIGHTS):
             raise FormatError("a job record with bytes behind its end")
         return cls(
@@ -284,6 +291,7 @@ class JobRecord:
         array = _ARRAY.pack(*(self.numbers[name] for name, _ in _ARRAY_NUMBERS))
         charged = _UNCOUNTED if self.charged is None else self.charged
         starved = self.numbers.get("starved_usec", 0)
+        begin = self.numbers.get("begin_ms", 0)
         texts = [self.name, self.message, self.principal, self.pool, self.set]
         return b"".join(
             [
@@ -296,6 +304,7 @@ class JobRecord:
                 len(self.rights).to_bytes(2, "big") if self.version >= WITH_RIGHTS else b"",
                 self.rights,
                 _CHARGE.pack(starved, charged) if self.version >= WITH_CHARGE else b"",
+                begin.to_bytes(8, "big") if self.version >= WITH_BEGIN else b"",
             ]
         )
 
@@ -335,7 +344,10 @@ class JobRecord:
 
     @property
     def code_pieces(self) -> int:
-        """Records of kind CODE it has until it ends; of a member of an array its array has them."""
+        """Records of kind CODE it has until it ends, or as long as its flags say.
+
+        Those of a member of an array are its array's.
+        """
         if self.array is not None:
             return 0
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
@@ -345,7 +357,8 @@ class JobRecord:
         numbers = self.numbers
         if numbers["flags"] & _MEMBER:
             return payload_bytes
-        content = 0 if self.has_ended else numbers["args_length"] + numbers["code_length"]
+        kept = not self.has_ended or numbers["flags"] & _CODE_KEPT
+        content = numbers["args_length"] + numbers["code_length"] if kept else 0
         return payload_bytes + content + (1 + numbers["array_count"]) * BASE_BYTES
 
     @property

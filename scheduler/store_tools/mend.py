@@ -25,7 +25,9 @@ from scheduler.store_tools.check_jobs import (
 from scheduler.store_tools.folders import Root, write_superblock
 from scheduler.store_tools.format import (
     ALL,
+    FEATURE_SUMS,
     FIRST_ID,
+    JOB_IDS,
     WELL_KNOWN,
     CollectionType,
     FormatError,
@@ -114,7 +116,9 @@ def guessed_superblock(store: Store, role: Role, raw: bytes) -> Superblock:
         sizes = Counter(each for each in islice(head_sizes(store), SAMPLE) if each != ALL)
         common = sizes.most_common(1)
         head_bytes = common[0][0] if common else DEFAULT_HEAD_BYTES
-    return Superblock(role, store_id, system_id, head_bytes, now_ms())
+    has_sums = store.db.get(Table.META, MetaKind.SUMS.key) is not None
+    features = FEATURE_SUMS if has_sums else 0
+    return Superblock(role, store_id, system_id, head_bytes, now_ms(), features=features)
 
 
 def head_sizes(store: Store) -> Iterator[int]:
@@ -504,7 +508,10 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
     else:
         unfinished = not job.has_ended and surrogate_of(store, job.id) == place
     flags = record.flags & ~RecordFlag.UNFINISHED
-    flags |= RecordFlag.UNFINISHED if unfinished else RecordFlag(0)
+    if unfinished:
+        flags |= RecordFlag.UNFINISHED
+        if place.object_id in JOB_IDS:
+            flags |= RecordFlag.SURROGATE
     if flags == record.flags:
         return None
     changed = replace(record, flags=flags)

@@ -333,6 +333,13 @@ def orphan_file(mending: Mending, problem: Problem) -> str | None:
     return f"moved to {where}"
 
 
+def sums(mending: Mending, problem: Problem) -> str | None:
+    """The target makes what it needs again."""
+    path: Path = problem.subject
+    path.unlink(missing_ok=True)
+    return "removed"
+
+
 def in_order(files: list[Lost], root: Root) -> list[Lost]:
     """The head before the tail; root: of the file that was met."""
     return sorted(
@@ -357,4 +364,6 @@ OBJECT_MENDERS: dict[Kind, Mender] = {
     Kind.RESERVED_WRONG: refit,
     Kind.ORPHAN_FILE: orphan_file,
     Kind.STRAY_FILE: orphan_file,
+    Kind.ORPHAN_SUMS: sums,
+    Kind.SUMS_DAMAGED: sums,
 }

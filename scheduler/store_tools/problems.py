@@ -65,6 +65,15 @@ class Kind(Enum):
     RESERVED_WRONG = ("reserved bytes below the length", "set to the length")
     ORPHAN_FILE = ("a data file that no record names", "moved to lost+found")
     STRAY_FILE = ("a file among the data files that is none", "moved to lost+found")
+    ORPHAN_SUMS = ("checksums without their data file", "removed")
+    SUMS_DAMAGED = (
+        "a file of checksums that makes no sense",
+        "removed: the scrub makes it again",
+    )
+    BLOCK_DAMAGED = (
+        "data that differs from its checksum",
+        "nothing: write it again, or restore the object",
+    )
     MARK_MISSING = ("a collection without its mark", "the mark is made")
     MARK_STALE = ("the mark of a collection that does not exist", "the collection is made again")
     MEMBER_ONE_WAY = ("a membership not known to the member", "its other half is made")

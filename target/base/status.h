@@ -30,6 +30,7 @@ enum osd_sense_key {
 	X(OSD_E_MEDIUM,           MEDIUM_ERROR,     0x1100, "the backing device failed to read or write")          \
 	X(OSD_E_HEAD_FAILED,      MEDIUM_ERROR,     0x1100, "the device with the object's head failed to read or write") \
 	X(OSD_E_TAIL_FAILED,      MEDIUM_ERROR,     0x1100, "the device with the bytes behind the object's head failed to read or write") \
+	X(OSD_E_SUM,              MEDIUM_ERROR,     0x1100, "the bytes on the device differ from their checksum")  \
 	X(OSD_E_HEAD_ABSENT,      HARDWARE_ERROR,   0x3a00, "the device with the object's head is absent")         \
 	X(OSD_E_INTERNAL,         HARDWARE_ERROR,   0x4400, "internal failure; the cause is in the log")           \
 	X(OSD_E_DAMAGED,          HARDWARE_ERROR,   0x4400, "the structure check found damage: see Error Recovery")     \
@@ -91,7 +92,8 @@ const struct osd_status_info *osd_status_info(enum osd_status status);
 /* A device did not do what was asked of it, whichever and whyever. */
 static inline bool osd_status_is_medium(enum osd_status status)
 {
-	return status == OSD_E_MEDIUM || status == OSD_E_HEAD_FAILED || status == OSD_E_TAIL_FAILED;
+	return status == OSD_E_MEDIUM || status == OSD_E_HEAD_FAILED ||
+	       status == OSD_E_TAIL_FAILED || status == OSD_E_SUM;
 }
 
 /* errno of a failed system call on the store -> status (ENOSPC/EDQUOT -> OSD_E_NO_SPACE,

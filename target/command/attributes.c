@@ -10,6 +10,7 @@
 #include "command/integrity.h"
 #include "command/tasks.h"
 #include "exec/exec.h"
+#include "object/page_provider.h"
 #include "wire/cursor.h"
 
 /* CDB bytes that failures point at. */

@@ -26,29 +26,45 @@ static uint16_t permissions_of(const struct osd_request *request)
 		permissions |= OSD_PERM_GET_ATTR;
 	if (cdb->list_attr)
 		permissions |= OSD_PERM_M_OBJECT;
-	if (cdb->service_action == OSD_SA_REMOVE_PARTITION && cdb->command_bits & SCOPE_MASK)
-		permissions |= OSD_PERM_GBL_REM;
+	if (cdb->command_bits & SCOPE_MASK)
+		permissions |= request->def->scope_permissions;
 	return permissions;
 }
 
-/* Bytes of data.  PUNCH moves all that lies behind it; APPEND changes what has no address yet. */
+static uint64_t end_of(uint64_t start, uint64_t length)
+{
+	uint64_t end;
+
+	return osd_add_u64(start, length, &end) ? end : UINT64_MAX;
+}
+
+/* The list is checked when it is read. */
+static bool is_scattered(const struct osd_request *request)
+{
+	return request->def->bytes == OSD_BYTES_SCATTER &&
+	       (request->decoded.continuation_length || request->decoded.data_distribution);
+}
+
 static struct osd_access access_of(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->decoded;
 	struct osd_access access = {.permissions = permissions_of(request)};
 
-	if (cdb->service_action == OSD_SA_APPEND) {
+	switch (request->def->bytes) {
+	case OSD_BYTES_NONE:
+		break;
+	case OSD_BYTES_RANGE:
+	case OSD_BYTES_SCATTER:
+		access.start = cdb->starting_byte_address;
+		access.end = end_of(access.start, is_scattered(request) ? 0 : cdb->length);
+		break;
+	case OSD_BYTES_AT_END:
 		access.start = access.end = UINT64_MAX;
-	} else if (cdb->service_action == OSD_SA_PUNCH) {
+		break;
+	case OSD_BYTES_FROM:
 		access.start = cdb->starting_byte_address;
 		access.end = UINT64_MAX;
-	} else if (request->def->flags & OSD_CMD_RANGE) {
-		/* A scatter/gather list says where the bytes are, and is looked at when it is read. */
-		bool scattered = cdb->continuation_length || cdb->data_distribution;
-
-		access.start = access.end = cdb->starting_byte_address;
-		if (!scattered && !osd_add_u64(access.start, cdb->length, &access.end))
-			access.end = UINT64_MAX;
+		break;
 	}
 	return access;
 }
@@ -181,11 +197,9 @@ enum osd_status osd_authorise_open(struct osd_command_context *ctx, bool nowait,
 
 enum osd_status osd_authorise_range(struct osd_request *request, uint64_t start, uint64_t length)
 {
-	struct osd_access access = {.start = start};
+	struct osd_access access = {.start = start, .end = end_of(start, length)};
 
 	if (osd_authorise_is_open(request))
 		return OSD_OK;
-	if (!osd_add_u64(start, length, &access.end))
-		access.end = UINT64_MAX;
 	return permits(request, &request->security.facts, &access);
 }

@@ -145,17 +145,14 @@ static enum osd_status check_gets(struct osd_request *request, const struct osd_
 	return status;
 }
 
-/* COMPARE AND SWAP and FETCH AND ADD touch an attribute that no list names. */
+/* Some commands touch an attribute that no list names. */
 static enum osd_status check_counter(struct osd_request *request, const struct osd_allowed *allowed)
 {
-	uint16_t action = request->decoded.service_action;
-	struct osd_access access = {.permissions = request->def->permissions};
+	const struct osd_command_def *def = request->def;
+	struct osd_access access = {.permissions = def->permissions};
 
-	if (action == OSD_SA_COMPARE_AND_SWAP)
-		return check_one(request, allowed, OSD_PAGE_COUNTERS, OSD_COUNTER_SWAP, access);
-	if (action == OSD_SA_FETCH_AND_ADD)
-		return check_one(request, allowed, OSD_PAGE_COUNTERS, OSD_COUNTER_ADD, access);
-	return OSD_OK;
+	return def->counter ? check_one(request, allowed, OSD_PAGE_COUNTERS, def->counter, access)
+			    : OSD_OK;
 }
 
 /* ---- for others ------------------------------------------------------------------------------ */

@@ -9,11 +9,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/places.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
-#include "command/transact.h"
+#include "command/table.h"
 #include "command/turns.h"
+#include "object/txn_run.h"
+#include "security/security.h"
 #include "wire/cursor.h"
 
 enum { FIELD_BYTE11 = 11 };
@@ -21,6 +24,7 @@ enum { FIELD_BYTE11 = 11 };
 struct osd_background {
 	struct osd_turn turn; /* under lock */
 	struct osd_backgrounds *all;
+	struct osd_place_holder *holder; /* whose place it has; NULL: the target's own */
 	struct osd_request request;
 	struct osd_command_context ctx;
 	struct osd_tracked *tracked; /* owned */
@@ -37,7 +41,7 @@ struct osd_backgrounds {
 	pthread_cond_t changed;
 	struct osd_turns turns;		/* under lock; waiting for their next step */
 	struct osd_background *running; /* under lock */
-	size_t count;			/* under lock; places taken */
+	struct osd_places places;	/* under lock */
 	bool stopping;			/* under lock */
 };
 
@@ -52,6 +56,7 @@ enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_
 	all->objects = objects;
 	all->rebuild = rebuild;
 	all->dispatcher = dispatcher;
+	all->places = OSD_PLACES(OSD_BACKGROUND_MAX);
 	osd_turns_init(&all->turns);
 	pthread_mutex_init(&all->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -78,28 +83,35 @@ void osd_backgrounds_free(struct osd_backgrounds *all)
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static bool take_place(struct osd_backgrounds *all)
+/* A place for the principal that sent the request. */
+static enum osd_status take_place(struct osd_backgrounds *all,
+				  const struct osd_command_context *ctx,
+				  struct osd_place_holder **ret_holder)
 {
-	bool free_place;
+	const struct osd_nexus *nexus = &ctx->request->nexus;
+	struct osd_principal principal;
+	enum osd_status status = OSD_E_BUSY;
 
+	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
+			     &principal);
 	pthread_mutex_lock(&all->lock);
-	free_place = !all->stopping && all->count < OSD_BACKGROUND_MAX;
-	all->count += free_place;
+	if (!all->stopping)
+		status = osd_places_take(&all->places, principal.key, ret_holder);
 	pthread_mutex_unlock(&all->lock);
-	return free_place;
+	return status;
 }
 
 static void take_extra_place(struct osd_backgrounds *all)
 {
 	pthread_mutex_lock(&all->lock);
-	all->count++;
+	osd_places_take_extra(&all->places);
 	pthread_mutex_unlock(&all->lock);
 }
 
-static void give_place(struct osd_backgrounds *all)
+static void give_place(struct osd_backgrounds *all, struct osd_place_holder *holder)
 {
 	pthread_mutex_lock(&all->lock);
-	all->count--;
+	osd_places_give(&all->places, holder);
 	pthread_mutex_unlock(&all->lock);
 }
 
@@ -107,7 +119,7 @@ void osd_background_drop(struct osd_background *background)
 {
 	if (!background)
 		return;
-	give_place(background->all);
+	give_place(background->all, background->holder);
 	osd_tracked_release(background->tracked);
 	osd_attributes_free(background->request.attributes);
 	osd_authorise_release(&background->request.security);
@@ -115,10 +127,10 @@ void osd_background_drop(struct osd_background *background)
 	free(background);
 }
 
-/* From the bytes of a CDB and its Data-Out; the place has been taken, and is given back on
+/* From the bytes of a CDB and its Data-Out.  The holder's place has been taken, and is given back on
  * failure. */
-static enum osd_status make(struct osd_backgrounds *all, const uint8_t *cdb,
-			    const uint8_t *data_out, size_t length,
+static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder *holder,
+			    const uint8_t *cdb, const uint8_t *data_out, size_t length,
 			    struct osd_background **ret_background)
 {
 	OSD_CLEANUP(osd_background_dropp) struct osd_background *background =
@@ -127,10 +139,12 @@ static enum osd_status make(struct osd_backgrounds *all, const uint8_t *cdb,
 	enum osd_status status;
 
 	if (!background) {
-		give_place(all);
+		give_place(all, holder);
 		return OSD_E_NO_MEMORY;
 	}
 	background->all = all;
+	background->holder = holder;
+	background->turn.owner = holder;
 	background->data_out_length = length;
 	memcpy(background->bytes, cdb, OSD_CDB_LENGTH);
 	if (length)
@@ -149,7 +163,7 @@ static enum osd_status make(struct osd_backgrounds *all, const uint8_t *cdb,
 	if (!background->tracked)
 		return OSD_E_NO_MEMORY;
 	background->tracked->ctx = &background->ctx;
-	background->tracked->def = osd_tracked_find(request->decoded.service_action);
+	background->tracked->def = request->def->tracked;
 	if (!background->tracked->def)
 		return OSD_E_INTERNAL;
 	*ret_background = OSD_STEAL(background);
@@ -160,13 +174,16 @@ enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 				       struct osd_background **ret_background)
 {
 	const struct osd_request *request = ctx->request;
+	struct osd_place_holder *holder;
+	enum osd_status status;
 
 	if (request->data_out_length > OSD_BACKGROUND_DATA_MAX)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_BYTE11);
-	if (!ctx->backgrounds || !take_place(ctx->backgrounds))
-		return OSD_E_BUSY;
-	return make(ctx->backgrounds, request->cdb, request->data_out, request->data_out_length,
-		    ret_background);
+	status = ctx->backgrounds ? take_place(ctx->backgrounds, ctx, &holder) : OSD_E_BUSY;
+	if (status != OSD_OK)
+		return status;
+	return make(ctx->backgrounds, holder, request->cdb, request->data_out,
+		    request->data_out_length, ret_background);
 }
 
 enum osd_status osd_background_put(const struct osd_background *background,
@@ -195,7 +212,7 @@ enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_o
 	if (!osd_cdb_encode(&cdb, bytes))
 		return OSD_E_INTERNAL;
 	take_extra_place(all);
-	return make(all, bytes, NULL, 0, ret_background);
+	return make(all, NULL, bytes, NULL, 0, ret_background);
 }
 
 struct osd_tracked *osd_background_tracked(struct osd_background *background)
@@ -359,7 +376,7 @@ struct request_bytes {
 	size_t length;
 };
 
-static enum osd_status get_request(void *arg, struct osd_txn *txn)
+static enum osd_status get_request(struct osd_txn *txn, void *arg)
 {
 	struct request_bytes *get = arg;
 	uint8_t key[OSD_TRACKED_KEY_BYTES];
@@ -382,13 +399,13 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
 	struct request_bytes get = {.found = found, .bytes = bytes};
 	struct osd_background *background;
 	struct osd_tracked accepted = found->tracked;
-	enum osd_status status = osd_transact(all->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
-					      get_request, &get);
+	enum osd_status status = osd_txn_run(all->objects, OSD_TXN_READ_ONLY, get_request, &get);
 
 	if (status != OSD_OK)
 		return status;
-	take_extra_place(all); /* it had its place before */
-	status = make(all, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH, &background);
+	take_extra_place(all); /* it had its place before; the record does not say whose */
+	status = make(all, NULL, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH,
+		      &background);
 	if (status != OSD_OK)
 		return status;
 	if (background->request.decoded.service_action ==
@@ -403,7 +420,7 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
  * it ended. */
 static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
 {
-	const struct osd_tracked_def *def = osd_tracked_find(found->service_action);
+	const struct osd_command_def *row = osd_command_find(found->service_action);
 	struct osd_background *removal;
 	struct osd_request request = {.nexus = {.initiator_name = "", .address = ""},
 				      .object = found->tracked.tracker,
@@ -415,14 +432,14 @@ static void end(struct osd_backgrounds *all, struct found *found, enum osd_statu
 	request.decoded.service_action = found->service_action;
 	found->tracked.ctx = &ctx;
 	found->tracked.def = &none;
-	if (def && def->leaves_nothing && !found->tracked.background &&
+	if (row && row->tracked && row->tracked->leaves_nothing && !found->tracked.background &&
 	    osd_tracked_undo(&found->tracked, &removal) == OSD_OK)
 		osd_background_start(removal, osd_background_tracked(removal));
 	else
 		osd_tracked_fail(&found->tracked, status);
 }
 
-static enum osd_status find_all(void *arg, struct osd_txn *txn)
+static enum osd_status find_all(struct osd_txn *txn, void *arg)
 {
 	struct recovery *recovery = arg;
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_COMMANDS, find_state, recovery);
@@ -450,8 +467,7 @@ enum osd_status osd_backgrounds_recover(struct osd_backgrounds *all)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	struct recovery recovery = {.list = NULL};
-	enum osd_status status = osd_transact(all->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
-					      find_all, &recovery);
+	enum osd_status status = osd_txn_run(all->objects, OSD_TXN_READ_ONLY, find_all, &recovery);
 
 	if (status == OSD_OK && recovery.list) {
 		bytes = malloc(OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* background.h -- commands that go on after their GOOD status (IMMED_TR): a bounded number of them,
- * in steps (tracked.h), one step of each in turn, on one thread of the engine.
+ * in steps (tracked.h), on one thread of the engine; principals take turns (turns.h).
  *
  * What a command needs is in the store, in the transaction that accepted it: its CDB and Data-Out,
  * and after each step where to go on.  After a restart it goes on there; of commands that were not in
@@ -45,8 +45,8 @@ void osd_backgrounds_stop(struct osd_backgrounds *backgrounds);
 
 /* ---- for tracked.c --------------------------------------------------------------------------- */
 
-/* A place, and copies of all the command needs.  OSD_E_BUSY: too many; OSD_E_CDB_FIELD at byte 11:
- * too much Data-Out. */
+/* A place, and copies of all the command needs.  OSD_E_BUSY: its principal has as many places as are
+ * free (base/places.h); OSD_E_CDB_FIELD at byte 11: too much Data-Out. */
 enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 				       struct osd_background **ret_background);
 /* The copies, in the transaction that accepts the command. */

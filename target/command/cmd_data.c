@@ -10,8 +10,9 @@
 #include "command/commands.h"
 #include "command/copies.h"
 #include "command/phase.h"
-#include "command/transact.h"
 #include "command/validate.h"
+#include "object/sums.h"
+#include "object/txn_run.h"
 #include "wire/sense.h"
 
 enum { FIELD_START = 40 };
@@ -75,6 +76,17 @@ static enum osd_status tell_half(struct osd_request *request, struct osd_object 
 	return status;
 }
 
+/* The same of a read, which may also have met a damaged block. */
+static enum osd_status tell_read(struct osd_request *request, struct osd_object *object,
+				 uint64_t start, enum osd_status status)
+{
+	if (status != OSD_E_SUM)
+		return tell_half(request, object, start, status);
+	request->fault.has_information = true;
+	request->fault.information = osd_object_first_damage(object, start);
+	return status;
+}
+
 static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 {
 	uint64_t first = UINT64_MAX;
@@ -112,7 +124,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 	status = osd_object_read_pieces(object, pieces, count, request->data_in,
 					request->data_in_capacity, ctx->data_flags, &available);
 	if (status != OSD_OK)
-		return tell_half(request, object, first_of(pieces, count), status);
+		return tell_read(request, object, first_of(pieces, count), status);
 	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
@@ -133,7 +145,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	status = osd_object_read(object, cdb->starting_byte_address, request->data_in,
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
-		return tell_half(request, object, cdb->starting_byte_address, status);
+		return tell_read(request, object, cdb->starting_byte_address, status);
 	if (got < cdb->length)
 		memset(request->data_in + got, 0, (size_t)cdb->length - got);
 	request->command_data_in = cdb->length;
@@ -163,7 +175,7 @@ static enum osd_status serve_attributes(void *arg, struct osd_txn *txn, bool don
 	return served->aborted ? OSD_OK : status;
 }
 
-static enum osd_status get_attributes(void *arg, struct osd_txn *txn)
+static enum osd_status get_attributes(struct osd_txn *txn, void *arg)
 {
 	return osd_phase_get(arg, txn);
 }
@@ -176,8 +188,8 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 	enum osd_status status = OSD_OK;
 
 	if (!ctx->attributes->current_only) /* else there is nothing that could be refused */
-		status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
-				      OSD_COMMIT_PROCESS, get_attributes, request);
+		status = osd_txn_run(ctx->objects, osd_phase_txn_flags(request), get_attributes,
+				     request);
 	if (status == OSD_OK)
 		status = osd_object_change(object, change);
 	if (status != OSD_OK)

@@ -102,6 +102,8 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 {
 	switch (status) {
 	case OSD_E_BUSY:
+		if (!refusal->retry_after_msec) /* no queue is full: it lost too many deadlocks */
+			return status;
 		request->fault.has_information = true;
 		request->fault.information = refusal->queue_depth;
 		request->fault.has_command_information = true;
@@ -134,14 +136,14 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 		.params = &params,
 	};
 	OSD_CLEANUP_FREE struct waiting *waiting = NULL;
-	struct osd_exec_refusal refusal;
+	OSD_CLEANUP_FREE uint8_t *content = NULL;
+	struct osd_exec_refusal refusal = {0};
 	struct osd_object_id job;
 	enum osd_status status;
 
 	if (!ctx->exec)
 		return OSD_E_ISOLATION;
-	if (ctx->command_data_length == 0 ||
-	    ctx->command_data_length > osd_exec_limits[OSD_LIMIT_CODE].maximum)
+	if (ctx->command_data_length > osd_exec_limits[OSD_LIMIT_CODE].maximum)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
 	/* A job acts with one capability. */
 	if (request->security.extension_count)
@@ -149,8 +151,15 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	status = decode_params(ctx, &params);
 	if (status != OSD_OK)
 		return status;
+	if (ctx->command_data_length == 0 && !osd_exec_has(&params, OSD_EXEC_PARAM_PREDECESSOR))
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
 	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
 			     &principal);
+	if (ctx->command_data_length == 0) {
+		status = osd_exec_take_code(ctx->exec, &params, &submission, &content);
+		if (status != OSD_OK)
+			return refuse(request, status, &refusal);
+	}
 	if (!request->decoded.immed_tr) {
 		waiting = malloc(sizeof(*waiting));
 		if (!waiting)

@@ -12,8 +12,8 @@
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
-#include "command/transact.h"
 #include "command/validate.h"
+#include "object/txn_run.h"
 
 enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
 
@@ -97,7 +97,7 @@ static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, 
 	return OSD_OK;
 }
 
-static enum osd_status get_batch(void *arg, struct osd_txn *txn)
+static enum osd_status get_batch(struct osd_txn *txn, void *arg)
 {
 	struct reading *reading = arg;
 	struct osd_request *request = reading->ctx->request;
@@ -132,9 +132,9 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 		if (osd_command_aborted(ctx->request))
 			return OSD_E_TASK_ABORTED;
 		reading->before = writer;
-		status = osd_transact(ctx->objects,
-				      osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
-				      OSD_COMMIT_PROCESS, get_batch, reading);
+		status = osd_txn_run(ctx->objects,
+				     osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
+				     get_batch, reading);
 		reading->next_id = reading->batch.next_id;
 	} while (status == OSD_OK && reading->next_id != 0);
 	if (status == OSD_OK)
@@ -195,7 +195,7 @@ struct measuring {
 	uint64_t ids[OSD_STEP_MEMBERS];
 };
 
-static enum osd_status measure_batch(void *arg, struct osd_txn *txn)
+static enum osd_status measure_batch(struct osd_txn *txn, void *arg)
 {
 	struct measuring *measuring = arg;
 	struct osd_object_id id = measuring->request->object;
@@ -238,8 +238,8 @@ static enum osd_status measure_removal(struct osd_command_context *ctx)
 	measuring->request = request;
 	do {
 		measuring->before = measuring->used;
-		status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS,
-				      OSD_COMMIT_PROCESS, measure_batch, measuring);
+		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS,
+				     measure_batch, measuring);
 		measuring->next_id = measuring->batch.next_id;
 	} while (status == OSD_OK && measuring->next_id != 0);
 	request->capacity_change = -(int64_t)measuring->used;

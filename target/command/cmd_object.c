@@ -5,8 +5,8 @@
 #include "command/attributes.h"
 #include "command/commands.h"
 #include "command/phase.h"
-#include "command/transact.h"
 #include "exec/exec.h"
+#include "object/txn_run.h"
 #include "wire/sense.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
@@ -60,7 +60,7 @@ struct making {
 	const struct osd_object_id *attributes_of; /* copied; NULL: none */
 };
 
-static enum osd_status put_draft(void *arg, struct osd_txn *txn)
+static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 {
 	const struct making *making = arg;
 	struct osd_request *request = making->ctx->request;
@@ -85,8 +85,8 @@ enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct os
 	enum osd_status status = osd_draft_sync(draft, ctx->data_flags);
 
 	if (status == OSD_OK)
-		status = osd_transact(ctx->objects, flags, osd_command_commit(request), put_draft,
-				      &making);
+		status = osd_txn_run(ctx->objects, flags | osd_command_commit(request), put_draft,
+				     &making);
 	if (status == OSD_OK)
 		return OSD_OK;
 	request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);

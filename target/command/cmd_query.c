@@ -9,9 +9,9 @@
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
-#include "command/transact.h"
 #include "command/validate.h"
 #include "object/query.h"
+#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/query_list.h"
 
@@ -156,7 +156,7 @@ struct listing {
 	struct osd_list_result result;
 };
 
-static enum osd_status list_in(void *arg, struct osd_txn *txn)
+static enum osd_status list_in(struct osd_txn *txn, void *arg)
 {
 	struct listing *listing = arg;
 	struct osd_request *request = listing->ctx->request;
@@ -204,8 +204,8 @@ static enum osd_status list_matches(struct osd_command_context *ctx, const struc
 	osd_command_hold(ctx);
 	if (osd_command_aborted(ctx->request))
 		return OSD_E_TASK_ABORTED;
-	status = osd_transact(ctx->objects, osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
-			      OSD_COMMIT_PROCESS, list_in, &listing);
+	status = osd_txn_run(ctx->objects, osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
+			     list_in, &listing);
 	if (status != OSD_OK)
 		return status;
 	return_ids(&listing);
@@ -253,7 +253,7 @@ static enum osd_status finish_query(struct osd_tracked *tracked, struct osd_txn 
 	return osd_phase_set_then_get(tracked->ctx->request, txn);
 }
 
-static enum osd_status look_in(void *arg, struct osd_txn *txn)
+static enum osd_status look_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_tracked *tracked = arg;
 	struct osd_tracked_query *query = tracked->query;
@@ -280,9 +280,9 @@ static enum osd_status find_matches(struct osd_tracked *tracked)
 	if (status != OSD_OK)
 		return status;
 	tracked->query->query.initial_id = tracked->state.next_id;
-	status = osd_transact(tracked->ctx->objects,
-			      osd_phase_txn_flags(tracked->ctx->request) | OSD_TXN_READ_ONLY,
-			      OSD_COMMIT_PROCESS, look_in, tracked);
+	status = osd_txn_run(tracked->ctx->objects,
+			     osd_phase_txn_flags(tracked->ctx->request) | OSD_TXN_READ_ONLY,
+			     look_in, tracked);
 	return status == OSD_E_NO_OBJECT
 		       ? osd_command_fail(tracked->ctx->request, status, FIELD_OBJECT_ID)
 		       : status;

@@ -97,13 +97,23 @@ static bool may_log(unsigned *ret_suppressed)
 	return false;
 }
 
+/* A peer that asks for what is absent is told so and may well have expected it: listing jobs asks each
+ * partition for a collection that its first job makes. */
+static enum osd_log_level level_of(enum osd_status status)
+{
+	if (osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR)
+		return OSD_LOG_ERROR;
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_LOG_DEBUG
+									 : OSD_LOG_INFO;
+}
+
 static void log_failure(const struct osd_request *request, enum osd_status status)
 {
 	const char *name = osd_service_action_name(request->decoded.service_action);
 	char initiator[128], field[32] = "", attribute[48] = "";
 	unsigned suppressed;
 
-	if (!may_log(&suppressed))
+	if (!osd_log_wants(level_of(status)) || !may_log(&suppressed))
 		return;
 	if (suppressed)
 		osd_warning("%u failed commands were not logged", suppressed);
@@ -114,8 +124,7 @@ static void log_failure(const struct osd_request *request, enum osd_status statu
 			 request->fault.attributes[0].page, request->fault.attributes[0].number);
 	osd_log_quote(initiator, sizeof(initiator), request->nexus.initiator_name,
 		      strlen(request->nexus.initiator_name));
-	osd_log(osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR ? OSD_LOG_ERROR
-									    : OSD_LOG_INFO,
+	osd_log(level_of(status),
 		"lun %u nexus %" PRIu64 " '%s' tag %" PRIx64 " %s (0x%" PRIx64 "/0x%" PRIx64
 		"): %s%s%s",
 		request->lun, request->nexus.id, initiator, request->task_tag, name ? name : "?",

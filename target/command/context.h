@@ -40,6 +40,7 @@ struct osd_backgrounds;
 struct osd_copies;
 struct osd_exec;
 struct osd_keyring;
+struct osd_tracked_def;
 struct osd_command_context;
 
 typedef enum osd_status osd_command_fn(struct osd_command_context *ctx);
@@ -47,7 +48,6 @@ typedef enum osd_status osd_command_fn(struct osd_command_context *ctx);
 enum osd_command_flags {
 	OSD_CMD_TXN = 0x0001,          /* runs inside a transaction */
 	OSD_CMD_CHANGES = 0x0002,      /* changes the object: refused on unfinished surrogates */
-	OSD_CMD_RANGE = 0x0004,        /* STARTING BYTE ADDRESS + LENGTH must fit 64 bits */
 	OSD_CMD_DATA_OUT = 0x0008,     /* LENGTH bytes of Data-Out must be there */
 	OSD_CMD_CONTINUATION = 0x0010, /* may carry a CDB continuation segment */
 	OSD_CMD_REQUESTED_ID = 0x0020, /* the ids in the CDB are requested ones, 0 = any */
@@ -57,22 +57,76 @@ enum osd_command_flags {
 	OSD_CMD_EXCLUSIVE = 0x0200,    /* alone in the store: FORMAT OSD */
 	OSD_CMD_INLINE = 0x0400,       /* the engine may try it on the caller's thread */
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
-	OSD_CMD_READ_ONLY = 0x1000,    /* changes nothing but what its set attributes change */
+	/* The command itself changes nothing: without set attributes its transaction only reads. */
+	OSD_CMD_NO_CHANGE = 0x1000,
 	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
-	OSD_CMD_CHANGES_DATA = 0x4000, /* of the user object, or removes it: waits for copies */
-	OSD_CMD_LONG = 0x8000, /* may take as long as what it works on is large (osd_command_span) */
-	OSD_CMD_MOVES = 0x10000, /* with OSD_CMD_LONG: moves the bytes of an object */
+	OSD_CMD_URGENT = 0x4000,	/* has a thread of its own: must run when every worker is busy */
+	OSD_CMD_NEEDS_USER = 0x8000,	/* the front end must find out the session's user and address */
+	OSD_CMD_NEEDS_IDENTITY = 0x0004, /* the front end must provide osd_request.identity */
 };
 
-/* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type
- * or'ed. */
+/* Commands that wait for the same things; their latency is measured together (engine/figures.h). */
+#define OSD_LATENCY_CLASSES(X)                                                                     \
+	X(READ, "read")                                                                            \
+	X(WRITE, "write")                                                                          \
+	X(FLUSH, "flush")                                                                          \
+	X(ATTRIBUTES, "attributes")                                                                \
+	X(LIST, "list")                                                                            \
+	X(MANAGE, "manage") /* makes and removes objects */                                        \
+	X(EXEC, "exec")	    /* with the job, where the command waits for it */                     \
+	X(OTHER, "other")
+
+enum osd_latency_class {
+#define X(symbol, name) OSD_LATENCY_##symbol,
+	OSD_LATENCY_CLASSES(X)
+#undef X
+		OSD_LATENCY_COUNT
+};
+
+/* The bytes of the user object that the CDB addresses: what the capability must cover. */
+enum osd_addressed_bytes {
+	OSD_BYTES_NONE,
+	OSD_BYTES_RANGE,    /* LENGTH bytes from STARTING BYTE ADDRESS; the sum must fit 64 bits */
+	OSD_BYTES_SCATTER,  /* the same, or what a scatter/gather list says, checked when it is read */
+	OSD_BYTES_AT_END,   /* behind the last byte: bytes that have no address yet */
+	OSD_BYTES_FROM,	    /* all from STARTING BYTE ADDRESS on */
+};
+
+/* What the command itself does with the data of a user object: which copies it waits for (copies.h). */
+enum osd_data_use {
+	OSD_USE_NONE,
+	OSD_USE_READS,
+	OSD_USE_COPIES,
+	OSD_USE_CHANGES, /* or removes */
+};
+
+/* How long the command may take (osd_command_span). */
+enum osd_span_rule {
+	OSD_RUNS_SHORT,
+	OSD_RUNS_LONG,		 /* as long as what it works on is large */
+	OSD_RUNS_LONG_IF_MANY,	 /* depends on the number of objects that CREATE makes */
+	OSD_RUNS_LONG_IF_LISTED, /* depends on the room for a list of ids in Data-In */
+	OSD_RUNS_MOVING,	 /* long, and moves the bytes of an object */
+};
+
+/* One service action: a row of table.c.  Everything that code for all commands must know of one
+ * command is a column here; only the files that implement a command know it by name. */
 struct osd_command_def {
 	uint16_t service_action;
 	const char *name; /* the standard's spelling */
-	uint8_t object_types;
+	uint8_t object_types; /* that the CDB's ids may name: enum osd_object_type or'ed */
 	uint16_t permissions; /* enum osd_permission the capability must give */
-	uint32_t flags;
-	osd_command_fn *execute; /* NULL: named by the standard, not supported */
+	enum osd_latency_class latency;
+	uint16_t flags;
+	osd_command_fn *execute;
+	/* Columns that are 0 in most rows: */
+	enum osd_addressed_bytes bytes;
+	enum osd_data_use data_use;
+	enum osd_span_rule span;
+	uint16_t scope_permissions; /* needed as well when the scope in byte 11 is not 0 */
+	uint32_t counter; /* attribute of the counters page that it changes; no list names it */
+	enum osd_signing signing; /* the key that signs its capability */
+	const struct osd_tracked_def *tracked; /* NULL: never runs in the background (tracked.h) */
 };
 
 struct osd_command_context {

@@ -63,30 +63,23 @@ static bool sets_length(const struct osd_command_context *ctx)
 	return osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH);
 }
 
-enum use { USES_NOTHING, READS, COPIES, CHANGES };
-
-/* Of the data of a user object. */
-static enum use use_of(const struct osd_command_context *ctx)
+/* Commands that have no use for the data may set its length with an attribute. */
+static enum osd_data_use use_of(const struct osd_command_context *ctx)
 {
-	switch (ctx->def->service_action) {
-	case OSD_SA_COPY_USER_OBJECTS:
-		return COPIES;
-	case OSD_SA_READ:
-	case OSD_SA_READ_MAP:
-	case OSD_SA_FLUSH:
-		return READS;
-	}
-	return ctx->def->flags & OSD_CMD_CHANGES_DATA || sets_length(ctx) ? CHANGES : USES_NOTHING;
+	if (ctx->def->data_use == OSD_USE_NONE && sets_length(ctx))
+		return OSD_USE_CHANGES;
+	return ctx->def->data_use;
 }
 
-static bool excludes(const struct osd_copying *copying, struct osd_object_id object, enum use use)
+static bool excludes(const struct osd_copying *copying, struct osd_object_id object,
+		     enum osd_data_use use)
 {
 	if (copying->source.partition_id != object.partition_id ||
 	    copying->source.object_id != object.object_id)
 		return false;
-	if (copying->excludes_readers || use == CHANGES)
+	if (copying->excludes_readers || use == OSD_USE_CHANGES)
 		return true;
-	return use == COPIES && copying->waiting;
+	return use == OSD_USE_COPIES && copying->waiting;
 }
 
 /* Under lock: what is under way that the command must not begin before. */
@@ -94,9 +87,10 @@ static struct osd_copying *find(struct osd_copies *copies, const struct osd_comm
 {
 	struct osd_object_id object = ctx->addressed;
 	struct osd_copying *copying = copies->list;
-	enum use use = use_of(ctx);
+	enum osd_data_use use = use_of(ctx);
 
-	if (use == USES_NOTHING || (use == COPIES && !osd_command_copy_source(ctx, &object)))
+	if (use == OSD_USE_NONE ||
+	    (use == OSD_USE_COPIES && !osd_command_copy_source(ctx, &object)))
 		return NULL;
 	while (copying && !excludes(copying, object, use))
 		copying = copying->next;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "security/security.h"
 #include "wire/cursor.h"
 
 #define IDENTIFICATION_BYTES 40u
@@ -79,6 +80,20 @@ static enum osd_status add_identification(struct osd_attr_writer *writer)
 	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, 0, name, sizeof(name));
 }
 
+/* Whose jobs the sender's would be; without a capability "addr:" alone, because user and address of a session
+ * are known to EXEC only.  This target's own, so neither number FFFF_FFFFh nor the page form has it. */
+static enum osd_status add_principal(const struct osd_request *request,
+				     struct osd_attr_writer *writer)
+{
+	const struct osd_nexus *nexus = &request->nexus;
+	struct osd_principal principal;
+
+	osd_principal_derive(&request->security.proof.grant, nexus->chap_name,
+			     nexus->initiator_name, nexus->address, &principal);
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_PRINCIPAL,
+				   (const uint8_t *)principal.key, strlen(principal.key));
+}
+
 enum osd_status osd_current_entries(const struct osd_request *request, uint32_t number,
 				    struct osd_attr_writer *writer)
 {
@@ -87,6 +102,8 @@ enum osd_status osd_current_entries(const struct osd_request *request, uint32_t 
 
 	if (all || number == 0)
 		status = add_identification(writer);
+	else if (number == OSD_CURRENT_PRINCIPAL)
+		return add_principal(request, writer);
 	for (size_t i = 0; status == OSD_OK && i < row_count(request); i++) {
 		if (!all && rows[i].number != number)
 			continue;

@@ -18,10 +18,10 @@
 #include "command/osc.h"
 #include "command/phase.h"
 #include "command/table.h"
-#include "command/transact.h"
 #include "command/validate.h"
 #include "exec/exec.h"
-#include "wire/cursor.h"
+#include "object/txn_run.h"
+#include "wire/cdb_peek.h"
 
 #define INLINE_READ_MAX	  (64u << 10)
 #define INLINE_HASHED_MAX (68u << 10) /* Data-In of such a READ with all that proves it */
@@ -153,7 +153,7 @@ static enum osd_status phases(struct osd_command_context *ctx)
 
 /* One attempt.  What an earlier one left in the request is forgotten, and what a failed one
  * leaves must not be shown. */
-static enum osd_status attempt(void *arg, struct osd_txn *txn)
+static enum osd_status attempt(struct osd_txn *txn, void *arg)
 {
 	struct osd_command_context *ctx = arg;
 	enum osd_status status;
@@ -174,8 +174,9 @@ static enum osd_status run_in_txn(struct osd_command_context *ctx)
 
 	do {
 		ctx->first = NULL;
-		status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
-				      osd_command_commit(request), attempt, ctx);
+		status = osd_txn_run(ctx->objects,
+				     osd_phase_txn_flags(request) | osd_command_commit(request),
+				     attempt, ctx);
 	} while (ctx->first && (status = ctx->first(ctx)) == OSD_OK);
 	if (status == OSD_OK)
 		return OSD_OK;
@@ -293,14 +294,14 @@ static bool may_run_inline(const struct osd_request *request)
 {
 	const struct osd_command_def *def;
 
-	if (request->cdb_length != OSD_CDB_LENGTH)
+	if (request->data_out_length > INLINE_LIST_MAX)
 		return false;
-	def = osd_command_find((uint16_t)osd_get_be(request->cdb + 8, 2));
+	def = osd_command_of(request->cdb, request->cdb_length);
 	if (!def || !(def->flags & OSD_CMD_INLINE))
 		return false;
 	if (def->flags & OSD_CMD_TXN)
-		return request->data_out_length <= INLINE_LIST_MAX;
-	return request->data_out_length == 0 && osd_get_be(request->cdb + 32, 8) <= INLINE_READ_MAX;
+		return true;
+	return request->data_out_length == 0 && osd_cdb_peek_length(request->cdb) <= INLINE_READ_MAX;
 }
 
 /* Attributes of an object that is in memory: its records then most likely are, too. */
@@ -321,7 +322,7 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 				       osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
 	if (status != OSD_OK)
 		return OSD_E_RETRY;
-	status = attempt(ctx, txn);
+	status = attempt(txn, ctx);
 	osd_txn_abort(txn);
 	return status;
 }

@@ -5,8 +5,8 @@
 #include "command/attributes.h"
 #include "command/context.h"
 #include "command/osc.h"
-#include "command/transact.h"
 #include "command/validate.h"
+#include "object/txn_run.h"
 #include "wire/sense.h"
 
 unsigned osd_phase_txn_flags(const struct osd_request *request)
@@ -15,7 +15,7 @@ unsigned osd_phase_txn_flags(const struct osd_request *request)
 
 	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
 		flags |= OSD_TXN_NO_TIMESTAMPS;
-	if ((request->def->flags & OSD_CMD_READ_ONLY || !(request->def->flags & OSD_CMD_TXN)) &&
+	if ((request->def->flags & OSD_CMD_NO_CHANGE || !(request->def->flags & OSD_CMD_TXN)) &&
 	    !(request->attributes && request->attributes->sets))
 		flags |= OSD_TXN_READ_ONLY;
 	return flags;
@@ -129,7 +129,7 @@ enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd
 	return status == OSD_OK ? osd_phase_get(request, txn) : status;
 }
 
-static enum osd_status set_then_get_in(void *arg, struct osd_txn *txn)
+static enum osd_status set_then_get_in(struct osd_txn *txn, void *arg)
 {
 	return osd_phase_set_then_get(arg, txn);
 }
@@ -140,8 +140,8 @@ enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request 
 		return OSD_OK;
 	if (request->attributes->current_only)
 		return osd_phase_get(request, NULL);
-	return osd_transact(objects, osd_phase_txn_flags(request), osd_command_commit(request),
-			    set_then_get_in, request);
+	return osd_txn_run(objects, osd_phase_txn_flags(request) | osd_command_commit(request),
+			   set_then_get_in, request);
 }
 
 enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request)

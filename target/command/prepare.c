@@ -75,6 +75,16 @@ static void explain_refusal(const struct osd_request *request)
 			    request->decoded.partition_id);
 }
 
+/* The row counts too where the rest of the CDB could not be decoded. */
+static enum osd_signing signing_of(const struct osd_request *request)
+{
+	const struct osd_command_def *def = request->def;
+
+	if (!def)
+		def = osd_command_find(request->decoded.service_action);
+	return def ? def->signing : OSD_SIGNED_PARTITION;
+}
+
 /* Is the capability genuine, and the request fresh?  Whatever else is wrong with the request is told
  * only to those whose it is. */
 static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_request *request,
@@ -86,9 +96,9 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 
 	if (security->admitted)
 		return OSD_OK;
-	status = osd_check_request(&dispatcher->checker, request->cdb,
-				   request->decoded.service_action, request->nexus.id, nowait,
-				   &security->proof, &field);
+	status = osd_check_request(&dispatcher->checker, request->cdb, &request->decoded,
+				   signing_of(request), request->nexus.id, nowait, &security->proof,
+				   &field);
 	if (status == OSD_OK) {
 		security->admitted = true;
 		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();

@@ -96,6 +96,8 @@ static const struct osd_sense_row rows[] = {
 	 "00h: the first byte asked for that lies there"},
 	{"device with the bytes behind the object's head failed", OSD_E_TAIL_FAILED, 0, NONE,
 	 OBJECT | INFORM, "00h: the first byte asked for that lies there"},
+	{"bytes on the device differ from their checksum", OSD_E_SUM, 0, NONE, OBJECT | INFORM,
+	 "00h: first byte of the first damaged block"},
 	{"device with the object's head is absent", OSD_E_HEAD_ABSENT, 0, NONE, OBJECT | INFORM,
 	 "00h: the first byte asked for that lies there"},
 	{"internal failure", OSD_E_INTERNAL, 0, NONE, OBJECT, NULL},

@@ -7,8 +7,8 @@
 
 #include "base/util.h"
 #include "command/commands.h"
-#include "wire/cdb_layout.h"
-#include "wire/cursor.h"
+#include "command/tracked.h"
+#include "wire/cdb_peek.h"
 
 #define R	     OSD_ROOT
 #define P	     OSD_PARTITION
@@ -18,99 +18,122 @@
 
 static const struct osd_command_def commands[] = {
 	{OSD_SA_OBJECT_STRUCTURE_CHECK, "OBJECT STRUCTURE CHECK", R | P, OSD_PERM_DEV_MGMT,
-	 OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_object_structure_check},
-	{OSD_SA_FORMAT_OSD, "FORMAT OSD", R, OSD_PERM_OBJ_MGMT | OSD_PERM_GLOBAL,
-	 OSD_CMD_EXCLUSIVE | OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_format_osd},
-	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE,
-	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | OSD_CMD_LONG, osd_cmd_create},
-	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | NO_OBJECT_ID,
-	 osd_cmd_list},
-	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE,
-	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | OSD_CMD_MOVES,
-	 osd_cmd_punch},
-	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
-	 OSD_CMD_RANGE | OSD_CMD_CONTINUATION | OSD_CMD_INLINE, osd_cmd_read},
-	{OSD_SA_WRITE, "WRITE", U, OSD_PERM_WRITE,
-	 OSD_CMD_RANGE | OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_CHANGES |
-		 OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS,
-	 osd_cmd_write},
-	{OSD_SA_APPEND, "APPEND", U, OSD_PERM_APPEND,
-	 OSD_CMD_DATA_OUT | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS,
-	 osd_cmd_append},
-	{OSD_SA_FLUSH, "FLUSH", U, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG, osd_cmd_flush},
-	{OSD_SA_CLEAR, "CLEAR", U, OSD_PERM_WRITE,
-	 OSD_CMD_RANGE | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_clear},
-	{OSD_SA_REMOVE, "REMOVE", U, OSD_PERM_REMOVE,
-	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA,
-	 osd_cmd_remove},
-	{OSD_SA_CREATE_PARTITION, "CREATE PARTITION", P, OSD_PERM_CREATE,
-	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | NO_OBJECT_ID, osd_cmd_create_partition},
-	{OSD_SA_REMOVE_PARTITION, "REMOVE PARTITION", P, OSD_PERM_REMOVE,
-	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_remove_partition},
+	 OSD_LATENCY_OTHER, NO_OBJECT_ID, .execute = osd_cmd_object_structure_check,
+	 .span = OSD_RUNS_LONG},
+	{OSD_SA_FORMAT_OSD, "FORMAT OSD", R, OSD_PERM_OBJ_MGMT | OSD_PERM_GLOBAL, OSD_LATENCY_OTHER,
+	 OSD_CMD_EXCLUSIVE | NO_OBJECT_ID, .execute = osd_cmd_format_osd, .span = OSD_RUNS_LONG,
+	 .signing = OSD_SIGNED_ROOT},
+	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID, .execute = osd_cmd_create,
+	 .span = OSD_RUNS_LONG_IF_MANY},
+	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ, OSD_LATENCY_LIST,
+	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_OWN_ATTRS | NO_OBJECT_ID,
+	 .execute = osd_cmd_list, .span = OSD_RUNS_LONG_IF_LISTED},
+	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE, OSD_LATENCY_WRITE,
+	 OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_punch, .bytes = OSD_BYTES_FROM,
+	 .data_use = OSD_USE_CHANGES, .span = OSD_RUNS_MOVING},
+	{OSD_SA_READ, "READ", U, OSD_PERM_READ, OSD_LATENCY_READ,
+	 OSD_CMD_CONTINUATION | OSD_CMD_INLINE, .execute = osd_cmd_read, .bytes = OSD_BYTES_SCATTER,
+	 .data_use = OSD_USE_READS},
+	{OSD_SA_WRITE, "WRITE", U, OSD_PERM_WRITE, OSD_LATENCY_WRITE,
+	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_write, .bytes = OSD_BYTES_SCATTER, .data_use = OSD_USE_CHANGES},
+	{OSD_SA_APPEND, "APPEND", U, OSD_PERM_APPEND, OSD_LATENCY_WRITE,
+	 OSD_CMD_DATA_OUT | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_append,
+	 .bytes = OSD_BYTES_AT_END, .data_use = OSD_USE_CHANGES},
+	{OSD_SA_FLUSH, "FLUSH", U, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
+	 0, .execute = osd_cmd_flush, .data_use = OSD_USE_READS, .span = OSD_RUNS_LONG},
+	{OSD_SA_CLEAR, "CLEAR", U, OSD_PERM_WRITE, OSD_LATENCY_WRITE,
+	 OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_clear, .bytes = OSD_BYTES_RANGE,
+	 .data_use = OSD_USE_CHANGES, .span = OSD_RUNS_LONG},
+	{OSD_SA_REMOVE, "REMOVE", U, OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_CHANGES, .execute = osd_cmd_remove,
+	 .data_use = OSD_USE_CHANGES},
+	{OSD_SA_CREATE_PARTITION, "CREATE PARTITION", P, OSD_PERM_CREATE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | NO_OBJECT_ID, .execute = osd_cmd_create_partition,
+	 .signing = OSD_SIGNED_ROOT},
+	{OSD_SA_REMOVE_PARTITION, "REMOVE PARTITION", P, OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | NO_OBJECT_ID, .execute = osd_cmd_remove_partition,
+	 .span = OSD_RUNS_LONG, .scope_permissions = OSD_PERM_GBL_REM, .signing = OSD_SIGNED_ROOT},
 	{OSD_SA_GET_ATTRIBUTES, "GET ATTRIBUTES", R | P | C | U, OSD_PERM_GET_ATTR,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_GET_FIRST | OSD_CMD_INLINE, osd_cmd_attributes},
+	 OSD_LATENCY_ATTRIBUTES,
+	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_GET_FIRST | OSD_CMD_INLINE,
+	 .execute = osd_cmd_attributes},
 	{OSD_SA_SET_ATTRIBUTES, "SET ATTRIBUTES", R | P | C | U, OSD_PERM_SET_ATTR,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY, osd_cmd_attributes},
+	 OSD_LATENCY_ATTRIBUTES, OSD_CMD_TXN | OSD_CMD_NO_CHANGE, .execute = osd_cmd_attributes},
 	{OSD_SA_CREATE_AND_WRITE, "CREATE AND WRITE", U, OSD_PERM_CREATE | OSD_PERM_WRITE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_RANGE | OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION |
-		 OSD_CMD_OWN_ATTRS,
-	 osd_cmd_create_and_write},
+	 OSD_LATENCY_WRITE,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_create_and_write, .bytes = OSD_BYTES_SCATTER},
 	{OSD_SA_COPY_USER_OBJECTS, "COPY USER OBJECTS", U,
-	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_copy_user_objects},
-	{OSD_SA_CREATE_COLLECTION, "CREATE COLLECTION", C, OSD_PERM_CREATE,
-	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID, osd_cmd_create_collection},
+	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_copy_user_objects, .data_use = OSD_USE_COPIES, .span = OSD_RUNS_LONG},
+	{OSD_SA_CREATE_COLLECTION, "CREATE COLLECTION", C, OSD_PERM_CREATE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID, .execute = osd_cmd_create_collection},
 	{OSD_SA_CREATE_USER_TRACKING_COLLECTION, "CREATE USER TRACKING COLLECTION", C,
-	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_create_user_tracking_collection},
-	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE,
-	 OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_remove_collection},
-	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_list_collection},
-	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG,
-	 osd_cmd_flush_collection},
-	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT,
-	 OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_flush_partition},
-	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG | NO_OBJECT_ID,
-	 osd_cmd_flush_osd},
-	{OSD_SA_QUERY, "QUERY", C, OSD_PERM_QUERY,
-	 OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_query},
+	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_create_user_tracking_collection, .span = OSD_RUNS_LONG,
+	 .tracked = &osd_tracked_create_collection},
+	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_OWN_ATTRS, .execute = osd_cmd_remove_collection, .span = OSD_RUNS_LONG,
+	 .tracked = &osd_tracked_remove_collection},
+	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ, OSD_LATENCY_LIST,
+	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_list_collection,
+	 .span = OSD_RUNS_LONG_IF_LISTED},
+	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
+	 0, .execute = osd_cmd_flush_collection, .span = OSD_RUNS_LONG},
+	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
+	 NO_OBJECT_ID, .execute = osd_cmd_flush_partition, .span = OSD_RUNS_LONG},
+	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
+	 NO_OBJECT_ID, .execute = osd_cmd_flush_osd, .span = OSD_RUNS_LONG,
+	 .signing = OSD_SIGNED_ROOT},
+	{OSD_SA_QUERY, "QUERY", C, OSD_PERM_QUERY, OSD_LATENCY_LIST,
+	 OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_query, .span = OSD_RUNS_LONG,
+	 .tracked = &osd_tracked_query},
 	{OSD_SA_REMOVE_MEMBER_OBJECTS, "REMOVE MEMBER OBJECTS", C,
-	 OSD_PERM_REMOVE | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_remove_member_objects},
+	 OSD_PERM_REMOVE | OSD_PERM_M_OBJECT, OSD_LATENCY_MANAGE,
+	 OSD_CMD_OWN_ATTRS, .execute = osd_cmd_remove_member_objects, .span = OSD_RUNS_LONG,
+	 .tracked = &osd_tracked_remove_members},
 	{OSD_SA_GET_MEMBER_ATTRIBUTES, "GET MEMBER ATTRIBUTES", C,
-	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_get_member_attributes},
+	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_LATENCY_ATTRIBUTES,
+	 OSD_CMD_OWN_ATTRS, .execute = osd_cmd_get_member_attributes, .span = OSD_RUNS_LONG},
 	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
-	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
-	 osd_cmd_set_member_attributes},
-	{OSD_SA_SET_KEY, "SET KEY", R | P, OSD_PERM_DEV_MGMT | OSD_PERM_POL_SEC, OSD_CMD_TXN,
-	 osd_cmd_set_key},
+	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_LATENCY_ATTRIBUTES,
+	 OSD_CMD_OWN_ATTRS, .execute = osd_cmd_set_member_attributes, .span = OSD_RUNS_LONG,
+	 .tracked = &osd_tracked_set_members},
+	{OSD_SA_SET_KEY, "SET KEY", R | P, OSD_PERM_DEV_MGMT | OSD_PERM_POL_SEC, OSD_LATENCY_OTHER,
+	 OSD_CMD_TXN, .execute = osd_cmd_set_key, .signing = OSD_SIGNED_SET_KEY},
 	{OSD_SA_SET_MASTER_KEY, "SET MASTER KEY", R,
-	 OSD_PERM_DEV_MGMT | OSD_PERM_POL_SEC | OSD_PERM_GLOBAL, OSD_CMD_TXN | OSD_CMD_DATA_OUT,
-	 osd_cmd_set_master_key},
-	{OSD_SA_READ_MAP, "READ MAP", U, OSD_PERM_DEV_MGMT, 0, osd_cmd_read_map},
+	 OSD_PERM_DEV_MGMT | OSD_PERM_POL_SEC | OSD_PERM_GLOBAL, OSD_LATENCY_OTHER,
+	 OSD_CMD_TXN | OSD_CMD_DATA_OUT, .execute = osd_cmd_set_master_key,
+	 .signing = OSD_SIGNED_SET_MASTER_KEY},
+	{OSD_SA_READ_MAP, "READ MAP", U, OSD_PERM_DEV_MGMT, OSD_LATENCY_READ,
+	 0, .execute = osd_cmd_read_map, .data_use = OSD_USE_READS},
 	{OSD_SA_PERFORM_SCSI_COMMAND, "PERFORM SCSI COMMAND", R,
-	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, 0, osd_cmd_perform_scsi_command},
+	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, OSD_LATENCY_OTHER,
+	 OSD_CMD_NEEDS_IDENTITY, .execute = osd_cmd_perform_scsi_command},
 	{OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION, "PERFORM TASK MANAGEMENT FUNCTION", R,
-	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, OSD_CMD_MAY_PARK,
-	 osd_cmd_perform_task_management_function},
-	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE,
-	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK, osd_cmd_exec},
+	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, OSD_LATENCY_OTHER,
+	 OSD_CMD_MAY_PARK | OSD_CMD_URGENT, .execute = osd_cmd_perform_task_management_function},
+	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE, OSD_LATENCY_EXEC,
+	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK | OSD_CMD_NEEDS_USER,
+	 .execute = osd_cmd_exec},
 	{OSD_SA_COMPARE_AND_SWAP, "COMPARE AND SWAP", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 OSD_CMD_TXN | OSD_CMD_CHANGES, osd_cmd_compare_and_swap},
+	 OSD_LATENCY_ATTRIBUTES, OSD_CMD_TXN | OSD_CMD_CHANGES, .execute = osd_cmd_compare_and_swap,
+	 .counter = OSD_COUNTER_SWAP},
 	{OSD_SA_FETCH_AND_ADD, "FETCH AND ADD", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 OSD_CMD_TXN | OSD_CMD_CHANGES, osd_cmd_fetch_and_add},
+	 OSD_LATENCY_ATTRIBUTES, OSD_CMD_TXN | OSD_CMD_CHANGES, .execute = osd_cmd_fetch_and_add,
+	 .counter = OSD_COUNTER_ADD},
 	{OSD_SA_GENERIC_COMPARE_AND_SWAP, "GENERIC COMPARE AND SWAP", U,
-	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
-	 osd_cmd_generic_compare_and_swap},
+	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_LATENCY_ATTRIBUTES,
+	 OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_generic_compare_and_swap},
 	{OSD_SA_CONDITIONAL_SET_ATTRIBUTES, "CONDITIONAL SET ATTRIBUTES", U,
-	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
-	 osd_cmd_conditional_set_attributes},
+	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_LATENCY_ATTRIBUTES,
+	 OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
+	 .execute = osd_cmd_conditional_set_attributes},
 };
 
 const struct osd_command_def *osd_command_at(size_t index)
@@ -141,29 +164,37 @@ const struct osd_command_def *osd_command_find(uint16_t service_action)
 									 : NULL;
 }
 
-#define LONG_BYTES	(4u << 20)   /* of data, in any command */
 #define LONG_LIST_BYTES (256u << 10) /* of a list of ids */
 #define LONG_COUNT	256u	     /* objects of one CREATE */
 
-enum osd_command_span osd_command_span(const struct osd_request *request)
+const struct osd_command_def *osd_command_of(const uint8_t *cdb, size_t length)
 {
-	const struct osd_command_def *def;
+	return osd_cdb_is_osd2(cdb, length) ? osd_command_find(osd_cdb_peek_service_action(cdb))
+					    : NULL;
+}
 
-	bool is_long = true;
+enum osd_command_span osd_command_long_span(const struct osd_command_def *def,
+					    const struct osd_request *request)
+{
+	bool is_long = false;
 
-	if (request->cdb_length != OSD_CDB_LENGTH)
-		return OSD_SPAN_SHORT;
-	if (request->data_out_length > LONG_BYTES || request->data_in_capacity > LONG_BYTES)
+	if (request->data_out_length > OSD_LONG_BYTES || request->data_in_capacity > OSD_LONG_BYTES)
 		return OSD_SPAN_LONG;
-	def = osd_command_find((uint16_t)osd_get_be(request->cdb + AT_SERVICE_ACTION, 2));
-	if (!def || !(def->flags & OSD_CMD_LONG))
-		return OSD_SPAN_SHORT;
-	if (def->flags & OSD_CMD_MOVES)
-		return OSD_SPAN_MOVES;
-	if (def->service_action == OSD_SA_CREATE)
-		is_long = osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT;
-	else if (def->service_action == OSD_SA_LIST || def->service_action == OSD_SA_LIST_COLLECTION)
+	switch (def->span) {
+	case OSD_RUNS_SHORT:
+		break;
+	case OSD_RUNS_LONG:
+		is_long = true;
+		break;
+	case OSD_RUNS_LONG_IF_MANY:
+		is_long = osd_cdb_peek_create_count(request->cdb) > LONG_COUNT;
+		break;
+	case OSD_RUNS_LONG_IF_LISTED:
 		is_long = request->data_in_capacity > LONG_LIST_BYTES;
+		break;
+	case OSD_RUNS_MOVING:
+		return OSD_SPAN_MOVES;
+	}
 	return is_long ? OSD_SPAN_LONG : OSD_SPAN_SHORT;
 }
 

@@ -20,6 +20,24 @@ static bool one_type(uint8_t types)
 	return types && !(types & (types - 1));
 }
 
+/* The columns agree with the flags. */
+static void check_columns(const struct osd_command_def *def)
+{
+	bool of_user_object = def->object_types == OSD_USER_OBJECT;
+	bool runs_long = def->span != OSD_RUNS_SHORT;
+
+	CHECK(def->latency < OSD_LATENCY_COUNT);
+	CHECK(def->bytes == OSD_BYTES_NONE || of_user_object);
+	CHECK(def->data_use == OSD_USE_NONE || of_user_object);
+	CHECK(def->bytes != OSD_BYTES_SCATTER || def->flags & OSD_CMD_CONTINUATION);
+	CHECK(def->data_use != OSD_USE_CHANGES || def->flags & OSD_CMD_CHANGES);
+	CHECK(!def->counter || def->flags & OSD_CMD_CHANGES);
+	/* Steps in transactions of their own, whose attributes the definition serves. */
+	CHECK(!def->tracked || (def->flags & OSD_CMD_OWN_ATTRS && runs_long));
+	CHECK(!def->tracked || !(def->flags & OSD_CMD_TXN));
+	CHECK(!(def->flags & (OSD_CMD_INLINE | OSD_CMD_URGENT)) || !runs_long);
+}
+
 static void check_row(const struct osd_command_def *def)
 {
 	uint16_t flags = def->flags;
@@ -40,8 +58,9 @@ static void check_row(const struct osd_command_def *def)
 	CHECK(!(flags & OSD_CMD_EXCLUSIVE) || !(flags & OSD_CMD_TXN));
 	CHECK(!(flags & OSD_CMD_INLINE) || !(flags & (OSD_CMD_CHANGES | OSD_CMD_MAY_PARK)));
 	CHECK((flags & (OSD_CMD_INLINE | OSD_CMD_TXN)) != (OSD_CMD_INLINE | OSD_CMD_TXN) ||
-	      flags & OSD_CMD_READ_ONLY);
-	CHECK(!(flags & OSD_CMD_READ_ONLY) || flags & OSD_CMD_TXN);
+	      flags & OSD_CMD_NO_CHANGE);
+	CHECK(!(flags & OSD_CMD_NO_CHANGE) || flags & OSD_CMD_TXN);
+	check_columns(def);
 }
 
 static void test_rows(void)
@@ -64,6 +83,38 @@ static void test_rows(void)
 	/* No row for a code the standard does not name. */
 	for (unsigned code = 0; code <= 0xffff; code++)
 		CHECK(!osd_command_find((uint16_t)code) || osd_service_action_name((uint16_t)code));
+}
+
+/* The row of a CDB before it is decoded, and how long its request may take. */
+static void test_undecoded(void)
+{
+	struct osd_cdb cdb = {.service_action = OSD_SA_CREATE,
+			      .create_count = 256,
+			      .attributes.format = OSD_CDBFMT_LIST};
+	uint8_t bytes[OSD_CDB_LENGTH];
+	struct osd_request request = {.cdb = bytes, .cdb_length = sizeof(bytes)};
+	const struct osd_command_def *def;
+
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	def = osd_command_of(bytes, sizeof(bytes));
+	CHECK(def == osd_command_find(OSD_SA_CREATE));
+	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_SHORT);
+	cdb.create_count = 257;
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_LONG);
+	CHECK_EQ(osd_command_span(osd_command_find(OSD_SA_PUNCH), &request), OSD_SPAN_MOVES);
+	def = osd_command_find(OSD_SA_LIST);
+	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_SHORT);
+	request.data_in_capacity = (256u << 10) + 1;
+	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_LONG);
+
+	CHECK(!osd_command_of(bytes, sizeof(bytes) - 1) && !osd_command_of(NULL, 0));
+	bytes[7]--;
+	CHECK(!osd_command_of(bytes, sizeof(bytes)));
+	bytes[7]++;
+	bytes[8] = 0x12; /* a service action of nobody's */
+	CHECK(!osd_command_of(bytes, sizeof(bytes)));
+	CHECK_EQ(osd_command_span(NULL, &request), OSD_SPAN_SHORT);
 }
 
 static void test_listing(void)
@@ -90,6 +141,7 @@ static void test_listing(void)
 int main(void)
 {
 	test_rows();
+	test_undecoded();
 	test_listing();
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_turns.c -- turns of commands that share a thread: in order, and losers pause. */
+/* test_turns.c -- turns of commands that share a thread: in order, owners in turn, and losers pause. */
 #include "command/turns.h"
 
 #include "base/test.h"
@@ -61,6 +61,34 @@ static void test_losers(void)
 	expect_wait(&turns, 1013, OSD_TURN_NEVER);
 }
 
+/* One owner has three commands, another one: every second turn is the other one's. */
+static void test_owners_take_turns(void)
+{
+	static const char many, few;
+	struct osd_turn a = {.owner = &many}, b = a, c = a, other = {.owner = &few};
+	struct osd_turns turns;
+
+	osd_turns_init(&turns);
+	osd_turns_add(&turns, &a);
+	osd_turns_add(&turns, &b);
+	osd_turns_add(&turns, &c);
+	expect(&turns, 0, &a);
+	osd_turns_add(&turns, &other);
+	osd_turns_add(&turns, &a);
+	expect(&turns, 0, &other);
+	osd_turns_add(&turns, &other);
+	expect(&turns, 0, &b);
+	osd_turns_add(&turns, &b);
+	expect(&turns, 0, &other);
+	osd_turns_add_loser(&turns, &other, 5);
+	expect(&turns, 5, &c);
+	expect(&turns, 5, &a);
+	expect(&turns, 5, &b);
+	expect_wait(&turns, 5, OSD_TURN_PAUSE_MS);
+	osd_turns_add(&turns, &a);
+	expect(&turns, 5 + OSD_TURN_PAUSE_MS, &other);
+}
+
 static void test_pauses(void)
 {
 	struct osd_turn turn = {0};
@@ -87,6 +115,7 @@ int main(void)
 {
 	test_order();
 	test_losers();
+	test_owners_take_turns();
 	test_pauses();
 	return 0;
 }

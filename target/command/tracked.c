@@ -9,30 +9,13 @@
 #include "base/util.h"
 #include "command/background.h"
 #include "command/complete.h"
-#include "command/transact.h"
+#include "object/tracking.h"
+#include "object/txn_run.h"
 #include "wire/cursor.h"
 
 #define RECORD_VERSION 1
 #define NOT_DONE_YET   99u /* percent at most while running */
 #define STEP_WEIGHT    (8u << 20) /* osd_txn_weight: a step with members of more ends early */
-
-const struct osd_tracked_def *osd_tracked_find(uint16_t service_action)
-{
-	switch (service_action) {
-	case OSD_SA_QUERY:
-		return &osd_tracked_query;
-	case OSD_SA_SET_MEMBER_ATTRIBUTES:
-		return &osd_tracked_set_members;
-	case OSD_SA_REMOVE_MEMBER_OBJECTS:
-		return &osd_tracked_remove_members;
-	case OSD_SA_REMOVE_COLLECTION:
-		return &osd_tracked_remove_collection;
-	case OSD_SA_CREATE_USER_TRACKING_COLLECTION:
-		return &osd_tracked_create_collection;
-	default:
-		return NULL;
-	}
-}
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -247,7 +230,7 @@ static enum osd_status begin(struct osd_tracked *tracked, struct osd_txn *txn)
 	return tracked->def->begin && !tracked->begun ? tracked->def->begin(tracked, txn) : OSD_OK;
 }
 
-static enum osd_status step_in(void *arg, struct osd_txn *txn)
+static enum osd_status step_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_tracked *tracked = arg;
 	enum osd_status status;
@@ -285,8 +268,9 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked)
 	if (status != OSD_OK)
 		return status;
 	tracked->prepared = true;
-	status = osd_transact(tracked->ctx->objects, txn_flags(tracked),
-			      osd_command_commit(tracked->ctx->request), step_in, tracked);
+	status = osd_txn_run(tracked->ctx->objects,
+			     txn_flags(tracked) | osd_command_commit(tracked->ctx->request),
+			     step_in, tracked);
 	if (status != OSD_OK)
 		return status;
 	tracked->prepared = false;
@@ -305,7 +289,7 @@ struct acceptance {
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static enum osd_status fail_in(void *arg, struct osd_txn *txn)
+static enum osd_status fail_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_tracked *tracked = arg;
 	const struct osd_request *request = tracked->ctx->request;
@@ -335,8 +319,7 @@ static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 	enum osd_status outcome;
 
 	osd_complete_status(ctx->request, status);
-	outcome = osd_transact(ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, fail_in,
-			       tracked);
+	outcome = osd_txn_run(ctx->objects, OSD_TXN_INTERNAL, fail_in, tracked);
 	if (outcome != OSD_OK) /* the next start finds the record, and ends it then */
 		osd_error("the Command Tracking page of collection 0x%" PRIx64 "/0x%" PRIx64
 			  " cannot be written: %s",
@@ -345,7 +328,7 @@ static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 	ctx->request->fault = fault;
 }
 
-static enum osd_status accept_in(void *arg, struct osd_txn *txn);
+static enum osd_status accept_in(struct osd_txn *txn, void *arg);
 
 enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal)
 {
@@ -362,8 +345,7 @@ enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_backgrou
 	removal->incarnation = failed->incarnation;
 	removal->background = removal->begun = removal->claimed = true;
 	acceptance = (struct acceptance){removal, background};
-	status = osd_transact(failed->ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, accept_in,
-			      &acceptance);
+	status = osd_txn_run(failed->ctx->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);
 	if (status == OSD_OK)
 		*ret_removal = OSD_STEAL(background);
 	return status;
@@ -432,7 +414,7 @@ static enum osd_status run_here(struct osd_tracked *tracked)
 	return status;
 }
 
-static enum osd_status accept_in(void *arg, struct osd_txn *txn)
+static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 {
 	struct acceptance *acceptance = arg;
 	struct osd_tracked *tracked = acceptance->tracked;
@@ -459,8 +441,9 @@ static enum osd_status run_on(struct osd_tracked *tracked)
 		return status;
 	acceptance.background = background;
 	tracked->background = true;
-	status = osd_transact(tracked->ctx->objects, txn_flags(tracked),
-			      osd_command_commit(tracked->ctx->request), accept_in, &acceptance);
+	status = osd_txn_run(tracked->ctx->objects,
+			     txn_flags(tracked) | osd_command_commit(tracked->ctx->request),
+			     accept_in, &acceptance);
 	if (status != OSD_OK)
 		return status;
 	tracked->state = tracked->next;

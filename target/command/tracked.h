@@ -96,8 +96,6 @@ enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_t
 
 /* ---- for background.c ------------------------------------------------------------------------ */
 
-/* The definition of a service action that may run in the background; NULL: none may. */
-const struct osd_tracked_def *osd_tracked_find(uint16_t service_action);
 /* One step.  OSD_OK: state.done says whether it was the last; OSD_E_BUSY: try again later. */
 enum osd_status osd_tracked_step(struct osd_tracked *tracked);
 /* Ends a claimed command as failed: its page says so, or it leaves nothing. */

@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "command/integrity.h"
+#include "object/txn_run.h"
 
 enum {
 	FIELD_OPTIONS = 10,
@@ -88,7 +89,7 @@ static enum osd_status check_range(struct osd_request *request)
 	uint64_t last = def->flags & (OSD_CMD_CHANGES | OSD_CMD_DATA_OUT) ? INT64_MAX : UINT64_MAX;
 	uint64_t end;
 
-	if (!(def->flags & OSD_CMD_RANGE))
+	if (def->bytes != OSD_BYTES_RANGE && def->bytes != OSD_BYTES_SCATTER)
 		return OSD_OK;
 	if (osd_add_u64(request->decoded.starting_byte_address, request->decoded.length, &end) &&
 	    end <= last)
@@ -135,16 +136,14 @@ enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn 
 	return OSD_OK;
 }
 
+static enum osd_status exists_in(struct osd_txn *txn, void *arg)
+{
+	return osd_validate_exists(arg, txn);
+}
+
 enum osd_status osd_validate_alone(struct osd_command_context *ctx)
 {
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
-
-	if (status != OSD_OK)
-		return status;
-	status = osd_validate_exists(ctx->request, txn);
-	osd_txn_abort(txn);
-	return status;
+	return osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY, exists_in, ctx->request);
 }
 
 enum osd_status osd_validate_unmarked(struct osd_txn *txn, struct osd_object_id id,

@@ -11,29 +11,11 @@
 #include "base/util.h"
 #include "wire/capability.h"
 
-enum option_kind {
-	OPTION_TEXT,
-	OPTION_NUMBER,
-	OPTION_SIZE,
-	OPTION_BOOL,
-	OPTION_CHOICE,
-	OPTION_REUSE,
-	OPTION_HEAD_SIZE, /* a size, OSD_HEAD_AS_FORMATTED where none is given */
-	OPTION_METHOD
-};
-
-struct option {
-	const char *name;
-	enum option_kind kind;
-	size_t offset; /* in struct osd_config */
-	uint64_t min, max; /* numbers and sizes: range; text: max is the longest, in bytes */
-	const char *value;  /* default, as a person would write it; NULL: none */
-	const char *meaning;
-};
+const struct osd_test_options *osd_test_options;
 
 #define AT(member) offsetof(struct osd_config, member)
 
-static const struct option options[] = {
+static const struct osd_option options[] = {
 	{"dir", OPTION_TEXT, AT(directory), 1, 4000, NULL, "data directory"},
 	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
 	{"heads", OPTION_CHOICE, AT(heads.policy), 0, 0, "first",
@@ -73,7 +55,6 @@ static const struct option options[] = {
 	 "least security method of a store made or formatted now: nosec, capkey, cmdrsp, alldata"},
 	{"secure", OPTION_BOOL, AT(secure), 0, 1, "0",
 	 "refuse a store that asks for no capabilities: whose root or new partitions have nosec"},
-	{"token", OPTION_TEXT, AT(token), 32, 32, NULL, "security token in hex, for tests"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
 	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",
@@ -86,6 +67,14 @@ static const struct option options[] = {
 	 "when the second directory is absent: fail to start; read-through: serve what lies elsewhere"},
 	{"io", OPTION_CHOICE, AT(io), 0, 0, "cached",
 	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for scripts)"},
+	{"checksums", OPTION_CHOICE, AT(sums.use), 0, 0, "as-stored",
+	 "of every 4 KiB of objects' data: as-stored (a new store: off), on, off (docs/reliability.md)"},
+	{"verify", OPTION_CHOICE, AT(sums.verify), 0, 0, "scrub",
+	 "who compares them: scrub, or always: every read too (no descriptors for scripts)"},
+	{"scrub_rate", OPTION_SIZE, AT(sums.scrub_rate), OSD_SCRUB_RATE_MIN, OSD_SCRUB_RATE_MAX, "64MiB",
+	 "bytes a second that the scrub reads at most"},
+	{"scrub_days", OPTION_NUMBER, AT(sums.scrub_days), 0, 3650, "30",
+	 "days between the end of one scrub and the next, 0: only when told to"},
 	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
 	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0",
 	 "refuse unassigned attribute pages 8h-7Fh, and page 0 in CDBFMT 1"},
@@ -93,17 +82,6 @@ static const struct option options[] = {
 	 "speak OSC's dialect where it contradicts the standard (docs/commands.md)"},
 	{"osc_list_e", OPTION_BOOL, AT(osc_list_e), 0, 1, "0",
 	 "with osc_compat: multi-object lists of type Eh as OSC's target sends, not Fh"},
-	{"memory", OPTION_BOOL, AT(memory), 0, 1, "0", "keep everything in memory, for tests"},
-	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0",
-	 "the N-th store call fails, for tests"},
-	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0",
-	 "the process dies there instead, for tests"},
-	{"model", OPTION_TEXT, AT(model), 1, 128, NULL,
-	 "simulated disks, for tests and benchmarks (docs/tiers.md)"},
-	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
-	 "long commands stop at their next step while this file exists, for tests"},
-	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
-	 "lose acknowledged changes on kill -9, for tests"},
 };
 
 /* Of the options that are choices: the words, in the order of the enumeration. */
@@ -114,9 +92,11 @@ static const struct {
 	{"durability", {"process", "sync"}},
 	{"on_ssd_loss", {"fail", "read-through"}},
 	{"io", {"cached", "direct"}},
+	{"checksums", {"as-stored", "on", "off"}},
+	{"verify", {"scrub", "always"}},
 };
 
-static const char *const *words_of(const struct option *option)
+static const char *const *words_of(const struct osd_option *option)
 {
 	size_t i = 0;
 
@@ -125,11 +105,30 @@ static const char *const *words_of(const struct option *option)
 	return choices[i].words;
 }
 
-static const struct option *find_option(const char *name, size_t length)
+/* The options there are and the structure that their values are in: those of the product, then those
+ * of a library for tests. */
+struct table {
+	const struct osd_option *options;
+	size_t count;
+	void *values;
+};
+
+#define TABLES 2
+
+static void get_tables(struct osd_config *config, struct table tables[TABLES])
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
-		if (strlen(options[i].name) == length && !memcmp(options[i].name, name, length))
-			return &options[i];
+	tables[0] = (struct table){options, OSD_ARRAY_SIZE(options), config};
+	tables[1] = (struct table){0};
+	if (osd_test_options && config->test.values)
+		tables[1] = (struct table){osd_test_options->options, osd_test_options->count,
+					   config->test.values};
+}
+
+static const struct osd_option *find_option(const struct table *table, const char *name)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		if (!strcmp(table->options[i].name, name))
+			return &table->options[i];
 	}
 	return NULL;
 }
@@ -161,7 +160,8 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 	return false;
 }
 
-static enum osd_status bad_value(char message[256], const struct option *option, const char *value)
+static enum osd_status bad_value(char message[256], const struct osd_option *option,
+				 const char *value)
 {
 	const char *const *words = option->kind == OPTION_CHOICE ? words_of(option) : NULL;
 
@@ -200,10 +200,9 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 	return OSD_E_PARAM_FIELD;
 }
 
-static enum osd_status set_text(struct osd_config *config, const struct option *option,
-				const char *value, char message[256])
+static enum osd_status set_text(char **at, const struct osd_option *option, const char *value,
+				char message[256])
 {
-	char **at = (char **)((char *)config + option->offset);
 	size_t length = strlen(value);
 	char *copy;
 
@@ -219,7 +218,7 @@ static enum osd_status set_text(struct osd_config *config, const struct option *
 	return OSD_OK;
 }
 
-static enum osd_status set_choice(int *at, const struct option *option, const char *value,
+static enum osd_status set_choice(int *at, const struct osd_option *option, const char *value,
 				  char message[256])
 {
 	const char *const *words = words_of(option);
@@ -233,15 +232,15 @@ static enum osd_status set_choice(int *at, const struct option *option, const ch
 	return bad_value(message, option, value);
 }
 
-static enum osd_status set_option(struct osd_config *config, const struct option *option,
-				  const char *value, char message[256])
+static enum osd_status set_option(void *values, const struct osd_option *option, const char *value,
+				  char message[256])
 {
-	void *at = (char *)config + option->offset;
+	void *at = (char *)values + option->offset;
 	uint64_t number;
 
 	switch (option->kind) {
 	case OPTION_TEXT:
-		return set_text(config, option, value, message);
+		return set_text(at, option, value, message);
 	case OPTION_CHOICE:
 		return set_choice(at, option, value, message);
 	case OPTION_REUSE:
@@ -269,29 +268,59 @@ static enum osd_status set_option(struct osd_config *config, const struct option
 static enum osd_status parse_option(struct osd_config *config, char *text, char message[256])
 {
 	char *value = strchr(text, '=');
-	const struct option *option;
+	struct table tables[TABLES];
 
 	if (!value) {
 		snprintf(message, 256,
 			 "option '%.80s' has no value: write name=value, separated by ';'", text);
 		return OSD_E_PARAM_FIELD;
 	}
-	option = find_option(text, (size_t)(value - text));
 	*value++ = '\0';
-	if (!option) {
-		snprintf(message, 256, "option '%.80s' is unknown", text);
-		return OSD_E_PARAM_FIELD;
+	get_tables(config, tables);
+	for (size_t i = 0; i < TABLES; i++) {
+		const struct osd_option *option = find_option(&tables[i], text);
+
+		if (option)
+			return set_option(tables[i].values, option, value, message);
 	}
-	return set_option(config, option, value, message);
+	snprintf(message, 256, "option '%.80s' is unknown", text);
+	return OSD_E_PARAM_FIELD;
+}
+
+static enum osd_status set_defaults(struct osd_config *config, char message[256])
+{
+	struct table tables[TABLES];
+
+	get_tables(config, tables);
+	for (size_t i = 0; i < TABLES; i++) {
+		for (size_t j = 0; j < tables[i].count; j++) {
+			const struct osd_option *option = &tables[i].options[j];
+			enum osd_status status =
+				option->value ? set_option(tables[i].values, option, option->value,
+							   message)
+					      : OSD_OK;
+
+			if (status != OSD_OK)
+				return status;
+		}
+	}
+	return OSD_OK;
+}
+
+static enum osd_status set_directory(struct osd_config *config, const char *directory,
+				     char message[256])
+{
+	struct table tables[TABLES];
+
+	if (!directory || config->directory || config->test.in_memory)
+		return OSD_OK;
+	get_tables(config, tables);
+	return set_option(config, find_option(&tables[0], "dir"), directory, message);
 }
 
 static enum osd_status check_together(const struct osd_config *config, char message[256])
 {
-	if (config->memory && (config->directory || config->ssd_directory)) {
-		snprintf(message, 256, "options 'memory' and 'dir' or 'ssd' exclude each other");
-		return OSD_E_PARAM_FIELD;
-	}
-	if (!config->memory && !config->directory) {
+	if (!config->test.in_memory && !config->directory) {
 		snprintf(message, 256, "option 'dir' is missing: name the data directory");
 		return OSD_E_PARAM_FIELD;
 	}
@@ -299,14 +328,11 @@ static enum osd_status check_together(const struct osd_config *config, char mess
 		snprintf(message, 256, "option 'head_low' must not be above 'head_high'");
 		return OSD_E_PARAM_FIELD;
 	}
-	if (config->memory && config->model) {
-		snprintf(message, 256, "options 'memory' and 'model' exclude each other");
-		return OSD_E_PARAM_FIELD;
-	}
 	return OSD_OK;
 }
 
-enum osd_status osd_config_parse(const char *text, char message[256], struct osd_config *ret_config)
+enum osd_status osd_config_parse(const char *text, const char *directory, char message[256],
+				 struct osd_config *ret_config)
 {
 	OSD_CLEANUP(osd_config_release)
 	struct osd_config config = {.heads.head_bytes = OSD_HEAD_AS_FORMATTED};
@@ -314,23 +340,26 @@ enum osd_status osd_config_parse(const char *text, char message[256], struct osd
 	enum osd_status status;
 	char *rest;
 
-	if (!copy) {
+	if (osd_test_options)
+		config.test.values = calloc(1, osd_test_options->size);
+	if (!copy || (osd_test_options && !config.test.values)) {
 		snprintf(message, 256, "out of memory");
 		return OSD_E_NO_MEMORY;
 	}
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
-		if (!options[i].value)
-			continue;
-		status = set_option(&config, &options[i], options[i].value, message);
-		if (status != OSD_OK)
-			return status;
-	}
+	status = set_defaults(&config, message);
+	if (status != OSD_OK)
+		return status;
 	for (char *word = strtok_r(copy, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
 		status = parse_option(&config, word, message);
 		if (status != OSD_OK)
 			return status;
 	}
-	status = check_together(&config, message);
+	if (osd_test_options)
+		status = osd_test_options->apply(&config, message);
+	if (status == OSD_OK)
+		status = set_directory(&config, directory, message);
+	if (status == OSD_OK)
+		status = check_together(&config, message);
 	if (status != OSD_OK)
 		return status;
 	*ret_config = config;
@@ -340,21 +369,27 @@ enum osd_status osd_config_parse(const char *text, char message[256], struct osd
 
 void osd_config_release(struct osd_config *config)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
-		char **at = (char **)((char *)config + options[i].offset);
+	struct table tables[TABLES];
 
-		if (options[i].kind != OPTION_TEXT)
-			continue;
-		free(*at);
-		*at = NULL;
+	get_tables(config, tables);
+	for (size_t i = 0; i < TABLES; i++) {
+		for (size_t j = 0; j < tables[i].count; j++) {
+			const struct osd_option *option = &tables[i].options[j];
+			char **at = (char **)((char *)tables[i].values + option->offset);
+
+			if (option->kind != OPTION_TEXT)
+				continue;
+			free(*at);
+			*at = NULL;
+		}
 	}
+	free(config->test.values);
+	config->test = (struct osd_config_test){0};
 }
 
-void osd_config_help(FILE *out)
+static void print_options(const struct osd_option *option, size_t count, FILE *out)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
-		const struct option *option = &options[i];
-
+	for (; count > 0; option++, count--) {
 		fprintf(out, "  %-14s %s", option->name, option->meaning);
 		if (option->kind == OPTION_NUMBER)
 			fprintf(out, " (%" PRIu64 "-%" PRIu64 ")", option->min, option->max);
@@ -362,4 +397,13 @@ void osd_config_help(FILE *out)
 			fprintf(out, " [%s]", option->value);
 		fputc('\n', out);
 	}
+}
+
+void osd_config_help(FILE *out)
+{
+	print_options(options, OSD_ARRAY_SIZE(options), out);
+	if (!osd_test_options)
+		return;
+	fputs("of programs for tests alone:\n", out);
+	print_options(osd_test_options->options, osd_test_options->count, out);
 }

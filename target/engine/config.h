@@ -6,16 +6,29 @@
 #define OSD_ENGINE_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/status.h"
 #include "exec/reuse.h"
 #include "object/object.h"
+#include "object/sums.h"
 
+struct osd_test_stores; /* testing/stores.h */
+
+/* What options of a library for tests ask for (struct osd_test_options); all zero in the product. */
+struct osd_config_test {
+	void *values;			      /* of the library's options; owned */
+	const struct osd_test_stores *stores; /* in values, as are the next two */
+	const char *hold;     /* long commands stop at their next step while this file exists */
+	const uint8_t *token; /* security token; NULL: a new one */
+	bool in_memory;	      /* it needs no directory */
+	bool faults;	      /* some are injected on purpose */
+};
 
 struct osd_config {
-	char *directory;      /* dir=; owned; NULL with memory=1 */
+	char *directory;      /* dir=; owned; NULL: in memory, in tests alone */
 	char *ssd_directory;  /* ssd=; owned; NULL: one root */
 	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
 	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
@@ -27,11 +40,8 @@ struct osd_config {
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
-	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */
 	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */
-	char *token;          /* token=, security token in hex, tests only; owned; NULL: a new one */
-	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */
 	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
@@ -40,22 +50,54 @@ struct osd_config {
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
 	uint64_t capacity_bytes; /* capacity=, 0: the file system's */
 	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */
-	uint64_t fault;       /* fault=N, tests only: the N-th store call fails; 0: none */
 	enum osd_durability durability; /* durability=process|sync */
 	enum osd_ssd_loss on_ssd_loss;  /* on_ssd_loss=fail|read-through */
 	enum osd_io io;       /* io=cached|direct */
-	bool fault_kill;      /* fault_kill=1, tests only: the process dies there instead */
+	struct osd_sums_config sums; /* checksums=, verify=, scrub_rate=, scrub_days= */
 	bool create;          /* create=0: refuse an empty directory instead of formatting it */
 	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */
 	bool osc_compat;      /* osc_compat=1: what OSC's initiator expects, standard or not */
 	bool osc_list_e;      /* osc_list_e=1: its multi-object lists have type Eh, not Fh */
-	bool unsafe_nosync;   /* unsafe_nosync=1, tests only: acknowledged changes may be lost */
-	bool memory;          /* memory=1: nothing on disk */
+	struct osd_config_test test;
 };
 
-/* Defaults, then options in order.  OSD_E_PARAM_FIELD: message says which option is wrong and
- * what it should be.  *ret_config needs osd_config_release. */
-enum osd_status osd_config_parse(const char *options, char message[256],
+enum osd_option_kind {
+	OPTION_TEXT,
+	OPTION_NUMBER,
+	OPTION_SIZE,
+	OPTION_BOOL,
+	OPTION_CHOICE,
+	OPTION_REUSE,
+	OPTION_HEAD_SIZE, /* a size, OSD_HEAD_AS_FORMATTED where none is given */
+	OPTION_METHOD
+};
+
+struct osd_option {
+	const char *name;
+	enum osd_option_kind kind;
+	size_t offset;	    /* in struct osd_config, or in the structure of struct osd_test_options */
+	uint64_t min, max;  /* numbers and sizes: range; text: max is the longest, in bytes */
+	const char *value;  /* default, as a person would write it; NULL: none */
+	const char *meaning;
+};
+
+/* Options that a library for tests adds to the product's; texts, numbers and booleans alone. */
+struct osd_test_options {
+	const struct osd_option *options;
+	size_t count;
+	size_t size; /* of the structure that their offsets are in: config->test.values */
+	/* Called when all options are parsed: checks these, also against the product's, and sets the rest
+	 * of config->test. */
+	enum osd_status (*apply)(struct osd_config *config, char message[256]);
+};
+
+/* NULL in the product.  The library (target/testing/) sets it when it is loaded. */
+extern const struct osd_test_options *osd_test_options;
+
+/* Defaults, then options in order.  directory: the one to use where no option names one, or NULL.
+ * OSD_E_PARAM_FIELD: message says which option is wrong and what it should be.  *ret_config needs
+ * osd_config_release. */
+enum osd_status osd_config_parse(const char *options, const char *directory, char message[256],
 				 struct osd_config *ret_config);
 void osd_config_release(struct osd_config *config);
 /* One line per option: name, range or values, default, meaning. */

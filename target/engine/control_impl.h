@@ -5,6 +5,7 @@
  *   control.c           thread, lease, what is pushed
  *   control_socket.c    listening, connections, packets in and out
  *   control_requests.c  what each request does: a row each; what changes something: control_changes.c
+ *   control_freeze.c    keeping the store's files still for a backup
  *   control_snapshot.c  the figures */
 #ifndef OSD_ENGINE_CONTROL_IMPL_H
 #define OSD_ENGINE_CONTROL_IMPL_H
@@ -67,6 +68,7 @@ struct osd_control {
 	struct osd_control_peer *manager; /* NULL: none */
 	uint64_t manager_since_usec;
 	bool shedding;
+	struct osd_control_peer *freezer; /* has frozen the store; NULL: none */
 
 	uint8_t packet[OSD_CONTROL_MAX];		 /* in */
 	char text[OSD_CONTROL_MAX - OSD_CONTROL_HEADER]; /* of an answer */
@@ -108,6 +110,15 @@ void osd_control_answer(struct osd_control *control, struct osd_control_peer *pe
 			const struct osd_control_frame *frame);
 void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
 		       const char *code, const char *message);
+
+/* ---- control_freeze.c ------------------------------------------------------------------------ */
+
+#define OSD_CONTROL_STORE_ID 41 /* hexadecimal, with its end */
+/* The OSD system id of the store in text, which is returned. */
+const char *osd_control_store_id(const struct osd_control *control,
+				 char text[OSD_CONTROL_STORE_ID]);
+/* The peer goes: what it has frozen goes on. */
+void osd_control_melt(struct osd_control *control, const struct osd_control_peer *peer);
 
 /* ---- control_snapshot.c ---------------------------------------------------------------------- */
 

@@ -48,7 +48,14 @@ void osd_control_do_principal(struct osd_control_request *request);
 void osd_control_do_shed(struct osd_control_request *request);
 void osd_control_do_reload(struct osd_control_request *request);
 
+/* control_freeze.c */
+void osd_control_do_freeze(struct osd_control_request *request);
+void osd_control_do_thaw(struct osd_control_request *request);
+
 /* control_usage.c */
 void osd_control_do_usage(struct osd_control_request *request);
+
+/* control_jobs.c */
+void osd_control_do_jobs(struct osd_control_request *request);
 
 #endif

@@ -210,7 +210,11 @@ static const struct osd_control_row rows[] = {
 	{OSD_CONTROL_PRINCIPAL, "PRINCIPAL", "name weight queue at_once", true, osd_control_do_principal},
 	{OSD_CONTROL_USAGE, "USAGE", "after", false, osd_control_do_usage},
 	{OSD_CONTROL_SHED, "SHED", "on", true, osd_control_do_shed},
+	{OSD_CONTROL_JOBS, "JOBS", "", false, osd_control_do_jobs},
 	{OSD_CONTROL_RELOAD, "RELOAD", "", true, osd_control_do_reload},
+	/* Not the manager's: they change nothing that it decides. */
+	{OSD_CONTROL_FREEZE, "FREEZE", "store wait_ms freeze_ms", false, osd_control_do_freeze},
+	{OSD_CONTROL_THAW, "THAW", "", false, osd_control_do_thaw},
 };
 
 static const struct osd_control_row *find_row(uint16_t type)

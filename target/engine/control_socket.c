@@ -218,6 +218,7 @@ void osd_control_drop(struct osd_control *control, struct osd_control_peer *peer
 	if (why)
 		osd_warning("control: the connection of %s is closed: it %s", peer->who, why);
 	osd_control_release(control, peer, "has gone");
+	osd_control_melt(control, peer);
 	osd_closep(&peer->fd);
 	*peer = (struct osd_control_peer){.fd = -1};
 	osd_control_count_watchers(control);

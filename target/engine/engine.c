@@ -10,7 +10,6 @@
 #include "base/util.h"
 #include "command/table.h"
 #include "engine/figures.h"
-#include "wire/cursor.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_BUDGET_NS UINT64_C(50000)
@@ -337,14 +336,8 @@ void osd_engine_stop_workers(struct osd_engine *engine)
 	}
 }
 
-/* Task management has a thread of its own: it must get through when every worker is busy with what it
- * shall end. */
-static bool is_urgent(const struct osd_request *request)
-{
-	return request->cdb_length == OSD_CDB_LENGTH &&
-	       osd_get_be(request->cdb + 8, 2) == OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION;
-}
-
+/* Runs urgent commands: task management must get through when every worker is busy with the commands that
+ * it shall end. */
 static void *urgent_main(void *argument)
 {
 	struct osd_engine *engine = argument;
@@ -406,17 +399,18 @@ void osd_engine_stop_others(struct osd_engine *engine)
  * engine, too, or has ended by then: the condition is still there. */
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 {
+	const struct osd_command_def *def = osd_command_of(request->cdb, request->cdb_length);
 	bool call = false;
 
 	request->engine = engine;
 	request->park_votes = 2;
 	request->resumed = false;
 	request->submitted_ns = now_ns();
-	request->span = osd_command_span(request);
+	request->span = osd_command_span(def, request);
 	pthread_mutex_lock(&engine->lock);
 	osd_tasks_add(&engine->tasks, request);
 	engine->outstanding++;
-	if (is_urgent(request)) {
+	if (def && def->flags & OSD_CMD_URGENT) {
 		request->next = NULL;
 		*engine->urgent_tail = request;
 		engine->urgent_tail = &request->next;

@@ -34,9 +34,11 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 				    char message[256])
 {
 	struct osd_heads_config heads = config->heads;
+	struct osd_sums_config sums = config->sums;
 	struct osd_objects_config objects = {
-		.directory = config->memory ? NULL : config->directory,
+		.directory = config->directory,
 		.heads = &heads,
+		.sums = &sums,
 		.ssd_directory = config->ssd_directory,
 		.on_ssd_loss = config->on_ssd_loss,
 		.io = config->io,
@@ -46,20 +48,14 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.durability = config->durability,
 		.strict = config->strict,
 		.method = config->security,
-		.unsafe_nosync = config->unsafe_nosync,
-		.fault_at = config->fault,
-		.fault_kill = config->fault_kill,
-		.model = config->model,
+		.test = config->test.stores,
 		.product_serial = config->serial,
 	};
 
-	if (config->model)
-		osd_warning(
-			"the disks of this store are simulated (model=%s): it is as slow as they "
-			"are",
-			config->model);
 	heads.commands_queued = commands_queued;
 	heads.context = engine;
+	sums.commands_queued = commands_queued;
+	sums.context = engine;
 	return osd_objects_open(&objects, message, &engine->objects);
 }
 
@@ -170,24 +166,6 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 	return OSD_E_PARAM_FIELD;
 }
 
-/* The one given, in hex, or one nobody has seen. */
-static bool find_token(const char *hex, uint8_t token[OSD_SECURITY_TOKEN_BYTES])
-{
-	char byte[3] = "", *end;
-
-	if (!hex) {
-		osd_random_bytes(token, OSD_SECURITY_TOKEN_BYTES);
-		return true;
-	}
-	for (size_t i = 0; i < OSD_SECURITY_TOKEN_BYTES; i++) {
-		memcpy(byte, hex + 2 * i, 2);
-		token[i] = (uint8_t)strtoul(byte, &end, 16);
-		if (end != byte + 2)
-			return false;
-	}
-	return true;
-}
-
 static enum osd_status open_dispatcher(struct osd_engine *engine, const struct osd_config *config)
 {
 	struct osd_dispatcher_config dispatcher = {
@@ -204,8 +182,10 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.hold = engine->hold,
 	};
 
-	if (!find_token(config->token, engine->token))
-		return OSD_E_PARAM_FIELD;
+	if (config->test.token)
+		memcpy(engine->token, config->test.token, sizeof(engine->token));
+	else
+		osd_random_bytes(engine->token, sizeof(engine->token));
 	memcpy(dispatcher.token, engine->token, sizeof(engine->token));
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
 }
@@ -251,7 +231,7 @@ static enum osd_status start_control(struct osd_engine *engine, const struct osd
 		.objects = engine->objects,
 		.exec = engine->exec,
 		.figures = engine->figures,
-		.faults = config->fault,
+		.faults = config->test.faults,
 		.manager_uid = (uid_t)config->control_uid,
 	};
 
@@ -273,7 +253,7 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	engine->control = config->control ? osd_control_create() : NULL;
 	if (!engine->figures || (config->control && !engine->control))
 		return OSD_E_NO_MEMORY;
-	engine->hold = config->hold ? strdup(config->hold) : NULL;
+	engine->hold = config->test.hold ? strdup(config->test.hold) : NULL;
 	status = open_objects(engine, config, message);
 	if (status == OSD_OK)
 		status = open_security(engine, config, message);

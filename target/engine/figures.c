@@ -11,62 +11,21 @@
 #include "command/table.h"
 #include "wire/json.h"
 
-/* Commands that wait for the same things, and so are measured together. */
 #define NOTED_NS 100000000 /* so that threads seldom write what they all read */
 
-#define CLASSES(X)                                                                                 \
-	X(READ, "read")                                                                            \
-	X(WRITE, "write")                                                                          \
-	X(FLUSH, "flush")                                                                          \
-	X(ATTRIBUTES, "attributes")                                                                \
-	X(LIST, "list")                                                                            \
-	X(MANAGE, "manage") /* makes and removes objects */                                        \
-	X(EXEC, "exec")	    /* with the job, where the command waits for it */                     \
-	X(OTHER, "other")
-
-enum class {
-#define X(symbol, name) CLASS_##symbol,
-	CLASSES(X)
-#undef X
-		CLASS_COUNT
-};
-
 struct row {
-	enum class class;
+	enum osd_latency_class latency;
 	_Atomic uint64_t counts[OSD_STATUS_COUNT];
 };
 
 struct osd_figures {
-	struct osd_histogram seconds[CLASS_COUNT];
+	struct osd_histogram seconds[OSD_LATENCY_COUNT];
 	_Atomic uint64_t noted_ns; /* of the last request, within NOTED_NS */
 	_Atomic uint64_t rejected[OSD_REJECTION_COUNT];
 	const struct osd_command_def *first; /* the table of commands */
 	size_t row_count;
 	struct row rows[]; /* in its order; one more for what is in no row */
 };
-
-static enum class class_of(uint16_t service_action) {
-	switch (service_action){
-		case OSD_SA_READ : case OSD_SA_READ_MAP : return CLASS_READ;
-		case OSD_SA_WRITE : case OSD_SA_APPEND : case OSD_SA_CLEAR : case
-		OSD_SA_PUNCH : case OSD_SA_CREATE_AND_WRITE : return CLASS_WRITE;
-		case OSD_SA_FLUSH : case OSD_SA_FLUSH_COLLECTION : case
-		OSD_SA_FLUSH_PARTITION : case OSD_SA_FLUSH_OSD : return CLASS_FLUSH;
-		case OSD_SA_GET_ATTRIBUTES : case OSD_SA_SET_ATTRIBUTES : case
-		OSD_SA_GET_MEMBER_ATTRIBUTES : case OSD_SA_SET_MEMBER_ATTRIBUTES : case
-		OSD_SA_COMPARE_AND_SWAP : case OSD_SA_FETCH_AND_ADD : case
-		OSD_SA_GENERIC_COMPARE_AND_SWAP : case
-		OSD_SA_CONDITIONAL_SET_ATTRIBUTES : return CLASS_ATTRIBUTES;
-		case OSD_SA_LIST : case OSD_SA_LIST_COLLECTION : case
-		OSD_SA_QUERY : return CLASS_LIST;
-		case OSD_SA_CREATE : case OSD_SA_REMOVE : case OSD_SA_CREATE_PARTITION : case
-		OSD_SA_REMOVE_PARTITION : case OSD_SA_CREATE_COLLECTION : case
-		OSD_SA_CREATE_USER_TRACKING_COLLECTION : case OSD_SA_REMOVE_COLLECTION : case
-		OSD_SA_REMOVE_MEMBER_OBJECTS : case OSD_SA_COPY_USER_OBJECTS : return CLASS_MANAGE;
-		case OSD_SA_EXEC : return CLASS_EXEC;
-		default : return CLASS_OTHER;
-	}
-}
 
 struct osd_figures *osd_figures_create(void)
 {
@@ -81,8 +40,8 @@ struct osd_figures *osd_figures_create(void)
 	figures->first = osd_command_at(0);
 	figures->row_count = count;
 	for (size_t i = 0; i < count; i++)
-		figures->rows[i].class = class_of(osd_command_at(i)->service_action);
-	figures->rows[count].class = CLASS_OTHER;
+		figures->rows[i].latency = osd_command_at(i)->latency;
+	figures->rows[count].latency = OSD_LATENCY_OTHER;
 	return figures;
 }
 
@@ -100,7 +59,7 @@ void osd_figures_note(struct osd_figures *figures, const struct osd_request *req
 	if (now_ns - atomic_load_explicit(&figures->noted_ns, memory_order_relaxed) >= NOTED_NS)
 		atomic_store_explicit(&figures->noted_ns, now_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&row->counts[request->fault.status], 1, memory_order_relaxed);
-	osd_histogram_add(&figures->seconds[row->class], (now_ns - request->submitted_ns) / 1000);
+	osd_histogram_add(&figures->seconds[row->latency], (now_ns - request->submitted_ns) / 1000);
 }
 
 bool osd_figures_noted_since(const struct osd_figures *figures, uint64_t ns)
@@ -146,7 +105,7 @@ void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 {
 	static const char *const classes[] = {
 #define X(symbol, name) name,
-		CLASSES(X)
+		OSD_LATENCY_CLASSES(X)
 #undef X
 	};
 	static const char *const rejections[] = {
@@ -161,7 +120,7 @@ void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 	write_row(&figures->rows[figures->row_count], "unknown", json);
 	osd_json_close(json, ']');
 	osd_json_open(json, "command_seconds", '{');
-	for (unsigned i = 0; i < CLASS_COUNT; i++)
+	for (unsigned i = 0; i < OSD_LATENCY_COUNT; i++)
 		osd_json_histogram(json, classes[i], &figures->seconds[i]);
 	osd_json_close(json, '}');
 	osd_json_open(json, "rejected", '{');

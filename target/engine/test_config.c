@@ -8,7 +8,7 @@ static struct osd_config parse_ok(const char *text)
 	struct osd_config config;
 	char message[256] = "";
 
-	if (osd_config_parse(text, message, &config) != OSD_OK) {
+	if (osd_config_parse(text, NULL, message, &config) != OSD_OK) {
 		fprintf(stderr, "'%s' was refused: %s\n", text, message);
 		exit(1);
 	}
@@ -21,7 +21,7 @@ static void parse_bad(const char *text, const char *named)
 	struct osd_config config;
 	char message[256] = "";
 
-	CHECK_EQ(osd_config_parse(text, message, &config), OSD_E_PARAM_FIELD);
+	CHECK_EQ(osd_config_parse(text, NULL, message, &config), OSD_E_PARAM_FIELD);
 	if (!strstr(message, named)) {
 		fprintf(stderr, "'%s': message '%s' does not name '%s'\n", text, message, named);
 		exit(1);
@@ -41,7 +41,7 @@ static void test_defaults(void)
 	CHECK_EQ(config.slots, 0);
 	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);
 	CHECK(!config.osc_compat && !config.osc_list_e);
-	CHECK(config.create && !config.strict && !config.memory && !config.unsafe_nosync);
+	CHECK(config.create && !config.strict && !config.test.in_memory);
 	osd_config_release(&config);
 	CHECK(!config.directory);
 	osd_config_release(&config); /* twice does no harm */
@@ -51,7 +51,7 @@ static void test_values(void)
 {
 	struct osd_config config =
 		parse_ok("dir=/a b;workers=64;durability=sync;on_ssd_loss=read-through;io=direct;capacity=3GiB;cache=65536;strict=1;"
-			 "create=0;sandboxd=/run/s;fault=7;workers=2;;serial=SN 1");
+			 "create=0;sandboxd=/run/s;workers=2;;serial=SN 1");
 
 	CHECK(!strcmp(config.directory, "/a b"));
 	CHECK_EQ(config.workers, 2); /* the last one counts */
@@ -60,14 +60,12 @@ static void test_values(void)
 	CHECK_EQ(config.io, OSD_IO_DIRECT);
 	CHECK_EQ(config.capacity_bytes, UINT64_C(3) << 30);
 	CHECK_EQ(config.cache_bytes, 65536);
-	CHECK_EQ(config.fault, 7);
 	CHECK(config.strict && !config.create);
 	CHECK(!strcmp(config.sandboxd, "/run/s"));
 	CHECK(!strcmp(config.serial, "SN 1"));
 	osd_config_release(&config);
 
-	config = parse_ok("memory=1;osc_compat=1;osc_list_e=1");
-	CHECK(config.memory && !config.directory);
+	config = parse_ok("dir=/a;osc_compat=1;osc_list_e=1");
 	CHECK(config.osc_compat && config.osc_list_e);
 	osd_config_release(&config);
 }
@@ -93,8 +91,6 @@ static void test_refusals(void)
 	parse_bad("dir=/a;strict=yes", "0 or 1");
 	parse_bad("dir=/a;osc_compat=on", "0 or 1");
 	parse_bad("dir=/a;osc-compat=1", "unknown");
-	parse_bad("dir=/a;memory=1", "memory");
-	parse_bad("memory=1;model=thesis", "model");
 	parse_bad("dir=/a;heads=on", "small-only");
 	parse_bad("dir=/a;head_size=2TiB", "head_size");
 	parse_bad("dir=/a;head_high=100", "head_high");
@@ -102,8 +98,25 @@ static void test_refusals(void)
 	parse_bad("=1;dir=/a", "unknown");
 }
 
+/* tgtd's path of a unit is its directory, unless an option names another. */
+static void test_directory(void)
+{
+	struct osd_config config;
+	char message[256] = "";
+
+	CHECK_EQ(osd_config_parse("workers=2", "/path;of=tgtd", message, &config), OSD_OK);
+	CHECK(!strcmp(config.directory, "/path;of=tgtd"));
+	osd_config_release(&config);
+	CHECK_EQ(osd_config_parse("dir=/b", "/a", message, &config), OSD_OK);
+	CHECK(!strcmp(config.directory, "/b"));
+	osd_config_release(&config);
+	CHECK_EQ(osd_config_parse("", "", message, &config), OSD_E_PARAM_FIELD);
+	CHECK(strstr(message, "'dir'"));
+}
+
 int main(void)
 {
+	test_directory();
 	test_defaults();
 	test_values();
 	test_refusals();

@@ -104,7 +104,7 @@ static struct osd_engine *open_engine(void)
 	char message[256], options[128];
 
 	snprintf(options, sizeof(options), "memory=1;control=%s", path);
-	CHECK_EQ(osd_config_parse(options, message, &config), OSD_OK);
+	CHECK_EQ(osd_config_parse(options, NULL, message, &config), OSD_OK);
 	CHECK_EQ(osd_engine_open(&config, message, &opened), OSD_OK);
 	osd_config_release(&config);
 	return opened;

@@ -199,7 +199,7 @@ static void open_engine(const char *options)
 	struct osd_config config;
 	char message[256];
 
-	CHECK_EQ(osd_config_parse(options, message, &config), OSD_OK);
+	CHECK_EQ(osd_config_parse(options, NULL, message, &config), OSD_OK);
 	if (osd_engine_open(&config, message, &engine) != OSD_OK) {
 		fprintf(stderr, "%s\n", message);
 		exit(1);

@@ -24,18 +24,10 @@ static bool supported(const struct osd_exec_params *params)
 	return (osd_exec_code_form(params->flags) & OSD_CODE_PACKING) != OSD_CODE_ZSTD;
 }
 
-/* Of an array; else 0. */
-static uint32_t member_count(const struct osd_exec_params *params)
-{
-	return osd_exec_has(params, OSD_EXEC_PARAM_ARRAY)
-		       ? params->array_last - params->array_first + 1
-		       : 0;
-}
-
 /* exec->lock held.  A longer array would be BUSY for ever. */
 static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submission *submission)
 {
-	return member_count(submission->params) <=
+	return osd_exec_array_members(submission->params) <=
 	       OSD_MIN(osd_fair_queue_place_max(&pool->queue, submission->principal),
 		       (size_t)pool->config.queue_max);
 }
@@ -111,6 +103,7 @@ static void fill_digests(struct osd_job_record *record,
 		osd_put_be(array + 4, record->array.count, 4);
 		osd_put_be(array + 8, record->array.at_once, 4);
 		osd_sha256_add(&sha, array, sizeof(array));
+		osd_sha256_add(&sha, params->array_ranges.bytes, params->array_ranges.length);
 	}
 	osd_sha256_end(&sha, record->content_sha256);
 }
@@ -166,21 +159,32 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 	return status == OSD_OK && least != OSD_NOSEC ? OSD_E_CDB_FIELD : status;
 }
 
+/* Not further ahead than a record may be kept. */
+static bool is_soon(const struct osd_exec_params *params)
+{
+	return params->begin_msec <=
+	       osd_wall_msec() + osd_exec_limits[OSD_LIMIT_EXPIRY].maximum / 1000;
+}
+
 static enum osd_status fill_record(struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
 	const struct osd_exec_params *params = submission->params;
 	struct osd_job_record *record = &acceptance->record;
-	bool held = params->flags & OSD_EXEC_HOLD, waits = params->after_count > 0;
+	uint64_t now_msec = osd_wall_msec();
+	bool later = params->begin_msec > now_msec;
+	bool held = later || params->flags & OSD_EXEC_HOLD, waits = params->after_count > 0;
 
 	*record = (struct osd_job_record){
 		.generation = 1,
 		.state = held ? OSD_STATE_HELD : OSD_STATE_QUEUED,
-		.reason = held	  ? OSD_REASON_HELD
+		.reason = later	  ? OSD_REASON_WAITS_FOR_TIME
+			  : held  ? OSD_REASON_HELD
 			  : waits ? OSD_REASON_WAITS_FOR_JOB
 				  : OSD_REASON_WAITS_FOR_SLOT,
 		.progress = OSD_JOB_PROGRESS_NONE,
-		.submitted_msec = osd_wall_msec(),
+		.submitted_msec = now_msec,
+		.begin_msec = later ? params->begin_msec : 0,
 		.zone.id = submission->zone,
 		.keep_msec = (osd_exec_has(params, OSD_EXEC_PARAM_EXPIRY)
 				      ? params->expiry_usec
@@ -189,9 +193,10 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.client_flags = params->flags | (uint32_t)((params->grace_usec + 999) / 1000)
 							<< OSD_JOB_GRACE_SHIFT,
 		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
-			 (waits ? OSD_JOB_AFTER : 0) | (member_count(params) ? OSD_JOB_ARRAY : 0),
+			 (waits ? OSD_JOB_AFTER : 0) | (osd_exec_array_members(params) ? OSD_JOB_ARRAY : 0) |
+			 (params->array_ranges.length ? OSD_JOB_RANGES : 0),
 		.array = {.index = params->array_first,
-			  .count = member_count(params),
+			  .count = osd_exec_array_members(params),
 			  .at_once = params->array_at_once},
 		.predecessor = {params->predecessor_partition, params->predecessor_id},
 		.priority = params->priority,
@@ -224,7 +229,7 @@ enum osd_status osd_acceptance_fill(struct osd_acceptance *acceptance)
 
 	if (submission->code_length == 0 ||
 	    submission->code_length > osd_exec_limits[OSD_LIMIT_CODE].maximum ||
-	    !supported(submission->params))
+	    !supported(submission->params) || !is_soon(submission->params))
 		return OSD_E_CDB_FIELD;
 	status = check_surrogate(exec, submission);
 	if (status != OSD_OK)

@@ -276,14 +276,25 @@ static void fail(struct osd_exec *exec, struct osd_after_edge *edge)
 	pthread_cond_signal(&exec->after.work);
 }
 
+static bool is_met(uint32_t condition, uint8_t ended)
+{
+	switch (condition) {
+	case OSD_AFTER_ANY:
+		return true;
+	case OSD_AFTER_FAILED:
+		return ended != OSD_STATE_COMPLETED;
+	default:
+		return ended == OSD_STATE_COMPLETED;
+	}
+}
+
 /* The job at the far end of this linked edge has ended so. */
 static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t ended)
 {
 	struct osd_job *job = edge->job;
 
 	edge->ended = ended;
-	if (job->in_table &&
-	    (ended == OSD_STATE_COMPLETED || edge->on.condition == OSD_AFTER_ANY)) {
+	if (job->in_table && is_met(edge->on.condition, ended)) {
 		cut(exec, edge);
 		let_go(exec, job);
 		return;
@@ -360,7 +371,8 @@ static struct osd_job *take_failed(struct osd_exec *exec)
 static void end_failed(struct osd_exec *exec, struct osd_job *job)
 {
 	const struct osd_after_edge *edge = job->after->failed;
-
+	uint16_t reason = edge->on.condition == OSD_AFTER_FAILED ? OSD_REASON_NOT_NEEDED
+								 : OSD_REASON_UNREACHABLE;
 	char message[64];
 
 	snprintf(message, sizeof(message), "0x%llx/0x%llx ended %s",
@@ -368,10 +380,10 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 		 (unsigned long long)edge->on.id.object_id, osd_job_state_name(edge->ended));
 	if (job->in_table && job->array) /* its members are told the same */
 		memcpy(job->record.message, message, sizeof(message));
-	if (job->in_table && osd_exec_claim(exec, job, OSD_REASON_UNREACHABLE)) {
+	if (job->in_table && osd_exec_claim(exec, job, reason)) {
 		memcpy(job->record.message, message, sizeof(message));
 		pthread_mutex_unlock(&exec->lock);
-		osd_exec_end_claimed(exec, job, OSD_REASON_UNREACHABLE);
+		osd_exec_end_claimed(exec, job, reason);
 		pthread_mutex_lock(&exec->lock);
 	}
 	osd_job_unref(job);
@@ -505,7 +517,12 @@ struct look {
 	struct osd_after *after;
 };
 
-/* One that is gone, its id perhaps another job's by now, had ended as asked (after.h). */
+/* How a job ended that is gone, its id perhaps another job's by now: as asked (after.h). */
+static uint8_t as_asked(uint32_t condition)
+{
+	return condition == OSD_AFTER_FAILED ? OSD_STATE_FAILED : OSD_STATE_COMPLETED;
+}
+
 static enum osd_status look_up(struct osd_txn *txn, void *arg)
 {
 	struct look *look = arg;
@@ -521,7 +538,7 @@ static enum osd_status look_up(struct osd_txn *txn, void *arg)
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;
 		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
-			edge->found = OSD_STATE_COMPLETED;
+			edge->found = as_asked(edge->on.condition);
 		else
 			edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
 	}
@@ -544,7 +561,7 @@ static bool recover_one(void *arg, struct osd_job_node *node)
 		return true;
 	recovery->status = osd_after_watch(exec, job);
 	if (recovery->status == OSD_OK)
-		recovery->status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, &look);
+		recovery->status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up, &look);
 	if (recovery->status == OSD_OK)
 		osd_after_admitted(exec, job);
 	return recovery->status == OSD_OK;

@@ -12,20 +12,21 @@
 
 #define STEP_MEMBERS 64 /* ended without looking after other work */
 
-void osd_array_member_record(const struct osd_job_record *head, uint32_t at,
+void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uint32_t index,
 			     struct osd_job_record *ret_record)
 {
 	*ret_record = *head;
 	ret_record->id = osd_array_member_id(head, at);
 	ret_record->sequence = head->sequence + 1 + at;
-	ret_record->array.index = head->array.index + at;
+	ret_record->array.index = index;
 	ret_record->array.count = 0;
 	ret_record->array.ending = 0;
-	ret_record->flags = (head->flags & ~(unsigned)(OSD_JOB_ARRAY | OSD_JOB_AFTER)) |
+	ret_record->flags = (head->flags & ~(unsigned)(OSD_JOB_ARRAY | OSD_JOB_AFTER | OSD_JOB_RANGES)) |
 			    OSD_JOB_MEMBER;
 	ret_record->key_length = 0;
 	ret_record->charged = 0; /* but for what it leaves at its end it is charged with its array */
 	ret_record->predecessor = (struct osd_object_id){0};
+	ret_record->begin_msec = 0; /* it begins with its array */
 	ret_record->reason =
 		head->state == OSD_STATE_HELD ? OSD_REASON_HELD : OSD_REASON_WAITS_FOR_SLOT;
 	ret_record->started_msec = 0;
@@ -75,10 +76,54 @@ static void prepare(struct osd_array *array, struct osd_job *job)
 	array->prepared = job;
 }
 
-enum osd_status osd_array_prepare(struct osd_array *array)
+/* The list is valid (wire/index_ranges.h), or empty. */
+static enum osd_status keep_ranges(struct osd_array *array, const uint8_t *ranges, size_t length)
+{
+	if (length == 0)
+		return OSD_OK;
+	array->ranges = malloc(length);
+	if (!array->ranges)
+		return OSD_E_NO_MEMORY;
+	memcpy(array->ranges, ranges, length);
+	array->ranges_length = length;
+	return OSD_OK;
+}
+
+enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
+{
+	const struct osd_job_record *head = &array->head->record;
+	OSD_CLEANUP_FREE uint8_t *bytes = malloc(OSD_JOB_PAYLOAD_MAX);
+	uint32_t first, last, count;
+	size_t length = 0;
+	enum osd_status status;
+
+	if (!bytes)
+		return OSD_E_NO_MEMORY;
+	status = osd_job_payload_get(txn, head->id, OSD_PAYLOAD_INDICES, bytes,
+				     OSD_JOB_PAYLOAD_MAX, &length);
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_E_INTERNAL : status;
+	if (length > OSD_JOB_PAYLOAD_MAX ||
+	    !osd_index_ranges_check(bytes, length, head->array.count, &first, &last, &count) ||
+	    count != head->array.count)
+		return OSD_E_INTERNAL;
+	free(array->ranges); /* of a transaction that has to be run again */
+	array->ranges = NULL;
+	return keep_ranges(array, bytes, length);
+}
+
+static struct osd_index_walk walk_indices(const struct osd_array *array)
+{
+	return osd_index_walk_begin(array->ranges, array->ranges_length,
+				    array->head->record.array.index);
+}
+
+enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec_text *ranges)
 {
 	const struct osd_job_record *head = &array->head->record;
 
+	if (keep_ranges(array, ranges->bytes, ranges->length) != OSD_OK)
+		return OSD_E_NO_MEMORY;
 	for (uint32_t at = head->array.count; at > 0; at--) {
 		struct osd_job *job = calloc(1, sizeof(*job));
 
@@ -93,10 +138,11 @@ enum osd_status osd_array_prepare(struct osd_array *array)
 
 void osd_array_fill(struct osd_array *array, const struct osd_job_record *head)
 {
+	struct osd_index_walk walk = walk_indices(array);
 	uint32_t at = 0;
 
 	for (struct osd_job *job = array->prepared; job; job = job->next_delayed) {
-		osd_array_member_record(head, at++, &job->record);
+		osd_array_member_record(head, at++, osd_index_walk_next(&walk), &job->record);
 		job->accepted_usec = osd_monotonic_usec();
 		job->entry.priority = job->record.priority;
 		job->entry.sequence = job->record.sequence;
@@ -114,6 +160,7 @@ void osd_array_free(struct osd_array *array)
 		osd_job_unref(job);
 	}
 	osd_fair_queue_release(&array->waiting);
+	free(array->ranges);
 	free(array);
 }
 
@@ -150,7 +197,7 @@ static void note_start(struct osd_job_record *head, uint64_t started_msec)
 static void count(struct osd_array *array, const struct osd_job_record *member)
 {
 	struct osd_job_record *head = &array->head->record;
-	uint8_t *shown = &array->states[member->array.index - head->array.index];
+	uint8_t *shown = &array->states[osd_array_at(member)];
 
 	array->counts[*shown]--;
 	array->counts[member->state]++;
@@ -177,7 +224,7 @@ void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *
 void osd_array_note(struct osd_exec *exec, struct osd_job *member)
 {
 	struct osd_array *array = member->head->array;
-	uint32_t at = member->record.array.index - array->head->record.array.index;
+	uint32_t at = osd_array_at(&member->record);
 
 	if (array->states[at] == member->record.state)
 		return;
@@ -295,14 +342,16 @@ void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
 enum osd_status osd_array_admit_rest(struct osd_exec *exec, struct osd_array *array)
 {
 	const struct osd_job_record *head = &array->head->record;
+	struct osd_index_walk walk = walk_indices(array);
 	struct osd_job_record record;
 
 	for (uint32_t at = 0; at < head->array.count; at++) {
+		uint32_t index = osd_index_walk_next(&walk);
 		struct osd_job *member;
 
 		if (array->states[at] != 0)
 			continue;
-		osd_array_member_record(head, at, &record);
+		osd_array_member_record(head, at, index, &record);
 		record.generation = head->generation;
 		member = new_member(array, &record);
 		if (!member || osd_array_place(member) != OSD_OK) {
@@ -330,6 +379,12 @@ void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at)
 	pthread_cond_signal(&exec->after.work);
 }
 
+/* A job that it was to run after ended otherwise than asked; the message names that job. */
+static bool is_of_predecessor(uint16_t reason)
+{
+	return reason == OSD_REASON_UNREACHABLE || reason == OSD_REASON_NOT_NEEDED;
+}
+
 void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 {
 	struct osd_array *array = head->array;
@@ -337,7 +392,7 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 
 	/* More than a cancel is what ends those as well that have started. */
 	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
-			reason == OSD_REASON_UNREACHABLE))
+			is_of_predecessor(reason)))
 		return;
 	*ending = reason;
 	osd_job_touch(head);
@@ -356,7 +411,7 @@ static void end_member(struct osd_exec *exec, struct osd_array *array, struct os
 
 	if ((!waits && reason == OSD_REASON_CANCELLED) || !osd_exec_claim(exec, member, reason))
 		return;
-	if (reason == OSD_REASON_UNREACHABLE)
+	if (is_of_predecessor(reason))
 		memcpy(member->record.message, head->message, sizeof(head->message));
 	pthread_mutex_unlock(&exec->lock);
 	osd_exec_end_claimed(exec, member, reason);
@@ -397,7 +452,7 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 		   record.array.ending == OSD_REASON_ZONE_REMOVED) {
 		reason = record.array.ending;
 	}
-	if (state != OSD_STATE_COMPLETED && reason != OSD_REASON_UNREACHABLE)
+	if (state != OSD_STATE_COMPLETED && !is_of_predecessor(reason))
 		sum_up(array, record.message, sizeof(record.message));
 	head->end_reason = OSD_REASON_MEMBERS; /* whatever: nobody changes it from here on */
 	record.attempt = record.started_msec ? 1 : 0;
@@ -525,7 +580,7 @@ enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object
 	enum osd_status status = OSD_OK;
 
 	while (removal.more && status == OSD_OK) {
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_some, &removal);
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_some, &removal);
 		removal.at = removal.next;
 	}
 	return status;

@@ -4,7 +4,8 @@
  *
  * An array is a job of its own, its *head*, that never runs: its surrogate is what EXEC returns, its
  * state follows from its members', and it ends when the last of them has ended.  The members'
- * surrogates follow the head's, in order of index: object id = head's + 1 + (index - first index).
+ * surrogates follow the head's, in order of index: object id = head's + 1 + place.  The place is
+ * index - first index, unless the indices have gaps: then the head has a list of their ranges.
  *
  * In the store code, arguments, tags, key and the jobs to wait for are the head's alone.  A member
  * has no record until something happens to it alone; without one it is as the head's record says:
@@ -28,6 +29,8 @@
 #include "base/status.h"
 #include "exec/fair_queue.h"
 #include "exec/job_record.h"
+#include "wire/exec_param.h"
+#include "wire/index_ranges.h"
 
 struct osd_exec;
 struct osd_job;
@@ -51,7 +54,9 @@ struct osd_array {
 	bool working;
 	struct osd_array *next_working;
 	struct osd_array *next_found; /* at restart */
-	uint8_t states[]; /* by index - first */
+	uint8_t *ranges;      /* owned: its indices (wire/index_ranges.h); NULL: all from the first on */
+	size_t ranges_length; /* bytes */
+	uint8_t states[];     /* in order of index */
 };
 
 /* Ids of what belongs to an array. */
@@ -61,19 +66,27 @@ static inline struct osd_object_id osd_array_member_id(const struct osd_job_reco
 }
 
 /* The record of a member that has none of its own yet. */
-void osd_array_member_record(const struct osd_job_record *head, uint32_t at,
+void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uint32_t index,
 			     struct osd_job_record *ret_record);
+
+/* Where a member stands in the array: its indices may have gaps, the ids of the surrogates have none. */
+static inline uint32_t osd_array_at(const struct osd_job_record *member)
+{
+	return (uint32_t)(member->id.object_id - member->array.object_id - 1);
+}
 
 /* ---- no lock needed -------------------------------------------------------------------------- */
 
 /* Makes job, whose record says how many members it has, a head.  OSD_E_NO_MEMORY. */
 enum osd_status osd_array_create(struct osd_job *job);
 /* Memory for all members, so that nothing can fail once the array is accepted. */
-enum osd_status osd_array_prepare(struct osd_array *array);
+enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec_text *ranges);
 /* Gives the prepared members their records, from this one of their head. */
 void osd_array_fill(struct osd_array *array, const struct osd_job_record *head);
 /* NULL is fine. */
 void osd_array_free(struct osd_array *array);
+/* At restart, before the members are admitted: the indices as stored, if they have gaps. */
+enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array);
 /* At restart: a member that has ended. */
 void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member);
 
@@ -103,6 +116,11 @@ enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_r
 				     uint8_t *buffer, size_t capacity, size_t *ret_length);
 enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
 				      uint32_t number, osd_attr_fn *fn, void *arg);
+/* The list of its indices as stored; none if they have no gaps, or it is no array. */
+enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_array_each_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				       uint32_t number, osd_attr_fn *fn, void *arg);
 /* exec->lock held.  How many members are in each state, and each one's: as txn sees them, which may be
  * about to hold or release all. */
 void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,

@@ -53,6 +53,8 @@ static void apply(struct osd_exec *exec, struct osd_job *head)
 	}
 	head->record.state = head->pending.state;
 	head->record.reason = head->pending.reason;
+	if (head->pending.state == OSD_STATE_QUEUED)
+		head->record.begin_msec = 0;
 	array->waits_as = head->pending.state;
 	osd_job_touch(head);
 	move_members(exec, array, head->pending.state);
@@ -142,6 +144,8 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn,
 	record.reason = head->pending.reason;
 	if (ending)
 		record.array.ending = ending;
+	else if (record.state == OSD_STATE_QUEUED)
+		record.begin_msec = 0;
 	status = osd_job_record_put(txn, &record);
 	while (status == OSD_OK && !ending && next_stored(exec, head, &at, &record)) {
 		record.generation++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_pages.c -- attributes 2Bh to 2Dh of page 2000_0001h: where a job stands in an array, and how
- * an array's members stand (array.h).  Of an array in memory as it is at the moment of the view, of one
+/* array_pages.c -- attributes 2Bh to 2Dh and 2Fh of page 2000_0001h: where a job stands in an array, which
+ * indices an array has, and how its members stand (array.h).  Of an array in memory as it is at the moment of the view, of one
  * that has ended from what its end left in the store. */
 #include <stdlib.h>
 #include <string.h>
@@ -104,5 +104,33 @@ enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_
 	status = load_states(txn, record, &states, &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, OSD_PAGE_JOB_STATUS, number, states, length);
+	return status;
+}
+
+enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	*ret_length = 0;
+	if (!(record->flags & OSD_JOB_RANGES))
+		return OSD_OK;
+	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_INDICES, buffer, capacity,
+				   ret_length);
+}
+
+enum osd_status osd_array_each_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				       uint32_t number, osd_attr_fn *fn, void *arg)
+{
+	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
+	size_t length = 0;
+	enum osd_status status;
+
+	if (!(record->flags & OSD_JOB_RANGES))
+		return OSD_OK;
+	bytes = malloc(OSD_JOB_PAYLOAD_MAX);
+	if (!bytes)
+		return OSD_E_NO_MEMORY;
+	status = osd_array_get_indices(txn, record, bytes, OSD_JOB_PAYLOAD_MAX, &length);
+	if (status == OSD_OK && length && length <= OSD_JOB_PAYLOAD_MAX)
+		status = fn(arg, OSD_PAGE_JOB_STATUS, number, bytes, length);
 	return status;
 }

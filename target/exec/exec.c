@@ -147,8 +147,10 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 
 	if (!exec)
 		return OSD_E_NO_MEMORY;
+	exec->wait_places = OSD_PLACES(osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum);
 	exec->monitor_usec = OSD_NEVER;
 	exec->idle_msec = UINT64_MAX;
+	exec->begin_msec = UINT64_MAX;
 	exec->opened_usec = osd_monotonic_usec();
 	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
 		exec->output_wake = -1;
@@ -450,7 +452,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 	enum osd_status status = OSD_OK;
 
 	if (succeeded)
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, forget_all, exec);
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
 	pthread_mutex_lock(&exec->lock);
 	exec->formatting = false;
 	osd_pools_wake(exec);

@@ -18,6 +18,7 @@
 #include "exec/job.h"
 #include "exec/reuse.h"
 #include "object/object.h"
+#include "object/page_provider.h"
 #include "wire/attr_list.h"
 #include "wire/exec_param.h"
 
@@ -100,6 +101,12 @@ struct osd_exec_refusal { /* for the sense data */
 	uint32_t retry_after_msec;
 	struct osd_object_id job; /* in the way */
 };
+
+/* For a submission without code: code, and arguments unless params have some, of the predecessor that
+ * params name, a job of the same principal.  They lie in *ret_content, the caller's to free whatever is
+ * returned.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
+enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_params *params,
+				   struct osd_exec_submission *submission, uint8_t **ret_content);
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
  * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,

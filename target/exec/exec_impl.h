@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/places.h"
 #include "exec/after.h"
 #include "exec/array.h"
 #include "exec/call_gate.h"
@@ -25,7 +26,10 @@
 #include "exec/job_table.h"
 #include "exec/pool.h"
 #include "exec/principals.h"
+#include "exec/recent.h"
 #include "exec/sandbox.h"
+#include "object/page_provider.h"
+#include "object/txn_run.h"
 
 struct osd_run;
 
@@ -40,7 +44,7 @@ struct osd_exec_wait {
 	uint64_t deadline_usec;
 	bool end_on_abort;
 	bool was_aborted; /* why it is among exec->late */
-	char principal[]; /* whose it is */
+	struct osd_place_holder *holder; /* whose place it has, until it is taken out */
 };
 
 struct osd_job {
@@ -113,6 +117,7 @@ struct osd_exec {
 	uint64_t refused[OSD_REFUSAL_COUNT];
 	uint64_t retried[OSD_JOB_REASON_COUNT]; /* by row of the reason */
 	struct osd_call_figures calls;		/* not under lock */
+	struct osd_recent recent;
 
 	struct osd_job_table table;
 	struct osd_job *delayed;
@@ -125,7 +130,8 @@ struct osd_exec {
 	uint64_t sampled_usec;	     /* when starvation.h sampled the sandboxes last */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	bool monitor_looks;	     /* it does now, and need not be woken up */
-	size_t wait_count, held_count, running_count;
+	struct osd_places wait_places;
+	size_t held_count, running_count;
 	size_t limited_count; /* of the running, those with a capability, which may end (rights.h) */
 	_Atomic bool policy_changed; /* since rights were swept last */
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
@@ -133,6 +139,7 @@ struct osd_exec {
 	_Atomic bool ends_fail; /* the last job's end could not be stored (job_end.c) */
 	/* When the output thread looks for expired records again, and when it did. */
 	uint64_t sweep_usec, swept_usec;
+	uint64_t begin_msec; /* no job that is held until its begin begins before this */
 	uint64_t idle_msec; /* no job that is held or waits for others expires before this */
 	bool quiescing, stopping, formatting;
 
@@ -202,8 +209,8 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
 /* Those that are over before their job; may wait for the store. */
 void osd_exec_deliver_late(struct osd_exec *exec, struct osd_exec_wait *waits);
-/* A place among the waits, exec->lock held: OSD_E_BUSY when there is none, or the principal has as many as
- * are free.  Started once the job has an id, or taken out when that has ended by then, or dropped. */
+/* A place among the waits, exec->lock held: OSD_E_BUSY when the principal has its share (base/places.h).
+ * Started once the job has an id, or taken out when that has ended by then, or dropped. */
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait);
@@ -242,10 +249,6 @@ void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t r
 void osd_exec_end_matching(struct osd_exec *exec,
 			   bool (*pick)(const struct osd_job *job, const void *arg),
 			   const void *arg, uint16_t reason);
-/* Runs fn in transactions until it and the commit succeed, or fail for another reason than
- * OSD_E_RETRY. */
-enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
-				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg);
 
 /* submit.c: what a BUSY tells the client to wait; exec->lock held. */
 uint32_t osd_exec_retry_after(const struct osd_pool *pool);
@@ -317,6 +320,10 @@ void osd_exec_sweep(struct osd_exec *exec);
 /* exec->lock held.  The job is held, or waits for other jobs, which it does not do for ever: the sweep
  * ends it when it expires (expiry.c). */
 void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job);
+/* begin.c.  exec->lock held: it is released in time.  Then, without the lock, on the output thread:
+ * releases the jobs whose time has come. */
+void osd_exec_note_begin(struct osd_exec *exec, const struct osd_job *job);
+void osd_exec_begin_due(struct osd_exec *exec);
 /* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);
 

@@ -3,7 +3,6 @@
  * by the job, the clock, an abort or shutdown, whichever detaches the wait first under
  * exec->lock. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -18,38 +17,26 @@ static uint64_t wait_usec(const struct osd_exec_params *params)
 		       : limit->standard;
 }
 
-static size_t count_of(const struct osd_exec_wait *list, const char *principal)
-{
-	size_t count = 0;
-
-	for (; list; list = list->next)
-		count += strcmp(list->principal, principal) == 0;
-	return count;
-}
-
-/* A principal may have as many places as are free: half of them when nobody else waits, and whoever comes
- * later finds some, however many have come before. */
-static bool has_place(const struct osd_exec *exec, const char *principal)
-{
-	size_t most = osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum;
-	size_t own = count_of(exec->waits, principal) + count_of(exec->reserved, principal);
-
-	return exec->wait_count < most && own < most - exec->wait_count;
-}
-
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait)
 {
-	size_t length = strlen(submission->principal) + 1;
+	struct osd_place_holder *holder;
 	struct osd_exec_wait *wait;
+	enum osd_status status;
 
-	if (exec->quiescing || !has_place(exec, submission->principal))
+	if (exec->quiescing)
 		return OSD_E_BUSY;
-	wait = malloc(sizeof(*wait) + length);
-	if (!wait)
+	status = osd_places_take(&exec->wait_places, submission->principal, &holder);
+	if (status != OSD_OK)
+		return status;
+	wait = malloc(sizeof(*wait));
+	if (!wait) {
+		osd_places_give(&exec->wait_places, holder);
 		return OSD_E_NO_MEMORY;
+	}
 	*wait = (struct osd_exec_wait){
+		.holder = holder,
 		.done = submission->done,
 		.arg = submission->arg,
 		.aborted = submission->aborted,
@@ -57,9 +44,7 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 		.end_on_abort = submission->params->flags & OSD_EXEC_END_ON_ABORT,
 		.next = exec->reserved,
 	};
-	memcpy(wait->principal, submission->principal, length);
 	exec->reserved = wait;
-	exec->wait_count++;
 	*ret_wait = wait;
 	return OSD_OK;
 }
@@ -93,7 +78,7 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
 {
 	unreserve(exec, wait);
-	exec->wait_count--;
+	osd_places_give(&exec->wait_places, wait->holder);
 	wait->next = NULL;
 }
 
@@ -111,7 +96,7 @@ static void take(struct osd_exec *exec, struct osd_exec_wait **link, struct osd_
 	struct osd_exec_wait *wait = *link;
 
 	*link = wait->next;
-	exec->wait_count--;
+	osd_places_give(&exec->wait_places, wait->holder);
 	wait->next = *taken;
 	*taken = wait;
 }

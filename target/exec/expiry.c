@@ -79,8 +79,9 @@ static uint64_t expiry_of(const struct osd_job *job)
 {
 	const struct osd_job_record *record = job->head ? &job->head->record : &job->record;
 
-	return record->expiry_msec ? record->expiry_msec
-				   : record->submitted_msec + record->keep_msec;
+	return record->expiry_msec
+		       ? record->expiry_msec
+		       : OSD_MAX(record->submitted_msec, record->begin_msec) + record->keep_msec;
 }
 
 void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job)
@@ -128,11 +129,12 @@ void osd_exec_sweep(struct osd_exec *exec)
 	enum osd_status status = OSD_OK;
 	bool stays;
 
+	osd_exec_begin_due(exec);
 	end_idle(exec, sweep.now_msec);
 	do {
 		sweep.count = 0;
 		stays = false;
-		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
+		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
 			struct removal removal = {exec, sweep.ids[i], false};
 
@@ -141,14 +143,14 @@ void osd_exec_sweep(struct osd_exec *exec)
 				continue;
 			}
 			osd_exec_forget_ended(exec, sweep.ids[i]);
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-						   &removal);
+			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired,
+					     &removal);
 			if (removal.in_steps)
 				status = osd_exec_remove_members(exec, removal.id);
 			if (removal.in_steps && status == OSD_OK)
-				status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-							   &removal);
-			if (status != OSD_E_RETRY)
+				status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
+						     remove_expired, &removal);
+			if (status != OSD_E_BUSY)
 				continue;
 			stays = true; /* one of an array's members is awaited, or it is busy there */
 			status = OSD_OK;

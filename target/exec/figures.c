@@ -44,6 +44,8 @@ void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 {
 	struct osd_pool_figures *figures = &job->pool->figures;
 
+	if (!job->head)
+		osd_recent_ended(&exec->recent, record);
 	if (job->array)
 		return; /* its members are what is counted */
 	exec->finished++;

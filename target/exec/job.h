@@ -78,6 +78,10 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "the administrator has paused it; it runs by itself once the pool is resumed")           \
 	X(116, EXPIRED, CANCELLED, "not started before it expired",                                \
 	  "release held jobs in time, or submit with a longer expiry")                             \
+	X(117, NOT_NEEDED, CANCELLED, "a job it was to run after did not fail",                    \
+	  "it was submitted to run only if that job failed, and that job completed")               \
+	X(118, WAITS_FOR_TIME, 0, "held until its begin time",                                     \
+	  "it starts by itself then; release it to start it now")                                  \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
@@ -213,6 +217,8 @@ enum osd_job_flags {
 	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
 	OSD_JOB_ARRAY = 0x100,	   /* stands for an array of jobs (array.h) */
 	OSD_JOB_MEMBER = 0x200,	   /* is one of an array */
+	OSD_JOB_RANGES = 0x400,	   /* of an array: its indices are stored as a list of ranges */
+	OSD_JOB_CODE_KEPT = 0x800, /* has ended; its code and arguments are kept (job_charge.h) */
 };
 
 /* Of an array, and of each of its members. */
@@ -257,6 +263,7 @@ struct osd_job_record {
 	uint8_t code_sha256[32], content_sha256[32];
 	struct osd_zone zone;
 	struct osd_job_limits limits;
+	uint64_t begin_msec;   /* HELD until then; 0: not, or it has been released */
 	uint64_t keep_msec;    /* how long the record outlives the job */
 	uint32_t client_flags; /* enum osd_exec_flags as submitted; from bit 19 the grace in ms */
 	int16_t priority;

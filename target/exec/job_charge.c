@@ -155,16 +155,18 @@ static enum osd_status charge(struct osd_exec *exec, struct osd_txn *txn,
 			      bool limited)
 {
 	uint64_t base = base_of(record);
-	enum osd_status status = osd_txn_charge_records(txn, record->id.partition_id, before, after,
-							limited);
+	enum osd_status status = osd_txn_charge_records(txn, record->id, before, after, limited);
 
 	if (status != OSD_OK || record->id.partition_id != OSD_JOBS_PARTITION)
 		return status;
-	before -= OSD_MIN(before, base);
-	after -= OSD_MIN(after, base);
-	return before == after ? OSD_OK
-			       : charge_principal(exec, txn, record->principal, before, after,
-						  limited);
+	if (before - OSD_MIN(before, base) == after - OSD_MIN(after, base))
+		return OSD_OK;
+	status = charge_principal(exec, txn, record->principal, before - OSD_MIN(before, base),
+				  after - OSD_MIN(after, base), limited);
+	/* The caller may try again with less in the same transaction. */
+	if (status == OSD_E_QUOTA)
+		(void)osd_txn_charge_records(txn, record->id, after, before, false);
+	return status;
 }
 
 enum osd_status osd_job_charge_accepted(struct osd_exec *exec, struct osd_txn *txn,
@@ -174,12 +176,31 @@ enum osd_status osd_job_charge_accepted(struct osd_exec *exec, struct osd_txn *t
 	return charge(exec, txn, record, 0, record->charged, true);
 }
 
+bool osd_job_charge_keeps(struct osd_exec *exec, const struct osd_job_record *record)
+{
+	const struct osd_stored_bytes *entry;
+	bool keeps = true;
+
+	if (record->state == OSD_STATE_COMPLETED || record->flags & OSD_JOB_MEMBER ||
+	    content_of(record) > OSD_JOB_KEEP_MAX)
+		return false;
+	if (record->id.partition_id != OSD_JOBS_PARTITION)
+		return true;
+	pthread_mutex_lock(&exec->lock);
+	entry = *find(&exec->stored, record->principal);
+	if (entry)
+		keeps = entry->bytes <= exec->config.stored_principal / 2;
+	pthread_mutex_unlock(&exec->lock);
+	return keeps;
+}
+
 enum osd_status osd_job_charge_ended(struct osd_exec *exec, struct osd_txn *txn,
 				     const struct osd_job_record *record,
 				     const struct osd_job_remains *remains, bool limited,
 				     uint64_t *ret_charged)
 {
-	uint64_t after = record->charged - OSD_MIN(record->charged, content_of(record));
+	uint64_t gone = record->flags & OSD_JOB_CODE_KEPT ? 0 : content_of(record);
+	uint64_t after = record->charged - OSD_MIN(record->charged, gone);
 
 	if (remains)
 		after += remains->result_length + remains->stderr_stored +
@@ -196,7 +217,7 @@ enum osd_status osd_job_charge_count(struct osd_txn *txn, const struct osd_job_r
 
 	if (bytes == OSD_JOB_UNCOUNTED) {
 		bytes = base_of(record);
-		if (!osd_job_state_terminal(record->state))
+		if (!osd_job_state_terminal(record->state) || record->flags & OSD_JOB_CODE_KEPT)
 			bytes += content_of(record);
 		for (int kind = OSD_PAYLOAD_RESULT; kind <= OSD_PAYLOAD_LAST && status == OSD_OK;
 		     kind++) {

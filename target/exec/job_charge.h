@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* job_charge.h -- what a job occupies in the store beside its output: the record, code and arguments
- * until it ends, tags, result, stderr, traceback.  It is charged to the surrogate's partition, as data
+ * until it ends (or longer, see osd_job_charge_keeps), tags, result, stderr, traceback.  It is charged to the surrogate's partition, as data
  * is; in the jobs partition, which usually has no quota, to the principal as well (docs/limits.md). */
 #ifndef OSD_EXEC_JOB_CHARGE_H
 #define OSD_EXEC_JOB_CHARGE_H
@@ -9,6 +9,7 @@
 
 #define OSD_JOB_UNCOUNTED  UINT64_MAX /* the record was written by a release that did not charge */
 #define OSD_JOB_BASE_BYTES 1024u      /* for a job's record, and for each member of an array */
+#define OSD_JOB_KEEP_MAX   (2u << 20) /* of code and arguments, beyond the end of the job */
 
 struct osd_exec;
 struct osd_job_remains;
@@ -19,8 +20,13 @@ struct osd_job_remains;
  * record->charged. */
 enum osd_status osd_job_charge_accepted(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_job_record *record, size_t payload_bytes);
-/* It ends: code and arguments go, what it leaves comes (NULL: nothing).  limited: as above, else
- * whatever the quota says.  *ret_charged is for the record that is put. */
+/* Whether code and arguments of a job that ends so are to be kept, for a retry: it did not complete,
+ * they are no more than OSD_JOB_KEEP_MAX, and in the jobs partition the principal has used no more than
+ * half of what it may. */
+bool osd_job_charge_keeps(struct osd_exec *exec, const struct osd_job_record *record);
+/* It ends: code and arguments go unless its flags say OSD_JOB_CODE_KEPT, what it leaves comes (NULL:
+ * nothing).  limited: as above, else whatever the quota says.  *ret_charged is for the record that is
+ * put. */
 enum osd_status osd_job_charge_ended(struct osd_exec *exec, struct osd_txn *txn,
 				     const struct osd_job_record *record,
 				     const struct osd_job_remains *remains, bool limited,

@@ -44,7 +44,7 @@ static void member_changed(struct osd_exec *exec, struct osd_job *job)
 
 	array->changing--;
 	if (job->in_table && job->head->record.array.ending)
-		osd_array_work(exec, array, job->record.array.index - array->head->record.array.index);
+		osd_array_work(exec, array, osd_array_at(&job->record));
 }
 
 static void change_ended(void *arg, bool committed)
@@ -66,6 +66,8 @@ static void change_ended(void *arg, bool committed)
 		waits = osd_exec_take_waits(exec, job);
 		osd_exec_forget(exec, job);
 	} else {
+		if (committed && job->pending.state == OSD_STATE_QUEUED)
+			job->record.begin_msec = 0;
 		if (committed && job->pending.state != job->record.state)
 			osd_job_apply(exec, job,
 				      job->pending.state == OSD_STATE_HELD ? OSD_JOB_EVENT_HOLD
@@ -121,6 +123,8 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	}
 	record.state = job->pending.state;
 	record.reason = job->pending.reason;
+	if (record.state == OSD_STATE_QUEUED)
+		record.begin_msec = 0;
 	record.generation++;
 	return osd_job_record_put(txn, &record);
 }

@@ -13,23 +13,6 @@
 #define END_TRIES      9     /* of the terminal transaction, on failures that may pass */
 #define END_PAUSE_USEC 20000 /* after the first, then twice as long each: 5 s in all */
 
-enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
-				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg)
-{
-	enum osd_status status = OSD_E_RETRY;
-
-	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
-		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-
-		status = osd_txn_begin(exec->objects, flags, &txn);
-		if (status == OSD_OK)
-			status = fn(txn, arg);
-		if (status == OSD_OK)
-			status = osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS);
-	}
-	return status;
-}
-
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason)
 {
 	uint64_t now = osd_wall_msec();
@@ -72,7 +55,7 @@ static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record 
 	status = osd_job_record_put(txn, &stored);
 	if (status == OSD_OK && !member)
 		status = osd_job_expiry_move(txn, record, 0);
-	if (status == OSD_OK && !member)
+	if (status == OSD_OK && !member && !(record->flags & OSD_JOB_CODE_KEPT))
 		status = osd_job_code_delete(txn, record);
 	if (status == OSD_OK && remains)
 		status = put_payload(txn, record, OSD_PAYLOAD_RESULT, remains->result,
@@ -89,16 +72,35 @@ static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record 
 	return status;
 }
 
+/* Charges for what is left of the job; its code and arguments are kept where there is room. */
+static enum osd_status charge_end(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_job_record *record,
+				  const struct osd_job_remains *remains, uint64_t *ret_charged)
+{
+	enum osd_status status;
+
+	record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT; /* of a transaction that is run again */
+	if (osd_job_charge_keeps(exec, record)) {
+		record->flags |= OSD_JOB_CODE_KEPT;
+		status = osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+		if (status != OSD_E_QUOTA && status != OSD_E_NO_SPACE)
+			return status;
+		record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT;
+	}
+	return osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+}
+
 enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
 				  const struct osd_job_record *record)
 {
 	/* The object's record first: it serialises this with commands on the surrogate. */
 	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+	struct osd_job_record ended = *record;
 	uint64_t charged;
 
 	if (status == OSD_OK)
-		status = osd_job_charge_ended(exec, txn, record, NULL, true, &charged);
-	return status == OSD_OK ? put_end(txn, record, NULL, charged) : status;
+		status = charge_end(exec, txn, &ended, NULL, &charged);
+	return status == OSD_OK ? put_end(txn, &ended, NULL, charged) : status;
 }
 
 struct ending {
@@ -155,8 +157,7 @@ static enum osd_status write_end(struct osd_txn *txn, void *arg)
 	if (status != OSD_OK)
 		return status;
 	fix_record(ending);
-	status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains, true,
-				      &charged);
+	status = charge_end(ending->exec, txn, &ending->record, ending->remains, &charged);
 	if (ending->remains && (status == OSD_E_QUOTA || status == OSD_E_NO_SPACE)) {
 		cut_remains(ending);
 		status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains,
@@ -181,8 +182,8 @@ static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 	enum osd_status status = OSD_OK;
 
 	for (int i = 0; i < tries; i++) {
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_end, ending);
-		if (status != OSD_E_RETRY && status != OSD_E_NO_SPACE && status != OSD_E_NO_MEMORY)
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_end, ending);
+		if (status != OSD_E_BUSY && status != OSD_E_NO_SPACE && status != OSD_E_NO_MEMORY)
 			break;
 		if (i + 1 < tries)
 			pause_usec((uint64_t)END_PAUSE_USEC << i);

@@ -168,6 +168,7 @@ void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
 	else if (!job->array)
 		exec->held_count += job->record.state == OSD_STATE_HELD;
 	osd_exec_note_idle(exec, job);
+	osd_exec_note_begin(exec, job);
 }
 
 void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)

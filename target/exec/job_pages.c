@@ -26,6 +26,9 @@ enum {
 	STATUS_MEMBERS = 0x2c, /* of an array: {be32 state, be32 members in it} */
 	STATUS_STATES = 0x2d,  /* of an array: a byte a member, its state */
 	STATUS_STARVED = 0x2e, /* be64 us: how long its run waited for a processor */
+	STATUS_INDICES = 0x2f, /* of an array with gaps: its indices (wire/index_ranges.h) */
+	STATUS_BEGIN = 0x30,   /* be48 ms since 1970: it is held until then */
+	STATUS_PRINCIPAL = 0x32, /* the principal that submitted it */
 	STATUS_END
 };
 
@@ -55,6 +58,8 @@ static void view_member(const struct osd_job *job, struct osd_job_view *v)
 
 	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &head->entry) + osd_array_ahead(job);
 	v->waits_for = osd_after_waits_for(head, &v->awaited);
+	if (v->own.reason == OSD_REASON_HELD && head->record.begin_msec)
+		v->own.reason = OSD_REASON_WAITS_FOR_TIME;
 	if (v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
 		return;
 	if (v->waits_for)
@@ -200,11 +205,29 @@ static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *
 		if (v->record->starved_usec)
 			osd_wr_be(w, v->record->starved_usec, 8);
 		return OSD_OK;
+	case STATUS_PRINCIPAL:
+		osd_wr_bytes(w, v->record->principal, strlen(v->record->principal));
+		return OSD_OK;
+	case STATUS_BEGIN:
+		if (v->record->begin_msec)
+			osd_wr_be(w, v->record->begin_msec, 6);
+		return OSD_OK;
 	case STATUS_MEMBERS:
 		return osd_array_put_counts(txn, v->record, v->counts, w);
 	default:
 		return OSD_OK;
 	}
+}
+
+/* They are stored once for an array, with it. */
+static enum osd_status get_tags(struct osd_txn *txn, const struct osd_job_view *v, uint8_t *buffer,
+				size_t capacity, size_t *ret_length)
+{
+	struct osd_object_id id = v->record->id;
+
+	if (v->record->flags & OSD_JOB_MEMBER)
+		id.object_id = v->record->array.object_id;
+	return osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
 }
 
 static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -213,14 +236,13 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 {
 	struct osd_wr w = osd_wr_init(buffer, capacity);
 	const struct osd_job_view *v;
-	enum osd_status status;
+	enum osd_status status = get_view(context, txn, id, &v);
 
 	(void)page;
-	if (number == STATUS_TAGS)
-		return osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
-	status = get_view(context, txn, id, &v);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
+	if (status == OSD_OK && number == STATUS_TAGS)
+		return get_tags(txn, v, buffer, capacity, ret_length);
 	if (status == OSD_OK && number == STATUS_STATES && v->members) {
 		*ret_length = v->members;
 		memcpy(buffer, v->states, OSD_MIN(capacity, v->members));
@@ -228,6 +250,8 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	}
 	if (status == OSD_OK && number == STATUS_STATES)
 		return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
+	if (status == OSD_OK && number == STATUS_INDICES)
+		return osd_array_get_indices(txn, v->record, buffer, capacity, ret_length);
 	if (status == OSD_OK && number > OSD_JOB_STATUS_ROWS)
 		status = get_more(txn, v, id, number, &w);
 	else if (status == OSD_OK)
@@ -254,8 +278,7 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
 	if (status == OSD_OK)
-		status = osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, value, sizeof(value),
-					     &length);
+		status = get_tags(txn, v, value, sizeof(value), &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
 	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK; number++) {
@@ -269,10 +292,20 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 		return status;
 	status = v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
 			    : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
-	if (status != OSD_OK || v->record->starved_usec == 0)
+	if (status == OSD_OK && v->record->starved_usec) {
+		osd_put_be(value, v->record->starved_usec, 8);
+		status = fn(arg, page, STATUS_STARVED, value, 8);
+	}
+	if (status == OSD_OK)
+		status = osd_array_each_indices(txn, v->record, STATUS_INDICES, fn, arg);
+	if (status == OSD_OK && v->record->begin_msec) {
+		osd_put_be(value, v->record->begin_msec, 6);
+		status = fn(arg, page, STATUS_BEGIN, value, 6);
+	}
+	if (status != OSD_OK || !v->record->principal[0])
 		return status;
-	osd_put_be(value, v->record->starved_usec, 8);
-	return fn(arg, page, STATUS_STARVED, value, 8);
+	return fn(arg, page, STATUS_PRINCIPAL, (const uint8_t *)v->record->principal,
+		  strlen(v->record->principal));
 }
 
 static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,

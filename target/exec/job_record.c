@@ -12,6 +12,7 @@
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
+#define WITHOUT_BEGIN 5 /* version of a record */
 
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION };
 
@@ -144,7 +145,7 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RECORD_MAX);
 
-	osd_wr_be(&w, OSD_JOB_RECORD_VERSION, 2);
+	osd_wr_be(&w, record->begin_msec ? OSD_JOB_RECORD_VERSION : WITHOUT_BEGIN, 2);
 #define X(member, width) osd_wr_be(&w, (uint64_t)record->member, width);
 	NUMBERS(X)
 #undef X
@@ -162,6 +163,8 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	write_rights(&w, &record->rights);
 	osd_wr_be(&w, record->starved_usec, 8);
 	osd_wr_be(&w, record->charged, 8);
+	if (record->begin_msec)
+		osd_wr_be(&w, record->begin_msec, 8);
 	return osd_wr_used(&w);
 }
 
@@ -203,6 +206,8 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	if (version >= 5)
 		record.starved_usec = osd_rd_be(&r, 8);
 	record.charged = version >= 5 ? osd_rd_be(&r, 8) : OSD_JOB_UNCOUNTED;
+	if (version >= 6)
+		record.begin_msec = osd_rd_be(&r, 8);
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;
@@ -556,12 +561,15 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 	};
 	struct key key = idempotency_key(record);
 	struct key after = payload_key(record->id, OSD_PAYLOAD_AFTER);
+	struct key indices = payload_key(record->id, OSD_PAYLOAD_INDICES);
 	enum osd_status status = osd_job_code_delete(txn, record);
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys) && status == OSD_OK; i++)
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &keys[i]);
 	if (status == OSD_OK && record->flags & OSD_JOB_AFTER)
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
+	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &indices);
 	if (status == OSD_OK && record->result_object)
 		status = osd_job_companion_delete(
 			txn, (struct osd_object_id){record->id.partition_id, record->result_object});

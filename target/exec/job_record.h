@@ -5,7 +5,8 @@
  * Keys of OSD_TABLE_JOBS, big-endian, begin with a byte that says what follows:
  *   00  be64 expiry in ms, be64 partition, be64 object: finished jobs, soonest first
  *   01  be64 partition, be64 object: the record (struct osd_job_record, versioned)
- *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends
+ *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends or,
+ *       with OSD_JOB_CODE_KEPT, until its record goes
  *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
  *   04  be64 partition, be64 object that holds a result: be64 object, the surrogate of its job
  * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
@@ -18,8 +19,9 @@
 #include "exec/job.h"
 
 /* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved and the bytes it is
- * charged; are read, too. */
-#define OSD_JOB_RECORD_VERSION 5
+ * charged, 5: without a begin; are read, too.  A job that does not wait for its begin is still written as
+ * 5, which earlier releases read. */
+#define OSD_JOB_RECORD_VERSION 6
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {
@@ -29,7 +31,8 @@ enum osd_job_payload {
 	OSD_PAYLOAD_TAGS = 4,	/* key=value lines, from acceptance on */
 	OSD_PAYLOAD_AFTER = 5,	/* of jobs with OSD_JOB_AFTER, from acceptance on */
 	OSD_PAYLOAD_STATES = 6, /* of an array that has ended: a byte a member, its state */
-	OSD_PAYLOAD_LAST = OSD_PAYLOAD_STATES,
+	OSD_PAYLOAD_INDICES = 7, /* of arrays with OSD_JOB_RANGES (wire/index_ranges.h) */
+	OSD_PAYLOAD_LAST = OSD_PAYLOAD_INDICES,
 };
 
 #define OSD_JOB_AFTER_BYTES 32u /* of one job to wait for */

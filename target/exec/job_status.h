@@ -11,6 +11,7 @@
 #include "exec/array.h"
 #include "exec/job_record.h"
 #include "exec/pool.h"
+#include "object/page_provider.h"
 #include "wire/cursor.h"
 
 #define OSD_JOB_STATUS_ROWS 0x27 /* numbers 1 to this are made from a view alone */

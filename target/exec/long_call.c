@@ -34,7 +34,8 @@ void osd_session_enter(struct osd_session *session, bool long_call)
 {
 	struct osd_session_step *step = &session->step;
 
-	*step = (struct osd_session_step){.cleans_up = long_call && is_to_end(session)};
+	*step = (struct osd_session_step){.is_long = long_call,
+					  .cleans_up = long_call && is_to_end(session)};
 	if (long_call || !session->gate)
 		return;
 	osd_call_gate_enter(session->gate);
@@ -65,12 +66,38 @@ static void take_place(struct osd_session *session, uint64_t bytes)
 	step->bytes += bytes;
 }
 
+static bool must_stop(const struct osd_session *session)
+{
+	const struct osd_session_step *step = &session->step;
+
+	return is_over(session) || (step->is_long && !step->cleans_up && is_to_end(session));
+}
+
 bool osd_long_call_step(struct osd_session *session, uint64_t bytes)
 {
-	if (is_over(session) || (!session->step.cleans_up && is_to_end(session)))
+	if (must_stop(session))
 		return false;
 	if (bytes && osd_session_count_io(session, &session->bytes_written, bytes) != OSD_OK)
 		return false;
 	take_place(session, bytes);
 	return true;
+}
+
+static bool next_record(void *arg)
+{
+	struct osd_session *session = arg;
+	struct osd_session_watch *watch = &session->watch;
+
+	if (++watch->records % OSD_LONG_STEP_PIECES == 0 && !watch->stopped) {
+		if (watch->records >= OSD_LONG_RECORDS)
+			osd_long_call_rest(session);
+		watch->stopped = must_stop(session);
+	}
+	return !watch->stopped;
+}
+
+void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn)
+{
+	session->watch = (struct osd_session_watch){.watcher = {next_record, session}};
+	osd_txn_watch_by(txn, &session->watch.watcher);
 }

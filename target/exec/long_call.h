@@ -21,9 +21,15 @@ void osd_session_leave(struct osd_session *session);
 bool osd_long_call_step(struct osd_session *session, uint64_t bytes);
 /* Gives the place back: the call waits for something next. */
 void osd_long_call_rest(struct osd_session *session);
+/* For a transaction, which may go through many records.  Beyond OSD_LONG_RECORDS of them the call has no place
+ * in the gate any more, for it could not pause without keeping others from what the transaction has locked.
+ * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also when the
+ * job is asked to end. */
+void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn);
 
 /* A step limits what others wait for it: so many bytes, or so many pieces. */
 #define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
 #define OSD_LONG_STEP_PIECES 64u
+#define OSD_LONG_RECORDS     1024u
 
 #endif

@@ -73,5 +73,5 @@ enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, b
 
 	if (nowait)
 		return look_in_memory(exec, id, ret_owner);
-	return osd_exec_transact(exec, OSD_TXN_READ_ONLY, ask_in, &asked);
+	return osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, ask_in, &asked);
 }

@@ -86,6 +86,8 @@ const char *osd_pool_mode_name(enum osd_pool_mode mode);
 
 /* Whether a principal may use the pool. */
 bool osd_pool_admits(const struct osd_pool_config *config, const char *principal);
+/* Bytes of memory that a job may ask for: the pool's maximum, and no more than the host has. */
+uint64_t osd_pool_memory_most(const struct osd_pool_config *config);
 /* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits);
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "exec/pool.h"
@@ -487,6 +488,19 @@ bool osd_pool_admits(const struct osd_pool_config *config, const char *principal
 	return !config->users[0];
 }
 
+static uint64_t host_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+}
+
+uint64_t osd_pool_memory_most(const struct osd_pool_config *config)
+{
+	return OSD_MAX(config->standard.memory_bytes,
+		       OSD_MIN(config->maximum.memory_bytes, host_memory()));
+}
+
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits)
 {
 	const struct osd_job_limits *standard = &config->standard, *maximum = &config->maximum;
@@ -500,5 +514,6 @@ bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job
 #undef X
 	if (limits->cpu_usec == 0) /* neither the job nor the pool says one */
 		limits->cpu_usec = OSD_MIN(limits->wall_usec, maximum->cpu_usec);
-	return limits->memory_bytes >= LEAST_MEMORY;
+	return limits->memory_bytes >= LEAST_MEMORY &&
+	       limits->memory_bytes <= osd_pool_memory_most(config);
 }

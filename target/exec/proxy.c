@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "exec/rights.h"
 #include "exec/story.h"
+#include "object/txn_run.h"
 
 #define TURN_USEC   100	/* a proxy lets others go at least this often */
 #define LIMITS_USEC	1000000 /* iosd-sandboxd's answer to LIMITS */
@@ -31,7 +32,7 @@ static enum osd_status write_live(struct osd_txn *txn, void *arg)
 
 static enum osd_status store_record(struct osd_run *run)
 {
-	return osd_exec_transact(run->exec, OSD_TXN_INTERNAL, write_live, run);
+	return osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, write_live, run);
 }
 
 static enum osd_status hook_wrote(void *arg)
@@ -156,7 +157,7 @@ static enum osd_status get_content(struct osd_run *run, struct osd_job_record *r
 	content.bytes = malloc((size_t)record->args_length + record->code_length);
 	if (!content.bytes)
 		return OSD_E_NO_MEMORY;
-	status = osd_exec_transact(run->exec, OSD_TXN_READ_ONLY, load_content, &content);
+	status = osd_txn_run(run->exec->objects, OSD_TXN_READ_ONLY, load_content, &content);
 	if (status == OSD_OK)
 		*ret_bytes = content.bytes;
 	else

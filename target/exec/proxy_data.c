@@ -8,6 +8,8 @@
 #include "exec/long_call.h"
 #include "exec/proxy_ops.h"
 #include "exec/rights.h"
+#include "object/sums.h"
+#include "object/txn_run.h"
 
 /* ---- open objects ---------------------------------------------------------------------------- */
 
@@ -24,18 +26,22 @@ static struct osd_session_entry *find_open(struct osd_session *session, struct o
 	return NULL;
 }
 
-static enum osd_status check_zone_once(struct osd_session *session, struct osd_object_id id)
+struct zone_check {
+	struct osd_session *session;
+	struct osd_object_id id;
+};
+
+static enum osd_status check_zone_in(struct osd_txn *txn, void *arg)
 {
-	enum osd_status status = OSD_E_RETRY;
+	const struct zone_check *check = arg;
 
-	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
-		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	return osd_session_check_zone(check->session, txn, check->id);
+}
 
-		status = osd_txn_begin(session->objects, OSD_TXN_READ_ONLY, &txn);
-		if (status == OSD_OK)
-			status = osd_session_check_zone(session, txn, id);
-	}
-	return status;
+static enum osd_status check_zone(struct osd_session *session, struct osd_object_id id)
+{
+	return osd_txn_run(session->objects, OSD_TXN_READ_ONLY, check_zone_in,
+			   &(struct zone_check){session, id});
 }
 
 enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
@@ -47,7 +53,7 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 
 	/* Objects leave a collection: what counts is membership at the time of the call. */
 	if (!entry || session->zone.type == OSD_COLLECTION)
-		status = check_zone_once(session, id);
+		status = check_zone(session, id);
 	if (status == OSD_OK && entry) {
 		*ret_object = entry->object;
 		return osd_rights_check_open(session, entry->object);
@@ -132,6 +138,15 @@ enum osd_status osd_op_read(struct osd_op *op)
 	return osd_session_count_io(op->session, &op->session->bytes_read, got);
 }
 
+/* A script may change what it shares with us while it is written: its checksum would be of other bytes. */
+static const uint8_t *settled_body(struct osd_op *op)
+{
+	if (!osd_objects_keep_sums(op->session->objects))
+		return op->body;
+	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	return op->session->scratch;
+}
+
 enum osd_status osd_op_write(struct osd_op *op)
 {
 	struct osd_object *object;
@@ -143,7 +158,8 @@ enum osd_status osd_op_write(struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
 	if (status == OSD_OK)
-		status = osd_object_write(object, op->call.a, op->body, op->call.body_bytes, 0);
+		status = osd_object_write(object, op->call.a, settled_body(op),
+					  op->call.body_bytes, 0);
 	return forget_removed(op, status);
 }
 
@@ -158,7 +174,8 @@ enum osd_status osd_op_append(struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
 	if (status == OSD_OK)
-		status = osd_object_append(object, op->body, op->call.body_bytes, 0, &op->answer.a);
+		status = osd_object_append(object, settled_body(op), op->call.body_bytes, 0,
+					   &op->answer.a);
 	return forget_removed(op, status);
 }
 
@@ -358,7 +375,7 @@ static enum osd_status permit_again(struct osd_session *session, struct osd_obje
 	if (osd_objects_policy_changes(session->objects) == changes)
 		return OSD_OK;
 	status = osd_rights_enter(session, id.partition_id, false);
-	return status == OSD_OK ? check_zone_once(session, id) : status;
+	return status == OSD_OK ? check_zone(session, id) : status;
 }
 
 /* Whether the sweep looks at the object; returns whether it did before. */
@@ -432,7 +449,7 @@ enum osd_status osd_op_share(struct osd_op *op)
 	if (osd_rights_have_range(session, id) ||
 	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_BUSY;
-	status = check_zone_once(session, id);
+	status = check_zone(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
 	if (status == OSD_OK)
@@ -487,8 +504,7 @@ void osd_session_release_data(struct osd_session *session)
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	enum osd_status status = osd_companion_create(txn, session->job.partition_id,
-						      &session->result_object);
+	enum osd_status status = osd_companion_create(txn, session->job, &session->result_object);
 
 	if (status == OSD_OK)
 		status = session->hooks.spilled(session->hooks.arg, txn, session->result_object);
@@ -543,7 +559,7 @@ enum osd_status osd_op_result(struct osd_op *op)
 	if (end > OSD_JOB_PAYLOAD_MAX && !session->companion)
 		status = spill(op, length);
 	if (status == OSD_OK && session->companion)
-		status = osd_object_write(session->companion, length, op->body, piece, 0);
+		status = osd_object_write(session->companion, length, settled_body(op), piece, 0);
 	else if (status == OSD_OK)
 		memcpy(session->result + length, op->body, piece);
 	if (status == OSD_OK) {

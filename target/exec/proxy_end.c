@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "exec/proxy.h"
 #include "exec/story.h"
+#include "object/txn_run.h"
 
 #define DEATH_USEC	 5000000 /* a killed sandbox is gone, and its end known, in this time */
 #define RETRY_FIRST_USEC UINT64_C(100000)
@@ -207,7 +208,7 @@ static void erase_output(struct osd_run *run)
 	    osd_object_truncate(run->output.object, 0, OSD_DATA_RESERVE) != OSD_OK)
 		osd_warning("output of a lost attempt stays in front of the next one's");
 	if (companion.object_id &&
-	    osd_exec_transact(run->exec, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
+	    osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
 		osd_warning("result object %#llx/%#llx of a lost attempt stays behind",
 			    (unsigned long long)companion.partition_id,
 			    (unsigned long long)companion.object_id);

@@ -87,9 +87,14 @@ static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
 
 enum osd_status osd_op_create(struct osd_op *op)
 {
+	enum osd_status status;
+
 	if (op->call.a < 1 || op->call.a > OSD_CREATE_MAX || (op->call.a > 1 && op->call.object_id))
 		return OSD_E_PARAM_FIELD;
-	return osd_op_transact(op, create_in);
+	status = osd_op_transact(op, create_in);
+	if (status == OSD_E_TASK_ABORTED)
+		op->why = "the job is being ended; no object was made";
+	return status;
 }
 
 static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)

@@ -12,6 +12,7 @@
 #include "exec/figures.h"
 #include "exec/long_call.h"
 #include "exec/rights.h"
+#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
 
@@ -87,21 +88,23 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 	return unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
 }
 
+struct op_work {
+	struct osd_op *op;
+	enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op);
+};
+
+static enum osd_status work_in(struct osd_txn *txn, void *arg)
+{
+	struct op_work *work = arg;
+
+	osd_long_call_watch(work->op->session, txn);
+	return work->fn(txn, work->op);
+}
+
 enum osd_status osd_op_transact(struct osd_op *op,
 				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
 {
-	enum osd_status status = OSD_E_RETRY;
-
-	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
-		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-
-		status = osd_txn_begin(op->session->objects, 0, &txn);
-		if (status == OSD_OK)
-			status = fn(txn, op);
-		if (status == OSD_OK)
-			status = osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS);
-	}
-	return status;
+	return osd_txn_run(op->session->objects, 0, work_in, &(struct op_work){op, fn});
 }
 
 static struct osd_object_id op_id(const struct osd_op *op)

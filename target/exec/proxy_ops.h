@@ -107,11 +107,17 @@ struct osd_session {
 	size_t share_fds;		 /* of those not closed */
 	size_t share_count;		 /* of all */
 	struct osd_session_step {
-		bool cleans_up; /* the job had been asked to end when the call began */
+		bool is_long;
+		bool cleans_up; /* it is long, and the job had been asked to end when it began */
 		bool inside;	/* a place in the gate is held */
 		unsigned pieces;
 		uint64_t bytes; /* of this step */
-	} step;			/* of the long call under way (long_call.h) */
+	} step;			/* of the call under way (long_call.h) */
+	struct osd_session_watch {
+		struct osd_txn_watcher watcher;
+		uint64_t records; /* seen by it */
+		bool stopped;
+	} watch; /* of the transaction under way (osd_long_call_watch) */
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 
@@ -148,7 +154,7 @@ struct osd_op {
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
 
-/* Runs fn in a transaction, again on OSD_E_RETRY. */
+/* osd_txn_run() for a session's call: fn in a transaction that ends when the job is to end. */
 enum osd_status osd_op_transact(struct osd_op *op,
 				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
 /* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (rights.h). */

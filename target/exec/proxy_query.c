@@ -7,6 +7,7 @@
 #include "exec/proxy_ops.h"
 #include "exec/rights.h"
 #include "object/query.h"
+#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/query_list.h"
 
@@ -50,8 +51,9 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 	return OSD_OK;
 }
 
-static enum osd_status query_in(struct osd_txn *txn, struct osd_op *op)
+static enum osd_status query_in(struct osd_txn *txn, void *arg)
 {
+	struct osd_op *op = arg;
 	struct osd_query query = {.initial_id = op->call.a, .look_max = OSD_CALL_LOOKS};
 	struct osd_criterion criteria[OSD_CALL_RECORDS];
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
@@ -80,15 +82,6 @@ static enum osd_status query_in(struct osd_txn *txn, struct osd_op *op)
 
 enum osd_status osd_op_query(struct osd_op *op)
 {
-	enum osd_status status = OSD_E_RETRY;
-
 	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
-		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-
-		status = osd_txn_begin(op->session->objects, OSD_TXN_READ_ONLY, &txn);
-		if (status == OSD_OK)
-			status = query_in(txn, op);
-	}
-	return status;
+	return osd_txn_run(op->session->objects, OSD_TXN_READ_ONLY, query_in, op);
 }

@@ -17,8 +17,9 @@ struct found {
 	struct osd_array *arrays; /* those that have not ended, by next_found, the last first */
 	uint64_t last_sequence;
 	struct charge {
-		uint64_t partition_id, bytes;
-	} *charges; /* owned: of the partitions with jobs, by id */
+		struct osd_object_id job; /* one of those it is for: same partition, same place */
+		uint64_t bytes;
+	} *charges; /* owned */
 	size_t charge_count, charge_capacity;
 	struct osd_object_id *uncounted; /* owned: jobs whose records do not say what they are charged */
 	size_t uncounted_count, uncounted_capacity;
@@ -82,12 +83,18 @@ static void note_ended(struct found *found, const struct osd_job_record *record)
 		osd_array_note_ended(head->array, record);
 }
 
+static bool is_for(const struct charge *charge, struct osd_object_id job)
+{
+	return charge->job.partition_id == job.partition_id &&
+	       osd_job_place_of(charge->job) == osd_job_place_of(job);
+}
+
 static bool note_bytes(struct found *found, const struct osd_job_record *record, uint64_t bytes)
 {
 	struct charge *charge = NULL;
 
 	for (size_t i = found->charge_count; i > 0 && !charge; i--)
-		if (found->charges[i - 1].partition_id == record->id.partition_id)
+		if (is_for(&found->charges[i - 1], record->id))
 			charge = &found->charges[i - 1];
 	if (!charge) {
 		charge = grown(found->charges, found->charge_count, &found->charge_capacity,
@@ -96,7 +103,7 @@ static bool note_bytes(struct found *found, const struct osd_job_record *record,
 			return false;
 		found->charges = charge;
 		charge += found->charge_count++;
-		*charge = (struct charge){.partition_id = record->id.partition_id};
+		*charge = (struct charge){.job = record->id};
 	}
 	charge->bytes += bytes;
 	return osd_stored_found(&found->exec->stored, record, bytes);
@@ -189,7 +196,7 @@ static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
 	enum osd_status status = OSD_OK;
 
 	if (record->flags & OSD_JOB_AFTER && record->attempt == 0)
-		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, load_after, job);
+		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, load_after, job);
 	if (status == OSD_OK && job->head)
 		status = osd_array_place(job);
 	else if (status == OSD_OK)
@@ -281,8 +288,8 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 		exec->lost += !killed;
 		status = measure_output(exec, record);
 		if (status == OSD_OK)
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost,
-						   &(struct lost){exec, record});
+			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_lost,
+					     &(struct lost){exec, record});
 		if (status == OSD_OK)
 			osd_story_lost(record);
 		if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
@@ -293,7 +300,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	record->reason = OSD_REASON_WAITS_FOR_SLOT;
 	status = erase_output(exec, record->id);
 	if (status == OSD_OK)
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, start_over, record);
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, start_over, record);
 	record->result_object = 0;
 	return status == OSD_OK ? readmit(exec, record) : status;
 }
@@ -362,16 +369,21 @@ static enum osd_status adopt_companions(struct osd_exec *exec, const struct foun
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; i < found->uncounted_count && status == OSD_OK; i++)
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS,
-					   adopt_companion, &found->uncounted[i]);
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS,
+				     adopt_companion, &found->uncounted[i]);
 	return status;
 }
 
 static void charge_found(struct osd_exec *exec, const struct found *found)
 {
 	for (size_t i = 0; i < found->charge_count; i++)
-		osd_objects_charge_records(exec->objects, found->charges[i].partition_id,
+		osd_objects_charge_records(exec->objects, found->charges[i].job,
 					   found->charges[i].bytes);
+}
+
+static enum osd_status load_indices(struct osd_txn *txn, void *arg)
+{
+	return osd_array_load(txn, arg);
 }
 
 /* All heads are in the table before their members are. */
@@ -380,8 +392,12 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 	enum osd_status status = OSD_OK;
 
 	for (struct osd_array *array = found->arrays; array && status == OSD_OK;
-	     array = array->next_found)
-		status = admit(exec, array->head);
+	     array = array->next_found) {
+		if (array->head->record.flags & OSD_JOB_RANGES)
+			status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, load_indices, array);
+		if (status == OSD_OK)
+			status = admit(exec, array->head);
+	}
 	return status;
 }
 
@@ -408,7 +424,7 @@ static void end_arrays(struct osd_exec *exec, const struct found *found)
 enum osd_status osd_exec_recover(struct osd_exec *exec)
 {
 	struct found found = {.exec = exec};
-	enum osd_status status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, read_jobs, &found);
+	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, read_jobs, &found);
 	size_t queued = 0;
 
 	if (found.count)

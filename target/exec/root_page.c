@@ -60,7 +60,8 @@ static size_t describe_limits(const struct osd_pool_config *config, char *text, 
 	return (size_t)snprintf(
 		text, size,
 		" wall=%llu/%llu cpu=%llu/%llu memory=%llu/%llu threads=%llu/%llu output=%llu/%llu",
-		PAIR(wall_usec), PAIR(cpu_usec), PAIR(memory_bytes), PAIR(processes),
+		PAIR(wall_usec), PAIR(cpu_usec), (unsigned long long)standard->memory_bytes,
+		(unsigned long long)osd_pool_memory_most(config), PAIR(processes),
 		PAIR(output_bytes));
 #undef PAIR
 }

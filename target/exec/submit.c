@@ -78,7 +78,8 @@ static size_t payload_bytes(const struct osd_acceptance *acceptance)
 {
 	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
 
-	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES;
+	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES +
+	       acceptance->submission->params->array_ranges.length;
 }
 
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
@@ -119,6 +120,10 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 					     acceptance->tags_length);
 	if (status == OSD_OK && acceptance->after)
 		status = osd_after_put(txn, record->id, acceptance->after);
+	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
+		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
+					     submission->params->array_ranges.bytes,
+					     submission->params->array_ranges.length);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
 	/* Another submission with this key was faster: look again. */
@@ -260,7 +265,7 @@ static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
 
 	if (ended) {
 		ended->record = *found;
-		outcome.status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, read_ended, ended);
+		outcome.status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, read_ended, ended);
 	}
 	if (outcome.status == OSD_OK) {
 		outcome.status = osd_job_reason_status(ended->record.reason);
@@ -359,7 +364,7 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 				      struct osd_exec_wait **ret_wait)
 {
 	struct osd_exec *exec = acceptance->exec;
-	enum osd_status status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_in, acceptance);
+	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_in, acceptance);
 
 	if (status != OSD_OK || !acceptance->existing)
 		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_BUSY;
@@ -391,7 +396,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (status == OSD_OK && acceptance.record.array.count)
 		status = osd_array_create(job);
 	if (status == OSD_OK && job->array)
-		status = osd_array_prepare(job->array);
+		status = osd_array_prepare(job->array, &submission->params->array_ranges);
 	if (status != OSD_OK) {
 		osd_job_unref(job);
 		return status;
@@ -403,10 +408,12 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	exec->accepting++;
 	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
 	pthread_mutex_unlock(&exec->lock);
-	if (status == OSD_OK)
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, accept_in, &acceptance);
-	else if (status == OSD_E_BUSY && acceptance.record.key_length)
+	if (status == OSD_OK) {
+		*ret_refusal = (struct osd_exec_refusal){0}; /* there is room */
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);
+	} else if (status == OSD_E_BUSY && acceptance.record.key_length) {
 		status = find_when_busy(&acceptance, &wait);
+	}
 	if (status != OSD_OK) {
 		take_back(exec, &acceptance, job, wait, status == OSD_E_BUSY);
 		return status;

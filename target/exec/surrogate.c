@@ -45,12 +45,15 @@ enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 				     uint64_t partition_id, uint64_t requested_id,
 				     struct osd_job_record *record)
 {
+	/* A client that names a partition or an id gets an object among the data. */
+	enum osd_job_place where =
+		partition_id || requested_id ? OSD_JOB_AMONG_DATA : OSD_JOB_APART;
 	struct osd_object_id id = {0};
 	enum osd_status status =
 		find_partition(exec, txn, partition_id, &record->zone, &id.partition_id);
 
 	if (status == OSD_OK)
-		status = osd_surrogates_create(txn, id.partition_id, requested_id,
+		status = osd_surrogates_create(txn, id.partition_id, where, requested_id,
 					       1 + record->array.count, &id.object_id);
 	/* Members of an array are found by it; the collection is for who looks for jobs. */
 	if (status == OSD_OK)

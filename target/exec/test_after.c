@@ -115,6 +115,32 @@ static void test_other_principals(void)
 	CHECK(exec->pools->queue.place_count == places - 1);
 }
 
+/* A submission without code takes that of a job of the same principal, and of nobody else. */
+static void test_code_of_predecessors(void)
+{
+	struct osd_exec_params params = {0};
+	struct osd_exec_submission submission = {.principal = "bob", .params = &params};
+	struct osd_object_id first;
+	uint8_t *content;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	params.predecessor_partition = first.partition_id;
+	params.predecessor_id = first.object_id;
+	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_E_CDB_FIELD);
+	CHECK(!content && !submission.code);
+	submission.principal = "alice";
+	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_OK);
+	CHECK(submission.code_length == 4 && !memcmp(submission.code, "pass", 4));
+	free(content);
+	params.predecessor_id += 100;
+	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_E_CDB_FIELD);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	params.predecessor_id = first.object_id;
+	CHECK(read_record(first).flags & OSD_JOB_CODE_KEPT);
+	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_OK);
+	free(content);
+}
+
 /* The record of a job that has ended may not go before those that wait for it have ended too. */
 static void test_record_stays(void)
 {
@@ -187,6 +213,7 @@ int main(void)
 {
 	fill_store();
 	test_other_principals();
+	test_code_of_predecessors();
 	test_record_stays();
 	test_pinned();
 	test_expired();

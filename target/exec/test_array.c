@@ -23,7 +23,9 @@ static struct osd_job *make_array(uint8_t state, uint32_t members)
 /* Returns: the array's state then. */
 static uint8_t note(const struct osd_job *head, uint32_t index, uint8_t state)
 {
-	struct osd_job_record member = {.state = state, .array = {.index = index}};
+	struct osd_job_record member = {.id = {PARTITION, 0x10001 + index},
+					.state = state,
+					.array = {.object_id = 0x10000, .index = index}};
 
 	osd_array_note_ended(head->array, &member);
 	return osd_array_state(head->array);
@@ -92,7 +94,7 @@ static void cancel_stored(struct osd_objects *objects, struct osd_object_id id, 
 
 	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
 	CHECK_EQ(osd_job_record_get(txn, id, &head), OSD_OK);
-	osd_array_member_record(&head, at, &member);
+	osd_array_member_record(&head, at, at, &member);
 	member.state = OSD_STATE_QUEUED;
 	osd_job_record_end(&member, OSD_STATE_CANCELLED, OSD_REASON_CANCELLED);
 	CHECK_EQ(osd_job_write_end(NULL, txn, &member), OSD_OK);

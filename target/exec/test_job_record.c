@@ -73,7 +73,10 @@ static void test_encoding(void)
 	CHECK(memcmp(decoded.rights.key_stamp, "stamped", OSD_KEY_STAMP) == 0);
 	for (size_t cut = 0; cut < length; cut++)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
-	bytes[1]++; /* a later version */
+	CHECK(bytes[1] == OSD_JOB_RECORD_VERSION - 1); /* which earlier releases read */
+	bytes[1] = OSD_JOB_RECORD_VERSION + 1;
+	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
+	bytes[1] = OSD_JOB_RECORD_VERSION; /* it ends with the begin */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
 	bytes[1] = 4; /* one before ends with the rights */
 	length -= CHARGED + STARVED;
@@ -98,9 +101,12 @@ static void test_encoding(void)
 	memset(record.pool, 'q', sizeof(record.pool) - 1);
 	memset(record.set, 's', sizeof(record.set) - 1);
 	record.key_length = OSD_JOB_KEY_MAX;
+	record.begin_msec = 1795000000000;
 	length = osd_job_record_encode(&record, bytes);
-	CHECK(length < OSD_JOB_RECORD_MAX);
+	CHECK(length < OSD_JOB_RECORD_MAX && bytes[1] == OSD_JOB_RECORD_VERSION);
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+	CHECK(decoded.begin_msec == record.begin_msec && decoded.charged == record.charged);
+	CHECK(osd_job_record_decode(bytes, length - 1, &decoded) != OSD_OK);
 }
 
 static bool count_record(void *arg, const struct osd_job_record *record)

@@ -18,6 +18,7 @@ static uint8_t shared[OSD_SHM_BYTES];
 static struct osd_call_gate gate;
 /* Stands for the job: how often it may be asked before it is to end, or over. */
 static unsigned ends_after, over_after, asked;
+static bool left_gate; /* a call that was asked held no place */
 
 static enum osd_status note_wrote(void *arg)
 {
@@ -37,6 +38,7 @@ static bool is_over(void *arg)
 	const struct osd_session *session = arg;
 
 	CHECK_EQ(gate.inside, session->step.inside ? 1 : 0);
+	left_gate |= !session->step.inside;
 	return asked >= over_after;
 }
 
@@ -260,6 +262,81 @@ static void test_collection(void)
 	osd_session_release(&session);
 }
 
+static uint64_t object_count(void)
+{
+	struct osd_list_request request = {OSD_LIST_USER_OBJECTS, {pid, 0}, 0};
+	struct osd_list_result result;
+	struct osd_txn *txn;
+	uint64_t id;
+
+	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);
+	CHECK_EQ(osd_list(txn, &request, &id, 1, &result), OSD_OK);
+	osd_txn_abort(txn);
+	return result.total_count;
+}
+
+/* The creation of many objects stops between two of them, and leaves none. */
+static void test_creation_stops(void)
+{
+	struct osd_call call = {.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX};
+	uint64_t before = object_count();
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	CHECK_EQ(object_count(), before);
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(object_count(), before + OSD_CREATE_MAX);
+	osd_session_release(&session);
+}
+
+/* A collection of many. */
+static uint64_t uncounted(void)
+{
+	struct osd_txn *txn;
+	uint64_t made, first;
+
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &made), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 2 * OSD_LONG_RECORDS, &first), OSD_OK);
+	for (uint64_t i = 0; i < 2 * OSD_LONG_RECORDS; i++)
+		CHECK_EQ(osd_collection_add(txn, (struct osd_object_id){pid, made}, first + i),
+			 OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	return made;
+}
+
+/* A listing counts all that there are, once: it stops with the sandbox, and does not keep its place in the
+ * gate.  The partition's count is known, so the listing is of a collection that nobody has counted yet. */
+static void test_listing_stops(void)
+{
+	struct osd_call call = {.op = OSD_CALL_LIST,
+				.partition_id = pid,
+				.object_id = uncounted(),
+				.a = OSD_LIST_MEMBERS};
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	over_after = 0;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	left_gate = false;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(answer.b, 2 * OSD_LONG_RECORDS);
+	CHECK(left_gate);
+	osd_session_release(&session);
+}
+
 static void fill_store(void)
 {
 	struct osd_objects_config config = {.create = true};
@@ -298,6 +375,8 @@ int main(void)
 	for (int i = 0; i < 50; i++)
 		test_waits_for_object();
 	test_collection();
+	test_creation_stops();
+	test_listing_stops();
 	osd_call_gate_release(&gate);
 	osd_objects_close(objects);
 	return 0;

@@ -11,6 +11,7 @@
 #include "base/test.h"
 #include "exec/exec_impl.h"
 #include "object/internal.h"
+#include "testing/stores.h"
 
 #define PARTITION UINT64_C(0x10000)
 
@@ -50,8 +51,9 @@ static void add_sandbox(void)
 
 static void start(void)
 {
+	static const struct osd_test_stores faults = {.fault_at = UINT64_MAX};
 	struct osd_objects_config store = {
-		.create = true, .cache_bytes = 8u << 20, .fault_at = UINT64_MAX};
+		.create = true, .cache_bytes = 8u << 20, .test = &faults};
 	struct osd_exec_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
@@ -69,7 +71,7 @@ static void start(void)
 
 static void stop(void)
 {
-	atomic_store(&objects->fault.fail_at, 0);
+	atomic_store(&objects->faults->fail_at, 0);
 	osd_exec_quiesce(exec);
 	pthread_mutex_lock(&exec->lock);
 	sandbox->exit_known = true;
@@ -81,6 +83,8 @@ static void stop(void)
 	close(peer);
 }
 
+static struct osd_exec_refusal refusal;
+
 static enum osd_status submit(struct osd_object_id *ret_job)
 {
 	static const struct osd_exec_params params;
@@ -91,7 +95,6 @@ static enum osd_status submit(struct osd_object_id *ret_job)
 		.code_length = 4,
 		.params = &params,
 	};
-	struct osd_exec_refusal refusal;
 
 	return osd_exec_submit(exec, &submission, ret_job, &refusal);
 }
@@ -131,10 +134,10 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 	bool hit;
 
 	start();
-	objects->fault.status = status;
-	atomic_store(&objects->fault.fail_at, atomic_load(&objects->fault.calls) + n);
+	objects->faults->status = status;
+	atomic_store(&objects->faults->fail_at, atomic_load(&objects->faults->calls) + n);
 	got = submit(&job);
-	hit = atomic_load(&objects->fault.calls) >= atomic_load(&objects->fault.fail_at);
+	hit = atomic_load(&objects->faults->calls) >= atomic_load(&objects->faults->fail_at);
 	count = count_sent(&sent);
 	CHECK(count <= 1);
 	pthread_mutex_lock(&exec->lock);
@@ -166,8 +169,29 @@ static void test_faults(enum osd_status status)
 	CHECK(taken_back > 0);
 }
 
+/* One that loses every deadlock is not told that the queue is full. */
+static void test_loses(void)
+{
+	struct osd_object_id job;
+
+	start();
+	objects->faults->status = OSD_E_RETRY;
+	atomic_store(&objects->faults->fail_at, 1);
+	atomic_store(&objects->faults->goes_on, true);
+	CHECK_EQ(submit(&job), OSD_E_BUSY);
+	atomic_store(&objects->faults->goes_on, false);
+	CHECK(refusal.queue_depth == 0 && refusal.retry_after_msec == 0);
+	pthread_mutex_lock(&exec->lock);
+	CHECK_EQ(exec->pools->queue.place_count, 0);
+	for (size_t i = 0; i < OSD_REFUSAL_COUNT; i++)
+		CHECK_EQ(exec->refused[i], 0);
+	pthread_mutex_unlock(&exec->lock);
+	stop();
+}
+
 int main(void)
 {
+	test_loses();
 	test_faults(OSD_E_MEDIUM);
 	test_faults(OSD_E_RETRY);
 	return 0;

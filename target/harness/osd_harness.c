@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 	}
 	if (argc != 2 || !strcmp(argv[1], "--help"))
 		return usage();
-	if (osd_config_parse(argv[1], message, &config) != OSD_OK ||
+	if (osd_config_parse(argv[1], NULL, message, &config) != OSD_OK ||
 	    osd_engine_open(&config, message, &engine) != OSD_OK) {
 		osd_error("%s", message);
 		return EXIT_START;

@@ -170,13 +170,35 @@ static enum osd_status stored_clear(struct osd_txn *txn, const struct osd_key *k
 	return status;
 }
 
+static enum osd_status put_over(struct osd_txn *txn, uint32_t page, uint32_t number,
+				struct osd_bytes value, bool uncharged)
+{
+	struct osd_key key = osd_key_attribute(&txn->place, page, number);
+	enum osd_status status = OSD_OK;
+	bool there;
+
+	if (uncharged)
+		status = osd_attr_charge_set(txn, page, number, value.length, &there);
+	return status == OSD_OK ? osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
+					     value, 0)
+				: status;
+}
+
+/* Putting an attribute that is not there tells that it is not: no need to ask the store before. */
+static bool is_probably_new(const struct osd_txn *txn)
+{
+	return txn->place.object_id && txn->record.attribute_units != OSD_UNITS_UNKNOWN &&
+	       (txn->adds_attributes || txn->record.attribute_count == 0);
+}
+
 enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    const uint8_t *value, size_t length)
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	struct osd_bytes bytes = {value, length};
-	bool there;
-	enum osd_status status = osd_attr_charge_set(txn, page, number, length, &there);
+	bool there = false, uncharged = length > 0 && is_probably_new(txn);
+	enum osd_status status =
+		uncharged ? OSD_OK : osd_attr_charge_set(txn, page, number, length, &there);
 
 	if (status != OSD_OK)
 		return status;
@@ -192,8 +214,11 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 	status = there ? OSD_E_EXISTS
 		       : osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes,
 				    OSD_KV_NEW);
+	txn->adds_attributes = status == OSD_OK;
 	if (status == OSD_E_EXISTS)
-		return osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, 0);
+		return put_over(txn, page, number, bytes, uncharged);
+	if (status == OSD_OK && uncharged)
+		status = osd_attr_charge_added(txn, page, length);
 	return status == OSD_OK ? count_added(txn) : status;
 }
 

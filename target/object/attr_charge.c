@@ -76,10 +76,32 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t nu
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+/* The units of the object at hand are known, if it is one whose record says them. */
+static enum osd_status charge_change(struct osd_txn *txn, uint32_t before, uint32_t after)
+{
+	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
+	enum osd_status status =
+		osd_charge_in(txn, txn->partition, osd_txn_account(txn), OSD_CHARGE_ATTRIBUTES,
+			      (uint64_t)before * OSD_UNIT_BYTES,
+			      (uint64_t)after * OSD_UNIT_BYTES, limited);
+
+	if (status != OSD_OK || txn->place.object_id == 0 || before == after)
+		return status;
+	txn->record.attribute_units += after - before;
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_attr_charge_added(struct osd_txn *txn, uint32_t page, size_t length)
+{
+	if (osd_is_objects_collection(txn->id))
+		return OSD_OK;
+	return charge_change(txn, 0, osd_attr_units(page, length));
+}
+
 enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    size_t length, bool *ret_there)
 {
-	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
 	uint32_t before, after = osd_attr_units(page, length);
 	enum osd_status status;
 
@@ -92,15 +114,7 @@ enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t
 		return OSD_OK;
 	if (status == OSD_OK && txn->place.object_id)
 		status = know_units(txn);
-	if (status == OSD_OK)
-		status = osd_charge_in(txn, txn->partition, OSD_CHARGE_ATTRIBUTES,
-				       (uint64_t)before * OSD_UNIT_BYTES,
-				       (uint64_t)after * OSD_UNIT_BYTES, limited);
-	if (status != OSD_OK || txn->place.object_id == 0)
-		return status;
-	txn->record.attribute_units += after - before;
-	txn->dirty = true;
-	return OSD_OK;
+	return status == OSD_OK ? charge_change(txn, before, after) : status;
 }
 
 enum osd_status osd_attr_uncharge_all(struct osd_txn *txn)
@@ -109,24 +123,26 @@ enum osd_status osd_attr_uncharge_all(struct osd_txn *txn)
 
 	if (status != OSD_OK)
 		return status;
-	return osd_charge_in(txn, txn->partition, OSD_CHARGE_ATTRIBUTES,
+	return osd_charge_in(txn, txn->partition, osd_txn_account(txn), OSD_CHARGE_ATTRIBUTES,
 			     (uint64_t)txn->record.attribute_units * OSD_UNIT_BYTES, 0, true);
 }
 
 /* ---- at open --------------------------------------------------------------------------------- */
 
-static enum osd_status charge_counted(struct osd_objects *objects, struct osd_partition *partition,
+static enum osd_status charge_counted(struct osd_objects *objects,
+				      struct osd_charge_account *account,
 				      const struct osd_place *place)
 {
 	uint64_t units;
 	enum osd_status status = osd_attr_count_units(objects, NULL, place, &units);
 
 	if (status == OSD_OK)
-		osd_charge_found(objects, partition, OSD_CHARGE_ATTRIBUTES, units * OSD_UNIT_BYTES);
+		osd_charge_found(objects, account, OSD_CHARGE_ATTRIBUTES, units * OSD_UNIT_BYTES);
 	return status;
 }
 
-enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id)
+enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id,
+				       uint16_t flags)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
@@ -135,7 +151,7 @@ enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_o
 	if (status != OSD_OK)
 		return status;
 	place.incarnation = partition->incarnation;
-	return charge_counted(objects, partition, &place);
+	return charge_counted(objects, osd_account_of(partition, id.object_id, flags), &place);
 }
 
 enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
@@ -148,7 +164,7 @@ enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
 		for (struct osd_partition *partition = objects->partitions[i];
 		     partition && status == OSD_OK; partition = partition->next) {
 			place = (struct osd_place){partition->id, partition->incarnation, 0};
-			status = charge_counted(objects, partition, &place);
+			status = charge_counted(objects, &partition->data, &place);
 		}
 	return status;
 }

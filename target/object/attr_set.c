@@ -27,7 +27,7 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	}
-	osd_uncharge(txn->objects, effect->partition, effect->generation);
+	osd_uncharge(txn->objects, object->account, effect->generation);
 	osd_object_put(object);
 }
 
@@ -50,12 +50,12 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	else if (length > old_length && atomic_load(&object->untrimmed))
 		status = OSD_E_MEDIUM; /* what a failing device did not cut off would be there again */
 	else if (length > old_length)
-		status = osd_charge(txn->objects, txn->partition, charged = length - old_length,
+		status = osd_charge(txn->objects, object->account, charged = length - old_length,
 				    false);
 	effect = status == OSD_OK ? osd_txn_effect(txn, run_length) : NULL;
 	if (!effect) {
 		if (status == OSD_OK)
-			osd_uncharge(txn->objects, txn->partition, charged);
+			osd_uncharge(txn->objects, object->account, charged);
 		osd_object_put(object);
 		return status == OSD_OK ? OSD_E_NO_MEMORY : status;
 	}

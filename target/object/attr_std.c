@@ -53,8 +53,9 @@ static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
 		return txn->record.max_length;
 	} else {
 		quotas = (struct osd_quotas){.max_length = atomic_load(&partition->max_length),
-					     .capacity = atomic_load(&partition->capacity),
-					     .object_count = atomic_load(&partition->count_limit),
+					     .capacity = atomic_load(&partition->data.capacity),
+					     .object_count =
+						     atomic_load(&partition->data.count_limit),
 					     .collections =
 						     atomic_load(&partition->collections_limit)};
 	}
@@ -80,7 +81,7 @@ static uint64_t used_value(struct osd_txn *txn)
 	if (txn->id.partition_id == 0)
 		return atomic_load(&txn->objects->used_bytes);
 	if (txn->id.object_id == 0)
-		return atomic_load(&txn->partition->used_bytes);
+		return atomic_load(&txn->partition->data.used_bytes);
 	return length_of(txn);
 }
 
@@ -145,7 +146,7 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	case OSD_V_PARTITION_COUNT:
 		return atomic_load(&txn->objects->partition_count);
 	case OSD_V_OBJECT_COUNT:
-		return atomic_load(&txn->partition->object_count);
+		return atomic_load(&txn->partition->data.object_count);
 	case OSD_V_CLOCK:
 		return osd_now_ms();
 	case OSD_V_ISOLATION:

@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #include "object/object.h"
+#include "object/page_provider.h"
 #include "object/record.h"
 
 /* store_page.c: page B000_0002h; head_page.c: pages 2000_0004h and B000_0003h; charged_page.c: page
- * 5000_0002h. */
+ * 5000_0002h; sums_page.c: page B000_0004h. */
 extern const struct osd_page_provider osd_store_page, osd_head_page, osd_heads_root_page,
-	osd_charged_page;
+	osd_charged_page, osd_sums_root_page;
 
 /* ---- attr.c, attr_std.c ----------------------------------------------------------------------- */
 
@@ -73,6 +74,8 @@ uint32_t osd_attr_units(uint32_t page, size_t length);
  * OSD_E_QUOTA, OSD_E_NO_SPACE.  *ret_there: it is known to have a value now. */
 enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    size_t length, bool *ret_there);
+/* After it got one that it did not have; its units are known. */
+enum osd_status osd_attr_charge_added(struct osd_txn *txn, uint32_t page, size_t length);
 /* All attributes of the object at hand, locked, go with it. */
 enum osd_status osd_attr_uncharge_all(struct osd_txn *txn);
 /* Units of all attributes stored there.  kv NULL: as committed. */
@@ -80,7 +83,8 @@ enum osd_status osd_attr_count_units(struct osd_objects *objects, struct osd_kv_
 				     const struct osd_place *place, uint64_t *ret_units);
 /* At open: the attributes of an object whose record does not say how many units they are; and those of
  * the root and of all partitions. */
-enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id);
+enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id,
+				       uint16_t flags);
 enum osd_status osd_attr_charge_containers(struct osd_objects *objects);
 
 /* ---- attr_time.c ------------------------------------------------------------------------------ */

@@ -59,6 +59,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 		return NULL;
 	object->objects = objects;
 	object->partition = partition;
+	object->account = osd_account_of(partition, id.object_id, record->flags);
 	object->id = id;
 	object->type = record->type;
 	object->references = 1;

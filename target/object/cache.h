@@ -30,6 +30,7 @@ struct osd_lru {
 struct osd_object {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* owned reference */
+	struct osd_charge_account *account; /* the partition's that it is charged to */
 	struct osd_object_id id;
 	uint8_t type;
 	bool surrogate; /* OSD_REC_SURROGATE; constant */

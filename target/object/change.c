@@ -18,8 +18,9 @@
 #include "object/internal.h"
 
 #include "base/util.h"
+#include "object/txn_run.h"
 
-#define APPLIED_RETRIES 1000 /* of a transaction whose data has changed already */
+#define APPLIED_ROUNDS 90 /* of osd_txn_run() when the data has changed already */
 
 struct change_run {
 	struct osd_object *object;
@@ -161,7 +162,7 @@ static void undo(struct change_run *run)
 	if (run->new_length <= run->old_length)
 		return;
 	object->untrimmed = osd_object_fit_files(object, run->old_length) != OSD_OK;
-	osd_uncharge(object->objects, object->partition, run->new_length - run->old_length);
+	osd_uncharge(object->objects, object->account, run->new_length - run->old_length);
 }
 
 static void put_record(const struct change_run *run, struct osd_record *record)
@@ -320,9 +321,17 @@ static void run_committed(struct osd_txn *txn, struct osd_effect *effect, bool w
 		committed(effect->arg);
 }
 
-static enum osd_status change_in(struct change_run *run, struct osd_txn *txn,
-				 const struct osd_change_with *with, bool *applied)
+struct change_work {
+	struct change_run *run;
+	const struct osd_change_with *with;
+	bool applied; /* the data has changed */
+};
+
+static enum osd_status change_in(struct osd_txn *txn, void *arg)
 {
+	struct change_work *work = arg;
+	struct change_run *run = work->run;
+	const struct osd_change_with *with = work->with;
 	struct osd_effect *effect = osd_txn_effect(txn, run_committed);
 	enum osd_status status =
 		effect ? osd_txn_take(txn, run->object->id, true) : OSD_E_NO_MEMORY;
@@ -337,10 +346,10 @@ static enum osd_status change_in(struct change_run *run, struct osd_txn *txn,
 	txn->changing = run->object;
 	txn->changing_length = run->new_length;
 	status = with->fn(with->arg, txn, false);
-	if (status == OSD_OK && !*applied) {
+	if (status == OSD_OK && !work->applied) {
 		status = apply(run);
-		*applied = status == OSD_OK;
-		if (*applied)
+		work->applied = status == OSD_OK;
+		if (work->applied)
 			done(run);
 	}
 	return status == OSD_OK ? with->fn(with->arg, txn, true) : status;
@@ -348,40 +357,26 @@ static enum osd_status change_in(struct change_run *run, struct osd_txn *txn,
 
 /* FUA: data, then directories, then the log (osd_object_finish); files that PUNCH gives up must
  * not be needed again. */
-static enum osd_status change_once(struct change_run *run, const struct osd_change_with *with,
-				   bool *applied)
-{
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(run->object->objects, with->txn_flags, &txn);
-
-	if (status != OSD_OK)
-		return status;
-	status = change_in(run, txn, with, applied);
-	if (status == OSD_OK)
-		return osd_txn_commit(txn,
-				      cuts_middle(run) ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
-	osd_txn_abort(txn);
-	return status;
-}
-
 static enum osd_status change_with_locked(struct change_run *run,
 					  const struct osd_change_with *with)
 {
+	struct change_work work = {.run = run, .with = with};
 	enum osd_status status = plan(run);
-	bool applied = false;
+	unsigned rounds = 0;
 
 	if (status == OSD_OK)
 		status = prepare(run);
 	if (status != OSD_OK)
 		return status;
-	status = OSD_E_RETRY;
-	for (int i = 0; status == OSD_E_RETRY && i <= (applied ? APPLIED_RETRIES : OSD_TXN_RETRIES);
-	     i++)
-		status = change_once(run, with, &applied);
+	do
+		status = osd_txn_run(run->object->objects,
+				     with->txn_flags | (cuts_middle(run) ? OSD_COMMIT_DURABLE : 0),
+				     change_in, &work);
+	while (status == OSD_E_BUSY && work.applied && ++rounds < APPLIED_ROUNDS);
 	if (status == OSD_OK)
 		return osd_object_finish(run->object, run->change->flags);
 	undo(run);
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return status;
 }
 
 /* All of the object is locked: the attributes may cut or extend it. */

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "wire/cursor.h"
 
 #define BATCH	      128u
@@ -57,8 +58,9 @@ static enum osd_status set_number(struct osd_txn *txn, struct osd_object_id id, 
 	return osd_attr_set(txn, id, page, number, bytes, value ? width : 0);
 }
 
-static enum osd_status put_note(struct osd_txn *txn, const struct note *note)
+static enum osd_status put_note(struct osd_txn *txn, void *arg)
 {
+	const struct note *note = arg;
 	uint64_t now = txn->now_ms;
 	enum osd_status status = osd_txn_take(txn, note->id, true);
 	uint32_t page;
@@ -81,23 +83,9 @@ static enum osd_status put_note(struct osd_txn *txn, const struct note *note)
 	return status;
 }
 
-static enum osd_status keep(struct osd_objects *objects, const struct note *note)
+static enum osd_status keep(struct osd_objects *objects, struct note *note)
 {
-	enum osd_status status = OSD_E_RETRY;
-
-	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
-		struct osd_txn *txn;
-
-		status = osd_txn_begin(objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = put_note(txn, note);
-		if (status == OSD_OK)
-			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-		else
-			osd_txn_abort(txn);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_txn_run(objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, put_note, note);
 }
 
 /* ---- objects ----------------------------------------------------------------------------- */
@@ -157,28 +145,31 @@ static bool take_first(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return false;
 }
 
+struct suspect {
+	struct walk *walk;
+	enum osd_kv_table table;
+	uint64_t id;
+	bool orphan;
+};
+
 /* Seen in one transaction, so that an object just made or removed is no fault. */
-static enum osd_status is_orphan(struct walk *walk, enum osd_kv_table table, uint64_t object_id,
-				 bool *ret_orphan)
+static enum osd_status is_orphan(struct osd_kv_txn *kv, void *arg)
 {
-	struct osd_place place = place_of(walk, object_id);
+	struct suspect *suspect = arg;
+	struct osd_kv *store = suspect->walk->objects->kv;
+	struct osd_place place = place_of(suspect->walk, suspect->id);
 	struct osd_key key = osd_key_object(&place);
 	uint64_t again = 0;
-	struct osd_kv_txn *kv;
 	size_t length;
-	enum osd_status status = osd_own_begin(walk->objects, OSD_KV_READ, &kv);
+	enum osd_status status = osd_kv_get(store, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, NULL,
+					    0, &length);
 
-	if (status != OSD_OK)
+	suspect->orphan = false;
+	if (status != OSD_E_NO_OBJECT)
 		return status;
-	*ret_orphan = false;
-	status = osd_kv_get(walk->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, NULL, 0,
-			    &length);
-	if (status == OSD_E_NO_OBJECT) {
-		status = osd_kv_scan(walk->objects->kv, kv, table, osd_key_bytes(&key), key.length,
-				     take_first, &again);
-		*ret_orphan = status == OSD_OK && again == object_id;
-	}
-	osd_own_abort(kv);
+	status = osd_kv_scan(store, kv, suspect->table, osd_key_bytes(&key), key.length, take_first,
+			     &again);
+	suspect->orphan = status == OSD_OK && again == suspect->id;
 	return status;
 }
 
@@ -200,20 +191,18 @@ static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, 
 	while (status == OSD_OK && from <= last) {
 		struct osd_place place = place_of(walk, from);
 		struct osd_key key = osd_key_object(&place);
+		struct suspect suspect = {.walk = walk, .table = table};
 		uint64_t id = 0;
-		bool orphan = false;
 
 		status = osd_kv_scan(walk->objects->kv, NULL, table, osd_key_bytes(&key),
 				     OSD_KEY_PARTITION_PART, take_first, &id);
 		if (status != OSD_OK || id == 0 || id > last)
 			return status;
 		/* The collection of all objects has attributes and no record. */
-		if (!is_in(ids, id) && id != OSD_OBJECTS_COLLECTION) {
-			do
-				status = is_orphan(walk, table, id, &orphan);
-			while (status == OSD_E_RETRY);
-		}
-		if (orphan)
+		suspect.id = id;
+		if (!is_in(ids, id) && id != OSD_OBJECTS_COLLECTION)
+			status = osd_own_run(walk->objects, OSD_TXN_READ_ONLY, is_orphan, &suspect);
+		if (suspect.orphan)
 			walk->own |= OSD_DAMAGED_DATA;
 		if (id == UINT64_MAX)
 			break;
@@ -251,11 +240,17 @@ static enum osd_status walk_objects(struct walk *walk)
 
 /* ---- counters ---------------------------------------------------------------------------- */
 
-struct sums {
-	struct osd_objects *objects;
-	uint64_t partition_id, count, bytes;
+/* Of one account. */
+struct sum {
+	uint64_t count, bytes;
 	uint64_t units;	/* of attributes */
 	bool uncounted; /* a record does not say how many units */
+};
+
+struct sums {
+	struct osd_objects *objects;
+	uint64_t partition_id;
+	struct sum data, apart;
 };
 
 static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -263,34 +258,40 @@ static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
 	struct sums *sums = arg;
 	struct osd_record record;
 	struct osd_object *object;
+	struct sum *sum;
+	uint64_t id;
 
 	if (key.length != OSD_KEY_OBJECT_PART ||
 	    osd_record_decode(value.data, value.length, &record) != OSD_OK)
 		return true;
-	object = osd_cache_find(
-		sums->objects,
-		(struct osd_object_id){
-			sums->partition_id,
-			osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8)});
-	sums->count++;
+	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	object = osd_cache_find(sums->objects, (struct osd_object_id){sums->partition_id, id});
+	sum = osd_is_apart(id, record.flags) ? &sums->apart : &sums->data;
+	sum->count++;
 	if (record.attribute_units == OSD_UNITS_UNKNOWN)
-		sums->uncounted = true;
+		sum->uncounted = true;
 	else
-		sums->units += record.attribute_units;
-	sums->bytes += object ? atomic_load(&object->length) : record.length;
+		sum->units += record.attribute_units;
+	sum->bytes += object ? atomic_load(&object->length) : record.length;
 	osd_object_put(object);
 	return true;
 }
 
 /* The three counters of bytes are as the records say, and the quota is compared with their sum. */
-static bool bytes_are_right(const struct osd_partition *partition, const struct sums *sums)
+static bool is_right(const struct osd_charge_account *account, const struct sum *sum)
 {
-	uint64_t attributes = atomic_load(&partition->attribute_bytes);
+	uint64_t attributes = atomic_load(&account->attribute_bytes);
 
-	return sums->bytes == atomic_load(&partition->used_bytes) &&
-	       (sums->uncounted || sums->units * OSD_UNIT_BYTES == attributes) &&
-	       atomic_load(&partition->charged_bytes) ==
-		       sums->bytes + attributes + atomic_load(&partition->record_bytes);
+	return sum->count == atomic_load(&account->object_count) &&
+	       sum->bytes == atomic_load(&account->used_bytes) &&
+	       (sum->uncounted || sum->units * OSD_UNIT_BYTES == attributes) &&
+	       atomic_load(&account->charged_bytes) ==
+		       sum->bytes + attributes + atomic_load(&account->record_bytes);
+}
+
+static uint64_t changes_of(const struct osd_partition *partition)
+{
+	return atomic_load(&partition->data.charges) + atomic_load(&partition->apart.charges);
 }
 
 /* Once; *ret_sure: nothing changed meanwhile. */
@@ -300,15 +301,16 @@ static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 	struct osd_place place = place_of(walk, 0);
 	struct osd_key prefix = osd_key_object(&place);
 	struct sums sums = {.objects = walk->objects, .partition_id = partition->id};
-	uint64_t charges = atomic_load(&partition->charges);
-	uint64_t objects = atomic_load(&partition->object_count);
-	enum osd_status status = osd_attr_count_units(walk->objects, NULL, &place, &sums.units);
+	uint64_t changes = changes_of(partition);
+	enum osd_status status =
+		osd_attr_count_units(walk->objects, NULL, &place, &sums.data.units);
 
 	if (status == OSD_OK)
 		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS,
 				     osd_key_bytes(&prefix), OSD_KEY_PARTITION_PART, add_up, &sums);
-	*ret_wrong = sums.count != objects || !bytes_are_right(partition, &sums);
-	*ret_sure = charges == atomic_load(&partition->charges);
+	*ret_wrong =
+		!is_right(&partition->data, &sums.data) || !is_right(&partition->apart, &sums.apart);
+	*ret_sure = changes == changes_of(partition);
 	return status;
 }
 
@@ -317,7 +319,7 @@ static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 static enum osd_status check_counters(struct walk *walk)
 {
 	const struct timespec pause = {0, COUNT_WAIT_NS};
-	uint64_t charges = atomic_load(&walk->partition->charges);
+	uint64_t changes = changes_of(walk->partition);
 
 	for (int i = 0; i < COUNT_TRIES; i++) {
 		bool sure, wrong;
@@ -329,7 +331,7 @@ static enum osd_status check_counters(struct walk *walk)
 			return OSD_E_TASK_ABORTED;
 		nanosleep(&pause, NULL);
 	}
-	if (charges == atomic_load(&walk->partition->charges))
+	if (changes == changes_of(walk->partition))
 		walk->own |= OSD_DAMAGED_ATTRIBUTES;
 	return OSD_OK;
 }

@@ -29,57 +29,48 @@ static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return ++entries->count < BATCH;
 }
 
+struct look {
+	struct osd_objects *objects;
+	const struct osd_place *partition;
+	uint32_t page;
+	const struct osd_index_key *entry;
+	bool wrong;
+};
+
 /* The entry and its attribute, seen in one transaction. */
-static enum osd_status compare(struct osd_objects *objects, struct osd_kv_txn *kv,
-			       const struct osd_place *partition, uint32_t page,
-			       const struct osd_index_key *entry, bool *ret_wrong)
+static enum osd_status compare(struct osd_kv_txn *kv, void *arg)
 {
+	struct look *look = arg;
+	struct osd_kv *store = look->objects->kv;
+	const struct osd_index_key *entry = look->entry;
 	uint32_t number;
-	struct osd_place place = *partition;
+	struct osd_place place = *look->partition;
 	uint8_t value[OSD_INDEX_VALUE_BYTES];
 	struct osd_index_key wanted;
 	struct osd_key key;
 	size_t length;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_INDEX,
-					    osd_index_key_bytes(entry), 0, NULL, 0, &length);
+	enum osd_status status = osd_kv_get(store, kv, OSD_KV_INDEX, osd_index_key_bytes(entry), 0,
+					    NULL, 0, &length);
 
-	*ret_wrong = false;
+	look->wrong = false;
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status; /* it went meanwhile */
 	place.object_id = osd_index_entry_object(entry->bytes, entry->length);
 	if (place.object_id == 0) {
-		*ret_wrong = true; /* this is no entry */
+		look->wrong = true; /* this is no entry */
 		return OSD_OK;
 	}
 	number = (uint32_t)osd_get_be(entry->bytes + OSD_INDEX_PAGE_PART, 4);
-	key = osd_key_attribute(&place, page, number);
-	status = osd_kv_get(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0, value,
+	key = osd_key_attribute(&place, look->page, number);
+	status = osd_kv_get(store, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0, value,
 			    sizeof(value), &length);
 	if (status == OSD_OK) {
-		osd_index_key_entry(&place, page, number, value, length, &wanted);
-		*ret_wrong = osd_index_key_compare(entry, &wanted) != 0;
+		osd_index_key_entry(&place, look->page, number, value, length, &wanted);
+		look->wrong = osd_index_key_compare(entry, &wanted) != 0;
 	} else if (status == OSD_E_NO_OBJECT) {
-		*ret_wrong = true;
+		look->wrong = true;
 		status = OSD_OK;
 	}
-	return status;
-}
-
-static enum osd_status check_entry(struct osd_objects *objects, const struct osd_place *partition,
-				   uint32_t page, const struct osd_index_key *entry,
-				   bool *ret_wrong)
-{
-	enum osd_status status;
-
-	do {
-		struct osd_kv_txn *kv;
-
-		status = osd_own_begin(objects, OSD_KV_READ, &kv);
-		if (status != OSD_OK)
-			return status;
-		status = compare(objects, kv, partition, page, entry, ret_wrong);
-		osd_own_abort(kv);
-	} while (status == OSD_E_RETRY);
 	return status;
 }
 
@@ -97,11 +88,11 @@ static enum osd_status check_page(struct osd_objects *objects, struct osd_partit
 		status = osd_kv_scan(objects->kv, NULL, OSD_KV_INDEX, osd_index_key_bytes(&from),
 				     OSD_INDEX_PAGE_PART, add_entry, &entries);
 		for (size_t i = 0; status == OSD_OK && i < entries.count; i++) {
-			bool wrong;
+			struct look look = {objects, &place, page, &entries.keys[i], false};
 
-			status = check_entry(objects, &place, page, &entries.keys[i], &wrong);
+			status = osd_own_run(objects, OSD_TXN_READ_ONLY, compare, &look);
 			/* A page that is dropped meanwhile has entries nobody keeps. */
-			if (status == OSD_OK && wrong &&
+			if (status == OSD_OK && look.wrong &&
 			    osd_index_stage(partition, page) == OSD_INDEX_DONE)
 				*ret_damaged = true;
 		}

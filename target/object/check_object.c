@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-#define ATTEMPTS      100 /* of a transaction that keeps being a deadlock victim */
+#define ROUNDS	      9 /* of osd_txn_run(): a big object is read for long, and loses more often */
 #define MEMBERS_BATCH 256u
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -298,26 +299,26 @@ static enum osd_status check_at_hand(struct osd_txn *txn, struct found *found,
 	return status;
 }
 
-static enum osd_status check_once(struct osd_objects *objects, struct osd_object_id id,
-				  struct osd_place *ret_place, struct osd_record *ret_record,
-				  struct osd_checked *checked)
-{
-	struct found found = {0};
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
+struct check {
+	struct osd_object_id id;
+	struct osd_place place;
+	struct osd_record record;
+	struct osd_checked checked;
+};
 
+static enum osd_status check_once(struct osd_txn *txn, void *arg)
+{
+	struct check *check = arg;
+	struct found found = {.txn = txn};
+	enum osd_status status = osd_txn_take(txn, check->id, false);
+
+	check->checked = (struct osd_checked){0};
 	if (status != OSD_OK)
 		return status;
-	*checked = (struct osd_checked){0};
-	status = osd_txn_take(txn, id, false);
-	if (status == OSD_OK) {
-		found.txn = txn;
-		found.partition = txn->partition;
-		*ret_place = txn->place;
-		*ret_record = txn->record;
-		status = check_at_hand(txn, &found, checked);
-	}
-	osd_txn_abort(txn);
+	found.partition = txn->partition;
+	check->place = txn->place;
+	check->record = txn->record;
+	status = check_at_hand(txn, &found, &check->checked);
 	found_release(&found);
 	return status;
 }
@@ -340,12 +341,19 @@ static bool add_member(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return members->count < MEMBERS_BATCH;
 }
 
+struct member_check {
+	const struct osd_place *collection;
+	uint64_t id;
+	bool damaged;
+};
+
 /* The three records agree, seen in one transaction. */
-static enum osd_status check_member(struct osd_txn *txn, const struct osd_place *collection,
-				    uint64_t id, bool *ret_damaged)
+static enum osd_status check_member(struct osd_txn *txn, void *arg)
 {
-	struct osd_place member = {collection->partition_id, collection->incarnation, id};
-	struct osd_key listed = osd_key_member(collection, id);
+	struct member_check *check = arg;
+	const struct osd_place *collection = check->collection;
+	struct osd_place member = {collection->partition_id, collection->incarnation, check->id};
+	struct osd_key listed = osd_key_member(collection, check->id);
 	struct osd_key joined = osd_key_member(&member, collection->object_id);
 	bool is_listed = false, is_joined = false, exists = false;
 	enum osd_status status = osd_txn_lock_store(txn);
@@ -357,8 +365,7 @@ static enum osd_status check_member(struct osd_txn *txn, const struct osd_place 
 				  &is_joined);
 	if (status == OSD_OK)
 		status = is_object(txn, &member, OSD_USER_OBJECT, &exists);
-	if (status == OSD_OK)
-		*ret_damaged = is_listed && (!is_joined || !exists);
+	check->damaged = status == OSD_OK && is_listed && (!is_joined || !exists);
 	return status;
 }
 
@@ -376,17 +383,11 @@ static enum osd_status check_members(struct osd_objects *objects,
 		status = osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
 				     OSD_KEY_OBJECT_PART, add_member, &members);
 		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < members.count; i++) {
-			struct osd_txn *txn;
+			struct member_check check = {collection, members.ids[i], false};
 
-			status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
-			if (status != OSD_OK)
-				break;
-			status = check_member(txn, collection, members.ids[i], ret_damaged);
-			osd_txn_abort(txn);
-			if (status == OSD_E_RETRY) {
-				status = OSD_OK;
-				i--; /* a deadlock victim: again */
-			}
+			status = osd_txn_run(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL,
+					     check_member, &check);
+			*ret_damaged = check.damaged;
 		}
 		if (members.count)
 			next = members.ids[members.count - 1] + 1;
@@ -399,32 +400,31 @@ static enum osd_status check_members(struct osd_objects *objects,
 enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_id id,
 				 struct osd_checked *ret_checked)
 {
-	struct osd_checked checked = {0};
-	struct osd_record record = {0};
-	struct osd_place place = {0};
+	struct check check = {.id = id};
 	bool members_damaged = false;
 	uint8_t damage = 0;
-	enum osd_status status = OSD_E_RETRY;
+	enum osd_status status = OSD_E_BUSY;
 
-	for (int i = 0; status == OSD_E_RETRY && i < ATTEMPTS; i++)
-		status = check_once(objects, id, &place, &record, &checked);
+	for (int i = 0; status == OSD_E_BUSY && i < ROUNDS; i++)
+		status = osd_txn_run(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, check_once,
+				     &check);
 	if (status == OSD_E_MEDIUM) { /* a record nobody can read */
 		*ret_checked = (struct osd_checked){.damage = OSD_DAMAGED_ATTRIBUTES};
 		return OSD_OK;
 	}
 	if (status == OSD_OK)
-		status = check_files(objects, &place, &record, &damage);
+		status = check_files(objects, &check.place, &check.record, &damage);
 	if (osd_status_is_medium(status)) { /* the device does not give the files */
 		damage = OSD_DAMAGED_DATA;
 		status = OSD_OK;
 	}
-	if (status == OSD_OK && record.type == OSD_COLLECTION)
-		status = check_members(objects, &place, &members_damaged);
+	if (status == OSD_OK && check.record.type == OSD_COLLECTION)
+		status = check_members(objects, &check.place, &members_damaged);
 	if (status != OSD_OK)
 		return status == OSD_E_RETRY ? OSD_E_BUSY : status;
-	checked.damage |= damage;
+	check.checked.damage |= damage;
 	if (members_damaged)
-		checked.damage |= OSD_DAMAGED_DATA; /* a collection's list */
-	*ret_checked = checked;
+		check.checked.damage |= OSD_DAMAGED_DATA; /* a collection's list */
+	*ret_checked = check.checked;
 	return OSD_OK;
 }

@@ -200,7 +200,8 @@ static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *re
 		return OSD_OK;
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	*ret_is = status == OSD_OK && record.type == OSD_USER_OBJECT;
+	*ret_is = status == OSD_OK && record.type == OSD_USER_OBJECT &&
+		  !osd_is_apart(id, record.flags);
 	return status;
 }
 

@@ -60,7 +60,7 @@ void osd_object_mark_removed(struct osd_object *object)
 	osd_heads_count_length(object, atomic_load(&object->length), 0);
 	osd_range_drop(&object->ranges, &range);
 	pthread_mutex_unlock(&object->mutex);
-	osd_uncharge(object->objects, object->partition, atomic_load(&object->length));
+	osd_uncharge(object->objects, object->account, atomic_load(&object->length));
 }
 
 enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
@@ -155,6 +155,8 @@ enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void
 	if (status != OSD_OK)
 		return status;
 	status = read_locked(object, offset, buffer, length, flags, ret_read);
+	if (status == OSD_E_SUM)
+		osd_sums_note_read(object, offset, length);
 	osd_object_unlock_read(object, &range);
 	if (status == OSD_OK)
 		osd_object_touch(object, false, flags);
@@ -203,6 +205,8 @@ enum osd_status osd_object_read_pieces(struct osd_object *object, const struct o
 	if (status != OSD_OK)
 		return status;
 	status = read_slots(object, pieces, count, buffer, capacity, ret_available);
+	if (status == OSD_E_SUM)
+		osd_sums_note_read(object, start, end - start);
 	osd_object_unlock_read(object, &range);
 	if (status == OSD_OK)
 		osd_object_touch(object, false, flags);
@@ -281,27 +285,32 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 }
 
+struct record_change {
+	struct osd_object *object;
+	void (*change)(struct osd_record *record, void *arg);
+	void *arg;
+	const struct osd_key *done;
+};
+
+static enum osd_status put_record_change(struct osd_kv_txn *kv, void *arg)
+{
+	const struct record_change *change = arg;
+	enum osd_status status =
+		osd_object_change_record_in(kv, change->object, change->change, change->arg);
+
+	if (status == OSD_OK && change->done)
+		status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(change->done));
+	return status;
+}
+
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
 					 void (*change)(struct osd_record *record, void *arg),
 					 void *arg, const struct osd_key *done)
 {
-	enum osd_status status = OSD_E_RETRY;
+	struct record_change work = {object, change, arg, done};
 
-	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
-		struct osd_kv_txn *kv;
-
-		status = osd_own_begin(object->objects, OSD_KV_CHANGE, &kv);
-		if (status != OSD_OK)
-			break;
-		status = osd_object_change_record_in(kv, object, change, arg);
-		if (status == OSD_OK && done)
-			status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(done));
-		if (status == OSD_OK)
-			status = osd_own_commit(object->objects, kv, durable);
-		else
-			osd_own_abort(kv);
-	}
-	return status == OSD_E_RETRY ? OSD_E_INTERNAL : status;
+	return osd_own_run(object->objects, durable ? OSD_COMMIT_DURABLE : 0,
+			   put_record_change, &work);
 }
 
 struct reservation {
@@ -368,7 +377,7 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 
 	if (new_length > atomic_load(&object->max_length))
 		return OSD_E_QUOTA;
-	status = osd_charge(object->objects, object->partition, new_length - length,
+	status = osd_charge(object->objects, object->account, new_length - length,
 			    (flags & OSD_DATA_RESERVE) && new_length <= OSD_JOB_RESERVE_BYTES);
 	if (status != OSD_OK)
 		return status;
@@ -379,7 +388,7 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 	if (status == OSD_OK && (new_length > object->reserved_bytes || object->length_rules))
 		status = reserve(object, new_length);
 	if (status != OSD_OK)
-		osd_uncharge(object->objects, object->partition, new_length - length);
+		osd_uncharge(object->objects, object->account, new_length - length);
 	return status;
 }
 

@@ -108,27 +108,26 @@ static void give_id_back(struct osd_draft *draft)
 					       draft->place.object_id);
 }
 
+struct files_note {
+	struct osd_key key;
+	bool there;
+};
+
+static enum osd_status put_files_note(struct osd_kv_txn *kv, void *arg)
+{
+	const struct files_note *note = arg;
+
+	return note->there ? osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&note->key),
+					(struct osd_bytes){"", 0}, 0)
+			   : osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&note->key));
+}
+
 enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,
 			       uint64_t generation, bool there)
 {
-	struct osd_key key = osd_key_files(OSD_META_DRAFT_FILES, place, generation);
-	enum osd_status status = OSD_E_RETRY;
+	struct files_note note = {osd_key_files(OSD_META_DRAFT_FILES, place, generation), there};
 
-	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
-		struct osd_kv_txn *kv;
-
-		status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
-		if (status != OSD_OK)
-			break;
-		status = there ? osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-					    (struct osd_bytes){"", 0}, 0)
-			       : osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&key));
-		if (status == OSD_OK)
-			status = osd_own_commit(objects, kv, false);
-		else
-			osd_own_abort(kv);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_own_run(objects, 0, put_files_note, &note);
 }
 
 static enum osd_status note_files(struct osd_draft *draft, bool there)
@@ -149,7 +148,7 @@ void osd_draft_free(struct osd_draft *draft)
 	}
 	give_id_back(draft);
 	if (!draft->committed && draft->partition)
-		osd_uncharge(draft->objects, draft->partition, draft->charged);
+		osd_uncharge(draft->objects, &draft->partition->data, draft->charged);
 	osd_partition_put(draft->partition);
 	free(draft);
 }
@@ -164,8 +163,8 @@ static enum osd_status extend(struct osd_draft *draft, uint64_t length)
 	if (length > draft->record.max_length)
 		return OSD_E_QUOTA;
 	if (length > draft->charged)
-		status = osd_charge(draft->objects, draft->partition, length - draft->charged,
-				    false);
+		status = osd_charge(draft->objects, &draft->partition->data,
+				    length - draft->charged, false);
 	if (status != OSD_OK)
 		return status;
 	draft->charged = OSD_MAX(draft->charged, length);

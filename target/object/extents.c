@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include "base/util.h"
+#include "object/txn_run.h"
 
 #define COPY_PIECE (UINT64_C(8) << 20)
 #define STEP_PIECE (UINT64_C(128) << 10) /* the same where somebody is asked before each */
@@ -94,23 +95,19 @@ static enum osd_status find_lost(struct osd_object *object, struct map_walk *wal
 	return OSD_OK;
 }
 
-static enum osd_status is_damaged(struct osd_object *object, uint8_t *ret_summary)
+struct damage {
+	struct osd_object_id id;
+	uint8_t summary;
+};
+
+static enum osd_status read_damage(struct osd_txn *txn, void *arg)
 {
-	enum osd_status status = OSD_E_RETRY;
+	struct damage *damage = arg;
+	size_t length;
 
-	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
-		struct osd_txn *txn;
-		size_t length;
-
-		status = osd_txn_begin(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
-		if (status != OSD_OK)
-			return status;
-		*ret_summary = 0;
-		status = osd_attr_get(txn, object->id, OSD_REL_RECOVERY, OSD_DAMAGE_SUMMARY,
-				      ret_summary, sizeof(*ret_summary), &length);
-		osd_txn_abort(txn);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	damage->summary = 0;
+	return osd_attr_get(txn, damage->id, OSD_REL_RECOVERY, OSD_DAMAGE_SUMMARY, &damage->summary,
+			    sizeof(damage->summary), &length);
 }
 
 /* ---- what others see --------------------------------------------------------------------- */
@@ -121,8 +118,10 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 	struct osd_extent attributes = {OSD_MAP_DAMAGED_ATTRIBUTES, 0, 0};
 	struct map_walk walk = {.at = offset, .fn = fn, .arg = arg};
 	struct osd_range range;
-	uint8_t summary;
-	enum osd_status status = is_damaged(object, &summary);
+	struct damage damage = {.id = object->id};
+	enum osd_status status =
+		osd_txn_run(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, read_damage,
+			    &damage);
 
 	if (status == OSD_OK)
 		status = osd_object_lock_read(object, &range, offset, UINT64_MAX, false);
@@ -131,9 +130,9 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 	walk.end = atomic_load(&object->length);
 	if (offset > walk.end)
 		status = OSD_E_BEYOND_END;
-	else if (summary & OSD_DAMAGED_DATA)
+	else if (damage.summary & OSD_DAMAGED_DATA)
 		status = find_lost(object, &walk);
-	if (status == OSD_OK && (!(summary & OSD_DAMAGED_ATTRIBUTES) || fn(arg, &attributes)))
+	if (status == OSD_OK && (!(damage.summary & OSD_DAMAGED_ATTRIBUTES) || fn(arg, &attributes)))
 		status = walk_locked(object, &walk);
 	osd_object_unlock_read(object, &range);
 	return status;

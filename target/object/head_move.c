@@ -258,7 +258,7 @@ static void give_up(struct move *move)
 
 	if (osd_tier_remove(&objects->tier, &move->fresh.name) != OSD_OK)
 		return;
-	if (atomic_load(&partition->removed)) /* perhaps its directories had gone already */
+	if (atomic_load(&partition->data.removed)) /* perhaps its directories had gone already */
 		osd_tier_remove_partition(&objects->tier, partition->id, partition->incarnation);
 	osd_files_note(objects, &move->place, move->generation, false);
 }

@@ -21,9 +21,12 @@ struct build {
 	struct osd_partition *partition; /* borrowed */
 	uint32_t page;
 	struct osd_index_record record; /* FILL: where the next transaction begins */
+	struct osd_index_record from;	/* FILL: where this one began */
+	struct osd_key_list list;	/* CLEAR, DROP: what this one removes */
 	struct osd_index_key keys[BATCH_ENTRIES];
 	size_t count;
 	bool stopped_early; /* a scan: record says where to go on */
+	bool over;	    /* nothing of this stage is left */
 };
 
 /* ---- the partition and the stage --------------------------------------------------------- */
@@ -61,14 +64,6 @@ static enum osd_status hold_stage(struct build *build, struct osd_kv_txn *kv,
 	return status;
 }
 
-static enum osd_status end(struct build *build, struct osd_kv_txn *kv, enum osd_status status)
-{
-	if (status == OSD_OK)
-		return osd_own_commit(build->objects, kv, false);
-	osd_own_abort(kv);
-	return status;
-}
-
 /* ---- clearing ---------------------------------------------------------------------------- */
 
 static enum osd_status leave_clear(struct build *build, struct osd_kv_txn *kv,
@@ -84,9 +79,9 @@ static enum osd_status leave_clear(struct build *build, struct osd_kv_txn *kv,
 }
 
 /* Removes the entries listed; without any the stage is over. */
-static enum osd_status clear_listed(struct build *build, struct osd_kv_txn *kv,
-				    const struct osd_key_list *list, bool *ret_over)
+static enum osd_status clear_listed(struct osd_kv_txn *kv, void *arg)
 {
+	struct build *build = arg;
 	enum osd_index_stage stage;
 	struct osd_bytes key;
 	size_t at = 0;
@@ -94,32 +89,29 @@ static enum osd_status clear_listed(struct build *build, struct osd_kv_txn *kv,
 
 	if (status != OSD_OK)
 		return status;
-	*ret_over = list->count == 0 || (stage != OSD_INDEX_CLEAR && stage != OSD_INDEX_DROP);
-	if (*ret_over)
-		return list->count == 0 ? leave_clear(build, kv, stage) : OSD_OK;
-	while (status == OSD_OK && osd_key_list_next(list, &at, &key))
+	build->over = build->list.count == 0 ||
+		      (stage != OSD_INDEX_CLEAR && stage != OSD_INDEX_DROP);
+	if (build->over)
+		return build->list.count == 0 ? leave_clear(build, kv, stage) : OSD_OK;
+	while (status == OSD_OK && osd_key_list_next(&build->list, &at, &key))
 		status = osd_kv_remove(kv, OSD_KV_INDEX, key);
 	return status;
 }
 
 /* Nobody but this thread has to do with entries in this stage. */
-static enum osd_status clear_some(struct build *build, bool *ret_over)
+static enum osd_status clear_some(struct build *build)
 {
 	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
 	struct osd_index_key prefix;
-	struct osd_key_list list;
-	struct osd_kv_txn *kv;
 	enum osd_status status;
 
 	osd_index_key_begin(&place, build->page, 0, &prefix);
 	prefix.length = OSD_INDEX_PAGE_PART;
 	status = osd_key_list_collect(build->objects, NULL, OSD_KV_INDEX,
-				      osd_index_key_bytes(&prefix), BATCH_ENTRIES, &list);
+				      osd_index_key_bytes(&prefix), BATCH_ENTRIES, &build->list);
 	if (status == OSD_OK)
-		status = osd_own_begin(build->objects, OSD_KV_CHANGE, &kv);
-	if (status == OSD_OK)
-		status = end(build, kv, clear_listed(build, kv, &list, ret_over));
-	osd_key_list_release(&list);
+		status = osd_own_run(build->objects, 0, clear_listed, build);
+	osd_key_list_release(&build->list);
 	return status;
 }
 
@@ -193,28 +185,32 @@ static enum osd_status put_entries(struct build *build, struct osd_kv_txn *kv)
 	return status;
 }
 
-static enum osd_status fill_some(struct build *build, bool *ret_over)
+static enum osd_status fill_in(struct osd_kv_txn *kv, void *arg)
 {
-	struct osd_index_record before = build->record;
-	enum osd_index_stage stage = OSD_INDEX_FILL;
-	struct osd_kv_txn *kv;
+	struct build *build = arg;
+	enum osd_index_stage stage;
+	enum osd_status status;
+
+	build->record = build->from;
+	status = collect_entries(build, kv);
+	if (status == OSD_OK)
+		status = hold_stage(build, kv, &stage);
+	if (status != OSD_OK)
+		return status;
+	build->over = stage != OSD_INDEX_FILL || build->record.stage == OSD_INDEX_DONE;
+	return stage == OSD_INDEX_FILL ? put_entries(build, kv) : OSD_OK;
+}
+
+static enum osd_status fill_some(struct build *build)
+{
 	enum osd_status status;
 
 	if (atomic_load(&build->objects->disk_full))
 		return OSD_E_NO_SPACE; /* it is tried again every second */
-	status = osd_own_begin(build->objects, OSD_KV_CHANGE, &kv);
+	build->from = build->record;
+	status = osd_own_run(build->objects, 0, fill_in, build);
 	if (status != OSD_OK)
-		return status;
-	status = collect_entries(build, kv);
-	if (status == OSD_OK)
-		status = hold_stage(build, kv, &stage);
-	if (status == OSD_OK && stage == OSD_INDEX_FILL)
-		status = put_entries(build, kv);
-	status = end(build, kv, status);
-	if (status != OSD_OK)
-		build->record = before;
-	*ret_over = status == OSD_OK &&
-		    (stage != OSD_INDEX_FILL || build->record.stage == OSD_INDEX_DONE);
+		build->record = build->from;
 	return status;
 }
 
@@ -225,19 +221,14 @@ static enum osd_status run_stage(struct build *build)
 {
 	bool fills = build->record.stage == OSD_INDEX_FILL;
 	enum osd_status status = osd_index_reload(build->objects, build->partition);
-	bool over = false;
-	int retries = 0;
 
+	build->over = false;
 	if (status == OSD_OK && !osd_index_grace(build->objects))
 		return OSD_E_BUSY;
-	while (status == OSD_OK && !over) {
+	while (status == OSD_OK && !build->over) {
 		if (osd_should_stop(build->objects))
 			return OSD_E_BUSY;
-		status = fills ? fill_some(build, &over) : clear_some(build, &over);
-		if (status == OSD_OK)
-			retries = 0;
-		else if (status == OSD_E_RETRY && retries++ < OSD_TXN_RETRIES)
-			status = OSD_OK;
+		status = fills ? fill_some(build) : clear_some(build);
 	}
 	return status;
 }

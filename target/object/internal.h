@@ -6,6 +6,7 @@
  *   cache.h       objects in memory
  *   data.h        their bytes, and the records that say how many
  *   heads.h       which device has their first bytes
+ *   sums.h        their checksums, and the scrub
  *   txn.h         transactions over records, collections, memberships
  *   attributes.h  attributes of a transaction's object
  *   upkeep.h      recovery, threads beside the requests
@@ -36,6 +37,8 @@
 #include "object/object.h"
 #include "object/partition.h"
 #include "object/record.h"
+#include "object/space.h"
+#include "object/sums.h"
 #include "object/txn.h"
 #include "object/upkeep.h"
 #include "store/media.h"
@@ -57,11 +60,13 @@ struct osd_objects {
 	struct osd_media *media; /* owned; NULL: in memory */
 	struct osd_kv *kv;	 /* owned */
 	struct osd_tier tier;	 /* owned */
-	struct osd_fault_plan fault;
+	struct osd_freeze *freeze; /* owned */
+	struct osd_fault_plan *faults; /* owned; of the library for tests (store/stand_in.h) */
 	enum osd_kv_commit commit; /* for OSD_COMMIT_PROCESS */
 	bool sync_data;		   /* durability = sync */
 	bool strict;
 	struct osd_heads heads;
+	struct osd_sums sums;
 	uint8_t method; /* methods.c */
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
 	char serial[65];
@@ -91,6 +96,7 @@ struct osd_objects {
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;
 	_Atomic uint64_t charged_bytes; /* of all partitions, and for attributes of the root */
 	_Atomic uint64_t next_generation;
+	_Atomic uint64_t next_job_id; /* of those that stand apart */
 	double recovery_seconds;
 
 	pthread_mutex_t cache_lock;
@@ -100,11 +106,11 @@ struct osd_objects {
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
 				      earlier stale */
 
-	pthread_t maintenance, reaper, indexer, mover;
-	bool maintenance_runs, reaper_runs, indexer_runs, mover_runs;
+	pthread_t maintenance, reaper, indexer, mover, scrub;
+	bool maintenance_runs, reaper_runs, indexer_runs, mover_runs, scrub_runs;
 	pthread_mutex_t work_lock;
 	pthread_cond_t work;
-	bool stop, settle_now, reap_now, index_now, move_now; /* under work_lock */
+	bool stop, settle_now, reap_now, index_now, move_now, scrub_now; /* under work_lock */
 	_Atomic uint64_t tick;
 
 	pthread_mutex_t index_lock;	 /* osd_index_reload */
@@ -116,6 +122,7 @@ struct osd_objects {
 	bool unclean; /* the store was not closed: times of files may be later than those of records
 		       */
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
+	struct osd_space_log space;
 };
 
 #endif

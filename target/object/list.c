@@ -20,7 +20,7 @@ struct listing {
 	uint64_t known_total; /* UINT64_MAX: not known, ... */
 	uint64_t count_max;   /* ... then counted so far */
 	size_t id_at;	      /* offset of the id in the key */
-	uint8_t type;	      /* of the records wanted; 0: all */
+	uint8_t type;	      /* of the records wanted, but for those that stand apart; 0: all */
 	struct osd_txn *txn;
 };
 
@@ -43,6 +43,8 @@ static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
 	if (listing->type && (value.length < 2 || record[1] != listing->type))
 		return true;
 	id = osd_get_be((const uint8_t *)key.data + listing->id_at, 8);
+	if (listing->type && id >= OSD_JOB_IDS_FIRST && osd_record_is_apart(key, value))
+		return true;
 	listing->total++;
 	if (listing->count < listing->capacity) {
 		listing->ids[listing->count++] = id;

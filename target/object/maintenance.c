@@ -47,8 +47,10 @@ static void maintain(struct osd_objects *objects, bool everything)
 	settle_partitions(objects);
 	osd_root_settle(objects);
 	osd_kv_checkpoint(objects->kv, false); /* a failing one is tried again next time */
-	if (objects->media && osd_media_ballast_restore(objects->media))
-		atomic_store(&objects->disk_full, false);
+	osd_space_report(objects);
+	if (objects->media && osd_media_ballast_restore(objects->media) &&
+	    atomic_exchange(&objects->disk_full, false))
+		osd_space_found(objects);
 }
 
 /* Until kicked, told to stop (then false), or, with_timeout, so long. */
@@ -130,6 +132,19 @@ bool osd_mover_wait(struct osd_objects *objects, uint64_t usec)
 	bool goes_on = wait_so_long(objects, &objects->move_now, true, usec);
 
 	unkick(objects, &objects->move_now);
+	return goes_on;
+}
+
+void osd_kick_scrub(struct osd_objects *objects)
+{
+	kick(objects, &objects->scrub_now);
+}
+
+bool osd_scrub_wait(struct osd_objects *objects, uint64_t usec)
+{
+	bool goes_on = wait_so_long(objects, &objects->scrub_now, true, usec);
+
+	unkick(objects, &objects->scrub_now);
 	return goes_on;
 }
 
@@ -216,25 +231,30 @@ void osd_key_list_release(struct osd_key_list *list)
 
 /* ---- reaper ------------------------------------------------------------------------------ */
 
-static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_table table,
-				   const struct osd_key_list *list)
+struct removal {
+	enum osd_kv_table table;
+	const struct osd_key_list *list;
+};
+
+static enum osd_status remove_in(struct osd_kv_txn *kv, void *arg)
 {
-	struct osd_kv_txn *kv;
+	const struct removal *removal = arg;
+	enum osd_status status = OSD_OK;
 	struct osd_bytes key;
-	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 	size_t at = 0;
 
-	if (status != OSD_OK)
-		return status;
-	while (status == OSD_OK && osd_key_list_next(list, &at, &key)) {
-		status = osd_kv_remove(kv, table, key);
+	while (status == OSD_OK && osd_key_list_next(removal->list, &at, &key)) {
+		status = osd_kv_remove(kv, removal->table, key);
 		if (status == OSD_E_NO_OBJECT)
 			status = OSD_OK;
 	}
-	if (status == OSD_OK)
-		return osd_own_commit(objects, kv, false);
-	osd_own_abort(kv);
 	return status;
+}
+
+static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_table table,
+				   const struct osd_key_list *list)
+{
+	return osd_own_run(objects, 0, remove_in, &(struct removal){table, list});
 }
 
 enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table table,
@@ -252,7 +272,7 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 		if (status == OSD_OK && count > 0)
 			status = remove_keys(objects, table, &list);
 		osd_key_list_release(&list);
-		more = (status == OSD_OK && count == REAP_BATCH) || status == OSD_E_RETRY;
+		more = (status == OSD_OK && count == REAP_BATCH) || status == OSD_E_BUSY;
 		if (more && osd_should_stop(objects))
 			return OSD_E_BUSY; /* the next opening goes on */
 	} while (more);

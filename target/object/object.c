@@ -34,27 +34,34 @@ static uint64_t tally_of(uint8_t type)
 	return type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS : OSD_TALLY_USER_OBJECTS;
 }
 
-/* The partition has other contents than before. */
-static void note_contents(const struct osd_txn *txn, struct osd_partition *partition)
+/* A list of the partition's user objects, or of its collections, has it. */
+static bool is_listed(uint64_t id, const struct osd_record *record)
 {
-	if ((txn->flags & OSD_TXN_NO_TIMESTAMPS) ||
+	return record->type == OSD_COLLECTION || !osd_is_apart(id, record->flags);
+}
+
+/* The partition has other contents than before. */
+static void note_contents(const struct osd_txn *txn, struct osd_partition *partition,
+			  const struct osd_charge_account *account)
+{
+	if ((txn->flags & OSD_TXN_NO_TIMESTAMPS) || account != &partition->data ||
 	    atomic_load(&partition->bypass) == OSD_TIMESTAMPS_BYPASS)
 		return;
 	raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
 	atomic_store(&partition->times_dirty, true);
 }
 
-/* effect: id the first, value the count. */
+/* effect: id the first, value the count, arg the account. */
 static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_partition *partition = effect->partition;
 
 	if (!committed) {
-		osd_count_drop(txn->objects, partition, effect->value);
+		osd_count_drop(txn->objects, effect->arg, effect->value);
 		return;
 	}
 	osd_object_count_ids(partition, effect->id.object_id, effect->value);
-	note_contents(txn, partition);
+	note_contents(txn, partition, effect->arg);
 }
 
 bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
@@ -130,7 +137,8 @@ enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_t
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* count records from first on; on OSD_E_EXISTS none. */
+/* count records from first on.  On OSD_E_EXISTS none; after any other failure the caller aborts the
+ * transaction. */
 static enum osd_status put_records(struct osd_txn *txn, const struct osd_partition *partition,
 				   uint64_t first, uint32_t count, struct osd_record record)
 {
@@ -145,6 +153,8 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 
 		place.object_id = first + done;
 		key = osd_key_object(&place);
+		if (osd_txn_stopped(txn))
+			return OSD_E_TASK_ABORTED;
 		if (generation == 0)
 			record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
 		osd_record_encode(&record, bytes);
@@ -170,20 +180,22 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first)
 {
+	struct osd_charge_account *account = osd_account_of(partition, requested_id, record->flags);
 	struct osd_effect *effect;
 	uint64_t first = requested_id;
 	enum osd_status status = osd_tally_reserve(txn);
 
 	if (status == OSD_OK)
-		status = osd_count_add(txn->objects, partition, count);
+		status = osd_count_add(txn->objects, account, count);
 	if (status != OSD_OK)
 		return status;
 	effect = osd_txn_effect(txn, run_created);
 	if (!effect) {
-		osd_count_drop(txn->objects, partition, count);
+		osd_count_drop(txn->objects, account, count);
 		return OSD_E_NO_MEMORY;
 	}
 	effect->value = count;
+	effect->arg = account;
 	atomic_fetch_add(&partition->references, 1);
 	effect->partition = partition;
 	do {
@@ -195,13 +207,15 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 	} while (status == OSD_E_EXISTS && requested_id == 0);
 	if (status != OSD_OK) {
 		/* The caller may go on without the object: nothing of it is left to undo. */
-		osd_count_drop(txn->objects, partition, count);
+		osd_count_drop(txn->objects, account, count);
 		effect->value = 0;
 		return status;
 	}
 	effect->id = (struct osd_object_id){partition->id, first};
 	*ret_first = first;
-	return osd_tally_note(txn, partition, tally_of(record->type), first, count, true);
+	return is_listed(first, record)
+		       ? osd_tally_note(txn, partition, tally_of(record->type), first, count, true)
+		       : OSD_OK;
 }
 
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
@@ -245,21 +259,74 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 	return create(txn, partition_id, requested_id, count, 0, ret_first);
 }
 
-enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
-				      uint64_t requested_id, uint32_t count, uint64_t *ret_first)
+/* ---- objects of jobs --------------------------------------------------------------------- */
+
+bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value)
 {
-	return create(txn, partition_id, requested_id, count,
-		      OSD_REC_UNFINISHED | OSD_REC_SURROGATE, ret_first);
+	struct osd_record record;
+
+	return key.length == OSD_KEY_OBJECT_PART &&
+	       osd_record_decode(value.data, value.length, &record) == OSD_OK &&
+	       osd_is_apart(osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8),
+			    record.flags);
 }
 
-enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id)
+enum osd_job_place osd_job_place_of(struct osd_object_id job)
 {
-	return create(txn, partition_id, 0, 1, OSD_REC_SURROGATE, ret_id);
+	return osd_is_apart(job.object_id, OSD_REC_SURROGATE) ? OSD_JOB_APART : OSD_JOB_AMONG_DATA;
+}
+
+void osd_job_ids_begin(struct osd_objects *objects, uint64_t openings)
+{
+	uint64_t most = OSD_JOB_IDS_LAST - OSD_JOB_IDS_FIRST;
+
+	atomic_store(&objects->next_job_id, OSD_JOB_IDS_FIRST + ((openings << 32) & most) + 1);
+}
+
+/* The number of openings in them keeps ids from being given out twice.  One is taken already where a client
+ * has asked for it. */
+static enum osd_status create_apart(struct osd_txn *txn, uint64_t partition_id, uint32_t count,
+				    uint16_t flags, uint64_t *ret_first)
+{
+	enum osd_status status;
+
+	do {
+		uint64_t first = atomic_fetch_add(&txn->objects->next_job_id, count);
+
+		if (first > OSD_JOB_IDS_LAST - count)
+			return OSD_E_NO_SPACE;
+		status = create(txn, partition_id, first, count, flags, ret_first);
+	} while (status == OSD_E_EXISTS);
+	return status;
+}
+
+static enum osd_status create_where(struct osd_txn *txn, uint64_t partition_id,
+				    enum osd_job_place where, uint64_t requested_id, uint32_t count,
+				    uint16_t flags, uint64_t *ret_first)
+{
+	return where == OSD_JOB_APART
+		       ? create_apart(txn, partition_id, count, flags, ret_first)
+		       : create(txn, partition_id, requested_id, count, flags, ret_first);
+}
+
+enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
+				      enum osd_job_place where, uint64_t requested_id,
+				      uint32_t count, uint64_t *ret_first)
+{
+	return create_where(txn, partition_id, where, requested_id, count,
+			    OSD_REC_UNFINISHED | OSD_REC_SURROGATE, ret_first);
+}
+
+enum osd_status osd_companion_create(struct osd_txn *txn, struct osd_object_id job,
+				     uint64_t *ret_id)
+{
+	return create_where(txn, job.partition_id, osd_job_place_of(job), 0, 1, OSD_REC_SURROGATE,
+			    ret_id);
 }
 
 /* ---- remove ------------------------------------------------------------------------------ */
 
-/* effect: value the record's length, for an object that is not in memory. */
+/* effect: value the record's length, for an object that is not in memory; arg the account. */
 static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_partition *partition = effect->partition;
@@ -267,11 +334,11 @@ static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool com
 	if (!committed)
 		return;
 	if (!osd_cache_remove(txn->objects, effect->id, effect->generation)) {
-		osd_uncharge(txn->objects, partition, effect->value);
+		osd_uncharge(txn->objects, effect->arg, effect->value);
 		osd_heads_count(partition, effect->head_on, effect->head_part, 0);
 	}
-	osd_count_drop(txn->objects, partition, 1);
-	note_contents(txn, partition);
+	osd_count_drop(txn->objects, effect->arg, 1);
+	note_contents(txn, partition, effect->arg);
 	osd_kick_reaper(txn->objects);
 }
 
@@ -358,7 +425,7 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 		status = leave_files_to_reaper(txn, txn->record.spare_generation);
 	if (status == OSD_OK)
 		status = keep_id_mark(txn);
-	if (status == OSD_OK)
+	if (status == OSD_OK && is_listed(txn->id.object_id, &txn->record))
 		status = osd_tally_note(txn, txn->partition, tally_of(txn->record.type),
 					txn->id.object_id, 1, false);
 	if (status != OSD_OK)
@@ -371,6 +438,7 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	effect->generation = txn->record.generation;
 	effect->head_part = osd_head_part(txn->record.head_bytes, txn->record.length);
 	effect->head_on = txn->record.head_on;
+	effect->arg = osd_txn_account(txn);
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
 	txn->dirty = false;

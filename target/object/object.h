@@ -9,7 +9,8 @@
  * Transactions.  Whatever changes or reads records takes a struct osd_txn, owned by one thread.
  * Nothing is visible to others before osd_txn_commit returns OSD_OK; then it survives kill -9 (and,
  * with OSD_COMMIT_DURABLE, power loss).  Any call with a transaction may return OSD_E_RETRY
- * (deadlock victim): abort, begin again, repeat the whole, at most OSD_TXN_RETRIES times.  Within a
+ * (it lost a deadlock): the transaction is aborted, and the whole begins again.  osd_txn_run()
+ * (object/txn_run.h) does that; work in a transaction is written as a function for it.  Within a
  * transaction touch objects in ascending (partition id, object id) order.
  *
  * Data calls (osd_object_read and kin) take an open object, not a transaction; each is atomic
@@ -72,11 +73,15 @@ struct osd_heads_config {
 	void *context;
 };
 
+struct osd_sums_config;
+struct osd_test_stores; /* testing/stores.h */
+
 struct osd_objects_config {
-	const char *directory;	   /* data directory (superblock, db/, data); NULL: all in memory */
+	const char *directory;	   /* data directory (superblock, db/, data); NULL: in memory (tests) */
 	const char *ssd_directory; /* second root for heads, or NULL: one root */
 	enum osd_ssd_loss on_ssd_loss;
 	const struct osd_heads_config *heads; /* borrowed by open; NULL: defaults */
+	const struct osd_sums_config *sums;   /* the same; object/sums.h */
 	enum osd_io io;
 	bool create;		 /* format an empty directory on first open */
 	uint64_t capacity_bytes; /* 0: that of the file system */
@@ -84,10 +89,7 @@ struct osd_objects_config {
 	enum osd_durability durability;
 	bool strict;	/* refuse unassigned user-object pages 8h-7Fh (design D4) */
 	uint8_t method; /* enum osd_security_method a store begins with, when made or formatted */
-	bool unsafe_nosync; /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
-	uint64_t fault_at;  /* tests only: the n-th store call after opening fails; 0: none */
-	bool fault_kill;    /* tests only: instead the process is killed there */
-	const char *model; /* tests and benchmarks only: simulated disks (store/model.h), or NULL */
+	const struct osd_test_stores *test; /* borrowed by open; NULL in the product (store/stand_in.h) */
 	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 
@@ -103,6 +105,12 @@ uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
 #define OSD_SYSTEM_ID_BYTES 20
 const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
 const char *osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
+/* Keeps the store's files as they are, for a copy made by another process: see store/freeze.h.
+ * OSD_E_BUSY: they are frozen already, or commands did not come to a point to wait at in wait_usec. */
+enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
+				   uint64_t freeze_usec);
+/* False: the freeze had ended before, at its deadline. */
+bool osd_objects_thaw(struct osd_objects *objects);
 /* The clock of timestamps and of capabilities: ms since 1970. */
 uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
@@ -141,7 +149,8 @@ enum osd_txn_flags {
 	OSD_TXN_NOWAIT = 8,	   /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
 };
 
-enum osd_commit { OSD_COMMIT_PROCESS, OSD_COMMIT_DURABLE /* FUA: survives power loss */ };
+/* DURABLE (FUA): it survives power loss.  osd_txn_run() takes it among the flags. */
+enum osd_commit { OSD_COMMIT_PROCESS = 0, OSD_COMMIT_DURABLE = 16 };
 
 enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags,
 			      struct osd_txn **ret_txn);
@@ -153,9 +162,16 @@ static inline void osd_txn_abortp(struct osd_txn **txn)
 {
 	osd_txn_abort(*txn);
 }
-/* Long walks (listings, queries, counts) inside txn end with OSD_E_TASK_ABORTED once *stop, which is
+/* Long work (listings, queries, counts, the creation of many objects) inside txn ends with OSD_E_TASK_ABORTED once *stop, which is
  * atomic, borrowed, and may be NULL. */
 void osd_txn_watch(struct osd_txn *txn, const bool *stop);
+/* The same once goes_on, called for each record, returns false; then it goes on returning that.  watcher is
+ * borrowed. */
+struct osd_txn_watcher {
+	bool (*goes_on)(void *arg);
+	void *arg;
+};
+void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher);
 /* About how many bytes of attributes and memberships it has changed: what can be cut into several
  * transactions is, by this. */
 uint64_t osd_txn_weight(const struct osd_txn *txn);
@@ -190,13 +206,14 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 					       const uint8_t *value, size_t length),
 				    void *arg);
 
-/* What these records take is charged to a partition, beside its objects' data and attributes: in txn,
- * before to after bytes.  More is taken at once, less is given back with the commit.  limited:
- * OSD_E_QUOTA, OSD_E_NO_SPACE.  A partition that has gone needs nothing given back. */
-enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
-				       uint64_t after, bool limited);
+/* What these records take is charged to the partition of the job, beside its objects' data and attributes, or,
+ * of a job that stands apart, beside those of such jobs: in txn, before to after bytes.  More is taken at
+ * once, less is given back with the commit.  limited: OSD_E_QUOTA, OSD_E_NO_SPACE.  A partition that has gone needs nothing given back. */
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, struct osd_object_id job,
+				       uint64_t before, uint64_t after, bool limited);
 /* The same for what is found when the higher layer is opened. */
-void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes);
+void osd_objects_charge_records(struct osd_objects *objects, struct osd_object_id job,
+				uint64_t bytes);
 
 /* ---- existence and life cycle ------------------------------------------------------------ */
 
@@ -230,25 +247,6 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 				    uint64_t member);
 enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
 				   uint64_t member, bool *ret_has);
-
-/* ---- Command Tracking page of a collection (osd2-wire 5.16) ------------------------------- */
-
-struct osd_tracking {
-	uint8_t percent;
-	uint16_t active; /* service action of the command in progress; 0: none */
-	uint16_t ended;	 /* OSD_TRACKING_RUNNING, else how the last one ended: its SAM status */
-	const uint8_t *sense; /* of the last one */
-	size_t sense_length;
-	uint64_t processed, missing; /* objects */
-};
-
-#define OSD_TRACKING_RUNNING 0xffff
-
-/* hold: the page stays as it is until the end of the transaction. */
-enum osd_status osd_tracking_active(struct osd_txn *txn, struct osd_object_id collection, bool hold,
-				    uint16_t *ret_service_action);
-enum osd_status osd_tracking_put(struct osd_txn *txn, struct osd_object_id collection,
-				 const struct osd_tracking *tracking);
 
 /* ---- listing ----------------------------------------------------------------------------- */
 
@@ -525,40 +523,24 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 /* Damage (Error Recovery pages, relative number 6, of every type): who finds or mends it sets the
  * page's attributes (OSD_DAMAGE_*) in an OSD_TXN_INTERNAL transaction; unset ones read as zero. */
 
-/* Pages a higher layer computes (job status, EXEC root page).  get/each/set as above, called inside
- * the transaction; set returning OSD_E_PARAM_FIELD = read-only. */
-#define OSD_PAGE_FORM_MAX 64
-struct osd_page_provider {
-	uint32_t page;
-	const char *page_name; /* for number 0 and the directory */
-	enum osd_status (*get)(void *context, struct osd_txn *txn, struct osd_object_id id,
-			       uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-			       size_t *ret_length);
-	enum osd_status (*each)(void *context, struct osd_txn *txn, struct osd_object_id id,
-				uint32_t page, osd_attr_fn *fn, void *arg);
-	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id,
-			       uint32_t page, uint32_t number, const uint8_t *value, size_t length);
-	void *context;
-	/* What follows the header of the page's fixed form; 0 bytes: this object has none.  NULL: no
-	 * object has. */
-	enum osd_status (*form)(void *context, struct osd_txn *txn, struct osd_object_id id,
-				uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length);
-	/* Where it finds a value, there is a user object of that id: the object's own record need not
-	 * be read to be sure of it. */
-	bool vouches;
-};
-/* Before any other thread uses objects; the provider is borrowed for their lifetime. */
-void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);
-
 /* ---- jobs' marks on objects (design D13): kept in the object record ---------------------- */
 
-/* Makes count 1.. consecutive user objects that are marked; requested_id as for one.  *ret_first is
- * the lowest. */
+/* Where a job's objects are: among the partition's data, or apart.  Those that stand apart have ids from
+ * OSD_JOB_IDS_FIRST to OSD_JOB_IDS_LAST, none of which is given out twice.  Lists of the partition's user
+ * objects, queries of all of them, counts and quotas leave them out; commands that name them, and the
+ * collection of jobs, do not. */
+enum osd_job_place { OSD_JOB_AMONG_DATA, OSD_JOB_APART };
+enum osd_job_place osd_job_place_of(struct osd_object_id job);
+
+/* Makes count 1.. consecutive user objects that are marked; requested_id as for one, 0 of those apart.
+ * *ret_first is the lowest. */
 enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
-				      uint64_t requested_id, uint32_t count, uint64_t *ret_first);
-/* An object for a result that is too long for its job's record, or one made before these had a mark: only
- * those may read it who may read the surrogate. */
-enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id);
+				      enum osd_job_place where, uint64_t requested_id,
+				      uint32_t count, uint64_t *ret_first);
+/* An object, where the job's are, for a result that is too long for its record; mark: for one made before these
+ * had a mark.  Only those may read it who may read the surrogate. */
+enum osd_status osd_companion_create(struct osd_txn *txn, struct osd_object_id job,
+				     uint64_t *ret_id);
 enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id);
 /* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
  * refused by the dispatcher with OSD_E_JOB_IN_WAY. */

@@ -14,21 +14,26 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "object/value_index.h"
 #include "store/direct.h"
-#include "store/model.h"
+#include "store/freeze.h"
+#include "store/stand_in.h"
 
 /* ---- opening the stores ------------------------------------------------------------------ */
 
-static enum osd_status open_in_memory(struct osd_objects *objects)
+/* A unit without a directory, which only the library for tests can make. */
+static enum osd_status open_in_memory(struct osd_objects *objects, char message[256])
 {
-	enum osd_status status = osd_mem_kv_open(&objects->kv);
-
+	if (!osd_stand_ins) {
+		snprintf(message, 256, "no data directory is named");
+		return OSD_E_PARAM_FIELD;
+	}
 	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
 	snprintf(objects->serial, sizeof(objects->serial), "memory");
 	if (getrandom(objects->seal, sizeof(objects->seal), 0) != sizeof(objects->seal))
 		return OSD_E_NO_MEMORY;
-	return status == OSD_OK ? osd_mem_data_open(&objects->tier.head) : status;
+	return osd_stand_ins->open(&objects->kv, &objects->tier.head);
 }
 
 static void name_after_store(struct osd_objects *objects)
@@ -52,6 +57,7 @@ static void make_room(void *arg)
 {
 	struct osd_objects *objects = arg;
 
+	osd_space_refused(objects, OSD_SPACE_MAIN);
 	if (osd_media_ballast_release(objects->media))
 		atomic_store(&objects->disk_full, true);
 }
@@ -143,47 +149,24 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 	return status;
 }
 
-static enum osd_status wrap_models(struct osd_objects *objects,
-				   const struct osd_objects_config *config, char message[256])
+/* Nothing in the product (store/stand_in.h). */
+static enum osd_status wrap_for_test(struct osd_objects *objects,
+				     const struct osd_objects_config *config, char message[256])
 {
-	struct osd_model model;
+	struct osd_opened_stores stores = {.kv = objects->kv,
+					   .head = objects->tier.head,
+					   .tail = objects->tier.tail,
+					   .commit = objects->commit};
 	enum osd_status status;
 
-	if (!config->model)
+	if (!osd_stand_ins || !config->test)
 		return OSD_OK;
-	if (!osd_model_parse(config->model, &model)) {
-		snprintf(message, 256, "option 'model' names no simulated disks (docs/tiers.md)");
-		return OSD_E_PARAM_FIELD;
-	}
-	if (model.count != (objects->tier.tail ? 2 : 1)) {
-		snprintf(message, 256, "option 'model' has %u disk(s) and the store %d root(s)",
-			 model.count, objects->tier.tail ? 2 : 1);
-		return OSD_E_PARAM_FIELD;
-	}
-	status = osd_model_data_wrap(OSD_STEAL(objects->tier.head), &model.devices[model.count - 1],
-				     &objects->tier.head);
-	if (status == OSD_OK && objects->tier.tail)
-		status = osd_model_data_wrap(OSD_STEAL(objects->tier.tail), &model.devices[0],
-					     &objects->tier.tail);
-	return status;
-}
-
-static enum osd_status wrap_faults(struct osd_objects *objects,
-				   const struct osd_objects_config *config)
-{
-	enum osd_status status;
-
-	if (config->fault_at == 0)
-		return OSD_OK;
-	objects->fault.status = OSD_E_MEDIUM;
-	objects->fault.kill = config->fault_kill;
-	status = osd_fault_kv_wrap(OSD_STEAL(objects->kv), &objects->fault, &objects->kv);
-	if (status == OSD_OK)
-		status = osd_fault_data_wrap(OSD_STEAL(objects->tier.head), &objects->fault,
-					     &objects->tier.head);
-	if (status == OSD_OK && objects->tier.tail)
-		status = osd_fault_data_wrap(OSD_STEAL(objects->tier.tail), &objects->fault,
-					     &objects->tier.tail);
+	status = osd_stand_ins->wrap(config->test, message, &stores);
+	objects->kv = stores.kv;
+	objects->tier.head = stores.head;
+	objects->tier.tail = stores.tail;
+	objects->commit = stores.commit;
+	objects->faults = stores.faults;
 	return status;
 }
 
@@ -200,8 +183,12 @@ static enum osd_status start_threads(struct osd_objects *objects)
 	if (osd_heads_two_roots(objects))
 		objects->mover_runs =
 			osd_thread_start(&objects->mover, "iosd-mover", osd_mover_main, objects);
+	if (objects->sums.kept)
+		objects->scrub_runs =
+			osd_thread_start(&objects->scrub, "iosd-scrub", osd_scrub_main, objects);
 	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs &&
-			       (objects->mover_runs || !osd_heads_two_roots(objects))
+			       (objects->mover_runs || !osd_heads_two_roots(objects)) &&
+			       (objects->scrub_runs || !objects->sums.kept)
 		       ? OSD_OK
 		       : OSD_E_NO_MEMORY;
 }
@@ -212,6 +199,8 @@ static void stop_threads(struct osd_objects *objects)
 	objects->stop = true;
 	pthread_cond_broadcast(&objects->work);
 	pthread_mutex_unlock(&objects->work_lock);
+	if (objects->scrub_runs)
+		pthread_join(objects->scrub, NULL);
 	if (objects->mover_runs)
 		pthread_join(objects->mover, NULL);
 	if (objects->indexer_runs)
@@ -221,7 +210,7 @@ static void stop_threads(struct osd_objects *objects)
 	if (objects->maintenance_runs)
 		pthread_join(objects->maintenance, NULL);
 	objects->indexer_runs = objects->reaper_runs = objects->maintenance_runs = false;
-	objects->mover_runs = false;
+	objects->mover_runs = objects->scrub_runs = false;
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
@@ -236,6 +225,7 @@ static void init_locks(struct osd_objects *objects)
 	pthread_condattr_destroy(&attributes);
 	pthread_mutex_init(&objects->work_lock, NULL);
 	pthread_mutex_init(&objects->index_lock, NULL);
+	pthread_mutex_init(&objects->sums.lock, NULL);
 	pthread_rwlock_init(&objects->partitions_lock, NULL);
 	osd_cache_init(objects);
 }
@@ -246,9 +236,7 @@ static void apply_config(struct osd_objects *objects, const struct osd_objects_c
 	objects->strict = config->strict;
 	objects->method = config->method;
 	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
-	objects->commit = objects->sync_data	  ? OSD_KV_COMMIT_DURABLE
-			  : config->unsafe_nosync ? OSD_KV_COMMIT_NOSYNC
-						  : OSD_KV_COMMIT_PROCESS;
+	objects->commit = objects->sync_data ? OSD_KV_COMMIT_DURABLE : OSD_KV_COMMIT_PROCESS;
 }
 
 enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
@@ -266,26 +254,35 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	osd_objects_add_page(objects, &osd_charged_page);
 	osd_objects_add_page(objects, &osd_head_page);
 	osd_objects_add_page(objects, &osd_heads_root_page);
+	osd_objects_add_page(objects, &osd_sums_root_page);
 	apply_config(objects, config);
 	osd_heads_init(objects, config->heads);
 	status = config->directory ? open_on_disk(objects, config, message)
-				   : open_in_memory(objects);
+				   : open_in_memory(objects, message);
 	if (status == OSD_OK && config->product_serial)
 		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
 	if (status == OSD_OK)
-		status = wrap_models(objects, config, message);
+		status = wrap_for_test(objects, config, message);
 	if (status == OSD_OK)
-		status = wrap_faults(objects, config);
+		status = osd_freeze_open(objects->kv, objects->tier.head, objects->tier.tail,
+					 &objects->freeze);
+	if (status == OSD_OK)
+		osd_space_begin(objects, config->ssd_directory, config->directory);
+	/* Above the freeze, so that a file and its sums stand still at the same moment. */
+	if (status == OSD_OK)
+		status = osd_objects_open_sums(objects, config->sums, message);
 	if (status == OSD_OK)
 		status = osd_recover(objects, message);
+	if (status == OSD_OK)
+		status = osd_scrub_load(objects);
 	if (status == OSD_OK)
 		status = start_threads(objects);
 	if (status != OSD_OK) {
 		osd_objects_close(objects);
 		return status;
 	}
-	atomic_store(&objects->fault.calls, 0);
-	atomic_store(&objects->fault.fail_at, config->fault_at);
+	if (osd_stand_ins && config->test)
+		osd_stand_ins->ready(config->test, objects->faults);
 	message[0] = '\0';
 	*ret_objects = objects;
 	return OSD_OK;
@@ -313,39 +310,61 @@ void osd_objects_close(struct osd_objects *objects)
 	if (!objects)
 		return;
 	was_running = objects->maintenance_runs;
+	osd_objects_thaw(objects);
 	stop_threads(objects);
-	if (was_running)
+	if (was_running && osd_sums_end_run(objects) == OSD_OK)
 		mark_clean(objects);
 	objects->watcher_count = 0;
 	osd_partitions_forget(objects);
 	osd_cache_release(objects);
+	osd_freeze_close(objects->freeze);
 	osd_kv_close(objects->kv);
 	osd_tier_close(&objects->tier);
+	free(objects->faults);
 	osd_media_close(objects->media);
+	osd_space_end(objects);
 	pthread_cond_destroy(&objects->work);
 	pthread_mutex_destroy(&objects->work_lock);
 	pthread_mutex_destroy(&objects->index_lock);
+	pthread_mutex_destroy(&objects->sums.lock);
 	pthread_rwlock_destroy(&objects->partitions_lock);
 	free(objects);
+}
+
+/* ---- a copy of the files from outside ----------------------------------------------------------- */
+
+/* The first checkpoint writes what has gathered while commands go on; the second, within the freeze, then
+ * has little to do. */
+enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
+				   uint64_t freeze_usec)
+{
+	enum osd_status status = osd_kv_checkpoint(objects->kv, true);
+
+	if (status == OSD_OK)
+		status = osd_freeze_begin(objects->freeze, wait_usec, freeze_usec);
+	return status;
+}
+
+bool osd_objects_thaw(struct osd_objects *objects)
+{
+	return objects->freeze && osd_freeze_end(objects->freeze);
 }
 
 /* ---- FORMAT OSD -------------------------------------------------------------------------- */
 
 /* The next epoch, with nothing in it; the reaper frees the old one. */
-static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacity)
+static enum osd_status begin_epoch(struct osd_txn *txn, void *arg)
 {
+	struct osd_objects *objects = txn->objects;
 	struct osd_key dead = osd_key_dead_epoch(atomic_load(&objects->epoch));
+	const uint64_t *capacity = arg;
 	struct osd_root_record root;
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+	enum osd_status status = osd_root_hold(txn, &root);
 
-	if (status != OSD_OK)
-		return status;
-	status = osd_root_hold(txn, &root);
 	if (status == OSD_OK) {
 		root.epoch++;
 		root.next_partition_id = OSD_FIRST_ID;
-		root.capacity = capacity;
+		root.capacity = *capacity;
 		root.common.bypass = 0;
 		root.isolation = 0;
 		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
@@ -357,9 +376,6 @@ static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacit
 	if (status == OSD_OK)
 		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
 				    (struct osd_bytes){"", 0}, 0);
-	if (status == OSD_OK)
-		return osd_txn_commit(txn, OSD_COMMIT_DURABLE);
-	osd_txn_abort(txn);
 	return status;
 }
 
@@ -395,7 +411,8 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_JOBS, (struct osd_bytes){"", 0});
 	if (status == OSD_OK)
-		status = begin_epoch(objects, capacity_bytes);
+		status = osd_txn_run(objects, OSD_TXN_INTERNAL | OSD_COMMIT_DURABLE, begin_epoch,
+				     &capacity_bytes);
 	if (status != OSD_OK)
 		return status;
 	osd_partitions_forget(objects);

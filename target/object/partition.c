@@ -42,8 +42,11 @@ void osd_partition_apply_quotas(struct osd_partition *partition,
 				const struct osd_partition_record *record)
 {
 	atomic_store(&partition->max_length, record->quotas.max_length);
-	atomic_store(&partition->capacity, record->quotas.capacity);
-	atomic_store(&partition->count_limit, record->quotas.object_count);
+	atomic_store(&partition->data.capacity, record->quotas.capacity);
+	atomic_store(&partition->data.count_limit, record->quotas.object_count);
+	atomic_store(&partition->apart.capacity,
+		     OSD_MAX(record->quotas.capacity, OSD_APART_BYTES_LEAST));
+	atomic_store(&partition->apart.count_limit, OSD_NO_LIMIT);
 	atomic_store(&partition->collections_limit, record->quotas.collections);
 	atomic_store(&partition->bypass, record->bypass);
 	atomic_store(&partition->user_tag, record->user_tag);
@@ -74,17 +77,24 @@ static void take_out(struct osd_objects *objects, struct osd_partition *partitio
 	pthread_rwlock_unlock(&objects->partitions_lock);
 }
 
+/* With partitions_lock held for writing. */
+static void close_account(struct osd_objects *objects, struct osd_charge_account *account)
+{
+	atomic_store(&account->removed, true);
+	atomic_fetch_sub(&objects->used_bytes, atomic_load(&account->used_bytes));
+	atomic_fetch_sub(&objects->charged_bytes, atomic_load(&account->charged_bytes));
+	atomic_fetch_sub(&objects->object_count, atomic_load(&account->object_count));
+}
+
 /* Waits for users of its objects' data first, so that the counters end up exact. */
 static void retire(struct osd_objects *objects, struct osd_partition *partition)
 {
 	take_out(objects, partition);
 	osd_cache_remove_partition(objects, partition);
 	pthread_rwlock_wrlock(&objects->partitions_lock); /* quota.c */
-	atomic_store(&partition->removed, true);
 	atomic_fetch_sub(&objects->partition_count, 1);
-	atomic_fetch_sub(&objects->used_bytes, atomic_load(&partition->used_bytes));
-	atomic_fetch_sub(&objects->charged_bytes, atomic_load(&partition->charged_bytes));
-	atomic_fetch_sub(&objects->object_count, atomic_load(&partition->object_count));
+	close_account(objects, &partition->data);
+	close_account(objects, &partition->apart);
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	osd_note_policy_change(objects);
 	for (size_t i = 0; i < objects->watcher_count; i++)
@@ -354,11 +364,12 @@ enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id,
 
 /* ---- remove ------------------------------------------------------------------------------ */
 
-/* Ids below the first are the target's own collections: they are no contents. */
+/* Ids below the first are the target's own collections: they are no contents, and neither are finished jobs
+ * that stand apart. */
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
-	(void)key;
-	(void)value;
+	if (osd_record_is_apart(key, value))
+		return true;
 	*(bool *)arg = true;
 	return false;
 }

@@ -26,22 +26,33 @@ struct osd_tally {
 	bool known, stays;
 };
 
+/* What a set of objects takes, and how much it may.  Atomics may be read at any time. */
+struct osd_charge_account {
+	_Atomic bool removed;		  /* with its partition */
+	_Atomic uint64_t used_bytes;	  /* sum of the objects' lengths */
+	_Atomic uint64_t attribute_bytes; /* charged for attributes (attr_charge.c) */
+	_Atomic uint64_t record_bytes;	  /* charged for records of higher layers: jobs */
+	_Atomic uint64_t charged_bytes;	  /* the sum of these three: what capacity limits */
+	_Atomic uint64_t object_count;	  /* user objects and collections */
+	_Atomic uint64_t charges;	  /* counts changes of these bytes and of object_count */
+	_Atomic uint64_t capacity, count_limit;
+};
+
+/* Jobs that stand apart have as much space as the partition's quota of capacity, but at least this. */
+#define OSD_APART_BYTES_LEAST (UINT64_C(256) << 20)
+
 /* A live partition.  Atomics may be read any time; who checks a limit first adds, then compares. */
 struct osd_partition {
 	uint64_t id;
 	uint32_t incarnation;
 	_Atomic unsigned references;
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
-	_Atomic bool removed;
-	_Atomic uint64_t used_bytes;	/* sum of the objects' lengths */
-	_Atomic uint64_t attribute_bytes; /* charged for attributes (attr_charge.c) */
-	_Atomic uint64_t record_bytes;	  /* charged for records of higher layers: jobs */
-	_Atomic uint64_t charged_bytes;	  /* the sum of these three: what the quota limits */
-	_Atomic uint64_t head_bytes[2]; /* of these in heads, by enum osd_tier_head_on */
-	_Atomic uint64_t object_count;	/* user objects and collections */
+	struct osd_charge_account data;    /* what attributes and quotas of the partition are about */
+	struct osd_charge_account apart;   /* osd_is_apart */
+	_Atomic uint64_t head_bytes[2]; /* of used_bytes in heads, by enum osd_tier_head_on */
 	_Atomic uint64_t next_object_id;
-	_Atomic uint64_t id_mark;			    /* as in OSD_META_ID_MARK */
-	_Atomic uint64_t max_length, capacity, count_limit; /* quotas */
+	_Atomic uint64_t id_mark;    /* as in OSD_META_ID_MARK */
+	_Atomic uint64_t max_length; /* quota */
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
@@ -53,11 +64,26 @@ struct osd_partition {
 	uint64_t tally_clock;		       /* under tally_lock */
 	_Atomic uint64_t members_changing;     /* noted by transactions under way */
 	_Atomic uint64_t member_changes;       /* committed */
-	_Atomic uint64_t charges;	       /* counts changes of these bytes and of object_count */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */
 };
+
+/* Whether it is an object of a job that stands apart from the partition's data: no list of the partition's
+ * objects has it, and no quota or count of them.  The collection of jobs is one, too.  flags: enum
+ * osd_record_flags. */
+static inline bool osd_is_apart(uint64_t object_id, uint16_t flags)
+{
+	return object_id == OSD_JOBS_COLLECTION ||
+	       (flags & OSD_REC_SURROGATE && object_id >= OSD_JOB_IDS_FIRST &&
+		object_id <= OSD_JOB_IDS_LAST);
+}
+
+static inline struct osd_charge_account *osd_account_of(struct osd_partition *partition,
+						 uint64_t object_id, uint16_t flags)
+{
+	return osd_is_apart(object_id, flags) ? &partition->apart : &partition->data;
+}
 
 /* ---- partition.c ------------------------------------------------------------------------------ */
 
@@ -95,26 +121,27 @@ enum osd_charge_for { OSD_CHARGE_ATTRIBUTES, OSD_CHARGE_RECORDS };
 
 /* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE.  use_reserve: a job must be
  * able to say how it ended, whatever quotas say. */
-enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_account *account,
 			   uint64_t delta, bool use_reserve);
 /* For what was allowed before: no limit is asked. */
-void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
+void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
 			  uint64_t delta);
 /* Gives bytes back, as many as were charged for them. */
-void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);
+void osd_uncharge(struct osd_objects *objects, struct osd_charge_account *account, uint64_t delta);
 /* At open, before there are other threads: what is found to be stored.  NULL: of the root. */
-void osd_charge_found(struct osd_objects *objects, struct osd_partition *partition,
+void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t bytes);
-/* In txn, what is charged changes from before to after bytes: more is taken now, less is given back
- * when txn has committed.  NULL: of the root.  limited: OSD_E_QUOTA, OSD_E_NO_SPACE where that is
- * more than there may be. */
+/* In txn, what is charged to an account of partition changes from before to after bytes: more is taken
+ * now, less is given back when txn has committed.  Both NULL: of the root.  limited: OSD_E_QUOTA,
+ * OSD_E_NO_SPACE where that is more than there may be. */
 enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
-			      enum osd_charge_for what, uint64_t before, uint64_t after,
-			      bool limited);
+			      struct osd_charge_account *account, enum osd_charge_for what,
+			      uint64_t before, uint64_t after, bool limited);
 /* The same for user objects and collections: OSD_E_QUOTA beyond the limit of their number. */
-enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_account *account,
 			      uint64_t count);
-void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count);
+void osd_count_drop(struct osd_objects *objects, struct osd_charge_account *account,
+		    uint64_t count);
 /* One partition more, below the limit; taken back by who does not make it. */
 enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit);
 

@@ -82,6 +82,8 @@ static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, ui
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK && walk->whole && osd_is_apart(id, txn->record.flags))
+		status = OSD_E_NO_OBJECT;
 	for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
 		status = matches_one(txn, walk, &query->criteria[i], &matches);
 		if (matches != query->match_all)
@@ -125,7 +127,7 @@ static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 	uint64_t look_max = walk->query.look_max, most;
 	enum osd_status status = OSD_OK;
 
-	walk->members = atomic_load(&txn->partition->object_count);
+	walk->members = atomic_load(&txn->partition->data.object_count);
 	if (!walk->whole)
 		status = osd_member_count(txn, &walk->place, &walk->members);
 	if (status != OSD_OK)
@@ -257,8 +259,9 @@ static uint64_t next_candidate(const struct osd_query_walk *walk, bool *ret_sure
 static enum osd_status try_candidate(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
 				     bool sure, bool *ret_matches)
 {
-	bool enough =
-		sure && !walk->query.sees && (walk->query.count == 1 || !walk->query.match_all);
+	bool enough = sure && !walk->query.sees &&
+		      (walk->query.count == 1 || !walk->query.match_all) &&
+		      !(walk->whole && id >= OSD_JOB_IDS_FIRST);
 	enum osd_status status = OSD_OK;
 
 	*ret_matches = true;

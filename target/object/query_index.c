@@ -234,8 +234,10 @@ static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
 	}
 }
 
-static enum osd_status search_once(struct search *search, struct osd_kv_txn *kv)
+static enum osd_status search_once(struct osd_kv_txn *kv, void *arg)
 {
+	struct search *search = arg;
+
 	osd_candidates_release(search->candidates);
 	search->found = false;
 	return search->query->match_all || search->query->count == 1 ? search_all(search, kv)
@@ -245,21 +247,9 @@ static enum osd_status search_once(struct search *search, struct osd_kv_txn *kv)
 /* With all that is read locked to the end. */
 static enum osd_status search_locked(struct search *search)
 {
-	struct osd_objects *objects = search->txn->objects;
-	enum osd_status status = OSD_E_RETRY;
-
 	if (search->txn->kv)
-		return search_once(search, search->txn->kv);
-	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
-		struct osd_kv_txn *kv;
-
-		status = osd_own_begin(objects, OSD_KV_READ, &kv);
-		if (status != OSD_OK)
-			return status;
-		status = search_once(search, kv);
-		osd_own_abort(kv);
-	}
-	return status;
+		return search_once(search->txn->kv, search);
+	return osd_own_run(search->txn->objects, OSD_TXN_READ_ONLY, search_once, search);
 }
 
 /* Until no entry changes while it reads. */
@@ -272,7 +262,7 @@ static enum osd_status search_stable(struct search *search)
 		enum osd_status status = OSD_E_RETRY;
 
 		if (atomic_load(&objects->index_ended) == begun)
-			status = search_once(search, NULL);
+			status = search_once(NULL, search);
 		if (status != OSD_OK && status != OSD_E_RETRY)
 			return status;
 		if (status == OSD_OK && atomic_load(&objects->index_begun) == begun)

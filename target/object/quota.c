@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths.  A quota of
- * capacity, and the capacity of the store, limit these and what is charged for attributes and jobs:
- * the charged bytes.  All are counted in memory and exact at any time, so a limit is checked before a
- * byte is written and costs no transaction.
+/* quota.c -- how much an account may have (design D10).  A partition has one for its data, and one for
+ * jobs that stand apart.  Used bytes are the objects' lengths.  A quota of capacity, and the capacity of
+ * the store, limit these and what is charged for attributes and jobs: the charged bytes.  All are counted
+ * in memory and exact at any time, so a limit is checked before a byte is written and costs no
+ * transaction.
  *
  * A partition that is removed takes everything charged to it off the totals at once (partition.c),
  * with partitions_lock held for writing: what is charged or given back holds it for reading, and so
@@ -24,40 +25,44 @@ static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
 	return true;
 }
 
-/* partition NULL: the root. */
-static enum osd_status charge(struct osd_objects *objects, struct osd_partition *partition,
+/* account NULL: the root. */
+static enum osd_status charge(struct osd_objects *objects, struct osd_charge_account *account,
 			      uint64_t delta, bool use_reserve)
 {
 	uint64_t capacity = atomic_load(&objects->capacity_bytes);
-	uint64_t quota = use_reserve || !partition ? OSD_NO_LIMIT
-						   : atomic_load(&partition->capacity);
+	uint64_t quota = use_reserve || !account ? OSD_NO_LIMIT
+						   : atomic_load(&account->capacity);
 
-	if (partition && atomic_load(&partition->removed))
+	if (account && atomic_load(&account->removed))
 		return OSD_E_NO_PARTITION;
 	if (!use_reserve) {
-		if (atomic_load(&objects->disk_full))
+		if (atomic_load(&objects->disk_full)) {
+			osd_space_refused(objects, OSD_SPACE_MAIN);
 			return OSD_E_NO_SPACE;
+		}
 		capacity -= capacity / 100 * JOB_RESERVE_PERCENT;
 	}
-	if (partition)
-		atomic_fetch_add(&partition->charges, 1);
-	if (partition && !add_below(&partition->charged_bytes, delta, quota))
+	if (account)
+		atomic_fetch_add(&account->charges, 1);
+	if (account && !add_below(&account->charged_bytes, delta, quota))
 		return OSD_E_QUOTA;
 	if (add_below(&objects->charged_bytes, delta, capacity))
 		return OSD_OK;
-	if (partition)
-		atomic_fetch_sub(&partition->charged_bytes, delta);
+	if (account)
+		atomic_fetch_sub(&account->charged_bytes, delta);
+	osd_space_refused(objects, OSD_SPACE_CAPACITY);
 	return OSD_E_NO_SPACE;
 }
 
 /* The objects' lengths. */
-static void add_used(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+static void add_used(struct osd_objects *objects, struct osd_charge_account *account,
+		     uint64_t delta)
 {
-	atomic_fetch_add(&partition->used_bytes, delta);
+	atomic_fetch_add(&account->used_bytes, delta);
 	atomic_fetch_add(&objects->used_bytes, delta);
 }
 
-enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_account *account,
 			   uint64_t delta, bool use_reserve)
 {
 	enum osd_status status;
@@ -65,101 +70,102 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 	if (delta == 0)
 		return OSD_OK;
 	pthread_rwlock_rdlock(&objects->partitions_lock);
-	status = charge(objects, partition, delta, use_reserve);
+	status = charge(objects, account, delta, use_reserve);
 	if (status == OSD_OK)
-		add_used(objects, partition, delta);
+		add_used(objects, account, delta);
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	return status;
 }
 
 /* delta modulo 2^64: what is given back is negative. */
-static void add_bytes(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+static void add_bytes(struct osd_objects *objects, struct osd_charge_account *account,
+		      uint64_t delta)
 {
 	pthread_rwlock_rdlock(&objects->partitions_lock);
-	if (!atomic_load(&partition->removed)) {
-		atomic_fetch_add(&partition->charges, 1);
-		atomic_fetch_add(&partition->charged_bytes, delta);
+	if (!atomic_load(&account->removed)) {
+		atomic_fetch_add(&account->charges, 1);
+		atomic_fetch_add(&account->charged_bytes, delta);
 		atomic_fetch_add(&objects->charged_bytes, delta);
-		add_used(objects, partition, delta);
+		add_used(objects, account, delta);
 	}
 	pthread_rwlock_unlock(&objects->partitions_lock);
 }
 
-void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
+void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
 			  uint64_t delta)
 {
-	add_bytes(objects, partition, delta);
+	add_bytes(objects, account, delta);
 }
 
-void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+void osd_uncharge(struct osd_objects *objects, struct osd_charge_account *account, uint64_t delta)
 {
-	add_bytes(objects, partition, 0 - delta);
+	add_bytes(objects, account, 0 - delta);
 }
 
 /* ---- attributes and records ---------------------------------------------------------------- */
 
-static _Atomic uint64_t *counter_of(struct osd_partition *partition, enum osd_charge_for what)
+static _Atomic uint64_t *counter_of(struct osd_charge_account *account, enum osd_charge_for what)
 {
-	return what == OSD_CHARGE_ATTRIBUTES ? &partition->attribute_bytes
-					     : &partition->record_bytes;
+	return what == OSD_CHARGE_ATTRIBUTES ? &account->attribute_bytes
+					     : &account->record_bytes;
 }
 
 /* delta modulo 2^64, with partitions_lock held. */
-static void add_other(struct osd_objects *objects, struct osd_partition *partition,
+static void add_other(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t delta)
 {
-	if (partition && atomic_load(&partition->removed))
+	if (account && atomic_load(&account->removed))
 		return;
-	if (partition) {
-		atomic_fetch_add(&partition->charges, 1);
-		atomic_fetch_add(&partition->charged_bytes, delta);
-		atomic_fetch_add(counter_of(partition, what), delta);
+	if (account) {
+		atomic_fetch_add(&account->charges, 1);
+		atomic_fetch_add(&account->charged_bytes, delta);
+		atomic_fetch_add(counter_of(account, what), delta);
 	}
 	atomic_fetch_add(&objects->charged_bytes, delta);
 }
 
-void osd_charge_found(struct osd_objects *objects, struct osd_partition *partition,
+void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t bytes)
 {
 	pthread_rwlock_rdlock(&objects->partitions_lock);
-	add_other(objects, partition, what, bytes);
+	add_other(objects, account, what, bytes);
 	pthread_rwlock_unlock(&objects->partitions_lock);
 }
 
 /* effect: value the bytes taken, which go back if the transaction comes to nothing; generation those
- * to give back once it has committed; head_on what they are for. */
+ * to give back once it has committed; head_on what they are for, arg the account. */
 static void run_charged(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	uint64_t back = committed ? effect->generation : effect->value;
 
 	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
 	if (back)
-		add_other(txn->objects, effect->partition, effect->head_on, 0 - back);
+		add_other(txn->objects, effect->arg, effect->head_on, 0 - back);
 	pthread_rwlock_unlock(&txn->objects->partitions_lock);
 }
 
-static bool is_charge(const struct osd_effect *effect, const struct osd_partition *partition,
+static bool is_charge(const struct osd_effect *effect, const struct osd_charge_account *account,
 		      enum osd_charge_for what)
 {
-	return effect->run == run_charged && effect->partition == partition &&
-	       effect->head_on == what;
+	return effect->run == run_charged && effect->arg == account && effect->head_on == what;
 }
 
 /* The effect that gathers what the transaction charges there; NULL: out of memory. */
 static struct osd_effect *charge_of(struct osd_txn *txn, struct osd_partition *partition,
-				    enum osd_charge_for what)
+				    struct osd_charge_account *account, enum osd_charge_for what)
 {
 	struct osd_effect *effect = txn->charge;
 
-	if (effect && is_charge(effect, partition, what))
+	if (effect && is_charge(effect, account, what))
 		return effect;
 	for (effect = txn->charge ? txn->effects : NULL; effect; effect = effect->next)
-		if (is_charge(effect, partition, what))
+		if (is_charge(effect, account, what))
 			return txn->charge = effect;
 	effect = osd_txn_effect(txn, run_charged);
 	if (!effect)
 		return NULL;
 	effect->partition = partition;
+	effect->arg = account;
 	effect->head_on = what;
 	if (partition)
 		atomic_fetch_add(&partition->references, 1);
@@ -171,16 +177,17 @@ static enum osd_status take_more(struct osd_txn *txn, struct osd_effect *effect,
 				 bool limited)
 {
 	uint64_t own = OSD_MIN(delta, effect->generation);
+	struct osd_charge_account *account = effect->arg;
 	enum osd_status status = OSD_OK;
 
 	delta -= own;
 	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
 	if (delta && limited)
-		status = charge(txn->objects, effect->partition, delta, false);
-	if (delta && limited && status == OSD_OK && effect->partition)
-		atomic_fetch_add(counter_of(effect->partition, effect->head_on), delta);
+		status = charge(txn->objects, account, delta, false);
+	if (delta && limited && status == OSD_OK && account)
+		atomic_fetch_add(counter_of(account, effect->head_on), delta);
 	if (delta && !limited)
-		add_other(txn->objects, effect->partition, effect->head_on, delta);
+		add_other(txn->objects, account, effect->head_on, delta);
 	pthread_rwlock_unlock(&txn->objects->partitions_lock);
 	if (status != OSD_OK)
 		return status;
@@ -190,14 +197,14 @@ static enum osd_status take_more(struct osd_txn *txn, struct osd_effect *effect,
 }
 
 enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
-			      enum osd_charge_for what, uint64_t before, uint64_t after,
-			      bool limited)
+			      struct osd_charge_account *account, enum osd_charge_for what,
+			      uint64_t before, uint64_t after, bool limited)
 {
 	struct osd_effect *effect;
 
 	if (before == after)
 		return OSD_OK;
-	effect = charge_of(txn, partition, what);
+	effect = charge_of(txn, partition, account, what);
 	if (!effect)
 		return OSD_E_NO_MEMORY;
 	if (after > before)
@@ -206,61 +213,72 @@ enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partiti
 	return OSD_OK;
 }
 
-enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
-				       uint64_t after, bool limited)
+/* Each job has a surrogate, and ids of those that stand apart are theirs alone. */
+static struct osd_charge_account *account_of_job(struct osd_partition *partition,
+						 struct osd_object_id job)
+{
+	return osd_account_of(partition, job.object_id, OSD_REC_SURROGATE);
+}
+
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, struct osd_object_id job,
+				       uint64_t before, uint64_t after, bool limited)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	enum osd_status status;
 
 	if (before == after)
 		return OSD_OK;
-	status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	status = osd_partition_get(txn->objects, txn, job.partition_id, &partition);
 	if (status == OSD_E_NO_PARTITION && after < before)
 		return OSD_OK;
 	if (status != OSD_OK)
 		return status;
-	return osd_charge_in(txn, partition, OSD_CHARGE_RECORDS, before, after, limited);
+	return osd_charge_in(txn, partition, account_of_job(partition, job), OSD_CHARGE_RECORDS,
+			     before, after, limited);
 }
 
-void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes)
+void osd_objects_charge_records(struct osd_objects *objects, struct osd_object_id job,
+				uint64_t bytes)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 
-	if (osd_partition_get(objects, NULL, partition_id, &partition) == OSD_OK)
-		osd_charge_found(objects, partition, OSD_CHARGE_RECORDS, bytes);
+	if (osd_partition_get(objects, NULL, job.partition_id, &partition) == OSD_OK)
+		osd_charge_found(objects, account_of_job(partition, job), OSD_CHARGE_RECORDS,
+				 bytes);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-static enum osd_status add_count(struct osd_objects *objects, struct osd_partition *partition,
+static enum osd_status add_count(struct osd_objects *objects, struct osd_charge_account *account,
 				 uint64_t count)
 {
-	if (atomic_load(&partition->removed))
+	if (atomic_load(&account->removed))
 		return OSD_E_NO_PARTITION;
-	atomic_fetch_add(&partition->charges, 1);
-	if (!add_below(&partition->object_count, count, atomic_load(&partition->count_limit)))
+	atomic_fetch_add(&account->charges, 1);
+	if (!add_below(&account->object_count, count, atomic_load(&account->count_limit)))
 		return OSD_E_QUOTA;
 	atomic_fetch_add(&objects->object_count, count);
 	return OSD_OK;
 }
 
-enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_account *account,
 			      uint64_t count)
 {
 	enum osd_status status;
 
 	pthread_rwlock_rdlock(&objects->partitions_lock);
-	status = add_count(objects, partition, count);
+	status = add_count(objects, account, count);
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	return status;
 }
 
-void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
+void osd_count_drop(struct osd_objects *objects, struct osd_charge_account *account,
+		    uint64_t count)
 {
 	pthread_rwlock_rdlock(&objects->partitions_lock);
-	if (!atomic_load(&partition->removed)) {
-		atomic_fetch_add(&partition->charges, 1);
-		atomic_fetch_sub(&partition->object_count, count);
+	if (!atomic_load(&account->removed)) {
+		atomic_fetch_add(&account->charges, 1);
+		atomic_fetch_sub(&account->object_count, count);
 		atomic_fetch_sub(&objects->object_count, count);
 	}
 	pthread_rwlock_unlock(&objects->partitions_lock);

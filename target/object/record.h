@@ -148,6 +148,8 @@ enum osd_meta_kind {
 	OSD_META_DEAD_PARTITION = 'P',
 	OSD_META_DEAD_EPOCH = 'E',
 	OSD_META_INDEX = 'X',	   /* partition, page -> how far its value index is */
+	OSD_META_SUMS = 'S',	   /* which checksums hold, of a store that keeps them (sums.c) */
+	OSD_META_SCRUB = 'Q',	   /* how far the scrub is (scrub.c) */
 	OSD_META_INDEX_BOOT = 'V', /* the last opening by a release that keeps indexes */
 };
 

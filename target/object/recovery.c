@@ -61,6 +61,7 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	boots = osd_get_be(bytes, sizeof(bytes)) + 1;
 	osd_put_be(bytes, boots, sizeof(bytes));
 	atomic_store(&objects->next_generation, boots << 32);
+	osd_job_ids_begin(objects, boots);
 	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
 			    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 	if (status == OSD_OK)
@@ -172,6 +173,7 @@ struct objects_context {
 	bool live;
 	struct id_list open;	  /* objects to settle */
 	struct id_list uncounted; /* whose attributes no release has counted yet */
+	struct id_list uncounted_apart;
 	enum osd_status status;
 };
 
@@ -210,6 +212,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 {
 	struct objects_context *context = arg;
 	struct osd_partition *partition;
+	struct osd_charge_account *account;
 	struct osd_record record;
 	uint64_t id;
 
@@ -220,21 +223,25 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 		return false;
 	partition = context->partition;
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
-	atomic_fetch_add(&partition->object_count, 1);
-	osd_charge_committed(context->objects, partition, record.length);
+	account = osd_account_of(partition, id, record.flags);
+	atomic_fetch_add(&account->object_count, 1);
+	osd_charge_committed(context->objects, account, record.length);
 	osd_heads_count(partition, record.head_on, 0,
 			osd_head_part(record.head_bytes, record.length));
-	osd_tally_change(partition,
-			 record.type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS
-						       : OSD_TALLY_USER_OBJECTS,
-			 id, 1, true);
+	if (record.type == OSD_COLLECTION)
+		osd_tally_change(partition, OSD_TALLY_COLLECTIONS, id, 1, true);
+	else if (account == &partition->data)
+		osd_tally_change(partition, OSD_TALLY_USER_OBJECTS, id, 1, true);
 	osd_object_count_ids(partition, id, 1);
 	atomic_fetch_add(&context->objects->object_count, 1);
 	if (record.attribute_units == OSD_UNITS_UNKNOWN) {
-		if (!note(context, &context->uncounted, id))
+		if (!note(context,
+			  account == &partition->data ? &context->uncounted
+						      : &context->uncounted_apart,
+			  id))
 			return false;
 	} else if (record.attribute_units) {
-		osd_charge_found(context->objects, partition, OSD_CHARGE_ATTRIBUTES,
+		osd_charge_found(context->objects, account, OSD_CHARGE_ATTRIBUTES,
 				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
 	}
 	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
@@ -280,7 +287,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		uint64_t before = atomic_load(&object->length);
 
 		osd_object_set_length(object, stat.size);
-		osd_charge_committed(objects, object->partition, stat.size - before);
+		osd_charge_committed(objects, object->account, stat.size - before);
 	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
 		object->untrimmed = true;
 	}
@@ -302,10 +309,14 @@ static enum osd_status load_objects(struct osd_objects *objects)
 	if (status == OSD_OK)
 		status = context.status;
 	for (size_t i = 0; status == OSD_OK && i < context.uncounted.count; i++)
-		status = osd_attr_charge_object(objects, context.uncounted.list[i]);
+		status = osd_attr_charge_object(objects, context.uncounted.list[i], 0);
+	for (size_t i = 0; status == OSD_OK && i < context.uncounted_apart.count; i++)
+		status = osd_attr_charge_object(objects, context.uncounted_apart.list[i],
+						OSD_REC_SURROGATE);
 	for (size_t i = 0; status == OSD_OK && i < context.open.count; i++)
 		status = settle_after_crash(objects, context.open.list[i]);
 	free(context.uncounted.list);
+	free(context.uncounted_apart.list);
 	free(context.open.list);
 	return status;
 }
@@ -330,6 +341,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	status = begin_run(objects);
+	if (status == OSD_OK)
+		status = osd_sums_begin_run(objects);
 	if (status == OSD_OK)
 		status = osd_heads_load(objects);
 	if (status == OSD_OK)

@@ -45,7 +45,7 @@ void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t le
 	object->reserved_bytes = object->recorded_length = length;
 	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
 	osd_object_set_length(object, length);
-	osd_uncharge(object->objects, object->partition, old_length - length);
+	osd_uncharge(object->objects, object->account, old_length - length);
 }
 
 static enum osd_status shrink(struct osd_object *object, uint64_t length)
@@ -72,7 +72,7 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 		osd_object_set_length(object, length);
 		osd_cache_count_open(object);
 	} else {
-		osd_uncharge(object->objects, object->partition, length - old_length);
+		osd_uncharge(object->objects, object->account, length - old_length);
 		object->untrimmed = true;
 	}
 	return status;
@@ -144,7 +144,7 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
  * rules over them. */
 static void be_longer(struct osd_object *object, uint64_t length, bool fits)
 {
-	osd_charge_committed(object->objects, object->partition,
+	osd_charge_committed(object->objects, object->account,
 			     length - atomic_load(&object->length));
 	object->length_rules = true;
 	object->untrimmed = !fits;
@@ -292,7 +292,7 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->reserved_bytes = object->recorded_length = punch->length;
 	object->length_rules = object->untrimmed = false;
 	osd_object_set_length(object, punch->length);
-	osd_uncharge(object->objects, object->partition, old_length - punch->length);
+	osd_uncharge(object->objects, object->account, old_length - punch->length);
 	/* Else when settled, or at recovery. */
 	osd_tier_remove_parts(&object->file, &old_name, tail);
 }

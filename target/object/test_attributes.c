@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_attributes.c -- attributes, quotas, collections, page forms and providers, on both stores.
  */
+#include "object/page_provider.h"
 #include "object/test_support.h"
 
 #define PID UINT64_C(0x10000)

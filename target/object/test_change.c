@@ -226,14 +226,14 @@ static void test_counters(void)
 	OK(osd_objects_check(store.objects, pid, NULL, NULL, &result));
 	CHECK_EQ(result.containers + result.objects, 0);
 	OK(osd_partition_get(store.objects, NULL, pid, &partition));
-	atomic_fetch_add(&partition->used_bytes, 1);
+	atomic_fetch_add(&partition->data.used_bytes, 1);
 	OK(osd_objects_check(store.objects, 0, NULL, NULL, &result));
 	CHECK_EQ(result.containers, 1);
 	CHECK_EQ(result.objects, 0);
 	CHECK_EQ(test_get_number(store.objects, (struct osd_object_id){pid, 0}, 0x30000006,
 				 OSD_DAMAGE_SUMMARY),
 		 OSD_DAMAGED_ATTRIBUTES);
-	atomic_fetch_sub(&partition->used_bytes, 1);
+	atomic_fetch_sub(&partition->data.used_bytes, 1);
 	OK(osd_objects_check(store.objects, 0, NULL, NULL, &result));
 	CHECK_EQ(result.containers, 0);
 	CHECK_EQ(test_get_number(store.objects, (struct osd_object_id){pid, 0}, 0x30000006,

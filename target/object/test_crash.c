@@ -149,10 +149,10 @@ static void test_kill_at_call(uint64_t seed)
 	for (uint64_t n = 1; n < 400; n += 17) {
 		uint64_t done;
 
-		store.config.fault_at = n;
-		store.config.fault_kill = true;
+		store.faults.fault_at = n;
+		store.faults.fault_kill = true;
 		done = run_and_kill(&store.config, seed, number, 0);
-		store.config.fault_at = 0;
+		store.faults.fault_at = 0;
 		number = check_killed(&store, &model, seed, number, done);
 	}
 	store.objects = NULL;
@@ -169,9 +169,9 @@ static void test_nosync_loses(void)
 	uint64_t done, lost = 0;
 
 	make_store(&store, NULL);
-	store.config.unsafe_nosync = true;
+	store.faults.unsafe_nosync = true;
 	done = run_and_kill(&store.config, seed, 0, 100);
-	store.config.unsafe_nosync = false;
+	store.faults.unsafe_nosync = false;
 	test_store_open(&store);
 	for (uint64_t i = 0; i < done; i++) {
 		struct model_op op = model_op(seed, i);

@@ -44,14 +44,14 @@ static bool sweep_one(bool on_disk, uint64_t seed, uint64_t n)
 	OK(test_declare(store.objects, MODEL_PID, MODEL_PAGE));
 	if (on_disk) {
 		osd_objects_close(store.objects);
-		store.config.fault_at = n;
+		store.faults.fault_at = n;
 		test_store_open(&store);
 		failed = run(&store, &model, seed);
-		store.config.fault_at = 0;
+		store.faults.fault_at = 0;
 		test_store_reopen(&store);
 	} else {
 		test_store_release(&store);
-		store.config.fault_at = n;
+		store.faults.fault_at = n;
 		test_store_open(&store);
 		if (test_partition(store.objects, MODEL_PID, &pid) != OSD_OK ||
 		    test_declare(store.objects, MODEL_PID, MODEL_PAGE) != OSD_OK) {
@@ -59,7 +59,7 @@ static bool sweep_one(bool on_disk, uint64_t seed, uint64_t n)
 			return true;
 		}
 		failed = run(&store, &model, seed);
-		atomic_store(&store.objects->fault.fail_at, 0);
+		atomic_store(&store.objects->faults->fail_at, 0);
 	}
 	model_check(store.objects, &model);
 	test_store_release(&store);

@@ -73,12 +73,13 @@ static inline int heads_count_entry(const char *path, const struct stat *stat, i
 				    struct FTW *ftw)
 {
 	(void)ftw;
-	if (type == FTW_F && S_ISREG(stat->st_mode) && strstr(path, "/data/"))
+	if (type == FTW_F && S_ISREG(stat->st_mode) && strstr(path, "/data/") &&
+	    path[strlen(path) - 1] != 's')
 		heads_files++;
 	return 0;
 }
 
-/* How many files of objects a root has. */
+/* How many files of objects a root has; those of their checksums do not count. */
 static inline unsigned heads_files_in(const char *directory)
 {
 	heads_files = 0;

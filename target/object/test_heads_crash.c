@@ -25,6 +25,7 @@ static void drain(struct osd_objects *objects, bool on)
 /* False: it came to the end, the call was never reached. */
 static bool dies(const struct heads_store *store, bool on, uint64_t call)
 {
+	struct osd_test_stores faults = {.fault_at = call, .fault_kill = true};
 	struct osd_objects_config config = store->store.config;
 	int wait_status;
 	pid_t pid = fork();
@@ -34,8 +35,7 @@ static bool dies(const struct heads_store *store, bool on, uint64_t call)
 		struct osd_objects *objects;
 		char message[256];
 
-		config.fault_at = call;
-		config.fault_kill = true;
+		config.test = &faults;
 		if (osd_objects_open(&config, message, &objects) != OSD_OK)
 			_exit(2);
 		drain(objects, on);
@@ -122,7 +122,7 @@ static void sweep_failures(struct heads_store *store, bool on, uint64_t first, u
 	for (uint64_t call = first; call < FAILING_CALLS; call += step) {
 		uint8_t value = on;
 
-		store->store.config.fault_at = call;
+		store->store.faults.fault_at = call;
 		test_store_open(&store->store);
 		/* Again and again: what failed may have been this, and the mover need not wait. */
 		do {
@@ -131,7 +131,7 @@ static void sweep_failures(struct heads_store *store, bool on, uint64_t first, u
 			usleep(2000);
 		} while (heads_try(store->store.objects, number) != 0);
 		osd_objects_close(store->store.objects);
-		store->store.config.fault_at = 0;
+		store->store.faults.fault_at = 0;
 		test_store_open(&store->store);
 		check_objects(store->store.objects);
 		check_files(store, on);

@@ -307,9 +307,9 @@ static void fail_once(uint64_t n)
 	uint64_t pid;
 
 	test_store_init(&store, false);
-	store.config.fault_at = UINT64_MAX;
+	store.faults.fault_at = UINT64_MAX;
 	test_store_open(&store);
-	plan = &store.objects->fault;
+	plan = store.objects->faults;
 	test_fill_indexed(store.objects, &pid, OBJECTS);
 	OK(osd_partition_get(store.objects, NULL, pid, &partition));
 	OK(test_declare(store.objects, pid, INDEX_PAGE));

@@ -25,14 +25,14 @@ static bool kill_builder(struct test_store *store, uint64_t pid, uint64_t n)
 	int wait_status;
 	pid_t process;
 
-	store->config.fault_at = n;
-	store->config.fault_kill = true;
+	store->faults.fault_at = n;
+	store->faults.fault_kill = true;
 	process = fork();
 	CHECK(process >= 0);
 	if (process == 0)
 		child(&store->config, pid);
 	CHECK(waitpid(process, &wait_status, 0) == process);
-	store->config.fault_at = 0;
+	store->faults.fault_at = 0;
 	CHECK(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL
 				       : WEXITSTATUS(wait_status) == 0);
 	return WIFSIGNALED(wait_status);

@@ -311,6 +311,30 @@ static void test_removed_while_open(struct test_store *store)
 	CHECK_EQ(after.object_count, before.object_count);
 }
 
+/* The creation of many ends between two of them when it is stopped, and leaves none. */
+static void test_creation_is_stopped(struct test_store *store)
+{
+	struct osd_list_request request = {.kind = OSD_LIST_USER_OBJECTS};
+	struct osd_list_result result;
+	uint64_t pid, first;
+	bool stop = true;
+	struct osd_txn *txn = test_begin(store->objects, 0);
+
+	OK(osd_partition_create(txn, 0, &pid));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	txn = test_begin(store->objects, 0);
+	osd_txn_watch(txn, &stop);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, OSD_CREATE_MAX, &first), OSD_E_TASK_ABORTED);
+	osd_txn_abort(txn);
+	txn = test_begin(store->objects, OSD_TXN_READ_ONLY);
+	request.in = id_of(pid, 0);
+	OK(osd_list(txn, &request, &first, 1, &result));
+	osd_txn_abort(txn);
+	CHECK_EQ(result.count, 0);
+	txn = test_begin(store->objects, 0);
+	OK(test_end(txn, osd_partition_remove(txn, pid, true)));
+}
+
 static void test_listing(struct test_store *store)
 {
 	struct osd_objects *o = store->objects;
@@ -425,6 +449,7 @@ static void run(bool on_disk)
 	test_data(&store);
 	test_punch_in_steps(&store);
 	test_removed_while_open(&store);
+	test_creation_is_stopped(&store);
 	test_listing(&store);
 	test_partition_removal(&store);
 	if (on_disk)

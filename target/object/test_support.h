@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "object/object.h"
 #include "object/query.h"
+#include "testing/stores.h"
 #include "wire/cursor.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
@@ -21,6 +22,7 @@
 struct test_store {
 	struct osd_objects *objects;
 	struct osd_objects_config config;
+	struct osd_test_stores faults; /* of the next opening */
 	char directory[64];
 };
 
@@ -48,6 +50,7 @@ static inline void test_store_init(struct test_store *store, bool on_disk)
 	memset(store, 0, sizeof(*store));
 	store->config.create = true;
 	store->config.cache_bytes = 8u << 20;
+	store->config.test = &store->faults;
 	if (on_disk) {
 		snprintf(store->directory, sizeof(store->directory), "/tmp/iosd-test-XXXXXX");
 		CHECK(mkdtemp(store->directory) != NULL);

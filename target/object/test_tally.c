@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "object/test_support.h"
+#include "object/tracking.h"
 
 #define OBJECTS	    60u
 #define COLLECTIONS 4u

@@ -2,6 +2,7 @@
 /* test_tracking.c -- the Command Tracking page as the target writes it, and walks that end when they
  * are told to. */
 #include "object/test_support.h"
+#include "object/tracking.h"
 
 #define PAGE 0x60000004u
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tracking.c -- the Command Tracking page of a collection (osd2-wire 5.16), which only the target
  * writes, inside whatever transaction does the work it tells of. */
-#include "object/internal.h"
+#include "object/tracking.h"
 
+#include "object/internal.h"
 #include "wire/cursor.h"
 
 #define PAGE (OSD_PAGE_COLLECTION_BASE | OSD_REL_COLLECTIONS)

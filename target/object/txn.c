@@ -75,6 +75,11 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop)
 	txn->stop = stop;
 }
 
+void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher)
+{
+	txn->watcher = watcher;
+}
+
 uint64_t osd_txn_weight(const struct osd_txn *txn)
 {
 	return txn->weight;
@@ -112,7 +117,7 @@ static void drop_at_hand(struct osd_txn *txn)
 	osd_partition_put(txn->partition);
 	txn->partition = NULL;
 	osd_memberships_forget(txn);
-	txn->member_count_known = txn->attributes_counted = false;
+	txn->member_count_known = txn->attributes_counted = txn->adds_attributes = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
 }
 
@@ -206,6 +211,12 @@ enum osd_object_type osd_txn_type(const struct osd_txn *txn)
 	if (txn->id.object_id == 0)
 		return OSD_PARTITION;
 	return (enum osd_object_type)txn->record.type;
+}
+
+struct osd_charge_account *osd_txn_account(struct osd_txn *txn)
+{
+	return txn->partition ? osd_account_of(txn->partition, txn->id.object_id, txn->record.flags)
+			      : NULL;
 }
 
 enum osd_status osd_txn_let_go(struct osd_txn *txn)

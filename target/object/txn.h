@@ -39,6 +39,7 @@ struct osd_txn {
 	unsigned flags;
 	uint64_t now_ms;
 	const bool *stop; /* osd_txn_watch */
+	const struct osd_txn_watcher *watcher; /* borrowed; NULL: none */
 	uint64_t weight;
 	struct osd_effect *effects, **last_effect;
 	struct osd_effect *charge; /* in effects: the last one used (quota.c); NULL: none */
@@ -58,10 +59,10 @@ struct osd_txn {
 	struct osd_object_id id;
 	struct osd_place place;
 	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
-	struct osd_record record;
-	bool loaded, locked, dirty;
+	bool loaded, locked, dirty;  /* the record */
 	bool length_set;	     /* record.length is new in this transaction */
 	bool accessed;		     /* its access time is noted */
+	struct osd_record record;
 	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
 	uint64_t changing_length;    /* which it has once its data has changed */
@@ -69,16 +70,19 @@ struct osd_txn {
 	size_t membership_count, membership_capacity;
 	bool memberships_known, member_count_known;
 	bool attributes_counted; /* record.attribute_count is that of the root or partition */
+	bool adds_attributes; /* the attribute set last was not there: the next is not, probably */
 	uint64_t member_count;
 	uint64_t removals; /* objects->removals before the record was read */
 
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 };
 
-/* Whether a long walk inside txn shall end (osd_txn_watch): looked at for each record. */
+/* Whether long work inside txn shall end (osd_txn_watch, osd_txn_watch_by): asked for each record. */
 static inline bool osd_txn_stopped(const struct osd_txn *txn)
 {
-	return txn->stop && __atomic_load_n(txn->stop, __ATOMIC_RELAXED);
+	if (txn->stop && __atomic_load_n(txn->stop, __ATOMIC_RELAXED))
+		return true;
+	return txn->watcher && !txn->watcher->goes_on(txn->watcher->arg);
 }
 
 /* ---- txn.c ------------------------------------------------------------------------------------ */
@@ -97,15 +101,25 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
 					      bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
+/* What the object at hand is charged to; NULL: the root. */
+struct osd_charge_account *osd_txn_account(struct osd_txn *txn);
 /* A transaction of the layer's own, not to be begun while the thread holds another; commit and abort
  * consume it. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
 			      struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
 void osd_own_abort(struct osd_kv_txn *kv);
+/* osd_txn_run() (txn_run.h) for such a transaction, with the same rules.  flags: OSD_TXN_READ_ONLY, or
+ * OSD_COMMIT_DURABLE. */
+typedef enum osd_status osd_own_fn(struct osd_kv_txn *kv, void *arg);
+enum osd_status osd_own_run(struct osd_objects *objects, unsigned flags, osd_own_fn *fn, void *arg);
 
 /* ---- object.c --------------------------------------------------------------------------------- */
 
+/* At open: ids of jobs that stand apart, which no earlier opening has given out. */
+void osd_job_ids_begin(struct osd_objects *objects, uint64_t openings);
+/* osd_is_apart of a record in OSD_KV_OBJECTS and its key. */
+bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value);
 /* A new user object's record, without a generation. */
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
 		      uint64_t now_ms, struct osd_record *record);

@@ -8,8 +8,6 @@
 #include "wire/cursor.h"
 
 enum {
-	AT_BYTE11 = 11,
-	AT_PARTITION = 16,
 	AT_CHECK_VALUE = 184,
 	AT_NONCE = 216,
 	KEY_TO_SET = 0x3,
@@ -37,26 +35,21 @@ static struct slot slot_of_set_key(uint8_t key_to_set, uint64_t partition_id)
 	return slot;
 }
 
-static struct slot slot_of(const uint8_t *cdb, uint16_t service_action)
+static struct slot slot_of(const struct osd_cdb *cdb, enum osd_signing signing)
 {
-	uint64_t partition_id = osd_get_be(cdb + AT_PARTITION, 8);
-	uint8_t bits = cdb[AT_BYTE11] & KEY_TO_SET;
+	uint8_t bits = cdb->command_bits & KEY_TO_SET;
 
-	switch (service_action) {
-	case OSD_SA_SET_KEY:
-		return slot_of_set_key(bits, partition_id);
-	case OSD_SA_SET_MASTER_KEY:
+	switch (signing) {
+	case OSD_SIGNED_PARTITION:
+		break;
+	case OSD_SIGNED_ROOT:
+		return (struct slot){OSD_KEY_WORKING, 0, false, false};
+	case OSD_SIGNED_SET_KEY:
+		return slot_of_set_key(bits, cdb->partition_id);
+	case OSD_SIGNED_SET_MASTER_KEY:
 		return (struct slot){OSD_KEY_MASTER, 0, bits == 1, true};
-	case OSD_SA_FORMAT_OSD:
-	case OSD_SA_FLUSH_OSD:
-	case OSD_SA_CREATE_PARTITION:
-	case OSD_SA_REMOVE_PARTITION:
-		partition_id = 0;
-		break;
-	default:
-		break;
 	}
-	return (struct slot){OSD_KEY_WORKING, partition_id, false, false};
+	return (struct slot){OSD_KEY_WORKING, cdb->partition_id, false, false};
 }
 
 /* ---- check values ---------------------------------------------------------------------------- */
@@ -174,17 +167,18 @@ static enum osd_status check_value(const struct osd_checker *checker, const uint
 	return check_after(checker, cdb, slot, &secret, required, nowait, proof, ret_field);
 }
 
-enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *cdb,
-				  uint16_t service_action, uint64_t nexus, bool nowait,
-				  struct osd_proof *ret_proof, uint16_t *ret_field)
+enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *bytes,
+				  const struct osd_cdb *cdb, enum osd_signing signing,
+				  uint64_t nexus, bool nowait, struct osd_proof *ret_proof,
+				  uint16_t *ret_field)
 {
-	struct slot slot = slot_of(cdb, service_action);
+	struct slot slot = slot_of(cdb, signing);
 	struct osd_policy policy = {.method = OSD_NOSEC};
 	enum osd_status status = OSD_OK;
 	bool nosec;
 
 	*ret_proof = (struct osd_proof){0};
-	osd_capability_decode(cdb + OSD_CAPABILITY_AT, &ret_proof->grant.capability);
+	osd_capability_decode(bytes + OSD_CAPABILITY_AT, &ret_proof->grant.capability);
 	nosec = !slot.sets_key && ret_proof->grant.capability.security_method == OSD_NOSEC;
 	if (nosec && checker->keyring && osd_keyring_is_open(checker->keyring, slot.partition_id)) {
 		ret_proof->grant.open = true;
@@ -203,7 +197,7 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 		return refuse(OSD_GRANT_FIELD_CAPABILITY, ret_field);
 	if (is_out_of_sequence(checker, &slot, nexus))
 		return OSD_E_SEQUENCE;
-	return check_value(checker, cdb, &slot, policy.method, nexus, nowait, ret_proof, ret_field);
+	return check_value(checker, bytes, &slot, policy.method, nexus, nowait, ret_proof, ret_field);
 }
 
 /* ---- extension capabilities ------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include "security/keys.h"
 #include "security/mac.h"
 #include "security/nonce.h"
+#include "wire/cdb.h"
 #include "wire/inquiry.h"
 
 #define OSD_NONCE_BYTES		 12
@@ -34,14 +35,23 @@ struct osd_proof {
 	uint64_t clock_ms; /* of the target, for who sent a nonce of another time */
 };
 
-/* cdb: as sent, OSD_CDB_LENGTH bytes; service_action: what it means.  nexus: whose pending master key
- * counts.  Until the check value has been verified every refusal is OSD_E_CDB_FIELD at byte 80, after the
+/* The key that signs the capability of a command: a column of the command table. */
+enum osd_signing {
+	OSD_SIGNED_PARTITION,	   /* the working key of the partition addressed */
+	OSD_SIGNED_ROOT,	   /* the working key of partition zero */
+	OSD_SIGNED_SET_KEY,	   /* the key above the one that SET KEY sets */
+	OSD_SIGNED_SET_MASTER_KEY, /* the master key, or the one that is about to become it */
+};
+
+/* bytes: the CDB as sent, OSD_CDB_LENGTH bytes, which the check value covers; cdb: decoded, as far as it
+ * could be.  nexus: whose pending master key counts.  Until the check value has been verified every refusal is OSD_E_CDB_FIELD at byte 80, after the
  * same work.  *ret_proof is written on OSD_OK, and where the check value was right although the request
  * is refused (then proof.grant.verified).
  * OSD_E_RETRY: with nowait only; nothing was noted of the request. */
-enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *cdb,
-				  uint16_t service_action, uint64_t nexus, bool nowait,
-				  struct osd_proof *ret_proof, uint16_t *ret_field);
+enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *bytes,
+				  const struct osd_cdb *cdb, enum osd_signing signing,
+				  uint64_t nexus, bool nowait, struct osd_proof *ret_proof,
+				  uint16_t *ret_field);
 
 /* An entry of the descriptor EXTENSION CAPABILITIES: capability, check value.  proof: of the CDB's. */
 #define OSD_EXTENSION_ENTRY 136u

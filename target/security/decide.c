@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "security/keys.h"
 #include "wire/cursor.h"
 
@@ -79,20 +80,20 @@ bool osd_page_is_for_scripts(uint32_t page)
 
 /* ---- ALLOWED ATTRIBUTES ACCESS --------------------------------------------------------------- */
 
-static enum osd_status read_pairs(struct osd_objects *objects, uint64_t partition_id,
-				  uint32_t number, struct osd_allowed *allowed)
+struct pairs_wanted {
+	struct osd_object_id partition;
+	uint32_t number;
+	struct osd_allowed *allowed;
+};
+
+static enum osd_status read_pairs(struct osd_txn *txn, void *arg)
 {
-	enum osd_status status = OSD_E_RETRY;
+	const struct pairs_wanted *wanted = arg;
+	enum osd_status status =
+		osd_attr_get(txn, wanted->partition, PARTITION_PAGE(OSD_REL_COLLECTIONS),
+			     wanted->number, wanted->allowed->pairs, OSD_ATTRIBUTE_MAX,
+			     &wanted->allowed->length);
 
-	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
-		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-
-		status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
-		if (status == OSD_OK)
-			status = osd_attr_get(txn, (struct osd_object_id){partition_id, 0},
-					      PARTITION_PAGE(OSD_REL_COLLECTIONS), number,
-					      allowed->pairs, OSD_ATTRIBUTE_MAX, &allowed->length);
-	}
 	return status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
@@ -108,8 +109,10 @@ enum osd_status osd_allowed_load(struct osd_objects *objects, uint64_t partition
 		return OSD_OK;
 	if (!allowed->pairs)
 		allowed->pairs = malloc(OSD_ATTRIBUTE_MAX);
-	return allowed->pairs ? read_pairs(objects, partition_id, number, allowed)
-			      : OSD_E_NO_MEMORY;
+	if (!allowed->pairs)
+		return OSD_E_NO_MEMORY;
+	return osd_txn_run(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, read_pairs,
+			   &(struct pairs_wanted){{partition_id, 0}, number, allowed});
 }
 
 bool osd_allowed_has(const struct osd_allowed *allowed, uint32_t page, uint32_t number)

@@ -19,6 +19,7 @@
 
 #include "base/thread.h"
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "security/nonce_set.h"
 #include "wire/cursor.h"
 
@@ -57,26 +58,23 @@ struct osd_nonces {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-static enum osd_status write_once(struct osd_nonces *nonces, uint64_t partition_id,
-				  const struct osd_nonce_spans *spans)
-{
-	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-	enum osd_status status =
-		osd_txn_begin(nonces->objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, &txn);
+struct spans_record {
+	uint64_t partition_id;
+	const struct osd_nonce_spans *spans;
+};
 
-	if (status == OSD_OK)
-		status = osd_nonce_spans_put(txn, partition_id, spans);
-	return status == OSD_OK ? osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS) : status;
+static enum osd_status put_spans(struct osd_txn *txn, void *arg)
+{
+	const struct spans_record *record = arg;
+
+	return osd_nonce_spans_put(txn, record->partition_id, record->spans);
 }
 
 static enum osd_status write_spans(struct osd_nonces *nonces, uint64_t partition_id,
 				   const struct osd_nonce_spans *spans)
 {
-	enum osd_status status = OSD_E_RETRY;
-
-	for (unsigned i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++)
-		status = write_once(nonces, partition_id, spans);
-	return status == OSD_E_RETRY ? OSD_E_INTERNAL : status;
+	return osd_txn_run(nonces->objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, put_spans,
+			   &(struct spans_record){partition_id, spans});
 }
 
 static enum osd_status read_spans(struct osd_nonces *nonces, uint64_t partition_id,

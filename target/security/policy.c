@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "object/txn_run.h"
 #include "wire/capability.h"
 #include "wire/cursor.h"
 
@@ -72,9 +73,15 @@ static enum osd_status read_number(struct osd_txn *txn, uint64_t partition_id, u
 	return status;
 }
 
-static enum osd_status read_in(struct osd_txn *txn, uint64_t partition_id,
-			       struct osd_policy *ret_policy)
+struct reading {
+	uint64_t partition_id;
+	struct osd_policy *policy;
+};
+
+static enum osd_status read_in(struct osd_txn *txn, void *arg)
 {
+	const struct reading *reading = arg;
+	uint64_t partition_id = reading->partition_id;
 	static const uint32_t numbers[] = {METHOD, FROZEN, OLDEST, NEWEST, INSIDE_METHOD};
 	size_t count = OSD_ARRAY_SIZE(numbers) - (partition_id ? 1 : 0);
 	uint64_t values[OSD_ARRAY_SIZE(numbers)] = {0};
@@ -82,22 +89,12 @@ static enum osd_status read_in(struct osd_txn *txn, uint64_t partition_id,
 
 	for (size_t i = 0; status == OSD_OK && i < count; i++)
 		status = read_number(txn, partition_id, numbers[i], &values[i]);
-	*ret_policy = (struct osd_policy){.method = (uint8_t)values[0],
-					  .frozen = (uint16_t)values[1],
-					  .oldest_ms = values[2],
-					  .newest_ms = values[3],
-					  .inside_method = (uint8_t)values[4]};
+	*reading->policy = (struct osd_policy){.method = (uint8_t)values[0],
+					       .frozen = (uint16_t)values[1],
+					       .oldest_ms = values[2],
+					       .newest_ms = values[3],
+					       .inside_method = (uint8_t)values[4]};
 	return status;
-}
-
-static enum osd_status read_policy(struct osd_objects *objects, uint64_t partition_id, bool nowait,
-				   struct osd_policy *ret_policy)
-{
-	unsigned flags = OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS | (nowait ? OSD_TXN_NOWAIT : 0);
-	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-	enum osd_status status = osd_txn_begin(objects, flags, &txn);
-
-	return status == OSD_OK ? read_in(txn, partition_id, ret_policy) : status;
 }
 
 static bool find(struct osd_policies *policies, uint64_t partition_id, uint64_t changes,
@@ -138,6 +135,7 @@ static void note_open(const struct osd_policies *policies, uint64_t partition_id
 enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
 			       struct osd_policy *ret_policy)
 {
+	unsigned flags = OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS | (nowait ? OSD_TXN_NOWAIT : 0);
 	uint64_t changes = osd_objects_policy_changes(policies->objects);
 	struct slot *slot = slot_of(policies, partition_id);
 	enum osd_status status;
@@ -146,11 +144,8 @@ enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition
 		note_open(policies, partition_id, changes, ret_policy);
 		return OSD_OK;
 	}
-	for (unsigned i = 0;; i++) {
-		status = read_policy(policies->objects, partition_id, nowait, ret_policy);
-		if (status != OSD_E_RETRY || nowait || i == OSD_TXN_RETRIES)
-			break;
-	}
+	status = osd_txn_run(policies->objects, flags, read_in,
+			     &(struct reading){partition_id, ret_policy});
 	if (status != OSD_OK)
 		return status;
 	pthread_rwlock_wrlock(&policies->lock);
@@ -166,5 +161,5 @@ enum osd_status osd_policy_get_in(struct osd_policies *policies, struct osd_txn 
 
 	return find(policies, partition_id, changes, ret_policy)
 		       ? OSD_OK
-		       : read_in(txn, partition_id, ret_policy);
+		       : read_in(txn, &(struct reading){partition_id, ret_policy});
 }

@@ -13,59 +13,18 @@
 #include "base/log.h"
 #include "base/test.h"
 #include "security/exchange.h"
-
-#define OK(call) CHECK_EQ((call), OSD_OK)
+#include "security/test_store.h"
+#include "testing/stores.h"
 
 static const uint8_t seeds[2][OSD_SEED_LENGTH] = {"a seed of twenty by.", "another of twenty b."};
 static const uint8_t names[2][OSD_KEY_IDENTIFIER] = {"first..", "second."};
 
-struct store {
-	char directory[64], key_file[96];
-	struct osd_objects *objects;
-	struct osd_keyring *keyring;
-};
-
-static void open_store(struct store *store)
-{
-	struct osd_objects_config config = {.directory = store->directory, .create = true};
-	char message[256];
-
-	OK(osd_objects_open(&config, message, &store->objects));
-	OK(osd_keyring_open(store->objects, store->key_file, message, &store->keyring));
-}
-
-static void close_store(struct store *store)
-{
-	osd_keyring_close(store->keyring);
-	osd_objects_close(store->objects);
-}
-
 static void make_store(struct store *store)
 {
-	snprintf(store->directory, sizeof(store->directory), "/tmp/test_keys.XXXXXX");
-	CHECK(mkdtemp(store->directory) != NULL);
-	snprintf(store->key_file, sizeof(store->key_file), "%s/master.key", store->directory);
-	open_store(store);
-}
-
-static void remove_store(struct store *store)
-{
-	char command[128];
-
-	close_store(store);
-	snprintf(command, sizeof(command), "rm -rf '%s'", store->directory);
-	CHECK_EQ(system(command), 0);
+	make_store_of(store, OSD_NOSEC, false);
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
-
-static struct osd_txn *begin(struct store *store)
-{
-	struct osd_txn *txn;
-
-	OK(osd_txn_begin(store->objects, OSD_TXN_INTERNAL, &txn));
-	return txn;
-}
 
 /* The store's own threads may make a transaction the victim of a deadlock: then it begins again. */
 static enum osd_status end(struct osd_txn *txn, enum osd_status status)
@@ -222,7 +181,7 @@ static void test_partitions_go(struct store *store)
 	CHECK_EQ(identifier(store, pid, 0x8000, 'f'), 0);
 	CHECK_EQ(set(store, OSD_KEY_WORKING, pid, 0, 0), OSD_E_NO_OBJECT);
 	close_store(store);
-	open_store(store);
+	open_store(store, false);
 	CHECK(!known(store, OSD_KEY_WORKING, pid, 0) && known(store, OSD_KEY_WORKING, 0, 3));
 }
 
@@ -234,9 +193,9 @@ static void test_restart_and_format(struct store *store)
 	set_all(store, pid);
 	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 15, &before);
 	close_store(store);
-	unlink(store->key_file); /* once is enough */
-	open_store(store);
-	CHECK(access(store->key_file, F_OK) != 0);
+	unlink(store->master); /* once is enough */
+	open_store(store, false);
+	CHECK(access(store->master, F_OK) != 0);
 	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 15, &after);
 	CHECK(after.known && osd_mac_equal(before.key, after.key));
 
@@ -246,7 +205,7 @@ static void test_restart_and_format(struct store *store)
 	      known(store, OSD_KEY_PARTITION, 0, 0) && known(store, OSD_KEY_WORKING, 0, 3));
 	CHECK_EQ(identifier(store, 0, 0x7ffe, 'f'), 7);
 	close_store(store);
-	open_store(store);
+	open_store(store, false);
 	CHECK(known(store, OSD_KEY_WORKING, 0, 3) && !known(store, OSD_KEY_WORKING, pid, 15));
 }
 
@@ -401,7 +360,8 @@ static bool agree(struct store *store, enum osd_key_level level, uint64_t partit
 /* False: it got as far as the call that fails. */
 static bool set_with_fault(uint64_t fault_at)
 {
-	struct osd_objects_config config = {.create = true, .fault_at = fault_at};
+	const struct osd_test_stores faults = {.fault_at = fault_at};
+	struct osd_objects_config config = {.create = true, .test = &faults};
 	static const struct osd_key_pair master = {{1}, {2}};
 	struct store store = {0};
 	char message[256];
@@ -455,7 +415,7 @@ static void check_refused(struct store *store, const char *why)
 	char message[256];
 
 	OK(osd_objects_open(&config, message, &objects));
-	CHECK(osd_keyring_open(objects, store->key_file, message, &keyring) != OSD_OK);
+	CHECK(osd_keyring_open(objects, store->master, message, &keyring) != OSD_OK);
 	if (!strstr(message, why))
 		fprintf(stderr, "%s\n", message);
 	CHECK(strstr(message, why) != NULL);
@@ -467,22 +427,22 @@ static void test_bootstrap(struct store *store)
 	struct stat st;
 	int fd;
 
-	OK(stat(store->key_file, &st));
+	OK(stat(store->master, &st));
 	CHECK_EQ(st.st_mode & 0777, 0600);
 	check_refused(store, "another store");
-	chmod(store->key_file, 0640);
+	chmod(store->master, 0640);
 	check_refused(store, "mode 0600");
-	chmod(store->key_file, 0600);
-	OK(truncate(store->key_file, 100));
+	chmod(store->master, 0600);
+	OK(truncate(store->master, 100));
 	check_refused(store, "needs the lines");
-	fd = open(store->key_file, O_WRONLY | O_TRUNC);
+	fd = open(store->master, O_WRONLY | O_TRUNC);
 	CHECK_EQ(write(fd, "hello\n", 6), 6);
 	close(fd);
 	check_refused(store, "does not begin");
-	unlink(store->key_file);
-	OK(symlink("/dev/zero", store->key_file));
+	unlink(store->master);
+	OK(symlink("/dev/zero", store->master));
 	check_refused(store, "symbolic");
-	unlink(store->key_file);
+	unlink(store->master);
 }
 
 static void test_lost_seal(struct store *store)
@@ -493,13 +453,13 @@ static void test_lost_seal(struct store *store)
 
 	close_store(store);
 	snprintf(seal, sizeof(seal), "%s/seal", store->directory);
-	OK(rename(seal, store->key_file));
+	OK(rename(seal, store->master));
 	OK(osd_objects_open(&config, message, &store->objects));
 	CHECK_EQ(osd_keyring_open(store->objects, NULL, message, &keyring), OSD_E_MEDIUM);
 	CHECK(strstr(message, "seal") != NULL);
 	osd_objects_close(store->objects);
-	OK(rename(store->key_file, seal));
-	open_store(store);
+	OK(rename(store->master, seal));
+	open_store(store, false);
 }
 
 int main(void)

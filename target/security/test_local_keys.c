@@ -13,75 +13,17 @@
 #include "base/log.h"
 #include "base/test.h"
 #include "base/util.h"
+#include "security/test_store.h"
+#include "testing/stores.h"
 #include "wire/capability.h"
 #include "wire/cursor.h"
-
-#define OK(call) CHECK_EQ((call), OSD_OK)
 
 static const uint8_t seed[OSD_SEED_LENGTH] = "a seed of twenty by.";
 static const uint8_t other[OSD_KEY_IDENTIFIER] = "manager";
 
-struct store {
-	char directory[64], master[96], local[96];
-	struct osd_objects *objects;
-	struct osd_keyring *keyring;
-	uint8_t method;
-};
-
-static void open_store(struct store *store, bool local)
-{
-	struct osd_objects_config config = {
-		.directory = store->directory, .create = true, .method = store->method};
-	char message[256];
-
-	OK(osd_objects_open(&config, message, &store->objects));
-	OK(osd_keyring_open(store->objects, store->master, message, &store->keyring));
-	if (local)
-		OK(osd_local_keys_open(store->keyring, store->local, message));
-}
-
-static void close_store(struct store *store)
-{
-	osd_keyring_close(store->keyring);
-	osd_objects_close(store->objects);
-}
-
-static void reopen(struct store *store, bool local)
-{
-	close_store(store);
-	open_store(store, local);
-}
-
-static void make_store_of(struct store *store, uint8_t method, bool local)
-{
-	store->method = method;
-	snprintf(store->directory, sizeof(store->directory), "/tmp/test_local.XXXXXX");
-	CHECK(mkdtemp(store->directory) != NULL);
-	snprintf(store->master, sizeof(store->master), "%s/master.key", store->directory);
-	snprintf(store->local, sizeof(store->local), "%s/local.key", store->directory);
-	open_store(store, local);
-}
-
 static void make_store(struct store *store, bool local)
 {
 	make_store_of(store, OSD_CAPKEY, local);
-}
-
-static void remove_store(struct store *store)
-{
-	char command[128];
-
-	close_store(store);
-	snprintf(command, sizeof(command), "rm -rf '%s'", store->directory);
-	CHECK_EQ(system(command), 0);
-}
-
-static struct osd_txn *begin(struct store *store)
-{
-	struct osd_txn *txn;
-
-	OK(osd_txn_begin(store->objects, OSD_TXN_INTERNAL, &txn));
-	return txn;
 }
 
 static void make_partition(struct store *store, uint64_t id)
@@ -237,7 +179,8 @@ static void test_no_place(void)
 /* All keys or none, wherever a call of the store fails.  False: one did. */
 static bool open_with_fault(const char *local, uint64_t fault_at)
 {
-	struct osd_objects_config config = {.create = true, .fault_at = fault_at};
+	const struct osd_test_stores faults = {.fault_at = fault_at};
+	struct osd_objects_config config = {.create = true, .test = &faults};
 	static const struct osd_key_pair master = {{1}, {2}};
 	static const uint8_t initial[OSD_KEY_IDENTIFIER] = "initial";
 	struct store store = {0};

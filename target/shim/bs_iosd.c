@@ -213,26 +213,13 @@ static void shim_exit(struct tgt_lu *lu)
 		unit_free(unit);
 }
 
-/* The path of the unit is the data directory, unless the options keep everything in memory. */
-static char *join_options(const struct shim_lu *unit, const char *path)
-{
-	bool memory = strstr(unit->options, "memory=1") != NULL;
-	char *options = NULL;
-
-	if (memory)
-		return strdup(unit->options);
-	if (asprintf(&options, "dir=%s;%s", path, unit->options) < 0)
-		return NULL;
-	return options;
-}
-
+/* The path of the unit is the data directory. */
 static int open_unit(struct shim_lu *unit, const char *path)
 {
 	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
-	OSD_CLEANUP_FREE char *options = join_options(unit, path);
 	char message[256] = "out of memory";
 
-	if (!options || osd_config_parse(options, message, &config) != OSD_OK ||
+	if (osd_config_parse(unit->options, path, message, &config) != OSD_OK ||
 	    osd_engine_open(&config, message, &unit->engine) != OSD_OK) {
 		osd_error("lun %u: %s", (unsigned)unit->lu->lun, message);
 		return -EINVAL;

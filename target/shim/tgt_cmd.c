@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "command/dispatch.h"
+#include "command/table.h"
 #include "shim/shim.h"
+#include "wire/cdb_peek.h"
 #include "wire/cursor.h"
 #include "wire/osd2.h"
 
@@ -103,20 +104,21 @@ void shim_commands_free(struct shim_lu *lu)
 	lu->free_count = 0;
 }
 
-static uint16_t service_action_of(const struct shim_command *command)
-{
-	return (uint16_t)osd_get_be(command->cdb + 8, 2);
-}
-
 static void copy_text(char *to, const char *from)
 {
 	memcpy(to, from, strlen(from) + 1);
 }
 
-/* User and address say whose job it is; other commands do not need them. */
-static void fill_peer(struct shim_command *command)
+/* Whether the command depends on the session's user and address: a command that may run in the background
+ * does, too. */
+static bool needs_user(const struct shim_command *command, const struct osd_command_def *def)
 {
-	bool whole = service_action_of(command) == OSD_SA_EXEC;
+	return def && (def->flags & OSD_CMD_NEEDS_USER || osd_cdb_peek_immed_tr(command->cdb));
+}
+
+static void fill_peer(struct shim_command *command, const struct osd_command_def *def)
+{
+	bool whole = needs_user(command, def);
 	const struct shim_peer *peer = shim_peer(command->lu, command->cmd->cmd_itn_id, whole);
 
 	copy_text(command->initiator_name, peer->name);
@@ -128,12 +130,14 @@ static void fill_request(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
 	struct osd_request *request = &command->request;
+	const struct osd_command_def *def;
 	/* The initiator task tag as it stands in the header: big-endian. */
 	uint32_t tag = (uint32_t)cmd->tag;
 	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
 
 	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
-	fill_peer(command);
+	def = osd_command_of(command->cdb, (size_t)cmd->scb_len);
+	fill_peer(command, def);
 	request->cdb = command->cdb;
 	request->cdb_length = (size_t)cmd->scb_len;
 	request->data_out = writes ? (const uint8_t *)(uintptr_t)cmd->out_sdb.buffer : NULL;
@@ -148,7 +152,7 @@ static void fill_request(struct shim_command *command)
 	request->task_tag = osd_get_be((const uint8_t *)&tag, sizeof(tag));
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
-	if (service_action_of(command) == OSD_SA_PERFORM_SCSI_COMMAND)
+	if (def && def->flags & OSD_CMD_NEEDS_IDENTITY)
 		command->identity = shim_identity(command->lu->lu);
 	request->identity = command->identity;
 	request->done = shim_done;
@@ -165,7 +169,7 @@ static bool buffer_is_sound(const struct tgt_data_buffer *buffer, bool used)
 static uint16_t check_cmd(const struct tgt_cmd *cmd)
 {
 	if (!cmd->scb || cmd->scb_len < 10 || cmd->scb_len > SHIM_CDB_MAX ||
-	    cmd->scb[0] != OSD_OPCODE || cmd->scb_len < 8 + cmd->scb[7])
+	    !osd_cdb_is_whole(cmd->scb, (size_t)cmd->scb_len))
 		return ASC_INVALID_OPCODE;
 	if (cmd->data_dir < TGT_DATA_NONE || cmd->data_dir > TGT_DATA_BIDIRECTIONAL ||
 	    !buffer_is_sound(&cmd->in_sdb, cmd->data_dir & TGT_DATA_READ) ||

@@ -120,13 +120,15 @@ static void ring_put(struct osd_both *both, struct io_uring *ring)
 /* The descriptor to give the kernel, or -1: the file's store is to do it. */
 static int plain_fd(const struct osd_data_op *op)
 {
-	if (!op->file->data->ops->plain_fd || op->length > RING_BYTES)
+	/* Once: another thread may freeze the store (store/freeze.h) between two looks. */
+	const struct osd_data_ops *ops = op->file->data->ops;
+
+	if (!ops->plain_fd || op->length > RING_BYTES)
 		return -1;
 	if (op->act == OSD_DATA_SYNC)
-		return op->file->data->ops->plain_fd(op->file, 0, NULL, 0);
-	return op->file->data->ops->plain_fd(op->file, op->offset,
-					     op->act == OSD_DATA_READ ? op->buffer : op->bytes,
-					     op->length);
+		return ops->plain_fd(op->file, 0, NULL, 0);
+	return ops->plain_fd(op->file, op->offset,
+			     op->act == OSD_DATA_READ ? op->buffer : op->bytes, op->length);
 }
 
 static bool ring_start(struct io_uring *ring, const struct osd_data_op *op, int fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* file_store.c -- object data in files under one directory.
  *
- *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}      all hexadecimal
+ *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}[s]   all hexadecimal
  *
  * Names are made of ids and nothing else, files are opened relative to the directory's descriptor
  * and symbolic links are not followed.  With direct I/O a file is open twice, once without the page
@@ -29,7 +29,7 @@
 #include "store/direct.h"
 
 #define COPY_BYTES    (256u << 10)
-#define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+1 and the separators */
+#define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+2 and the separators */
 
 struct file_data {
 	struct osd_data base;
@@ -74,8 +74,8 @@ static void make_path(const struct osd_data_name *name, struct file_path *path)
 	length += snprintf(path->text + length, sizeof(path->text) - (size_t)length, "/%02x", hash);
 	path->hash_length = (size_t)length;
 	snprintf(path->text + length, sizeof(path->text) - (size_t)length,
-		 "/%016" PRIx64 ".%016" PRIx64 "%c", name->object_id, name->generation,
-		 name->tail ? 't' : 'h');
+		 "/%016" PRIx64 ".%016" PRIx64 "%c%s", name->object_id, name->generation,
+		 name->tail ? 't' : 'h', name->sums ? "s" : "");
 }
 
 /* The directories of the path; those that exist are fine. */
@@ -115,7 +115,7 @@ static enum osd_status file_open(struct osd_data *base, const struct osd_data_na
 	if (!error && file->fd < 0)
 		error = errno;
 	file->direct_fd = -1;
-	if (!error && data->is_direct) {
+	if (!error && data->is_direct && !name->sums) {
 		file->direct_fd =
 			openat(data->directory_fd, path.text, (open_flags & ~O_CREAT) | O_DIRECT);
 		error = file->direct_fd < 0 ? errno : 0;
@@ -140,17 +140,38 @@ static void file_close(struct osd_data_file *base)
 	free(file);
 }
 
+/* Past the page cache, which would show what it has read once; false: the file system cannot. */
+static bool read_device(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
+			size_t *ret_read, enum osd_status *ret_status)
+{
+	OSD_CLEANUP_CLOSE int fd = -1;
+	char path[32];
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd_of(file));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+	if (fd < 0)
+		return false;
+	error = osd_direct_read(fd, offset, buffer, length, ret_read);
+	*ret_status = osd_status_from_errno(error);
+	return error != EINVAL && error != EOPNOTSUPP;
+}
+
 static enum osd_status file_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 				 size_t length, unsigned flags, size_t *ret_read)
 {
 	int read_flags = flags & OSD_DATA_READ_NOWAIT ? RWF_NOWAIT : 0;
 	uint8_t *at = buffer;
+	enum osd_status status;
 	size_t done = 0;
 
 	if (direct_fd_of(file) >= 0)
 		return read_flags ? OSD_E_RETRY
 				  : osd_status_from_errno(osd_direct_read(
 					    direct_fd_of(file), offset, buffer, length, ret_read));
+	if ((flags & OSD_DATA_READ_DEVICE) &&
+	    read_device(file, offset, buffer, length, ret_read, &status))
+		return status;
 	while (done < length) {
 		struct iovec part = {at + done, length - done};
 		ssize_t got = preadv2(fd_of(file), &part, 1, (off_t)(offset + done), read_flags);

@@ -211,6 +211,7 @@ static int stamp_both(struct store *store)
 	struct osd_stamp next = {.opening = heads->opening + 1};
 	int error;
 
+	store->heads_block.features = store->main_block.features;
 	if (getrandom(&next.mark, sizeof(next.mark), 0) != sizeof(next.mark))
 		return EIO;
 	*main = (struct osd_stamp){next.opening, next.mark, heads->mark, true};
@@ -295,6 +296,7 @@ static enum osd_status open_roots(struct store *store, const struct osd_media_co
 	memcpy(media->store_id, store->main_block.store_id, OSD_MEDIA_STORE_ID);
 	memcpy(media->system_id, store->main_block.system_id, OSD_MEDIA_SYSTEM_ID);
 	media->head_bytes = store->main_block.head_bytes;
+	media->features = store->main_block.features;
 	return two ? open_heads(store, config, message) : OSD_OK;
 }
 
@@ -333,6 +335,23 @@ void osd_media_close(struct osd_media *media)
 	close_root(&media->heads);
 	pthread_mutex_destroy(&media->lock);
 	free(store);
+}
+
+/* The main root's last: it rules, and the other's follows at the next opening. */
+enum osd_status osd_media_set_feature(struct osd_media *media, uint64_t feature, bool on)
+{
+	struct store *store = osd_container_of(media, struct store, media);
+	uint64_t features = on ? media->features | feature : media->features & ~feature;
+	int error = 0;
+
+	store->main_block.features = store->heads_block.features = features;
+	if (store->is_stamped)
+		error = osd_superblock_write(media->heads.directory_fd, &store->heads_block);
+	if (!error)
+		error = osd_superblock_write(media->main.directory_fd, &store->main_block);
+	if (!error)
+		media->features = features;
+	return osd_status_from_errno(error);
 }
 
 /* ---- ballast ----------------------------------------------------------------------------- */

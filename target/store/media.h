@@ -17,6 +17,9 @@
 #define OSD_MEDIA_SYSTEM_ID  20
 #define OSD_MEDIA_SUPERBLOCK 512
 #define OSD_MEDIA_SEAL	     32
+/* The feature bit of a backup's superblock, and of a restore's until it is whole. */
+#define OSD_MEDIA_NOT_TO_BE_SERVED (UINT64_C(1) << 63)
+#define OSD_MEDIA_SUMS	     UINT64_C(1) /* feature bit: data files have checksums */
 #define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* design D9 */
 
 struct osd_media_root {
@@ -37,6 +40,7 @@ struct osd_media {
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID]; /* Root Information #3 */
 	uint64_t head_bytes;			/* of new objects; UINT64_MAX with one root */
+	uint64_t features;			/* the main root's */
 	pthread_mutex_t lock;
 	bool ballast_held; /* under lock */
 };
@@ -47,6 +51,8 @@ enum osd_status osd_media_open(const struct osd_media_config *config, char messa
 			       struct osd_media **ret_media);
 /* Lets the lock go; NULL is fine. */
 void osd_media_close(struct osd_media *media);
+/* Writes the superblocks; a release that does not know the feature does not open the store any more. */
+enum osd_status osd_media_set_feature(struct osd_media *media, uint64_t feature, bool on);
 /* The store's seal: with create made where there is none.  OSD_E_NO_OBJECT: there is none; OSD_E_MEDIUM:
  * not such a file, or others than its owner may read it. */
 enum osd_status osd_media_seal(const struct osd_media *media, bool create,

@@ -6,6 +6,10 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "store/freeze.h"
+#include "store/stand_in.h"
+
+const struct osd_stand_ins *osd_stand_ins;
 
 void osd_kv_close(struct osd_kv *kv)
 {
@@ -16,8 +20,13 @@ void osd_kv_close(struct osd_kv *kv)
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 			     struct osd_kv_txn **ret_txn)
 {
-	enum osd_status status = kv->ops->begin(kv, access, ret_txn);
+	enum osd_status status;
 
+	if (access == OSD_KV_CHANGE)
+		osd_freeze_enter(kv->freeze);
+	status = kv->ops->begin(kv, access, ret_txn);
+	if (status != OSD_OK && access == OSD_KV_CHANGE)
+		osd_freeze_leave(kv->freeze);
 	if (status == OSD_OK) {
 		(*ret_txn)->began_usec = access == OSD_KV_CHANGE ? osd_monotonic_usec() : 0;
 		(*ret_txn)->failed = OSD_OK;
@@ -43,6 +52,7 @@ static void note_end(struct osd_kv *kv, uint64_t began_usec, bool committed, enu
 {
 	if (!began_usec)
 		return;
+	osd_freeze_leave(kv->freeze);
 	osd_histogram_add(&kv->figures.seconds, osd_monotonic_usec() - began_usec);
 	if (!committed)
 		atomic_fetch_add_explicit(&kv->figures.aborted[abort_kind(failed)], 1,
@@ -120,7 +130,7 @@ enum osd_status osd_kv_flush(struct osd_kv *kv)
 
 enum osd_status osd_kv_checkpoint(struct osd_kv *kv, bool force)
 {
-	return kv->ops->checkpoint(kv, force);
+	return osd_freeze_is_on(kv->freeze) ? OSD_OK : kv->ops->checkpoint(kv, force);
 }
 
 void osd_kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
@@ -134,10 +144,18 @@ void osd_data_close(struct osd_data *data)
 		data->ops->close(data);
 }
 
+/* Reports that the device has no room. */
+static enum osd_status note_room(struct osd_data *data, enum osd_status status)
+{
+	if (status == OSD_E_NO_SPACE && data->full.fn)
+		data->full.fn(data->full.arg, data);
+	return status;
+}
+
 enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				   unsigned flags, struct osd_data_file **ret_file)
 {
-	return data->ops->open_file(data, name, flags, ret_file);
+	return note_room(data, data->ops->open_file(data, name, flags, ret_file));
 }
 
 void osd_data_close_file(struct osd_data_file *file)
@@ -159,9 +177,10 @@ static enum osd_status note_data(struct osd_data *data, _Atomic uint64_t *count,
 	if (status == OSD_E_RETRY)
 		return status;
 	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
-	if (status != OSD_OK)
-		atomic_fetch_add_explicit(&data->figures.errors, 1, memory_order_relaxed);
-	return status;
+	if (status == OSD_OK)
+		return OSD_OK;
+	atomic_fetch_add_explicit(&data->figures.errors, 1, memory_order_relaxed);
+	return note_room(data, status);
 }
 
 void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status)
@@ -191,14 +210,16 @@ enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size)
 {
 	if (!in_range(size, 0))
 		return OSD_E_NO_SPACE;
-	return file->data->ops->truncate(file, size);
+	return note_room(file->data, file->data->ops->truncate(file, size));
 }
 
 enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
 	if (!in_range(offset, length))
 		return OSD_E_NO_SPACE;
-	return length == 0 ? OSD_OK : file->data->ops->zero(file, offset, length);
+	if (length == 0)
+		return OSD_OK;
+	return note_room(file->data, file->data->ops->zero(file, offset, length));
 }
 
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
@@ -220,12 +241,13 @@ enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
 {
 	if (!in_range(from_offset, length) || !in_range(to_offset, length))
 		return OSD_E_NO_SPACE;
-	return to->data->ops->copy(from, from_offset, to, to_offset, length, flags);
+	return note_room(to->data,
+			 to->data->ops->copy(from, from_offset, to, to_offset, length, flags));
 }
 
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
-	return to->data->ops->clone(from, to);
+	return note_room(to->data, to->data->ops->clone(from, to));
 }
 
 bool osd_data_can_clone(struct osd_data *data)
@@ -235,7 +257,7 @@ bool osd_data_can_clone(struct osd_data *data)
 
 enum osd_status osd_data_sync(struct osd_data_file *file)
 {
-	return file->data->ops->sync(file);
+	return note_room(file->data, file->data->ops->sync(file));
 }
 
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
@@ -256,7 +278,9 @@ enum osd_status osd_data_sync_directories(struct osd_data *data, const struct os
 enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
 			      const struct osd_data_name *to)
 {
-	return data->ops->link ? data->ops->link(data, from, to) : OSD_E_BUSY;
+	const struct osd_data_ops *ops = data->ops;
+
+	return ops->link ? ops->link(data, from, to) : OSD_E_BUSY;
 }
 
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name)

@@ -3,10 +3,10 @@
  * (records) and a store of files (object data).  Each is a struct of functions with more than one
  * implementation:
  *
- *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c, absent_data.c;
+ *   records: attr_bdb.c (Berkeley DB);  data: file_store.c, absent_data.c;
  *
- * fault_store.c wraps either and fails, or dies at, the n-th call; model_store.c wraps data and takes
- * the time of a simulated disk.
+ * sums_data.c wraps data and keeps checksums (sums.h).
+ * target/testing/ has others, for tests and benchmarks: in memory, with faults, as slow as a disk.
  *
  * Callers use the checked wrappers below, never the functions in the struct (but plain_fd,
  * both.c alone).
@@ -85,8 +85,11 @@ struct osd_kv_figures {
 /* Returns false to end the scan.  Must not call the store. */
 typedef bool osd_kv_scan_fn(void *arg, struct osd_bytes key, struct osd_bytes value);
 
+struct osd_freeze; /* store/freeze.h */
+
 struct osd_kv {
 	const struct osd_kv_ops *ops;
+	struct osd_freeze *freeze; /* borrowed; NULL: it cannot be frozen */
 	struct osd_kv_figures figures;
 };
 
@@ -158,7 +161,6 @@ struct osd_bdb_config {
  * store's exclusive lock.  message: what to tell a person on failure. */
 enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
 			     struct osd_kv **ret_kv);
-enum osd_status osd_mem_kv_open(struct osd_kv **ret_kv);
 
 /* ---- data -------------------------------------------------------------------------------- */
 
@@ -169,6 +171,7 @@ struct osd_data_name {
 	uint64_t object_id;
 	uint64_t generation; /* of the object's files; never used twice */
 	bool tail;	     /* bytes from the head size on */
+	bool sums;	     /* their checksums; store/sums.h alone */
 };
 
 struct osd_data_stat {
@@ -183,8 +186,13 @@ struct osd_data_figures {
 };
 
 struct osd_data {
-	const struct osd_data_ops *ops;
+	_Atomic(const struct osd_data_ops *) ops; /* others while the store is frozen */
+	struct osd_freeze *freeze;			  /* borrowed; NULL: it cannot be frozen */
 	struct osd_data_figures figures;
+	struct {
+		void (*fn)(void *arg, const struct osd_data *data); /* NULL: nobody */
+		void *arg;
+	} full; /* a call failed with OSD_E_NO_SPACE: any thread, any number of times */
 };
 
 struct osd_data_file {
@@ -192,7 +200,11 @@ struct osd_data_file {
 };
 
 enum osd_data_open_flags { OSD_DATA_CREATE = 1 };
-enum osd_data_read_flags { OSD_DATA_READ_NOWAIT = 1 };
+enum osd_data_read_flags {
+	OSD_DATA_READ_NOWAIT = 1,
+	OSD_DATA_READ_CHECKED = 2, /* compared with the checksums, where they are kept */
+	OSD_DATA_READ_DEVICE = 4,  /* what is on the device, where that can be told from the page cache */
+};
 enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write them: no blocks in common */ };
 
 struct osd_data_ops {
@@ -238,7 +250,7 @@ enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_
 				   unsigned flags, struct osd_data_file **ret_file);
 void osd_data_close_file(struct osd_data_file *file); /* NULL is fine */
 /* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_RETRY rather than a wait for
- * the device. */
+ * the device.  OSD_E_SUM: they are not the bytes that were written. */
 enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
 /* All or an error; after an error the file may hold part of it. */
@@ -290,25 +302,7 @@ void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status)
 /* directory_fd stays the caller's and must outlive the store.  direct: past the page cache, where
  * osd_direct_works (store/direct.h). */
 enum osd_status osd_file_data_open(int directory_fd, bool direct, struct osd_data **ret_data);
-enum osd_status osd_mem_data_open(struct osd_data **ret_data);
 /* In the place of a store whose device is absent: every call gets OSD_E_HEAD_ABSENT. */
 enum osd_status osd_absent_data_open(struct osd_data **ret_data);
-
-/* ---- faults (tests) ---------------------------------------------------------------------- */
-
-/* Shared by the wrappers of one store: call number fail_at (from 1) over all of them gets status,
- * or the process dies there. */
-struct osd_fault_plan {
-	_Atomic uint64_t calls;
-	_Atomic uint64_t fail_at; /* 0: never */
-	enum osd_status status;
-	bool kill;
-};
-
-/* Each takes the inner store over, also when it fails; plan is borrowed. */
-enum osd_status osd_fault_kv_wrap(struct osd_kv *inner, struct osd_fault_plan *plan,
-				  struct osd_kv **ret_kv);
-enum osd_status osd_fault_data_wrap(struct osd_data *inner, struct osd_fault_plan *plan,
-				    struct osd_data **ret_data);
 
 #endif

@@ -48,7 +48,7 @@ static void superblock_encode(const struct osd_superblock *superblock,
 	osd_wr_bytes(&w, MAGIC, 8);				      /* 0-7 */
 	osd_wr_be(&w, OSD_MEDIA_VERSION, 4);			      /* 8-11 */
 	osd_wr_be(&w, superblock->role, 4);			      /* 12-15 */
-	osd_wr_be(&w, 0, 8);					      /* 16-23 features */
+	osd_wr_be(&w, superblock->features, 8);			      /* 16-23 */
 	osd_wr_bytes(&w, superblock->store_id, OSD_MEDIA_STORE_ID);   /* 24-39 */
 	osd_wr_bytes(&w, superblock->system_id, OSD_MEDIA_SYSTEM_ID); /* 40-59 */
 	osd_wr_be(&w, 0, 4);					      /* 60-63 */
@@ -79,7 +79,7 @@ static enum osd_status superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOC
 {
 	struct osd_rd r = osd_rd_init(bytes, OSD_MEDIA_SUPERBLOCK);
 	const uint8_t *magic = osd_rd_bytes(&r, 8);
-	uint64_t version = osd_rd_be(&r, 4), features;
+	uint64_t version = osd_rd_be(&r, 4), unknown;
 
 	if (memcmp(magic, MAGIC, 8) != 0)
 		return osd_root_fail(
@@ -92,9 +92,15 @@ static enum osd_status superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOC
 	    crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4))
 		return osd_root_fail(message, 0, damaged, directory);
 	ret_superblock->role = (enum osd_root_role)osd_rd_be(&r, 4);
-	features = osd_rd_be(&r, 8);
-	if (features != 0)
-		return refuse_later(message, directory, "feature bits", features);
+	ret_superblock->features = osd_rd_be(&r, 8);
+	if (ret_superblock->features & OSD_MEDIA_NOT_TO_BE_SERVED)
+		return osd_root_fail(message, 0,
+				     "'%s' is a backup, or a restore that did not end: 'osd target "
+				     "restore' restores it",
+				     directory);
+	unknown = ret_superblock->features & ~OSD_MEDIA_SUMS;
+	if (unknown)
+		return refuse_later(message, directory, "feature bits", unknown);
 	memcpy(ret_superblock->store_id, osd_rd_bytes(&r, OSD_MEDIA_STORE_ID), OSD_MEDIA_STORE_ID);
 	memcpy(ret_superblock->system_id, osd_rd_bytes(&r, OSD_MEDIA_SYSTEM_ID),
 	       OSD_MEDIA_SYSTEM_ID);

@@ -24,6 +24,7 @@ struct osd_superblock {
 	enum osd_root_role role;
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
+	uint64_t features; /* those that media.h has */
 	uint64_t head_bytes, created_ms;
 	struct osd_stamp stamp;
 };

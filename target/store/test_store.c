@@ -14,6 +14,7 @@
 #include "store/direct.h"
 #include "store/media.h"
 #include "store/store.h"
+#include "testing/stores.h"
 #include "wire/cursor.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
@@ -232,7 +233,7 @@ static void test_reads_of_their_own(struct osd_kv *kv, uint64_t deadlocks)
 
 static void test_data(struct osd_data *data)
 {
-	struct osd_data_name name = {0x10000, 1, 0x10001, UINT64_C(0x100000007), false};
+	struct osd_data_name name = {0x10000, 1, 0x10001, UINT64_C(0x100000007), false, false};
 	struct osd_data_file *file, *again;
 	struct osd_data_stat stat;
 	uint64_t total, available;

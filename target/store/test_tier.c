@@ -4,6 +4,7 @@
 #include "base/test.h"
 #include "base/util.h"
 #include "store/tier.h"
+#include "testing/stores.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
 #define HEAD	 4096u
@@ -29,7 +30,7 @@ static void begin(struct osd_tier *tier, struct osd_tier_file *file)
 
 	osd_tier_file_init(file, tier);
 	file->head_bytes = HEAD;
-	file->name = (struct osd_data_name){0x10000, 1, ++object_id, 1, false};
+	file->name = (struct osd_data_name){0x10000, 1, ++object_id, 1, false, false};
 }
 
 static void test_head_alone(struct osd_tier *tier, struct osd_fault_plan *tails)

@@ -68,10 +68,11 @@ enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool c
 {
 	_Atomic(struct osd_data_file *) *slot = tail ? &file->tail : &file->head;
 	struct osd_data_file *open = atomic_load_explicit(slot, memory_order_acquire);
-	struct osd_data_name name = file->name;
 	enum osd_status status = OSD_OK;
 
 	if (!open) {
+		struct osd_data_name name = file->name;
+
 		name.tail = tail;
 		pthread_mutex_lock(&file->lock);
 		open = atomic_load_explicit(slot, memory_order_acquire);

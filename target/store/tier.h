@@ -101,6 +101,13 @@ bool osd_tier_can_clone(const struct osd_tier *tier);
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
 /* Data; with directories also the names.  The only call that needs no lock on the object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
+/* Of the bytes in one of the two files, in its own offsets, where the store keeps checksums: as osd_sums_check.
+ * OSD_E_NO_OBJECT: there is no such file. */
+struct osd_sums_check;
+enum osd_status osd_tier_check_sums(struct osd_tier_file *file, bool tail, uint64_t offset,
+				    uint64_t length, struct osd_sums_check *check);
+/* As osd_sums_seal, of each file. */
+enum osd_status osd_tier_seal_sums(struct osd_tier_file *file);
 /* Read-only descriptors, the caller's to close; *ret_tail_fd -1: there is no tail.  OSD_E_BUSY: not with
  * this store. */
 enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/util.h"
+#include "store/sums.h"
 
 static enum osd_status stat_parts(struct osd_tier_file *file, bool all,
 				  struct osd_data_stat *ret_stat)
@@ -183,4 +184,32 @@ enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file 
 bool osd_tier_can_clone(const struct osd_tier *tier)
 {
 	return osd_data_can_clone(tier->head) && (!tier->tail || osd_data_can_clone(tier->tail));
+}
+
+/* ---- checksums --------------------------------------------------------------------------- */
+
+enum osd_status osd_tier_check_sums(struct osd_tier_file *file, bool tail, uint64_t offset,
+				    uint64_t length, struct osd_sums_check *check)
+{
+	struct osd_data_file *part;
+	enum osd_status status = osd_tier_open_part(file, tail, false, &part);
+
+	if (status == OSD_OK)
+		status = osd_tier_of_half(file, tail, osd_sums_check(part, offset, length, check));
+	return status;
+}
+
+enum osd_status osd_tier_seal_sums(struct osd_tier_file *file)
+{
+	enum osd_status status = OSD_OK;
+	struct osd_data_file *part;
+
+	for (int tail = 0; status == OSD_OK && tail < (osd_tier_has_tail(file) ? 2 : 1); tail++) {
+		status = osd_tier_open_part(file, tail, false, &part);
+		if (status == OSD_OK)
+			status = osd_tier_of_half(file, tail, osd_sums_seal(part));
+		if (status == OSD_E_NO_OBJECT) /* nothing was ever written there */
+			status = OSD_OK;
+	}
+	return status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "wire/cdb_layout.h"
+#include "wire/cdb_peek.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 
@@ -269,6 +270,9 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 	uint8_t control = osc_compat ? 0 : bytes[AT_TIMESTAMPS];
 	uint8_t isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
 
+	cdb->immed_tr = bytes[AT_BYTE11] & OSD_IMMED_TR;
+	cdb->list_attr = bytes[AT_BYTE11] & OSD_LIST_ATTR;
+	cdb->command_bits = bytes[AT_BYTE11] & OSD_BYTE11_COMMAND_MASK;
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
 	/* b1-b0; never together with the isolation that b2 is a part of (osd2-wire 9-41). */
@@ -283,9 +287,6 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 		cdb->isolation = isolation;
 	if (cdb->isolation == 3 || cdb->isolation == 6)
 		return bad_field(AT_OPTIONS, ret_field);
-	cdb->immed_tr = bytes[AT_BYTE11] & OSD_IMMED_TR;
-	cdb->list_attr = bytes[AT_BYTE11] & OSD_LIST_ATTR;
-	cdb->command_bits = bytes[AT_BYTE11] & OSD_BYTE11_COMMAND_MASK;
 	if (control != 0 && control != OSD_TIMESTAMPS_BYPASS)
 		return bad_field(AT_TIMESTAMPS, ret_field);
 	if (osc_compat && is_flush(cdb->service_action))
@@ -409,10 +410,9 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_com
 
 	memset(cdb, 0, sizeof(*cdb));
 	*ret_field = OSD_NO_FIELD;
-	if (length != OSD_CDB_LENGTH || bytes[0] != OSD_OPCODE ||
-	    bytes[AT_ADDITIONAL_LENGTH] != OSD_CDB_ADDITIONAL_LENGTH)
+	if (!osd_cdb_is_osd2(bytes, length))
 		return OSD_E_OPCODE;
-	cdb->service_action = (uint16_t)osd_get_be(bytes + AT_SERVICE_ACTION, 2);
+	cdb->service_action = osd_cdb_peek_service_action(bytes);
 	if (cdb->service_action >> 8 == 0x88 && !(cdb->service_action & 0x80)) {
 		cdb->service_action = 0;
 		return OSD_E_OPCODE; /* OSD-1: never to be mistaken for ours (osd2-wire 2.13) */

@@ -107,7 +107,8 @@ const char *osd_service_action_name(uint16_t service_action);
  * list may have any length; OSC's private service actions become ours.  On OSD_OK cdb is complete.
  * Otherwise *ret_field is the byte to point the sense data at, or OSD_NO_FIELD, and
  * service_action, partition_id and object_id are as sent (0 after OSD_E_OPCODE), for the sense
- * data's object identification. */
+ * data's object identification; so are command_bits where the standard names the service action, because
+ * the key that signs a SET KEY depends on them. */
 enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_compat,
 			       struct osd_cdb *cdb, uint16_t *ret_field);
 /* Writes the CDB of a request; fields the command does not have must be 0.  false: an offset is

@@ -7,11 +7,13 @@
 
 #include "base/util.h"
 #include "wire/cursor.h"
+#include "wire/index_ranges.h"
 #include "wire/text.h"
 
 #define AFTER_ENTRY   24u
 #define PRIORITY_MOST 100
-#define TAG_MOST      OSD_EXEC_PARAM_GRACE
+#define TAG_MOST      OSD_EXEC_PARAM_BEGIN
+#define BEGIN_MOST    ((UINT64_C(1) << 48) - 1) /* times of day have 6 bytes in attributes */
 
 enum kind {
 	UNKNOWN,
@@ -115,7 +117,7 @@ static const char *decode_after(struct osd_rd *value, struct osd_exec_params *pa
 		after->partition_id = osd_rd_be(value, 8);
 		after->object_id = osd_rd_be(value, 8);
 		after->condition = (uint32_t)osd_rd_be(value, 4);
-		if (osd_rd_be(value, 4) != 0 || after->condition > OSD_AFTER_COMPLETED)
+		if (osd_rd_be(value, 4) != 0 || after->condition > OSD_AFTER_FAILED)
 			return "unknown condition on a job to wait for";
 	}
 	params->after_count = count;
@@ -132,6 +134,20 @@ static void encode_after(const struct osd_exec_params *params, struct osd_wr *va
 	}
 }
 
+/* The ranges behind the first and the last index, which must be theirs. */
+static const char *decode_ranges(struct osd_rd *value, struct osd_exec_params *params)
+{
+	uint32_t first, last, length = (uint32_t)osd_rd_left(value);
+
+	params->array_ranges = (struct osd_exec_text){osd_rd_bytes(value, length), length};
+	if (!osd_index_ranges_check(params->array_ranges.bytes, length,
+				    (uint32_t)osd_exec_limits[OSD_LIMIT_ARRAY].maximum, &first,
+				    &last, &params->array_members) ||
+	    first != params->array_first || last != params->array_last)
+		return "array ranges are not ascending, not the first and last index, or too many";
+	return NULL;
+}
+
 static const char *decode_array(struct osd_rd *value, struct osd_exec_params *params)
 {
 	uint32_t first = (uint32_t)osd_rd_be(value, 4), last = (uint32_t)osd_rd_be(value, 4);
@@ -139,6 +155,8 @@ static const char *decode_array(struct osd_rd *value, struct osd_exec_params *pa
 	params->array_at_once = (uint32_t)osd_rd_be(value, 4);
 	params->array_first = first;
 	params->array_last = last;
+	if (!value->bad && osd_rd_left(value))
+		return decode_ranges(value, params);
 	if (value->bad || last < first || last - first >= osd_exec_limits[OSD_LIMIT_ARRAY].maximum)
 		return "array range is empty or longer than 10,000";
 	return NULL;
@@ -149,6 +167,7 @@ static void encode_array(const struct osd_exec_params *params, struct osd_wr *va
 	osd_wr_be(value, params->array_first, 4);
 	osd_wr_be(value, params->array_last, 4);
 	osd_wr_be(value, params->array_at_once, 4);
+	osd_wr_bytes(value, params->array_ranges.bytes, params->array_ranges.length);
 }
 
 static const char *decode_predecessor(struct osd_rd *value, struct osd_exec_params *params)
@@ -222,6 +241,8 @@ static struct parameter parameter_of(uint16_t tag)
 		return SPECIAL(predecessor);
 	case OSD_EXEC_PARAM_GRACE:
 		return LIMIT(grace_usec, GRACE);
+	case OSD_EXEC_PARAM_BEGIN:
+		return PLAIN(NUMBER, begin_msec, BEGIN_MOST);
 	default:
 		return (struct parameter){.kind = UNKNOWN};
 	}

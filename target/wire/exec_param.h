@@ -48,11 +48,14 @@
 	X(17, FLAGS, "be32, enum osd_exec_flags")                                                  \
 	X(18, AFTER,                                                                               \
 	  "1-64 times {be64 partition, be64 object, be32 enum osd_after_condition, be32 0}")       \
-	X(19, ARRAY, "be32 first index, be32 last index, be32 most running at once (0: all)")      \
+	X(19, ARRAY,                                                                               \
+	  "be32 first index, be32 last index, be32 most running at once (0: all); then, if the "   \
+	  "indices are not all of these, 1-5000 times {be32 first, be32 last, be32 step}")         \
 	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                \
 	X(21, EXPIRY, "be64 us the record is kept after the job's end")                            \
 	X(22, PREDECESSOR, "be64 partition, be64 object: the job this one is run for again")                            \
-	X(23, GRACE, "be64 us a script has to clean up when it is ended")
+	X(23, GRACE, "be64 us a script has to clean up when it is ended")                          \
+	X(24, BEGIN, "be64 ms since 1970: it is held until then")
 
 enum osd_exec_param_tag {
 #define X(number, symbol, value) OSD_EXEC_PARAM_##symbol = number,
@@ -87,7 +90,8 @@ static inline uint8_t osd_exec_code_form(uint32_t flags)
 
 enum osd_args_encoding { OSD_ARGS_NONE, OSD_ARGS_BYTES, OSD_ARGS_JSON };
 
-enum osd_after_condition { OSD_AFTER_ANY, OSD_AFTER_COMPLETED };
+/* How a job must end for another to start; FAILED: in any state but COMPLETED. */
+enum osd_after_condition { OSD_AFTER_ANY, OSD_AFTER_COMPLETED, OSD_AFTER_FAILED };
 
 struct osd_exec_text { /* borrowed, not terminated */
 	const uint8_t *bytes;
@@ -117,15 +121,27 @@ struct osd_exec_params {
 	size_t after_count;
 	struct osd_exec_after after[OSD_EXEC_AFTER_MAX];
 	uint32_t array_first, array_last, array_at_once;
+	uint32_t array_members;		    /* indices in array_ranges */
+	struct osd_exec_text array_ranges; /* valid (index_ranges.h); none: all from first to last */
 	struct osd_exec_text pool;
 	uint64_t expiry_usec;
 	uint64_t predecessor_partition, predecessor_id;
 	uint64_t grace_usec;
+	uint64_t begin_msec;
 };
 
 static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_exec_param_tag tag)
 {
 	return params->present >> tag & 1;
+}
+
+/* How many members the array has; 0: it is none. */
+static inline uint32_t osd_exec_array_members(const struct osd_exec_params *params)
+{
+	if (!osd_exec_has(params, OSD_EXEC_PARAM_ARRAY))
+		return 0;
+	return params->array_ranges.length ? params->array_members
+					   : params->array_last - params->array_first + 1;
 }
 
 /* Decodes the descriptor's content; params borrow from it.  Values out of the hard limits, text

@@ -248,6 +248,7 @@ enum osd_permission {
 #define OSD_CURRENT_OBJECT_ID    4
 #define OSD_CURRENT_APPEND_START 5
 #define OSD_CURRENT_CAPACITY     6
+#define OSD_CURRENT_PRINCIPAL    0x80000001u /* this target's: the principal of the sender */
 
 /* This target's pages and well-known ids (design D13). */
 #define OSD_PAGE_JOB_STATUS      0x20000001u
@@ -257,11 +258,14 @@ enum osd_permission {
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */
 #define OSD_PAGE_HEADS_ROOT      0xb0000003u
+#define OSD_PAGE_SUMS_ROOT       0xb0000004u /* checksums and the scrub (object/sums_page.c) */
 #define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */
 #define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
 #define OSD_PAGE_CHARGED         0x50000002u /* partition: what its quota is compared with */
 #define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)
 #define OSD_LOST_PARTITION       UINT64_C(0x7fffffff00000001) /* made by osd target repair */
+#define OSD_JOB_IDS_FIRST        UINT64_C(0x4000000000000000) /* ids of jobs that stand apart */
+#define OSD_JOB_IDS_LAST         UINT64_C(0x7fffffffffffffff)
 #define OSD_OBJECTS_COLLECTION   UINT64_C(0x1000) /* every user object of the partition */
 #define OSD_JOBS_COLLECTION      UINT64_C(0x1001)
 #define OSD_COUNTER_SWAP         1 /* of OSD_PAGE_COUNTERS: COMPARE AND SWAP */

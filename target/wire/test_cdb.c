@@ -309,6 +309,7 @@ static void test_keys(void)
 			      .attributes.format = OSD_CDBFMT_LIST};
 	struct osd_cdb back;
 	uint8_t bytes[OSD_CDB_LENGTH];
+	uint16_t field;
 
 	cdb.key.version = 0x0f;
 	for (uint8_t i = 0; i < sizeof(cdb.key.seed); i++)
@@ -324,6 +325,9 @@ static void test_keys(void)
 	CHECK(back.object_id == 0 && back.command_bits == 3 && back.key.version == 0x0f);
 	CHECK_BYTES(back.key.seed, sizeof(back.key.seed), cdb.key.seed, sizeof(cdb.key.seed));
 	CHECK_EQ(osd_cdb_command_data_out(&back) + osd_cdb_command_data_in(&back), 0);
+	bytes[10] = 3; /* no such isolation; the bits still choose the key that signs the refusal */
+	CHECK_EQ(osd_cdb_decode(bytes, sizeof(bytes), false, &back, &field), OSD_E_CDB_FIELD);
+	CHECK(field == 10 && back.command_bits == 3);
 
 	cdb.service_action = OSD_SA_SET_MASTER_KEY;
 	cdb.parameter_list_length = 256;

@@ -2,7 +2,9 @@
 /* test_exec_param.c -- EXEC PARAMETERS: golden frames, every refusal, unknown and repeated tags. */
 #include "wire/exec_param.h"
 
+#include "base/util.h"
 #include "wire/cursor.h"
+#include "wire/index_ranges.h"
 #include "wire/test_golden.h"
 #include "wire/text.h"
 
@@ -103,6 +105,9 @@ static void test_values(void)
 	CHECK(decode_number(OSD_EXEC_PARAM_PROCESSES, 17));
 	CHECK(!decode_number(OSD_EXEC_PARAM_GRACE, 5 * OSD_SECOND));
 	CHECK(decode_number(OSD_EXEC_PARAM_GRACE, 5 * OSD_SECOND + 1));
+	CHECK(!decode_number(OSD_EXEC_PARAM_BEGIN, (UINT64_C(1) << 48) - 1));
+	CHECK(decode_number(OSD_EXEC_PARAM_BEGIN, UINT64_C(1) << 48));
+	CHECK(decode_number(OSD_EXEC_PARAM_BEGIN, 0));
 	CHECK(decode_one(OSD_EXEC_PARAM_WALL, 1, "\0\0\0\1", 4));
 	CHECK(decode_one(OSD_EXEC_PARAM_WALL, 1, "\0\0\0\0\0\0\0\1\0", 9));
 	CHECK(!decode_one(OSD_EXEC_PARAM_PRIORITY, 1, "\xff\x9c", 2)); /* -100 */
@@ -131,6 +136,61 @@ static void test_values(void)
 	CHECK(decode_one(OSD_EXEC_PARAM_ARRAY, 1, "\0\0\0\5\0\0\0\4\0\0\0\0", 12));
 	CHECK(decode_one(OSD_EXEC_PARAM_ARRAY, 1, "\0\0\0\0\0\0\x27\x10\0\0\0\0", 12));
 	CHECK(!decode_one(OSD_EXEC_PARAM_ARRAY, 1, "\0\0\0\0\0\0\x27\x0f\0\0\0\0", 12));
+}
+
+/* ARRAY with these ranges behind first, last and at once. */
+static const char *decode_ranges(uint32_t first, uint32_t last, const uint32_t *numbers,
+				 size_t count)
+{
+	uint8_t value[256];
+
+	osd_put_be(value, first, 4);
+	osd_put_be(value + 4, last, 4);
+	osd_put_be(value + 8, 0, 4);
+	for (size_t i = 0; i < count; i++)
+		osd_put_be(value + 12 + 4 * i, numbers[i], 4);
+	return decode_one(OSD_EXEC_PARAM_ARRAY, 1, value, (uint32_t)(12 + 4 * count));
+}
+
+static void test_ranges(void)
+{
+	static const uint32_t mixed[] = {1, 3, 2, 10, 20, 2, UINT32_MAX, UINT32_MAX, 1};
+	static const uint32_t overlap[] = {1, 5, 2, 5, 7, 1}, falls[] = {5, 5, 1, 1, 1, 1};
+	static const uint32_t no_step[] = {1, 1, 0}, beside[] = {1, 4, 2}, backwards[] = {4, 1, 1};
+	static const uint32_t most[] = {0, 9999 * 7, 7}, many[] = {0, 9999, 1, 10000, 10000, 1};
+
+	CHECK(!decode_ranges(1, UINT32_MAX, mixed, 9));
+	CHECK(decode_ranges(0, UINT32_MAX, mixed, 9));	   /* not its first index */
+	CHECK(decode_ranges(1, UINT32_MAX - 1, mixed, 9)); /* nor its last */
+	CHECK(decode_ranges(1, UINT32_MAX, mixed, 8));
+	CHECK(decode_ranges(1, 7, overlap, 6));
+	CHECK(decode_ranges(5, 1, falls, 6));
+	CHECK(decode_ranges(1, 1, no_step, 3));
+	CHECK(decode_ranges(1, 4, beside, 3));
+	CHECK(decode_ranges(4, 1, backwards, 3));
+	CHECK(!decode_ranges(0, 9999 * 7, most, 3));
+	CHECK(decode_ranges(0, 10000, many, 6));
+}
+
+static void test_walk(void)
+{
+	static const uint32_t mixed[] = {1, 3, 2, 10, 20, 5, UINT32_MAX, UINT32_MAX, 1};
+	static const uint32_t indices[] = {1, 3, 10, 15, 20, UINT32_MAX};
+	uint8_t bytes[sizeof(mixed)];
+	uint32_t first, last, count;
+	struct osd_index_walk walk;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(mixed); i++)
+		osd_put_be(bytes + 4 * i, mixed[i], 4);
+	CHECK(osd_index_ranges_check(bytes, sizeof(bytes), 6, &first, &last, &count));
+	CHECK(first == 1 && last == UINT32_MAX && count == 6);
+	CHECK(!osd_index_ranges_check(bytes, sizeof(bytes), 5, &first, &last, &count));
+	walk = osd_index_walk_begin(bytes, sizeof(bytes), 0);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(indices); i++)
+		CHECK_EQ(osd_index_walk_next(&walk), indices[i]);
+	walk = osd_index_walk_begin(NULL, 0, 7);
+	CHECK_EQ(osd_index_walk_next(&walk), 7);
+	CHECK_EQ(osd_index_walk_next(&walk), 8);
 }
 
 static void test_unknown(void)
@@ -202,6 +262,8 @@ int main(void)
 	test_small();
 	test_full();
 	test_values();
+	test_ranges();
+	test_walk();
 	test_unknown();
 	test_frames_that_lie();
 	test_repeated();

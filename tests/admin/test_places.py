@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.admin.client import _beside
 from scheduler.admin.places import MANAGER, TARGET, Place, folder, own_path, running
 
 HOLD = """
@@ -64,6 +65,22 @@ def test_one_that_is_killed_is_not_found(run: Path) -> None:
     again.close()
     own.close()
     assert urls() == [] and not list(run.iterdir())
+
+
+def test_a_manager_is_found_by_its_target_in_each_spelling(run: Path) -> None:
+    held = []
+    for number in (1, 2):
+        name, url = f"iqn.2026-11.example:{number}", f"ipc://{number}"
+        target = f"iscsi://127.0.0.1:{3260 + number}/{name}/1"
+        held += [Place(run / f"manager-{number}.json"), Place(run / f"target-{number}.json")]
+        held[-2].write({"schema": "iosd.manager/1", "url": url})
+        held[-1].write({"schema": "iosd.served/1", "url": target, "name": name, "manager": url})
+    for spelling in (target, target.removesuffix("/1"), name):
+        found = _beside(spelling, None, 0)
+        assert found is not None and found["url"] == "ipc://2", spelling
+    assert _beside(None, None, 0) is None
+    for each in held:
+        each.close()
 
 
 def test_others_files_are_not_believed(run: Path) -> None:

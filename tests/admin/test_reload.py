@@ -40,7 +40,7 @@ def settings(**values: object) -> dict[str, Setting]:
 def test_a_file_is_said_in_either_way(osd: Run, tmp_path: Path) -> None:
     path = tmp_path / "iosd.toml"
     path.write_text(FILE)
-    for verb, line in (("show", "pools.old.max = 1"), ("check", "pool old: 1 slots, 256MiB a job")):
+    for verb, line in (("show", "pools.old.max = 1"), ("check", "pool old: 1 slot, 256MiB a job")):
         shown = osd("config", verb, path).stdout
         assert line in shown.splitlines()
         assert osd("config", verb, "--config", path).stdout == shown
@@ -107,6 +107,19 @@ def wait_for(words: str, served: Serving) -> None:
 
 
 ALIKE = "a reload of {url} would change nothing\n"
+
+
+def test_a_file_is_compared_with_its_target_among_several(
+    osd: Run, served: Serving, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unrelated = tmp_path / "unrelated.toml"
+    unrelated.write_text("[pools.default]\nmax = 2\n")
+    with Serving(*arguments()) as other:
+        assert osd("config", "check", file).stdout.endswith(ALIKE.format(url=served.url))
+        assert "say which, --target URL" in osd("config", "check", unrelated).stdout
+        monkeypatch.setenv("IOSD_TARGET", other.url)
+        assert f"a reload of {other.url} would" in osd("config", "check", unrelated).stdout
+        assert osd("config", "check", file).stdout.endswith(ALIKE.format(url=served.url))
 
 
 def test_a_reload(osd: Run, served: Serving, file: Path) -> None:

@@ -95,7 +95,7 @@ def test_what_a_pool_does() -> None:
     assert found["paused"]["mode"] == "paused" and found["paused"]["idle_timeout"] == 300
     lines = [*pool.lines_of(found["draining"])]
     assert lines[0] == "a: serving, draining: it takes no more jobs, and runs those it has"
-    assert "after 5:00 without a job it keeps 1 sandboxes" in lines
+    assert "after 5:00 without a job it keeps 1 sandbox" in lines
     assert top.pool_words(found["paused"]) == "a paused 1/2 of 4, 3 queued"
     assert top.pool_words(found["running"] | {"active": 4}) == "a 1/4, 3 queued"
 
@@ -116,4 +116,5 @@ def test_a_change_in_words() -> None:
     ):
         assert note_of(was, now) == note
     assert target_name("iscsi://host:3260/iqn.2026-11.iosd:target/1") == "iqn.2026-11.iosd:target"
+    assert target_name("iscsi://host/iqn.2026-11.iosd:target") == "iqn.2026-11.iosd:target"
     assert (target_name("lab"), target_name(None)) == ("lab", None)

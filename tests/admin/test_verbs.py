@@ -272,6 +272,15 @@ def test_changes(osd: Run) -> None:
     last = newest(osd)["id"]
     after = json.loads(osd("manager", "changes", "--after", last, "-o", "json").stdout)
     assert all(each["id"] > last for each in after["changes"])
+    for who, policy in (("people", {False}), ("policy", {True})):
+        rows = json.loads(osd("manager", "changes", "--who", who, "-n", 99, "-o", "json").stdout)
+        assert {each["by"] == "policy" for each in rows["changes"]} <= policy
+    mine = json.loads(osd("manager", "changes", "--who", "people", "-o", "json").stdout)["changes"]
+    name = mine[-1]["by"].partition(" (")[0]
+    named = json.loads(osd("manager", "changes", "--who", name, "-o", "json").stdout)["changes"]
+    assert named and {each["by"].partition(" (")[0] for each in named} == {name}
+    nobody = json.loads(osd("manager", "changes", "--who", "nobody", "-o", "json").stdout)
+    assert nobody["changes"] == []
 
 
 def test_completion_of_pools(osd: Run, monkeypatch: pytest.MonkeyPatch) -> None:

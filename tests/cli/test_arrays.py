@@ -41,11 +41,12 @@ def submit(osd: Run, pid: str, script: Path, text: str, *flags: str) -> str:
 
 def test_one_line_and_its_members(osd: Run, pid: str, script: Path) -> None:
     array = submit(osd, pid, script, FAILING, "--array", "3-6%2", "--name", "four")
-    assert osd("job", "wait", array, code=10).stderr.count("1 FAILED") == 1
+    assert osd("job", "wait", array, code=10).stderr.count(", 1 FAILED") == 1
     record = json.loads(osd("job", "status", array, "-o", "json").stdout)
     assert record["array"] == {
         "first": 3,
         "last": 6,
+        "indices": "3-6",
         "at_once": 2,
         "members": {"COMPLETED": 3, "FAILED": 1},
     }
@@ -80,7 +81,7 @@ def test_every_verb_takes_array_and_member(osd: Run, pid: str, script: Path) -> 
     ]
     assert osd("job", "result", f"{array}[6]").stdout == "60\n"
     why = osd("job", "why", array).stdout
-    assert "Members 3 to 6: 3 COMPLETED, 1 FAILED." in why
+    assert "Members 3-6: 3 COMPLETED, 1 FAILED." in why
     assert f"osd job why '{array}[5]'" in why
     assert "exit code 3" in osd("job", "why", f"{array}[5]").stdout
     assert "1 FAILED of 4" in osd("job", "report", array).stdout
@@ -97,6 +98,70 @@ def test_every_verb_takes_array_and_member(osd: Run, pid: str, script: Path) -> 
     osd("job", "rm", array)
     for gone in (array, f"{array}[3]", member):
         osd("job", "status", gone, code=16)
+
+
+def test_results_of_the_members_that_completed(osd: Run, pid: str, script: Path) -> None:
+    array = submit(osd, pid, script, FAILING, "--array", "3-6")
+    osd("job", "wait", array, code=10)
+    done = osd("job", "result", array, code=10)
+    assert json.loads(done.stdout) == [30, 40, None, 60]
+    assert "1 of 4 members did not complete: [5] FAILED" in done.stderr
+    assert f"osd job retry {array} --failed" in done.stderr
+    found = json.loads(osd("job", "result", array, "-o", "json", code=10).stdout)
+    assert (found["schema"], found["id"]) == ("iosd.results/1", array)
+    assert [each["index"] for each in found["members"]] == [3, 4, 5, 6]
+    assert [each.get("result") for each in found["members"]] == [30, 40, None, 60]
+    assert "exit" in found["members"][2]["error"]
+    one = json.loads(osd("job", "result", f"{array}[4]", "-o", "json").stdout)
+    assert (one["schema"], one["state"], one["result"]) == ("iosd.result/1", "COMPLETED", 40)
+    one = json.loads(osd("job", "result", f"{array}[5]", "-o", "json", code=10).stdout)
+    assert (one["state"], "result" in one) == ("FAILED", False)
+    osd("job", "result", f"{array}[5]", code=10)
+
+
+def test_no_member_completed(osd: Run, pid: str, script: Path) -> None:
+    array = submit(osd, pid, script, "raise SystemExit(2)", "--array", "0-1")
+    osd("job", "wait", array, code=10)
+    done = osd("job", "result", array, code=10)
+    assert (done.stdout, "2 of 2 members" in done.stderr) == ("", True)
+
+
+def test_members_that_left_bytes(osd: Run, pid: str, script: Path) -> None:
+    array = submit(osd, pid, script, "import osd; osd.result(b'a\\xff')", "--array", "0-1")
+    osd("job", "wait", array)
+    osd("job", "result", array, code=1)
+    found = json.loads(osd("job", "result", array, "-o", "json").stdout)
+    assert {each["result_base64"] for each in found["members"]} == {"Yf8="}
+
+
+def test_indices_with_gaps(osd: Run, pid: str, script: Path) -> None:
+    array = submit(osd, pid, script, FAILING, "--array", "1,5,10-14:2%2")
+    osd("job", "wait", array, code=10)
+    assert json.loads(osd("job", "result", array, code=10).stdout) == [10, None, 100, 120, 140]
+    record = json.loads(osd("job", "status", array, "-o", "json").stdout)["array"]
+    assert (record["indices"], record["first"], record["last"]) == ("1-5:4,10-14:2", 1, 14)
+    assert "Members 1-5:4,10-14:2, at most 2 at once" in osd("job", "why", array).stdout
+    shown = osd("ps", "--members", array).stdout.splitlines()[1:]
+    assert [line.split()[0] for line in shown] == [f"{array}[{n}]" for n in (1, 5, 10, 12, 14)]
+    assert osd("job", "logs", f"{array}[12]").stdout == "this is 12\n"
+    osd("job", "status", f"{array}[2]", code=16)
+    local = osd("exec", script, "--zone", pid, "--local", "--array", "5,1", code=10)
+    assert local.exit_code == 10
+
+
+def test_after_one_member(osd: Run, pid: str, script: Path) -> None:
+    array = submit(osd, pid, script, "pass", "--array", "3-6", "--hold")
+    member = json.loads(osd("job", "status", f"{array}[5]", "-o", "json").stdout)["id"]
+    for condition, shown in (("", "ok"), (":ok", "ok"), (":failed", "failed"), (":any", "any")):
+        job = submit(osd, pid, script, "pass", "--after", f"{array}[5]{condition}")
+        record = json.loads(osd("job", "status", job, "-o", "json").stdout)
+        assert (record["after"], record["awaited"]) == ([f"{member}:{shown}"], member)
+    cleaning = submit(osd, pid, script, "pass", "--after", f"{array}:failed")
+    assert f"It waits for {array} to fail" in osd("job", "why", cleaning).stdout
+    osd("job", "kill", array)
+    osd("job", "wait", cleaning)
+    osd("exec", script, "--zone", pid, "--after", f"{array}[9]", code=16)
+    osd("exec", script, "--zone", pid, "--after", f"{array}:perhaps", code=2)
 
 
 def test_controls(osd: Run, pid: str, script: Path, serving: Serving) -> None:
@@ -129,7 +194,9 @@ def test_exec_waits_and_follows(osd: Run, pid: str, script: Path) -> None:
     assert (told["array"], told["at_once"]) == ([1, 3], 2)
     local = osd("exec", script, "--zone", pid, "--local", "--array", "5", code=10)
     assert local.exit_code == 10
-    for wrong in ("4-2", "a-b", "0-10000", "1-2%0", "1-2%", "-1"):
+    told = json.loads(osd("exec", script, "--dry-run", "--array", "1,3,10-20:2%4").stdout)
+    assert (told["indices"], told["array"], told["at_once"]) == ("1-3:2,10-20:2", [1, 20], 4)
+    for wrong in ("4-2", "a-b", "0-10000", "1,", "1-5:0", "1-2%0", "1-2%", "-1"):
         osd("exec", script, f"--array={wrong}", code=2)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pty
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from examples.demo.generate import LINES, SEED, log_lines
+from tests.cli.screen import written_to
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
@@ -69,14 +69,7 @@ def test_bar_where_a_person_watches() -> None:
         stdout=subprocess.DEVNULL,
         stderr=follower,
     )
-    os.close(follower)
-    talk = b""
-    while True:
-        try:
-            talk += os.read(leader, 65536)
-        except OSError:  # EIO: closed
-            break
-    os.close(leader)
+    talk = written_to(leader, follower)
     assert process.wait(DEADLINE_S) == 0
     assert b"100 %" in talk
     assert b"\x1b[" in talk

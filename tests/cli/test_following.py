@@ -107,6 +107,14 @@ class TestWatch:
             *("iosd.job/1", "COMPLETED", "first"),
         )
 
+    def test_records_are_whole(self, osd: Run, pid: str, target: Target) -> None:
+        """A record says the same wherever it is printed: nothing of it is left out, and shown as 0."""
+        job = run(target, pid, "print(1)", tags={"project": "q4"}, key="whole")
+        osd("job", "wait", job)
+        (record,) = map(json.loads, osd("job", "watch", job, "-o", "jsonl").stdout.splitlines())
+        assert record == json.loads(osd("job", "status", job, "-o", "json").stdout)
+        assert record["tags"] == {"project": "q4"}
+
     def test_absent_job(self, osd: Run, pid: str, target: Target) -> None:
         job = run(target, pid, "pass")
         absent = f"{pid}/0x777777"

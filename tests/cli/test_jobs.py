@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import json
-import os
 import pty
 import py_compile
 import signal
 import subprocess
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
 
 from pyosd.types import ObjectRef
 from tests.cli.conftest import Run
+from tests.cli.screen import written_to
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -48,6 +50,16 @@ def wait_until_started(job: str, url: str) -> None:
 
 def command(*words: str) -> list[str | Path]:
     return [Path(sys.executable).parent / "osd", *words]
+
+
+def test_a_result_of_none_is_null(osd: Run, obj: ObjectRef, script: Path) -> None:
+    for code, result in (("import osd\nosd.result(None)\n", "null\n"), ("pass\n", "")):
+        script.write_text(code)
+        job = osd("exec", script, "--zone", obj, "--no-wait").stdout.strip()
+        osd("job", "wait", job)
+        found = osd("job", "result", job)
+        assert found.stdout == result
+        assert ("left no result" in found.stderr) == (not result)
 
 
 def test_output_result_and_arguments(osd: Run, obj: ObjectRef, script: Path) -> None:
@@ -83,6 +95,26 @@ def test_follow_prints_the_same(osd: Run, pid: str, script: Path) -> None:
     assert done.stderr == ""
 
 
+def test_begin(osd: Run, pid: str, script: Path) -> None:
+    script.write_text("print('ran')")
+    job = osd("exec", script, "--zone", pid, "--no-wait", "--begin", "now+1h30m").stdout.strip()
+    record = json.loads(osd("job", "status", job, "-o", "json").stdout)
+    assert (record["state"], record["reason"]["number"]) == ("HELD", 118)
+    assert 5000_000 < record["begin_ms"] - record["submitted_ms"] <= 5400_000 + 60_000
+    why = osd("job", "why", job).stdout
+    assert "It begins at 2" in why and "release it to start it now" in why
+    shown = osd("ps", job).stdout.splitlines()[1].split()
+    assert shown[:3] == [job, "HELD", "118"]
+    osd("job", "release", job)
+    osd("job", "wait", job)
+    assert osd("job", "logs", job).stdout == "ran\n"
+    job = osd("exec", script, "--zone", pid, "--no-wait", "--begin", "now+1s").stdout.strip()
+    osd("job", "wait", job)
+    osd("exec", script, "--zone", pid, "--begin", "soon", code=2)
+    osd("exec", script, "--zone", pid, "--begin", "now+1h", "--hold", code=2)
+    osd("exec", script, "--dry-run", "--begin", "now+1h")
+
+
 @pytest.mark.parametrize("flags", [("--wait",), ("--follow",), ("--wait", "-q")])
 def test_both_streams_and_then_the_end(
     osd: Run, pid: str, script: Path, flags: tuple[str, ...]
@@ -107,7 +139,7 @@ def test_both_streams_and_then_the_end(
         ("import sys; sys.exit(7)", (), 10),
         ("import sys; sys.exit(7)", ("--exit-code", "script"), 7),
         ("pass", ("--exit-code", "script"), 0),
-        ("def (", (), 10),
+        ("def (", ("--no-check",), 10),
         ("while True: pass", ("--limit-wall", "300ms"), 12),
         ("x = bytearray(1 << 30)", ("--limit-mem", "64MiB"), 13),
         ("while True: print('x' * 1000)", ("--limit-output", "64KiB"), 14),
@@ -282,14 +314,7 @@ def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) ->
     leader, follower = pty.openpty()
     words = ("exec", str(script), "--zone", pid, "--wait", "--target", serving.url)
     process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=follower, text=True)
-    os.close(follower)
-    talk = b""
-    while True:
-        try:
-            talk += os.read(leader, 65536)
-        except OSError:  # EIO: closed
-            break
-    os.close(leader)
+    talk = written_to(leader, follower)
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert out == "output\n"
@@ -305,14 +330,7 @@ def test_what_it_printed_without_end_of_line(
     leader, follower = pty.openpty()
     words = ("exec", str(script), "--zone", pid, "--target", serving.url)
     process = subprocess.Popen(command(*words), stdout=follower, stderr=follower)
-    os.close(follower)
-    screen = b""
-    while True:
-        try:
-            screen += os.read(leader, 65536)
-        except OSError:  # EIO: closed
-            break
-    os.close(leader)
+    screen = written_to(leader, follower)
     assert process.wait(timeout=DEADLINE_S) == 0
     assert b"half a line\r\n0x" in screen
 
@@ -331,3 +349,77 @@ def test_after_another_job(osd: Run, pid: str, script: Path) -> None:
     assert osd("job", "logs", second).stdout == "went on\n"
     osd("job", "wait", third, code=10)
     assert f"{first} ended CANCELLED" in osd("job", "why", third).stdout
+
+
+def test_modules_of_ones_own(osd: Run, pid: str, tmp_path: Path, script: Path) -> None:
+    """Next to the data and here; an array, too."""
+    (tmp_path / "lib" / "words").mkdir(parents=True)
+    (tmp_path / "lib" / "words" / "__init__.py").write_text("def double(x):\n    return 2 * x\n")
+    (tmp_path / "lib" / "fails.py").write_text("def fail():\n    raise KeyError('in fail')\n")
+    script.write_text("import words\nprint(words.double(21))\n")
+    words = ("exec", script, "--zone", pid, "--with", tmp_path / "lib")
+    assert osd(*words, "--wait").stdout == "42\n"
+    assert here(osd, *words) == b"42\n"
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__main__.py").write_text("import words, osd\nprint(words.__file__)\n")
+    app = tmp_path / "app.pyz"
+    zipapp.create_archive(tmp_path / "app", app)
+    words = ("exec", app, "--zone", pid, "--with", tmp_path / "lib" / "words")
+    assert osd(*words, "--wait").stdout == "app.pyz/words/__init__.py\n"
+    assert here(osd, *words) == b"app.pyz/words/__init__.py\n"
+    script.write_text("import fails\nfails.fail()\n")
+    words = ("exec", script, "--zone", pid, "--with", tmp_path / "lib" / "fails.py")
+    job = osd(*words, "--wait", "-o", "id", code=10).stdout.strip()
+    shown = osd("job", "report", job).stdout
+    assert 'File "fails.py", line 2, in fail' in shown and "raise KeyError('in fail')" in shown
+    again = ("job", "retry", job, "--script", script)
+    retried = osd(*again, "--with", tmp_path / "lib" / "fails.py")
+    assert "is not the script" not in retried.stderr
+    assert "is not the script" in osd(*again).stderr
+
+
+def here(osd: Run, *words: object) -> bytes:
+    """What `osd exec --local` prints; its child writes to the real standard output."""
+    return subprocess.run(
+        command(*map(str, words), "--local"), stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S
+    ).stdout
+
+
+def test_a_script_that_does_not_compile_makes_no_job(
+    osd: Run, pid: str, script: Path, tmp_path: Path
+) -> None:
+    script.write_text("x = 1\nprint 1\n")
+    said = osd("exec", script, "--zone", pid, code=1).stderr
+    assert "nothing was sent" in said and 'File "script.py", line 2' in said
+    (tmp_path / "mine.py").write_text("def f(:\n")
+    script.write_text("import mine\n")
+    said = osd("exec", script, "--with", tmp_path / "mine.py", "--zone", pid, code=1).stderr
+    assert 'File "mine.py", line 1' in said
+    assert not osd("obj", "ls", pid, "-o", "id").stdout
+    script.write_text("print 1\n")
+    job = osd("exec", script, "--zone", pid, "--no-check", "--wait", "-o", "id", code=10)
+    assert "SyntaxError" in osd("job", "why", job.stdout.strip()).stdout
+
+
+def test_modules_that_cannot_travel(osd: Run, pid: str, script: Path, tmp_path: Path) -> None:
+    script.write_text("pass\n")
+    (tmp_path / "large.py").write_bytes(b"#" * (17 << 20))
+    said = osd("exec", script, "--with", tmp_path / "large.py", "--zone", pid, code=1).stderr
+    assert "17.0 MiB, and the limit is 16.0 MiB; the largest is large.py" in said
+    osd("exec", script, "--with", tmp_path / "nowhere", "--zone", pid, code=66)
+    script.write_text("#OSD --with /root\npass\n")
+    said = osd("exec", script, "--zone", pid, code=2).stderr
+    assert "--with is for the command line alone" in said
+    script.write_text("pass\n")
+    (tmp_path / "no.pyz").write_bytes(b"PK")
+    assert "no zip archive" in osd("exec", tmp_path / "no.pyz", "--zone", pid, code=1).stderr
+
+
+def test_ps_leaves_no_lines_about_partitions_without_jobs(
+    osd: Run, pid: str, serving: Serving
+) -> None:
+    """The collection of a partition's jobs is made with the first one, and is asked for before."""
+    osd("ps")
+    osd("part", "create", pid, code=1)  # a refusal that is logged, after whatever ps has caused
+    until(lambda: f"CREATE PARTITION ({pid}/0x0)" in serving.text(), "the refusal in the log")
+    assert f"GET MEMBER ATTRIBUTES ({pid}/" not in serving.text()

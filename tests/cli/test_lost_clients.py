@@ -79,6 +79,34 @@ def test_target_that_goes(tmp_path: Path, flag: str) -> None:
     assert f"osd job wait {job}" in talk.decode()
 
 
+@pytest.mark.parametrize("flag", ["--no-wait", "--follow"])
+@pytest.mark.parametrize("full", [True, False])
+def test_output_that_fails(
+    osd: Run, pid: str, serving: Serving, tmp_path: Path, flag: str, full: bool
+) -> None:
+    """A full disk, or a reader that has gone: the job's id is on standard error, for it is nowhere else."""
+    with connect(serving.url) as target:
+        gated = Gated(target, pid, tmp_path)
+        reader, writer = os.pipe()
+        os.close(reader)
+        if full:
+            os.close(writer)
+            writer = os.open("/dev/full", os.O_WRONLY)
+        client = subprocess.run(
+            gated.words(serving.url, flag),
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        os.close(writer)
+        assert client.returncode == Exit.FAILED
+        (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
+        assert f"osd: the output was cut off; the job is {job}\n" in client.stderr
+        target.write(gated.gate, 0, b"x")
+        assert target.job(ObjectRef.parse(job)).wait(DEADLINE_S).state is JobState.COMPLETED
+
+
 def wait_for_first_line(target: Target, pid: str) -> None:
     zone = ObjectRef.parse(pid)
     while not (found := target.jobs(zone.partition_id)):

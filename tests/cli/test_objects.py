@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,21 @@ def test_names_of_pages(osd: Run, obj: ObjectRef) -> None:
     recovery = json.loads(osd("obj", "attr", "get", partition, "0x30000006/0", "-o", "json").stdout)
     assert {each["page_name"] for each in recovery["attributes"]} == {"partition-recovery"}
     assert "PAGE" in osd("obj", "attr", "ls", obj, "-o", "wide").stdout
+
+
+def test_attributes_have_names_and_readable_values(osd: Run, pid: str, obj: ObjectRef) -> None:
+    rows = {
+        each["name"]: each
+        for each in json.loads(osd("obj", "attr", "ls", obj, "-o", "json").stdout)["attributes"]
+    }
+    assert rows["used capacity"]["words"] == "20"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", rows["created"]["words"])
+    assert rows["created"]["text"].isdigit(), "programs read what they always did"
+    table = osd("obj", "attr", "ls", obj).stdout
+    assert "NAME" in table.splitlines()[0] and "used capacity" in table
+    quotas = json.loads(osd("obj", "attr", "ls", pid, "0x30000002", "-o", "json").stdout)
+    counts = {each["name"]: each["words"] for each in quotas["attributes"]}
+    assert counts["object count quota"] == "none"
 
 
 def test_attribute_of_the_target_cannot_be_set(osd: Run, obj: ObjectRef) -> None:

@@ -150,3 +150,33 @@ def test_format_bytes(count: int, text: str) -> None:
 )
 def test_format_seconds(seconds: float, text: str) -> None:
     assert output.format_seconds(seconds) == text
+
+
+PROSE = """
+from pyosd.cli.output import print_prose
+print_prose([
+    "It waits for a sandbox of pool 'default', 3 ahead of it; the pool has as many slots as may work.",
+    "  sha256          " + "0123456789abcdef" * 4 + " and some words behind it",
+    "",
+    "short",
+])
+"""
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_prose_fits_the_terminal(columns: int) -> None:
+    whole = subprocess.run([sys.executable, "-c", PROSE], capture_output=True, text=True).stdout
+    assert len(whole.splitlines()) == 4, "on a pipe a line stays a line"
+    shown = on_terminal_of(PROSE, columns)
+    lines = shown.splitlines()
+    assert shown.split() == whole.split(), "no word is cut"
+    assert all(len(line) <= columns or " " not in line.strip() for line in lines)
+    assert lines[0].startswith("It waits") and lines[1].startswith("  ")
+    assert "" in lines and lines[-1] == "short"
+
+
+def test_a_reason_fits_the_terminal() -> None:
+    program = "from pyosd.cli import main; main(['reasons', '401'])"
+    lines = on_terminal_of(program, 50).splitlines()
+    assert len(lines) > 3
+    assert all(len(line) <= 50 for line in lines)

@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from pyosd import _refusal
 from pyosd.attributes import Page
 from pyosd.cli.codes import Exit
+from pyosd.cli.main import ELSEWHERE, main
 from pyosd.types import AttributeId, ObjectRef
 from tests.cli.conftest import Run
 
@@ -26,6 +28,7 @@ LONG = "x" * 200
     [
         (("--limit-wall", "0"), "a limit of 0 on wall"),
         (("--limit-mem", "64k"), "Python needs 32 MiB"),
+        (("--limit-mem", "900TiB"), "may ask for memory "),
         (("--limit-procs", "99"), "may ask for threads 16 at most"),
         (("--name", LONG), "name has 200 bytes, and may have 128"),
         (("--name", "a\x07"), "name has control characters"),
@@ -76,7 +79,10 @@ def test_an_object_that_is_no_job(osd: Run, obj: ObjectRef) -> None:
 
 
 def test_a_jobs_id_that_is_none(osd: Run) -> None:
-    assert "'foo' is not a job's id" in osd("job", "why", "foo", code=Exit.USAGE).stderr
+    said = osd("job", "why", "foo", code=Exit.JOB_UNKNOWN).stderr
+    assert "no job has the name 'foo', and it is no job's id" in said
+    said = osd("job", "kill", "12345", code=Exit.USAGE).stderr
+    assert "'12345' is not a job's id, PID/OID" in said, "as it was typed"
 
 
 @pytest.mark.parametrize("lun", [0, 7])
@@ -91,9 +97,44 @@ def test_a_verb_mistyped(osd: Run, words: tuple[str, ...]) -> None:
     assert osd(*words, code=Exit.USAGE).stderr.count("Did you mean") == 1
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("wait", "osd job wait"),
+        ("run", "osd exec"),
+        ("ls", "osd obj ls"),
+        ("cat", "osd obj read"),
+        ("serve", "osd target serve"),
+    ],
+)
+def test_a_verb_without_its_noun(osd: Run, typed: str, meant: str) -> None:
+    assert f"Did you mean '{meant}'?" in osd(typed, "x", code=Exit.USAGE).stderr
+
+
+def test_each_verb_that_is_suggested_exists() -> None:
+    for typed, meant in ELSEWHERE.items():
+        command: click.Command | None = main
+        context = click.Context(main)
+        assert typed not in main.list_commands(context)
+        for word in meant.split()[1:]:
+            assert isinstance(command, click.Group)
+            command = command.get_command(context, word)
+        assert command is not None, meant
+
+
 def test_an_option_before_its_verb(osd: Run) -> None:
     result = osd("--target", "x", "ps", code=Exit.USAGE)
     assert "Options come after the verb: osd ps --target" in result.stderr.replace("main", "osd")
+
+
+FULL_DATABASE = """
+import sqlite3
+db = sqlite3.connect('x')
+db.execute('create table t (a)')
+while True:
+    db.execute('insert into t values (zeroblob(8000000))')
+    db.commit()
+"""
 
 
 @pytest.mark.parametrize(
@@ -101,13 +142,21 @@ def test_an_option_before_its_verb(osd: Run) -> None:
     [
         ("import pandas", "package set of their pool"),
         ("import socket; socket.socket()", "no network"),
-        ("import os; os.fork()", "starts no processes"),
+        ("import socket; socket.create_connection(('example.org', 80))", "no network"),
+        ("import urllib.request as u; u.urlopen('https://example.org')", "no network"),
+        ("import ssl", "scripts have no network"),
+        ("import subprocess; subprocess.run(['ls'])", "start no processes"),
+        ("import multiprocessing; multiprocessing.Pool(2)", "start no processes"),
+        ("import os; os.fork()", "start no processes"),
         ("open('data.csv')", "no files but Python's own"),
-        ("open('data.csv', 'w')", "no files but Python's own"),
+        ("open('/tmp/data.csv', 'w')", "no files but Python's own"),
+        ("import sqlite3; sqlite3.connect('/data/x.db')", "or ':memory:'"),
+        ("open('x', 'wb').write(bytes(65 << 20))", "the scratch folder is full"),
+        ("open('x', 'wb').truncate(1 << 40)", "the scratch folder is full"),
+        (FULL_DATABASE, "the scratch folder is full"),
         ("input()", "they are osd.args"),
         ("import osd; osd.userobject(0x77777, 0x10000).data.read()", "--zone says"),
         ("import osd; osd.result({1})", "what JSON can say"),
-        ("print 1", "py_compile"),
     ],
 )
 def test_a_script_that_forgets_where_it_is(
@@ -191,6 +240,9 @@ def test_a_configuration_of_another_user(
     assert str(obj) in osd("obj", "ls", obj.partition_id).stdout
     words = osd("obj", "ls", obj.partition_id, "--profile", "work", code=Exit.CONFIG).stderr
     assert "not readable by this user" in words
+    monkeypatch.delenv("IOSD_TARGET")
+    words = osd("obj", "ls", obj.partition_id, code=Exit.CONFIG).stderr
+    assert "no target" in words and "config.toml is not readable by this user" in words
 
 
 def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:

@@ -154,6 +154,9 @@ def test_map(osd: Run, obj: ObjectRef) -> None:
 def test_part_check(osd: Run, pid: str, herd: list[str]) -> None:
     shown = json.loads(osd("part", "check", pid, "root", "-o", "json").stdout)
     assert [(row["id"], row["damaged"]) for row in shown["checked"]] == [(pid, 0), ("root", 0)]
+    table = osd("part", "check", pid).stdout.splitlines()
+    assert table[0].split() == ["PARTITION", "DAMAGED", "OBJECTS"]
+    assert table[1].split() == [pid, "0"]
     osd("part", "check", "0x7777777", code=66)
     osd("part", "check", herd[0], code=2)
 

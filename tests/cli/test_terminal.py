@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pty
 import subprocess
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 from pyosd.cli.output import json_line
 from pyosd.cli.terminal import Escaping, escaped
 from tests.cli.conftest import Run
+from tests.cli.screen import written_to
 from tests.cli.test_jobs import command
 from tests.serving import Serving
 
@@ -41,14 +41,7 @@ def look(serving: Serving, tmp_path: Path) -> Look:
         leader, follower = pty.openpty()
         line = command(*map(str, words), "--target", serving.url)
         process = subprocess.Popen(line, stdout=follower, stderr=follower)
-        os.close(follower)
-        screen = b""
-        while True:
-            try:
-                screen += os.read(leader, 65536)
-            except OSError:  # EIO: closed
-                break
-        os.close(leader)
+        screen = written_to(leader, follower)
         assert process.wait(timeout=DEADLINE_S) == 0, screen
         return screen.replace(b"\r\n", b"\n").replace(b"        ", b"\t")
 

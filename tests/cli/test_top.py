@@ -134,6 +134,42 @@ class TestReport:
         assert "secret" not in osd("job", "report", job, "--no-log").stdout
         osd("job", "report", f"{pid}/0x777777", code=16)
 
+    def test_by_what_is_kept(self, osd: Run, pid: str, tmp_path: Path) -> None:
+        script = tmp_path / "again.py"
+        script.write_text("import osd, sys; print(osd.args); sys.exit(len(osd.args))")
+        old = osd("exec", script, "--zone", pid, "--no-wait", "--", "a", "b").stdout.strip()
+        osd("job", "wait", old, code=10)
+        script.unlink()
+        again = osd("job", "retry", old).stdout.strip()
+        osd("job", "wait", again, "--exit-code=script", code=2)
+        assert osd("job", "logs", again).stdout == "['a', 'b']\n"
+        again = osd("job", "retry", again, "--failed", "--", "c").stdout.strip()
+        osd("job", "wait", again, "--exit-code=script", code=1)
+        assert "osd job retry" in osd("job", "why", again).stdout
+
+    def test_tags(self, osd: Run, pid: str, tmp_path: Path) -> None:
+        script = tmp_path / "again.py"
+        script.write_text("raise SystemExit(1)")
+        tags = ("--tag", "project=q4", "--tag", "stage=1")
+        old = osd("exec", script, "--zone", pid, "--no-wait", *tags).stdout.strip()
+        osd("job", "wait", old, code=10)
+        again = osd("job", "retry", old, "--tag", "stage=2", "--tag", "why=late").stdout.strip()
+        osd("job", "wait", again, code=10)
+        record = json.loads(osd("job", "status", again, "-o", "json").stdout)
+        assert record["tags"] == {"project": "q4", "stage": "2", "why": "late"}
+
+    def test_members_that_failed(self, osd: Run, pid: str, tmp_path: Path) -> None:
+        script = tmp_path / "again.py"
+        script.write_text("import osd, sys; sys.exit(osd.array_index in (2, 7))")
+        submit = ("exec", script, "--zone", pid, "--no-wait", "--array", "0-9:1%4")
+        old = osd(*submit).stdout.strip()
+        osd("job", "wait", old, code=10)
+        new = osd("job", "retry", old, "--failed").stdout.strip()
+        osd("job", "wait", new, code=10)
+        record = json.loads(osd("job", "status", new, "-o", "json").stdout)
+        assert (record["array"]["indices"], record["predecessor"]) == ("2-7:5", old)
+        assert "code_kept" in record["flags"]
+
     def test_of_an_unfinished_job(self, osd: Run, pid: str, target: Target) -> None:
         job = target.exec("pass", zone=ObjectRef.parse(pid), hold=True)
         assert "held" in osd("job", "report", job.id).stdout
@@ -149,7 +185,8 @@ class TestRetry:
         submit = ("exec", script, "--zone", obj, "--partition", pid, "--no-wait")
         old = osd(*submit, "--limit-mem", "64MiB", "--", "a").stdout.strip()
         osd("job", "wait", old)
-        assert "--script" in osd("job", "retry", old, code=2).stderr
+        assert "--script" in osd("job", "retry", old, code=18).stderr
+        assert "nothing of it failed" in osd("job", "retry", old, "--failed", code=18).stderr
         again = osd("job", "retry", old, "--script", script, "--", "a")
         assert again.stderr == ""
         new = again.stdout.strip()

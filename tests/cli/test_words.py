@@ -10,6 +10,7 @@ import pytest
 
 from pyosd.cli import params
 from pyosd.cli.script import embedded_options, late_options
+from pyosd.exec_params import AfterEnd
 from pyosd.types import ROOT, ref
 
 
@@ -56,6 +57,25 @@ def test_address_refused(text: str) -> None:
 )
 def test_value(kind: click.ParamType[Any], text: str, expected: object) -> None:
     assert kind.convert(text, None, None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("1/2", AfterEnd.COMPLETED),
+        ("1/2:ok", AfterEnd.COMPLETED),
+        ("1/2:afterok", AfterEnd.COMPLETED),
+        ("1/2:failed", AfterEnd.FAILED),
+        ("1/2:afternotok", AfterEnd.FAILED),
+        ("1/2:any", AfterEnd.ANY),
+        ("1/2:ended", AfterEnd.ANY),
+        ("1/2:afterany", AfterEnd.ANY),
+    ],
+)
+def test_after(text: str, condition: AfterEnd) -> None:
+    after = params.AFTER.convert(text, None, None)
+    assert (after.job, after.condition) == (ref(1, 2), condition)
+    assert params.AFTER.convert(str(after), None, None) == after
 
 
 @pytest.mark.parametrize(

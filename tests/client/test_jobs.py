@@ -30,6 +30,8 @@ from pyosd import (
 )
 from pyosd._polling import FOLLOW_MOST, Backoff
 from pyosd.job import RELEASE
+from pyosd.types import ref
+from tests.apart import is_there
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -59,7 +61,7 @@ def test_bytes_and_large_results(target: Target, zone: ObjectRef) -> None:
     companion = large.status().result_object
     assert companion is not None
     large.remove()
-    assert companion not in target.list_objects(zone.partition_id)
+    assert not is_there(target, companion)
 
 
 def test_script_that_raises(target: Target, zone: ObjectRef) -> None:
@@ -300,6 +302,12 @@ def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> N
         target.exec("", zone=zone)
     with pytest.raises(TypeError, match=r"ObjectRef\.parse"):
         target.job("0x10000/0x10000")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"an id is a number, as 0x10000, not '0x10000'; ObjectRef\.parse"
+    ):
+        target.list_objects("0x10000")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="an id is a number, as 0x10000, not ObjectRef"):
+        [*target.jobs(zone)]  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"arguments travel as JSON: .*set"):
         target.exec("pass", zone=zone, args={1, 2})
     with pytest.raises(pyosd.OSDError, match="there may be 1048576; keep large data in an object"):
@@ -378,8 +386,10 @@ def test_array_of_jobs(target: Target, zone: ObjectRef) -> None:
     assert concurrent.futures.wait(array[:2], 60).not_done == set()
     assert not array.cancel() and array.kill() is JobState.FAILED
     assert target.array(array.id).result is not None
-    for wrong in (range(0), range(0, 4, 2), range(-1, 3)):
-        with pytest.raises(ValueError, match="consecutive"):
+    gaps = target.exec_array(code, zone=zone, array=[9, 5, 4])
+    assert (gaps.result(60), list(gaps.indices)) == ([4, 5, 9], [4, 5, 9])
+    for wrong in (range(0), range(-1, 3), range(10_001)):
+        with pytest.raises(ValueError, match=r"an array has|an index of"):
             target.exec("pass", zone=zone, array=wrong)
     array.remove()
     with pytest.raises(JobExpired):
@@ -464,3 +474,60 @@ def test_absent_job(target: Target, zone: ObjectRef, action: Callable[[pyosd.Job
     no_job = target.job(target.create(zone.partition_id))
     with pytest.raises((JobExpired, pyosd.OSDError)):
         action(no_job)
+
+
+def read_length(obj: Any, factor: int = 1) -> list[Any]:
+    return [type(obj).__name__, len(obj.data.read()) * factor]
+
+
+def type_names(things: list[Any]) -> list[str]:
+    return [type(each).__name__ for each in things]
+
+
+def test_functions_are_handed_objects(target: Target, zone: ObjectRef) -> None:
+    objects = [target.create_and_write(zone.partition_id, b"x" * n) for n in (3, 5)]
+    found = [["userobject", 3], ["userobject", 5]]
+    with pyosd.Executor(target, zone=zone) as executor:
+        assert list(executor.map(read_length, objects, timeout=60)) == found
+        assert list(executor.map(read_length, objects, buffersize=1, timeout=60)) == found
+        assert executor.submit(read_length, objects[0], factor=2).result(60) == ["userobject", 6]
+        kinds = executor.submit(type_names, [objects[0], zone, ref(0), {"a": 1}])
+        assert kinds.result(60) == ["userobject", "partition", "root", "dict"]
+        with pytest.raises(ValueError, match="may have the key"):
+            executor.submit(type_names, [{"osd.object": 1}])
+
+
+def test_an_executors_jobs_get_its_options(target: Target, zone: ObjectRef) -> None:
+    apart = ref(target.create_partition())
+    with pyosd.Executor(
+        target,
+        zone=zone,
+        limits=Limits(wall="20s"),
+        partition=apart,
+        pool="default",
+        priority=7,
+        name="mine",
+        tags={"team": "blue"},
+        retries=0,
+    ) as executor:
+        jobs = [executor.submit(pow, 2, 3)]
+        assert list(executor.map(pow, [2, 3], [2, 2], timeout=60)) == [4, 9]
+        assert list(executor.map(pow, [2, 3], [2, 2], buffersize=1, timeout=60)) == [4, 9]
+        assert jobs[0].result(60) == 8
+    assert not target.jobs(zone.partition_id)
+    found = target.jobs(apart.partition_id)
+    assert len(found) == 4, "one call, an array, two that are buffered"
+    assert {each.name for each in found} == {"mine"}
+    assert {each.pool for each in found} == {"default"}
+
+
+def test_an_executors_options_are_checked_at_once(target: Target, zone: ObjectRef) -> None:
+    with pytest.raises(TypeError, match="no argument 'wait'"):
+        pyosd.Executor(target, zone=zone, wait=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="partition is an ObjectRef"):
+        pyosd.Executor(target, zone=zone, partition=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="limits are"):
+        pyosd.Executor(target, zone=zone, limits=3)  # type: ignore[arg-type]
+    nowhere = pyosd.Executor(target, zone=zone, pool="nowhere")
+    with pytest.raises(pyosd.OSDError, match="nowhere"):
+        nowhere.submit(pow, 2, 3)

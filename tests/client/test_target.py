@@ -44,6 +44,15 @@ def test_whole_objects(target: Target, zone: ObjectRef, size: int) -> None:
     assert target.read_range(obj, 0, size + 100) == data
 
 
+@pytest.mark.parametrize("wrong", ["0x10000", None, ref(0x10000)])
+def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
+    for call in (target.list_objects, target.list_collections, ref):
+        with pytest.raises(TypeError, match="an id is a number, as 0x10000, not "):
+            call(wrong)  # type: ignore[arg-type, operator, unused-ignore]
+    with pytest.raises(TypeError, match="an id is a number"):
+        ref(0x10000, wrong)  # type: ignore[arg-type]
+
+
 def test_copy_from_a_file(target: Target, zone: ObjectRef) -> None:
     data = os.urandom(3 << 20)
     obj = target.create(zone.partition_id)

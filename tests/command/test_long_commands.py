@@ -144,16 +144,16 @@ def test_two_in_turn(held: Held) -> None:
 
 
 def test_too_many(held: Held) -> None:
-    """64 at a time; then BUSY, and nothing has happened."""
+    """32 at a time of one principal, half of the places; then BUSY, and nothing has happened."""
     pid = held.osd.create_partition()
-    made = [held.osd.create_collection(pid) for _ in range(66)]
+    made = [held.osd.create_collection(pid) for _ in range(34)]
     statuses = [held.osd.reply(set_red(each, True)).response.status for each in made]
-    assert statuses == [0] * 64 + [BUSY] * 2
-    assert not held.osd.tracking(made[65]).active
+    assert statuses == [0] * 32 + [BUSY] * 2
+    assert not held.osd.tracking(made[33]).active
     held.let_go()
-    for each in made[:64]:
+    for each in made[:32]:
         assert ended(held.osd, each).ended_well
-    held.osd.set_member_attributes(made[65], [RED], immediate=True)
+    held.osd.set_member_attributes(made[33], [RED], immediate=True)
 
 
 def test_missing_members(held: Held) -> None:

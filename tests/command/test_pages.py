@@ -176,7 +176,8 @@ def test_store_root_page_counts(osd: Commands, pid: int) -> None:
     osd.create(pid)
     assert commits() > before
     assert len(osd.get_attribute(ROOT, Page.STORE_ROOT, 9)) == 8
-    assert osd.get_attribute(ROOT, Page.STORE_ROOT, 10) == b""
+    assert int.from_bytes(osd.get_attribute(ROOT, Page.STORE_ROOT, 10), "big") >= 1
+    assert osd.get_attribute(ROOT, Page.STORE_ROOT, 13) == b""
     value = AttributeValue(Page.STORE_ROOT, 1, b"\0" * 8)
     reply = osd.reply(rq.set_attributes(ROOT, attributes=AttributeLists((), (value,))))
     check(reply, LIST_FIELD, value.id)

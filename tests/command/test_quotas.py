@@ -115,6 +115,20 @@ def test_one_list_may_replace_what_it_frees(osd: Commands, pid: int, obj: Object
     assert charged(osd, pid)[1] == 60_064
 
 
+def test_new_and_old_attributes_in_one_list(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    before = charged(osd, pid)[1]
+    sizes = ((1, 10), (2, 20), (1, 1000), (3, 30), (2, 2000))
+    both = AttributeLists((), tuple(an_attribute(size, number) for number, size in sizes))
+    check(osd.reply(rq.set_attributes(obj, attributes=both)), OK)
+    assert charged(osd, pid)[1] == before + 1072 + 2064 + 96
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, CAPACITY, 1072 + 2064 + 96, 8)
+    one_too_many = AttributeLists((), (an_attribute(10, 3), an_attribute(1, 4)))
+    check(osd.reply(rq.set_attributes(obj, attributes=one_too_many)), QUOTA)
+    assert osd.get_attribute(obj, Page.APPLICATION, 3) == an_attribute(30).value
+    assert not osd.get_attribute(obj, Page.APPLICATION, 4)
+    assert charged(osd, pid)[1] == before + 1072 + 2064 + 96
+
+
 def test_attributes_of_a_collection_and_of_a_copy_count(osd: Commands, pid: int) -> None:
     collection, obj = osd.create_collection(pid), osd.create(pid)
     before = charged(osd, pid)[1]

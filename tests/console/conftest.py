@@ -100,6 +100,8 @@ def browser() -> Iterator[Page]:
 def page(browser: Page, observed: Observed) -> Iterator[Page]:
     """The console; a test during which the browser complained fails."""
     browser.open(observed.url)
+    browser.run("localStorage.clear()")
+    browser.open(observed.url)
     browser.until(lambda: browser.text("#serial"), "a reading")
     yield browser
     assert not browser.errors()

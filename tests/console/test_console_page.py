@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from pyosd.types import ref
 from scheduler.admin.console import Console, Sessions
 from scheduler.admin.metrics import METRICS
 from tests.console.browser import Page
@@ -45,6 +46,12 @@ NOT_YET = {
     "iosd_proxy_calls_total",
     "iosd_proxy_call_seconds",
     "iosd_head_bytes",
+    # of a store with checksums
+    "iosd_checksum_blocks_total",
+    "iosd_scrub_damaged_blocks",
+    "iosd_scrub_ended_timestamp_seconds",
+    "iosd_scrub_running",
+    "iosd_scrub_unreadable_objects",
 }
 DEADLINE_S = 60.0
 MARKUP = '<img src="/nothing" onerror="window.hacked = 1">&amp;'
@@ -296,6 +303,86 @@ def test_login_and_a_change(page: Page, observed: Observed) -> None:
     page.until(lambda: page.run("return document.querySelectorAll('#pools button').length") == 0)
 
 
+# ---- jobs, space, and what is folded away -----------------------------------------------------------
+
+
+def log_in(page: Page, observed: Observed) -> None:
+    page.click("#enter")
+    page.type("#token", observed.token)
+    page.click("#login .main")
+    page.until(lambda: page.text("#who") == "admin", "a login")
+
+
+def test_jobs_are_for_those_who_have_logged_in(page: Page, observed: Observed) -> None:
+    name = f"report {MARKUP}"
+    with observed.served.connect() as target:
+        zone = target.partition(target.create_partition())
+        done = target.exec("print(1)", zone=zone, name=name)
+        done.result(timeout=60)
+        runs = target.exec("import time; time.sleep(600)", zone=zone, name="runs")
+        until(lambda: runs.status().state.name == "RUNNING")
+        assert page.fetch("/api/jobs") == 401
+        assert [error for error in page.errors() if "401" not in error] == []
+        assert "Log in to see jobs" in page.text("#jobs")
+        assert name not in json.dumps(observed.state())
+        log_in(page, observed)
+        page.until(lambda: name in page.text("#jobs"), "the job's name")
+        row = page.text(f'#jobs tr[data-key="={runs.id}"]')
+        assert "RUNNING" in row and "runs" in row and time.strftime("%Y-%m-%d") in row
+        assert "COMPLETED" in page.text(f'#jobs tr[data-key="={done.id}"]')
+        assert page.run("return document.querySelectorAll('main img').length") == 0
+        runs.kill()
+    page.until(
+        lambda: "CANCELLED" in page.text(f'#jobs tr[data-key="={runs.id}"]'), "the job's end"
+    )
+    page.click("#leave")
+    page.until(lambda: name not in page.text("#jobs"), "no names any more")
+
+
+def test_space_is_that_of_the_store(page: Page, observed: Observed) -> None:
+    """With one device, too, where there are no heads."""
+    with observed.served.connect() as target:
+        obj = target.create(target.create_partition())
+        target.write(obj, 0, bytes(3 << 20))
+    cell = '#tiers [data-metric*="main"][data-metric*="data"]'
+    kept = "return Number(document.querySelector(arguments[0])?.dataset.raw ?? 0)"
+    page.until(lambda: page.run(kept, cell) >= 3 << 20, "the data")
+    table = page.text("#tiers")
+    assert "store" in table and str(ref(obj.partition_id)) in table
+
+
+def test_changes_by_people_and_by_the_policy(page: Page, observed: Observed) -> None:
+    log_in(page, observed)
+    page.click('#pools button[data-method="pool.scale"][data-pool="second"]')
+    page.type("#size", "1")
+    page.type("#why", "for the filter")
+    page.click("#change-do")
+    page.until(lambda: "for the filter" in page.text("#changes"), "the change")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", page.text("#changes"))
+    makers = "document.getElementById('makers')"
+    for maker, shown in (("policy", False), ("all", True), ("people", True)):
+        page.run(f"{makers}.value = '{maker}'; {makers}.dispatchEvent(new Event('change'))")
+        assert ("for the filter" in page.text("#changes")) == shown, maker
+
+
+def test_long_tables_are_short_at_first(page: Page, observed: Observed) -> None:
+    with observed.served.connect() as target:
+        zone = target.partition(target.create_partition())
+        for job in [target.exec("pass", zone=zone) for _ in range(15)]:
+            job.result(timeout=60)
+    log_in(page, observed)
+    rows = "return [...document.querySelectorAll('#jobs tbody tr')].filter((r) => r.offsetParent).length"
+    page.until(lambda: page.run(rows) == 10, "ten rows")
+    page.click("#jobs + button.more")
+    page.until(lambda: page.run(rows) >= 15, "all rows")
+    page.click('details[data-fold="sandboxes"] summary')
+    page.until(lambda: not page.find("#sandboxes").is_displayed(), "folded")
+    page.open(observed.url)
+    page.until(lambda: page.text("#serial"), "a reading")
+    assert not page.find("#sandboxes").is_displayed(), "as the reader left it"
+    page.click('details[data-fold="sandboxes"] summary')
+
+
 # ---- whatever a target says ------------------------------------------------------------------------
 
 
@@ -380,8 +467,11 @@ def show(page: Page, request: pytest.FixtureRequest) -> None:
         zone = target.partition(target.create_partition())
         for _ in range(40):
             target.exec("sum(range(2 * 10**7))", zone=zone)
+    page.look(1280, "light", phone=False)  # on a phone the history is folded
+    page.run("location.reload()")
+    page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
     page.click('#spans button[data-span="600"]')
-    curve = "return document.querySelector('#charts path.first').getAttribute('d')"
+    curve = "return document.querySelector('#charts svg.chart path.first').getAttribute('d')"
     first = page.until(lambda: page.run(curve))
     page.until(lambda: page.run(curve) != first, "a second reading")
 
@@ -397,10 +487,14 @@ def test_looks(
     if kept:
         show(page, request)
     page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
+    page.look(width, scheme, phone=name == "phone")
+    page.run("location.reload()")  # at this width
+    page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
     picture = page.look(width, scheme, phone=name == "phone")
     (folder / f"console-{name}-{scheme}.png").write_bytes(picture)
     assert len(picture) > 20_000
     assert page.run("return document.documentElement.scrollWidth") <= width
+    assert page.run("return document.documentElement.scrollHeight") <= 4000
     bright = page.run(
         "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
     )

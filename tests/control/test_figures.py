@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from pyosd import errors, job_array
+from pyosd.attributes import Page
 from pyosd.errors import OSDError
 from pyosd.transport import Command
-from pyosd.types import ref
+from pyosd.types import AttributeValue, ref
 from scheduler.messages import Type
 from tests.control.peer import Peer
 from tests.harness import SOURCE, Harness
@@ -26,6 +27,7 @@ BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][
 
 
 MAPS = {"command_seconds", "proxy_call_seconds", "jobs.refused", "rejected", "transactions.aborted"}
+MAPS |= {"store.no_space"}
 MAPS |= {
     f"pools[].{each}" for each in ("seconds", "sandboxes", "sandbox_exits", "sandbox_recycled")
 }
@@ -105,7 +107,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """One target that runs jobs for all tests here."""
     skip_without_sandboxes()
     folder = tmp_path_factory.mktemp("jobs")
-    running = Target(folder, f";control={folder / 'control'}")
+    running = Target(folder, f";control={folder / 'control'};checksums=on")
     assert running.daemon is not None
     pids = {running.daemon.pid, running.transport.process.pid}
     long_lived.update(pids)
@@ -314,6 +316,8 @@ def test_the_page_has_every_field(served: Target) -> None:
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     told = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     run(served, "raise SystemExit(75)", retry_exit=75).wait(DEADLINE_S)
+    quota = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, (1 << 40).to_bytes(8, "big"))
+    served.commands.set_attributes(ref(served.partition.partition_id), [quota])
     with Peer(served.folder / "control") as peer:
         without = set(fields(peer.snapshot()))
         peer.hello("manager")

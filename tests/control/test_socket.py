@@ -213,7 +213,7 @@ def test_what_is_no_frame(harness: Harness, path: Path, packet: bytes) -> None:
 def test_unknown_type_is_answered_and_no_more(harness: Harness, path: Path) -> None:
     """A newer manager may ask for what this release does not know."""
     with Peer(path) as peer:
-        for kind in (0, 11, 99, 100, 0xFFFF):
+        for kind in (0, 14, 99, 100, 0xFFFF):
             peer.send(messages.encode(Frame(kind, 7)))
             frame = peer.receive()
             assert (frame.type, frame.serial) == (Type.ERROR, 7)

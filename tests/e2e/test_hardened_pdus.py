@@ -181,8 +181,29 @@ def test_data_out_that_leaves_a_hole(trial: Trial) -> None:
     assert length == 1024
     session.data_out(ttt, 0, b"A" * 512, final=False)
     with contextlib.suppress(OSError):
-        session.data_out(ttt, 0, b"A" * 512)
+        session.data_out(ttt, 0, b"A" * 512, number=1)
     trial.judge(session.outcome() == f"{RESPONSE:#x}")
+
+
+def numbered(trial: Trial, *numbers: int) -> str | int:
+    """The outcome of a write of two Data-Out PDUs with these DataSN, in answer to one R2T."""
+    session = trial.session(trial.daemon()).ready()
+    write_of(1024, session)
+    ttt, _ = session.r2t()
+    with contextlib.suppress(OSError):
+        for at, number in enumerate(numbers):
+            session.data_out(ttt, 512 * at, b"A" * 512, final=at == 1, number=number)
+    return session.outcome()
+
+
+def test_data_sn_in_order(trial: Trial) -> None:
+    assert numbered(trial, 0, 1) == f"{RESPONSE:#x}"
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (0, 0), (0, 2), (0xFFFF_FFFF, 0)], ids=str)
+def test_data_sn(trial: Trial, numbers: tuple[int, int]) -> None:
+    """A Data-Out that was lost or repeated on the way: the command was executed all the same."""
+    trial.judge(numbered(trial, *numbers) != PROTOCOL_ERROR)
 
 
 def test_data_out_twice(trial: Trial) -> None:

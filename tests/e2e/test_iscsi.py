@@ -27,7 +27,7 @@ from scheduler.paths import MissingComponent
 from scheduler.tgtd import find_tgtd
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import RawSession, reset_on_close
-from tests.expect import BEYOND_END, NO_OBJECT, OK, PAST_END, check, mangled
+from tests.expect import BEYOND_END, NO_OBJECT, OBJECT_TAKEN, OK, PAST_END, check, mangled
 from tests.serving import Serving, missing, shared
 from tests.tgtd import Daemon
 
@@ -163,11 +163,11 @@ def test_each_session_has_its_initiator_s_name(serving: Serving, pid: int) -> No
         serving.connect(initiator=names[1]) as second,
     ):
         for number, session in enumerate((first, second, first)):
-            check(session.reply(rq.remove(pyosd.ref(pid, 0x3_0000 + number))), NO_OBJECT)
+            check(session.reply(rq.create(pid, number + 1)), OBJECT_TAKEN)
     for number, name in enumerate(names[2:], 3):
         with serving.connect(initiator=name) as session:
-            check(session.reply(rq.remove(pyosd.ref(pid, 0x3_0000 + number))), NO_OBJECT)
-    lines = [line for line in serving.text().splitlines() if f"({pid:#x}/0x3000" in line]
+            check(session.reply(rq.create(pid, number + 1)), OBJECT_TAKEN)
+    lines = [line for line in serving.text().splitlines() if f"CREATE ({pid:#x}/0x" in line]
     assert [line.split("'")[1] for line in lines] == [*names[:2], names[0], *names[2:]]
 
 

@@ -88,7 +88,7 @@ def run(tmp_path: Path, *defines: str) -> subprocess.CompletedProcess[str]:
     ]
     subprocess.run(command, check=True, timeout=60)
     return subprocess.run(
-        [program, module, "memory=1"], capture_output=True, text=True, timeout=60, check=False
+        [program, module, "strict=1"], capture_output=True, text=True, timeout=60, check=False
     )
 
 

@@ -365,8 +365,7 @@ FILES = {
     "every descriptor, cut and changed": completes(
         "import os\nfor fd in range(64):\n"
         "    for f in (lambda: os.ftruncate(fd, 0), lambda: os.fchmod(fd, 0o777),\n"
-        "              lambda: os.fchown(fd, 0, 0), lambda: os.fsync(fd), lambda: os.fdatasync(fd),\n"
-        "              lambda: os.posix_fallocate(fd, 0, 1), lambda: os.lockf(fd, 1, 0),\n"
+        "              lambda: os.fchown(fd, 0, 0), lambda: os.posix_fallocate(fd, 0, 1),\n"
         "              lambda: os.fchdir(fd), lambda: os.posix_fadvise(fd, 0, 0, 4)):\n"
         "        try: f()\n"
         "        except OSError: continue\n"
@@ -487,7 +486,7 @@ while True:
     if shm >> 40 in (0x7e, 0x7f) and not shm & 0xfff and memory[shm:shm + 4] == b"SDSO":
         break
     at += 8
-CALL, ANSWER, CONTROL, USAGE = shm + 64, shm + 128, shm + 192, shm + 264
+CALL, ANSWER, CONTROL, USAGE = shm + 64, shm + 128, shm + 320, shm + 448
 """
 )
 NATIVE = {

@@ -91,6 +91,16 @@ def until_accepted(target: pyosd.Target, zone: ObjectRef) -> None:
 def test_the_quota_is_used_up(run: Run, target: pyosd.Target, pid: int) -> None:
     quota = (4 << 20).to_bytes(8, "big")
     target.set_attributes(ref(pid), [AttributeValue(Page.PARTITION_QUOTAS, CAPACITY_QUOTA, quota)])
-    status = ended(run(FLOOD, limits=ENDLESS), FAILED, NO_SPACE)
+    among_data = {"surrogate": ref(pid)}
+    status = ended(run(FLOOD, limits=ENDLESS, **among_data), FAILED, NO_SPACE)
     assert 1 << 20 <= status.stdout_length <= 4 << 20
     assert target.length(status.id) == status.stdout_length
+
+
+def test_the_space_of_jobs_is_used_up(run: Run, target: pyosd.Target, pid: int) -> None:
+    """Beside a partition's quota: as much again, but at least 256 MiB."""
+    quota = (4 << 20).to_bytes(8, "big")
+    target.set_attributes(ref(pid), [AttributeValue(Page.PARTITION_QUOTAS, CAPACITY_QUOTA, quota)])
+    status = ended(run(FLOOD, limits=ENDLESS), FAILED, NO_SPACE)
+    assert 255 << 20 <= status.stdout_length <= 256 << 20
+    target.create_and_write(pid, bytes(3 << 20))

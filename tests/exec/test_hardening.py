@@ -156,15 +156,20 @@ def test_job_with_a_weaker_capability(keyed: Keyed, place: Place) -> None:
     place.fails(job)
 
 
-def test_job_that_waits(place: Place) -> None:
-    """It never starts."""
-    job = place.submit("print('ran')", hold=True)
-    place.demand(ALLDATA)
+def never_starts(place: Place, job: Job) -> None:
+    """A job that was held is released, and fails without having run."""
     with place.strongest() as target:
         found = target.job(job.id)
         found.release()
         place.fails(job)
         assert found.output() == b""
+
+
+def test_job_that_waits(place: Place) -> None:
+    """It never starts."""
+    job = place.submit("print('ran')", hold=True)
+    place.demand(ALLDATA)
+    never_starts(place, job)
 
 
 def test_job_that_waits_over_a_restart(mortal: Keyed) -> None:
@@ -173,11 +178,7 @@ def test_job_that_waits_over_a_restart(mortal: Keyed) -> None:
     place.demand(ALLDATA)
     mortal.served.kill("tgtd")
     mortal.served.restarted()
-    with place.strongest() as target:
-        found = target.job(job.id)
-        found.release()
-        place.fails(job)
-        assert found.output() == b""
+    never_starts(place, job)
 
 
 def test_array_and_another_attempt(place: Place) -> None:

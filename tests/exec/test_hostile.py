@@ -170,6 +170,17 @@ def test_no_way_out_that_was_one_elsewhere(play: Submit, target: pyosd.Target, h
     host.is_as_before()
 
 
+@pytest.mark.parametrize("said", [b"\xb7", b"{", b"[" * 50_000])
+def test_a_result_that_is_not_the_json_it_says(
+    target: pyosd.Target, zone: ObjectRef, said: bytes
+) -> None:
+    """The script alone decides what it marks as JSON: whoever waits for the job gets the bytes."""
+    code = f"import _osdcore\n_osdcore.call(3, 0, 0, 0, 1, {said[:1]!r} * {len(said)})"
+    job = target.exec(code, zone=zone)
+    ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
+    assert job.result() == said
+
+
 # ---- nothing of one job in the next (28) --------------------------------------------------------
 
 SECRET = b"planted by job A: 7c1d9e5b"

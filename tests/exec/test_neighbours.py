@@ -23,15 +23,17 @@ import pyosd
 from pyosd import JobState
 from pyosd import requests as rq
 from pyosd._special_requests import copy_user_object
+from pyosd.attributes import Page
 from pyosd.cdb import Duplication, Request
 from pyosd.exec_params import ExecParams
 from pyosd.job import Job
 from pyosd.reply import PendingReply, Reply
-from pyosd.types import ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, ref
+from tests.command.test_collection import membership
 from tests.conftest import unavailable
 from tests.processes import descendants
 from tests.relay import from_address
-from tests.serving import Serving, sandboxes_missing
+from tests.serving import Serving, own_options, sandboxes_missing
 from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -39,6 +41,8 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 WAIT_S = 60.0
 MIB = 1 << 20
 WORKERS, SLOTS, LONG = 3, 3, 10
+PLACES = 64
+"""Of background commands (target/command/background.h)."""
 A, B = "127.0.0.2", "127.0.0.3"
 HIGHEST_ID = 2**64 - 2
 IO_LIMIT = 307
@@ -114,7 +118,7 @@ def tenants() -> Iterator[Tenants]:
         serving = stack.enter_context(
             Serving(
                 *("--isolation", "best", "--slots", str(SLOTS), "--workers", str(WORKERS)),
-                *("--module-option", f"hold={gate}", *allow),
+                *(*own_options(f"hold={gate}"), *allow),
             )
         )
         urls = [stack.enter_context(from_address(serving.url, each)) for each in (A, B)]
@@ -147,6 +151,36 @@ def test_long_commands(tenants: Tenants, command: str) -> None:
         tenants.gate.unlink()
     for each in unfinished:
         assert not each.reply().error
+
+
+def test_background_commands(tenants: Tenants) -> None:
+    """One tenant sends more background commands than there are places, and none of them ends: another one's
+    are accepted, and are carried out."""
+    pid, theirs = tenants.zone_a.partition_id, tenants.zone_b.partition_id
+    mark = [AttributeValue(Page.APPLICATION, 1, b"red")]
+    tenants.gate.touch()
+    try:
+        accepted: list[ObjectRef] = []
+        refused = None
+        while refused is None and len(accepted) < PLACES:
+            collection = tenants.a.create_collection(pid)
+            try:
+                tenants.a.set_member_attributes(collection, mark, immediate=True)
+                accepted.append(collection)
+            except pyosd.TargetBusy as error:
+                refused = error
+        small = tenants.b.create_collection(theirs)
+        member = tenants.b.create(theirs, attributes=[membership(small)])
+        tenants.b.set_member_attributes(small, mark, immediate=True)
+        tenants.second_works()
+        assert refused
+        assert all(tenants.a.tracking(each).active for each in accepted)
+    finally:
+        tenants.gate.unlink()
+    until(lambda: not tenants.b.tracking(small).active)
+    assert tenants.b.get_attribute(member, *mark[0].id) == b"red"
+    until(lambda: not any(tenants.a.tracking(each).active for each in accepted))
+    tenants.a.set_member_attributes(collection, mark, immediate=True)
 
 
 # ---- by scripts ------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +111,71 @@ def test_numpy_over_objects(target: pyosd.Target, zone: ObjectRef, submit: Submi
     assert job.result(WAIT_S) == {"total": 799980000, "trace": 3999900}
     status = job.status()
     assert (status.pool, status.engine.startswith("python numpy-")) == ("numpy", True)
+
+
+RESULT = """
+import numpy as np
+import osd
+osd.result({
+    "scalars": [np.int64(1), np.float32(1.5), np.bool_(True), np.uint8(255), np.float64(2.5)],
+    "keys": {np.int64(3): 4},
+    "array": np.arange(6, dtype="<i2").reshape(2, 3),
+    "large": np.arange(100_000, dtype=">f8")[::2],
+    "booleans": np.array([True, False]),
+    "complex": np.array([1 + 2j], dtype="complex64"),
+    "empty": np.zeros((0, 2)),
+    "one": np.array(7),
+    "words": np.array(["a", "bc"]),
+    "when": np.datetime64("2026-11-23T12:00:00"),
+})
+"""
+AT_HOME = """
+import json, sys
+from pathlib import Path
+from pyosd.osd._results import decode
+found = decode(Path(sys.argv[1]).read_bytes())
+large = found["large"]
+print(type(found["array"]).__name__, found["array"].dtype, found["array"].tolist(), large.dtype)
+print(large.shape, large[-1], large.flags.writeable, found["empty"].shape, found["one"].shape)
+"""
+
+
+def test_numbers_and_arrays_of_numpy_are_a_result(
+    submit: Submit, osd: Run, target: pyosd.Target, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where numpy is not installed, and where it is."""
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    job = submit(RESULT, "numpy")
+    found = job.result(WAIT_S)
+    assert found["scalars"] == [1, 1.5, True, 255, 2.5] and found["scalars"][2] is True
+    assert found["keys"] == {"3": 4} and found["array"] == [[0, 1, 2], [3, 4, 5]]
+    assert found["large"] == [float(n) for n in range(0, 100_000, 2)]
+    assert found["booleans"] == [True, False] and found["complex"] == [1 + 2j]
+    assert (found["empty"], found["one"], found["words"]) == ([], 7, ["a", "bc"])
+    assert found["when"] == "2026-11-23T12:00:00"
+    shown = json.loads(osd("job", "result", job.id))
+    assert shown["array"] == [[0, 1, 2], [3, 4, 5]] and shown["complex"] == ["(1+2j)"]
+    companion = job.status().result_object
+    assert companion is not None, "more than 60 KiB"
+    (tmp_path / "result").write_bytes(target.read_range(companion))
+    lib = from_registry("numpy", NUMPY).folder / "lib"
+    paths = {"PYTHONPATH": f"{lib}:{Path(pyosd.__file__).parents[1]}"}
+    printed = subprocess.run(
+        [sys.executable, "-c", AT_HOME, tmp_path / "result"],
+        env={**os.environ, **paths},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert printed.stdout.splitlines() == [
+        "ndarray int16 [[0, 1, 2], [3, 4, 5]] float64",
+        "(50000,) 99998.0 True (0, 2) ()",
+    ], printed.stderr
+
+
+def test_a_script_that_does_not_use_numpy_does_not_pay_for_it(submit: Submit) -> None:
+    script = "import osd, sys, decimal; osd.result(decimal.Decimal(1)); assert 'numpy' not in sys.modules"
+    assert submit(script).result(WAIT_S) == "1"
 
 
 def test_a_script_names_its_pool(osd: Run, zone: ObjectRef, tmp_path: Path) -> None:
@@ -217,7 +285,8 @@ def test_pools_are_listed(target: pyosd.Target, osd: Run) -> None:
     assert (tight.state, tight.max, tight.queue, tight.busy) == ("serving", 1, 2, 0)
     assert tight.limits["memory"] == (64 << 20, 128 << 20)
     assert tight.limits["wall"] == (50.0, 50.0) and tight.limits["cpu"][0] == 0
-    assert found["default"].limits["memory"] == (256 << 20, None)
+    standard, most = found["default"].limits["memory"]
+    assert standard == 256 << 20 and most is not None, "as much as the host has"
     assert found["numpy"].set.startswith("numpy-")
     assert found["absent"].state == "failed" and "cannot read" in found["absent"].why
     rows = json.loads(osd("pool", "ls", "-o", "json"))["pools"]

@@ -43,7 +43,7 @@ UP_THEN_FOREVER = "print('up', flush=True)\nwhile True: pass"
 UP_ONCE = """
 import osd
 seen = osd.partition({pid})
-first = not list(seen)[1:]
+first = not list(seen)
 if first:
     osd.userobject({pid}).create()
     print("up", flush=True)

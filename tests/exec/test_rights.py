@@ -307,3 +307,12 @@ def test_surrogate_elsewhere(keyed: Keyed) -> None:
     with keyed.connect() as target, pytest.raises(pyosd.OSDError) as refused:
         submit(target, keyed, "pass", surrogate=ref(elsewhere))
     assert refused.value.field_pointer == 48
+
+
+def test_a_session_learns_its_principal(keyed: Keyed) -> None:
+    """That of its capability, which is its jobs'; it is told with the attributes of any object."""
+    with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        mine, his = submit(alice, keyed, "pass"), submit(bob, keyed, "pass")
+        assert alice.principals(mine.id) == {mine.status().principal}
+        assert bob.principals(his.id) == {his.status().principal}
+        assert mine.status().principal != his.status().principal

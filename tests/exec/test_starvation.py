@@ -96,6 +96,9 @@ def test_loops_of_a_stranger_delay_scripts_but_do_not_stop_them() -> None:
     assert job <= SLOWER_AT_MOST * quiet_job
 
 
+TRIALS = 5
+
+
 def test_a_starved_job_is_given_more_time_and_says_so() -> None:
     """In an idle group, beside more loops than processors: the share of scripts is next to nothing."""
     wall = 0.5
@@ -104,7 +107,10 @@ def test_a_starved_job_is_given_more_time_and_says_so() -> None:
         limits = pyosd.Limits(wall=wall)
         fed = target.exec("while True: pass", zone=zone, limits=limits).wait(WAIT_S)
         with loops_of_a_stranger(2 * (os.cpu_count() or 1)):
-            starved = target.exec("while True: pass", zone=zone, limits=limits).wait(WAIT_S)
+            for _ in range(TRIALS):
+                starved = target.exec("while True: pass", zone=zone, limits=limits).wait(WAIT_S)
+                if starved.cpu_user + starved.cpu_system < wall / 2:
+                    break  # else the kernel gave it a processor, and it did not starve
     assert (fed.state, fed.reason) == (JobState.TIMEOUT, 301)
     assert (starved.state, starved.reason) == (JobState.TIMEOUT, 301)
     assert starved.starved_time > wall / 2

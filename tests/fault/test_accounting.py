@@ -16,6 +16,7 @@ from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.job import Job
+from pyosd.job_status import is_apart
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
@@ -36,7 +37,8 @@ class Books:
     attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)
     """Lengths by number, of objects on one page."""
     jobs: dict[ObjectRef, int] = field(default_factory=dict)
-    """Bytes of code of those that are held; those that have ended have none."""
+    """Bytes of code, which those that were cancelled keep, too."""
+    ended: set[ObjectRef] = field(default_factory=set)
     collections: set[ObjectRef] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
     had_jobs: set[int] = field(default_factory=set)
@@ -51,20 +53,24 @@ class Books:
             if length
         )
 
-    def job_bytes(self, pid: int) -> int:
+    def job_bytes(self, pid: int, apart: bool) -> int:
         """Each is its code and 1 KiB."""
-        return sum(1024 + code for job, code in self.jobs.items() if job.partition_id == pid)
+        return sum(1024 + self.jobs[job] for job in self.jobs_in(pid, apart))
+
+    def jobs_in(self, pid: int, apart: bool) -> list[ObjectRef]:
+        """Those that stand apart from the partition's data, or those among it."""
+        return [job for job in self.jobs if job.partition_id == pid and is_apart(job) == apart]
 
     def charged(self, pid: int) -> int:
-        return self.used(pid) + self.attribute_bytes(pid) + self.job_bytes(pid)
+        return self.used(pid) + self.attribute_bytes(pid) + self.job_bytes(pid, apart=False)
 
     def used(self, pid: int) -> int:
         return sum(length for obj, length in self.lengths.items() if obj.partition_id == pid)
 
     def count(self, pid: int) -> int:
-        """The first job makes a collection of its own."""
-        every = [*self.lengths, *self.collections, *self.jobs]
-        return sum(each.partition_id == pid for each in every) + (pid in self.had_jobs)
+        every = [*self.lengths, *self.collections]
+        among = len(self.jobs_in(pid, apart=False))
+        return sum(each.partition_id == pid for each in every) + among
 
 
 def figures(osd: Commands, where: ObjectRef, page: int, *numbers: int) -> list[int]:
@@ -78,8 +84,11 @@ def audit(osd: Commands, books: Books, why: str) -> None:
     for pid in books.partitions:
         used, count = figures(osd, ref(pid), Page.PARTITION_INFORMATION, 0x81, 0xC1)
         assert (used, count) == (books.used(pid), books.count(pid)), f"{pid:#x} after {why}"
-        found = figures(osd, ref(pid), Page.CHARGED, 1, 2, 3)
-        wanted = [books.charged(pid), books.attribute_bytes(pid), books.job_bytes(pid)]
+        found = figures(osd, ref(pid), Page.CHARGED, 1, 2, 3, 4, 5)
+        wanted = [books.charged(pid), books.attribute_bytes(pid), books.job_bytes(pid, apart=False)]
+        # The first job makes the collection of jobs.
+        apart = len(books.jobs_in(pid, apart=True)) + (pid in books.had_jobs)
+        wanted += [books.job_bytes(pid, apart=True), apart]
         assert found == wanted, f"{pid:#x} after {why}"
         total += used
     used, partitions = figures(osd, ROOT, Page.ROOT_INFORMATION, 0x81, 0xC0)
@@ -118,7 +127,11 @@ class Accountant:
     def free_id(self) -> int:
         """Of no object and no collection of any partition."""
         books = self.books
-        taken = [each.object_id for each in (*books.lengths, *books.collections, *books.jobs)]
+        taken = [
+            each.object_id
+            for each in (*books.lengths, *books.collections, *books.jobs)
+            if not is_apart(each)
+        ]
         return max(taken, default=0x10000) + 1_000
 
     def grow(self, request: Request, pid: int, more: int) -> bool:
@@ -213,10 +226,13 @@ class Accountant:
     def submit(self) -> None:
         """A job that is held: nobody runs it here."""
         pid, size = self.any_partition(), self.rng.randrange(10, 2 << 20)
-        fits = self.books.charged(pid) + 1024 + size <= QUOTA_BYTES
+        where = self.rng.choice([None, ref(pid)])
+        fits = where is None or self.books.charged(pid) + 1024 + size <= QUOTA_BYTES
         try:
             code = "#".ljust(size, "x")
-            job = jobs.submit(self.osd, code, zone=ref(pid), hold=True, compress=False)
+            job = jobs.submit(
+                *(self.osd, code), zone=ref(pid), hold=True, compress=False, surrogate=where
+            )
         except errors.QuotaExceeded:
             assert not fits
             return
@@ -228,13 +244,13 @@ class Accountant:
         if self.books.jobs:
             job = self.rng.choice(list(self.books.jobs))
             Job(self.osd, job).cancel()
-            self.books.jobs[job] = 0
+            self.books.ended.add(job)
 
     def remove_job(self) -> None:
-        ended = [job for job, code in self.books.jobs.items() if not code]
-        if ended:
-            job = self.rng.choice(ended)
+        if self.books.ended:
+            job = self.rng.choice(sorted(self.books.ended))
             Job(self.osd, job).remove()
+            self.books.ended.discard(job)
             del self.books.jobs[job]
 
     def remove(self) -> None:
@@ -261,13 +277,14 @@ class Accountant:
 
     def partition_goes(self) -> None:
         pid = self.any_partition()
-        for job, code in self.books.jobs.items():
-            if job.partition_id == pid and code:
+        for job in self.books.jobs.keys() - self.books.ended:
+            if job.partition_id == pid:
                 Job(self.osd, job).cancel()
         self.osd.remove_partition(pid, contents=True)
         self.books.jobs = {
             job: code for job, code in self.books.jobs.items() if job.partition_id != pid
         }
+        self.books.ended &= self.books.jobs.keys()
         self.books.partitions.discard(pid)
         self.books.lengths = {
             obj: length for obj, length in self.books.lengths.items() if obj.partition_id != pid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 
@@ -40,15 +40,20 @@ def work_and_kill(harness: Harness, clients: Clients, rng: random.Random) -> int
 class Store:
     """The store all rounds work on, and who works."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, options: Mapping[str, object]) -> None:
         self.rng = random.Random(seed)
-        self.harness = Harness(program(), {"dir": folder / "store"}, folder / "log")
+        settings = {"dir": folder / "store"} | dict(options)
+        self.harness = Harness(program(), settings, folder / "log")
         self.clients = Clients(self.harness.osd, CLIENTS, seed, folder)
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Store]:
-    made = Store(tmp_path_factory.mktemp("crash"), seed)
+@pytest.fixture(scope="module", params=["plain", "checksums"])
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> Iterator[Store]:
+    """With checksums every READ of the oracle is compared with them: damage would be a loss."""
+    options = {"checksums": "on", "verify": "always"} if request.param == "checksums" else {}
+    made = Store(tmp_path_factory.mktemp("crash"), seed, options)
     long_lived.add(made.harness.pid)
     yield made
     made.harness.finish()

@@ -29,7 +29,7 @@ from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.oracle import Clients
 from tests.processes import descendants, zygote_of
-from tests.serving import Serving, missing, sandboxes_missing
+from tests.serving import Serving, missing, own_options, sandboxes_missing
 from tests.waiting import until
 
 CLIENTS, SUBMITTERS = 4, 2
@@ -242,7 +242,7 @@ def test_the_oracle_can_fail(seed: int) -> None:
     for attempt in range(ROUNDS_TO_FAIL):
         folder = Path(tempfile.mkdtemp(prefix="iosd-crash-"))
         try:
-            with Serving("--no-sandboxes", "--module-option", "unsafe_nosync=1") as serving:
+            with Serving("--no-sandboxes", *own_options("unsafe_nosync=1")) as serving:
                 if loses(serving, seed + attempt, folder):
                     return
         finally:

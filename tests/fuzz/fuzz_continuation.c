@@ -7,6 +7,7 @@
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 #include "wire/exec_param.h"
+#include "wire/index_ranges.h"
 
 static void fuzz_pieces(const struct osd_descriptor *descriptor)
 {
@@ -26,6 +27,24 @@ static void fuzz_pieces(const struct osd_descriptor *descriptor)
 	HOLDS(sum == total);
 }
 
+/* As many indices as the list says, ascending, from its first to its last. */
+static void walk_members(const struct osd_exec_params *params)
+{
+	struct osd_index_walk walk =
+		osd_index_walk_begin(params->array_ranges.bytes, params->array_ranges.length,
+				     params->array_first);
+	uint32_t members = osd_exec_array_members(params), last = 0;
+
+	HOLDS(members <= osd_exec_limits[OSD_LIMIT_ARRAY].maximum);
+	for (uint32_t i = 0; i < members; i++) {
+		uint32_t index = osd_index_walk_next(&walk);
+
+		HOLDS(i ? index > last : index == params->array_first);
+		last = index;
+	}
+	HOLDS(!members || last == params->array_last);
+}
+
 static void fuzz_params(const uint8_t *content, size_t length)
 {
 	struct osd_exec_params params, again;
@@ -41,6 +60,7 @@ static void fuzz_params(const uint8_t *content, size_t length)
 		      params.after_count <= OSD_EXEC_AFTER_MAX);
 		touch(params.args.bytes, params.args.length);
 		touch(params.name.bytes, params.name.length);
+		walk_members(&params);
 		used = osd_exec_params_encode(&params, once, capacity);
 		HOLDS(used && used <= length);
 		HOLDS(osd_exec_params_decode(once, used, &again, NULL) == OSD_OK);

@@ -51,6 +51,9 @@ FULL = ExecParams(
     pool="bulk",
     expiry="1h",
 )
+RANGES = ExecParams(
+    array=(1, 32, 2), array_ranges=(range(1, 4, 2), range(10, 21, 5), range(32, 33))
+)
 
 
 def ids(page: int, *numbers: int) -> tuple[AttributeId, ...]:
@@ -120,7 +123,12 @@ def test_requests(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "name"), [(SMALL, "exec_params.small"), (FULL, "exec_params.full")]
+    ("params", "name"),
+    [
+        (SMALL, "exec_params.small"),
+        (FULL, "exec_params.full"),
+        (RANGES, "exec_params.ranges"),
+    ],
 )
 def test_exec_params(params: ExecParams, name: str) -> None:
     descriptor = params.descriptor()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd import errors, jobs
+from pyosd import errors, job_array, jobs
 from pyosd.attributes import Page
 from pyosd.cli.job_view import explanation
 from pyosd.exec_params import After, ExecParams
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 60.0
 NO_SERVICE, HELD, CANCELLED, KILLED, WAITS, UNREACHABLE = 102, 103, 105, 107, 109, 110
+NOT_NEEDED = 117
 QUEUE_DEPTH = 5
 MANY = 700
 CRASHES = 12
@@ -54,6 +55,17 @@ def submit(osd: Commands, zone: ObjectRef, *after: After | Job, **how: object) -
 
 def whatever(job: Job) -> After:
     return After(job.id, completed=False)
+
+
+def failed(job: Job) -> After:
+    return After(job.id, failed=True)
+
+
+def not_needed(job: Job, because: Job) -> None:
+    status = job.wait(DEADLINE_S)
+    assert (status.state, status.reason) == (JobState.CANCELLED, NOT_NEEDED)
+    assert status.message == f"{because.id} ended COMPLETED"
+    assert status.started is None
 
 
 def waits(job: Job) -> JobStatus:
@@ -124,6 +136,24 @@ def test_ended_before_the_submission(osd: Commands, zone: ObjectRef) -> None:
     ended.cancel()
     unreachable(submit(osd, zone, ended), ended)
     released(submit(osd, zone, whatever(ended)))
+
+
+def test_after_a_failure(osd: Commands, zone: ObjectRef) -> None:
+    first = submit(osd, zone)
+    job, earlier = submit(osd, zone, failed(first)), submit(osd, zone, whatever(first))
+    array = job_array.submit(osd, "pass", zone=zone, array=range(3), after=[failed(first)])
+    assert waits(job).after == (failed(first),)
+    first.cancel()
+    for each in (job, earlier, array[0]):
+        released(each)
+    released(submit(osd, zone, failed(first)))
+    members = job_array.submit(osd, "pass", zone=zone, array=range(3))
+    of_one, of_all = submit(osd, zone, failed(members[1])), submit(osd, zone, failed(members))
+    members[1].cancel()
+    released(of_one)
+    waits(of_all)
+    members.cancel()
+    released(of_all)
 
 
 @pytest.mark.parametrize("completed", [True, False])
@@ -307,16 +337,24 @@ def test_waits_on_after_a_restart(make_harness: MakeHarness) -> None:
     both = submit(harness.osd, zone, whatever(first), whatever(second))
     doomed = submit(harness.osd, zone, second)
     held = submit(harness.osd, zone, whatever(second), hold=True)
+    cleaning = submit(harness.osd, zone, failed(first), hold=True)
+    later = submit(harness.osd, zone, failed(second))
     first.cancel()
     until(lambda: both.status().awaited == second.id)
+    told(cleaning)
     first.remove()
     second, both, doomed, held = again(harness, [second, both, doomed, held])
+    cleaning, later = Job(harness.osd, cleaning.id), Job(harness.osd, later.id)
+    cleaning.release()
+    released(cleaning)  # the job it waited for is gone, and had failed
+    waits(later)
     assert waits(both).awaited == second.id
     assert waits(doomed).awaited == second.id
     assert held.status().state is JobState.HELD
     second.cancel()
     unreachable(doomed, second)
     released(both)
+    released(later)
     second.remove()
     both, doomed, held = again(harness, [both, doomed, held])
     released(both)
@@ -382,6 +420,27 @@ def test_runs_in_the_order_asked_for(target: Target) -> None:
     started = [each.started for each in ends]
     assert started[3] >= max(each.ended for each in ends[1:3])  # type: ignore[operator, type-var]
     assert good.result() == 1
+
+
+def test_after_no_failure(target: Target) -> None:
+    """What was to repair a failure is not needed when there was none; nothing behind it is stuck."""
+    good = run(target, "pass", hold=True)
+    bad = run(target, "raise SystemExit(3)", hold=True)
+    repair, at_once = run(target, "pass", failed(good)), run(target, "pass", failed(bad))
+    held = run(target, "pass", failed(good), hold=True)
+    behind, fallback = run(target, "pass", repair), run(target, "pass", failed(repair))
+    code, zone = "import osd; osd.result(osd.array_index)", target.partition
+    array = job_array.submit(target.commands, code, zone=zone, array=range(3), after=[failed(good)])
+    good.release()
+    bad.release()
+    for job in (repair, held, array, *array):
+        not_needed(job, good)
+    unreachable(behind, repair)
+    assert fallback.wait(DEADLINE_S).state is JobState.COMPLETED
+    assert at_once.wait(DEADLINE_S).state is JobState.COMPLETED
+    not_needed(run(target, "pass", failed(good)), good)
+    with pytest.raises(errors.JobCancelled, match="did not fail"):
+        repair.result(DEADLINE_S)
 
 
 def test_synchronous_and_unreachable(target: Target) -> None:

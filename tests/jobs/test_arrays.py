@@ -20,9 +20,12 @@ from pyosd.job import CANCEL, Job
 from pyosd.job_array import JobArray
 from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
+from tests.apart import count_apart
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyosd.commands import Commands
     from pyosd.types import ObjectRef
     from tests.conftest import MakeHarness
@@ -44,7 +47,7 @@ def zone(osd: Commands) -> ObjectRef:
 
 
 def submit(
-    osd: Commands, zone: ObjectRef, array: range, code: str = "pass", **how: object
+    osd: Commands, zone: ObjectRef, array: Iterable[int] | str, code: str = "pass", **how: object
 ) -> JobArray:
     return job_array.submit(osd, code, zone=zone, array=array, **how)  # type: ignore[arg-type]
 
@@ -115,7 +118,7 @@ def test_all_end_by_one_command(osd: Commands, zone: ObjectRef, verb: str) -> No
     assert status.started is None
     assert depth(osd) == 0
     array.remove()
-    assert osd.list_objects(zone.partition_id) == []
+    assert count_apart(osd, zone.partition_id) == 0
 
 
 def test_members_alone(osd: Commands, zone: ObjectRef) -> None:
@@ -177,7 +180,7 @@ def test_a_key_covers_the_range(osd: Commands, zone: ObjectRef) -> None:
     array = submit(osd, zone, range(4), key="k", at_once=2)
     assert submit(osd, zone, range(4), key="k", at_once=2).id == array.id
     assert depth(osd) == 4
-    for other, at_once in ((range(5), 2), (range(1, 5), 2), (range(4), 3)):
+    for other, at_once in ((range(5), 2), (range(1, 5), 2), (range(4), 3), (range(0, 8, 2), 2)):
         with pytest.raises(errors.Conflict):
             submit(osd, zone, other, key="k", at_once=at_once)
     with pytest.raises(errors.Conflict):
@@ -226,6 +229,59 @@ def test_ranges(osd: Commands, zone: ObjectRef, first_last: tuple[int, int]) -> 
     with pytest.raises(errors.OSDError) as raised:
         osd.exec_code(zone, b"pass", params)
     assert (raised.value.asc, raised.value.ascq) == (0x24, 0)
+
+
+def test_indices_with_gaps(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, "1,3,10-20:2%3", hold=True)
+    expected = [1, 3, 10, 12, 14, 16, 18, 20]
+    known = JobArray(osd, array.id)  # learns the indices from the target
+    for each in (array, known):
+        assert (list(each.indices), len(each), each.place.at_once) == (expected, 8, 3)
+        places = [job.status().array for job in each]
+        assert [place and place.index for place in places] == expected
+        assert each.member(20).id == ref(zone.partition_id, array.id.object_id + 8)
+        with pytest.raises(IndexError, match="1-3:2,10-20:2"):
+            each.member(2)
+    assert array.status().flags & JobFlag.RANGES
+    assert not array.member(10).status().flags & JobFlag.RANGES
+    array.member(14).cancel()
+    assert array.states() == [X if index == 14 else H for index in expected]
+    array.kill()
+    array.wait(DEADLINE_S)
+    assert list(JobArray(osd, array.id).indices) == expected  # of one that has ended, too
+    array.remove()
+    assert listed(osd, zone) == []
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        (range(5, 6), range(1, 2)),  # not ascending
+        (range(1, 6, 2), range(5, 8)),  # overlap
+        (range(1, 10_002, 1),),  # too many
+        tuple(range(2 * n, 2 * n + 1) for n in range(5_001)),  # too many ranges
+    ],
+)
+def test_ranges_that_are_none(osd: Commands, zone: ObjectRef, ranges: tuple[range, ...]) -> None:
+    params = ExecParams(array=(ranges[0][0], ranges[-1][-1], 0), array_ranges=ranges)
+    with pytest.raises(errors.OSDError) as raised:
+        osd.exec_code(zone, b"pass", params)
+    assert (raised.value.sense_key, raised.value.asc, raised.value.ascq) == (5, 0x24, 0)
+    assert listed(osd, zone) == []
+
+
+def test_the_most_ranges(osd: Commands, zone: ObjectRef) -> None:
+    """No two neighbours, and no two gaps alike: 500 ranges for 1,000 indices."""
+    every, at = [], 0
+    for number in range(1000):
+        every.append(at)
+        at += 2 + number % 2 + number
+    array = submit(osd, zone, every, hold=True)
+    assert len(array.place.ranges) == 500
+    assert list(JobArray(osd, array.id).indices) == every
+    assert {status.id: status.array and status.array.index for status in array.statuses()} == {
+        array.member(index).id: index for index in every
+    }
 
 
 def test_asked_for_id(osd: Commands, zone: ObjectRef) -> None:
@@ -333,6 +389,9 @@ def test_as_it_was_after_a_crash(make_harness: MakeHarness) -> None:
     array = submit(osd, zone, range(10, 20), at_once=4, name="ten")
     waiting = submit(osd, zone, range(3), after=[first])
     held = submit(osd, zone, range(4), hold=True)
+    gaps = submit(osd, zone, "1,3,10-20:2", hold=True)
+    gaps.member(14).cancel()
+    gaps.member(20).release()
     behind = single(osd, zone, after=[After(array[4].id, False)])
     array[1].cancel()
     array[2].hold()
@@ -349,6 +408,13 @@ def test_as_it_was_after_a_crash(make_harness: MakeHarness) -> None:
     assert array.place.at_once == 4
     assert (array[3].status().name, array.indices) == ("ten", range(10, 20))
     assert waiting[0].status().awaited == first.id
+    gaps = JobArray(osd, gaps.id)
+    assert list(gaps.indices) == [1, 3, 10, 12, 14, 16, 18, 20]
+    places = [job.status().array for job in gaps]
+    assert [place and place.index for place in places] == list(gaps.indices)
+    assert gaps.states() == [H, H, H, H, X, H, H, Q]
+    gaps.cancel()
+    gaps.remove()
     assert depth(osd) == 1 + 9 + 3 + 4 + 1
     assert behind.status().awaited == array[4].id
     later = single(osd, zone)
@@ -385,10 +451,11 @@ def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
         harness.restart()
         osd = harness.osd
         found = jobs.list_jobs(osd, zone.partition_id)
-        objects = osd.list_objects(zone.partition_id)
         seen.add(len(found))
         assert len(found) == 1 or accepted is None
-        assert (len(objects), depth(osd)) == ((10_001, 10_000) if found else (0, 0))
+        assert (count_apart(osd, zone.partition_id), depth(osd)) == (
+            (10_001, 10_000) if found else (0, 0)
+        )
         for status in found:
             array = JobArray(osd, status.id)
             assert array.states() == [Q] * 10_000
@@ -444,7 +511,7 @@ def test_killed_while_an_array_is_removed(make_harness: MakeHarness) -> None:
         with suppress(errors.JobExpired):
             assert array.status().message == "3000 CANCELLED of 3000"
             array.remove()
-        assert harness.osd.list_objects(zone.partition_id) == []
+        assert count_apart(harness.osd, zone.partition_id) == 0
     assert depth(harness.osd) == 0
 
 
@@ -454,7 +521,7 @@ def test_a_long_array_expires(make_harness: MakeHarness) -> None:
     array = submit(harness.osd, zone, range(1000), expire=0.05)
     with suppress(errors.JobExpired):
         array.cancel()
-    until(lambda: harness.osd.list_objects(zone.partition_id) == [])
+    until(lambda: count_apart(harness.osd, zone.partition_id) == 0)
 
 
 def test_generation_never_falls(make_harness: MakeHarness) -> None:

@@ -12,6 +12,7 @@ from pyosd import errors, jobs
 from pyosd.job_array import JobArray
 from pyosd.job_status import JobState
 from pyosd.types import AttributeValue, ref
+from tests.apart import count_apart
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.jobs.test_arrays import (
     CANCELLED,
@@ -54,6 +55,17 @@ def test_a_script_removes_a_long_array(serving: Target) -> None:
     job.result(DEADLINE_S)
     assert listed(serving.commands, serving.partition) == [job.id]
     job.remove()
+
+
+def test_results_with_exceptions_in_place(serving: Target) -> None:
+    code = "import osd\nosd.result(1 // (osd.array_index - 1))"
+    array = run(serving, code, range(3))
+    found = list(array.results(DEADLINE_S, return_exceptions=True))
+    assert (found[0], found[2]) == (-1, 1)
+    assert isinstance(found[1], errors.ScriptError)
+    assert "ZeroDivisionError" in found[1].remote_traceback
+    with pytest.raises(errors.ScriptError):
+        list(array.results(DEADLINE_S))
 
 
 INDEX = "import osd\nprint(osd.array_index)\nosd.result([osd.array_index, osd.array.object_id, osd.args])\n"
@@ -184,7 +196,7 @@ def test_expired_together(target: Target) -> None:
     target.start()  # which looks for what has expired
 
     def gone() -> bool:
-        return target.commands.list_objects(target.partition.partition_id) == []
+        return count_apart(target.commands, target.partition.partition_id) == 0
 
     until(gone)
     with pytest.raises(errors.JobExpired):

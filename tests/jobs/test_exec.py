@@ -20,6 +20,7 @@ from pyosd.exec_params import ExecParams, Limits
 from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, AttributeValue, ref
+from tests.apart import is_there
 from tests.processes import descendants
 from tests.waiting import until
 
@@ -452,7 +453,7 @@ def test_expired_records_are_swept_at_start(target: Target) -> None:
     kept.wait(DEADLINE_S)
     target.kill()
     target.start()
-    until(lambda: job.id not in target.commands.list_objects(target.partition.partition_id))
+    until(lambda: not is_there(target.commands, job.id))
     assert Job(target.commands, kept.id).output() == b"kept\n"
 
 

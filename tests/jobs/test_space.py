@@ -11,7 +11,7 @@ import pytest
 
 from pyosd import errors
 from pyosd.attributes import Page
-from pyosd.exec_params import Limits
+from pyosd.exec_params import ExecParams, Limits
 from pyosd.job import Job
 from pyosd.job_status import JobState
 from pyosd.types import ROOT, AttributeId, AttributeValue
@@ -84,6 +84,11 @@ def hold(target: Target, code: str, **options: object) -> Job:
     return run(target, code, hold=True, compress=False, **options)
 
 
+def among(target: Target) -> dict[str, object]:
+    """Options that put a job among the partition's data, where its quota counts."""
+    return {"surrogate": target.partition}
+
+
 def set_quota(target: Target, limit: int) -> None:
     value = AttributeValue(Page.PARTITION_QUOTAS, CAPACITY, limit.to_bytes(8, "big"))
     target.commands.set_attributes(target.partition, [value])
@@ -95,26 +100,28 @@ def charged(target: Target) -> int:
 
 
 def test_code_and_arguments_count_until_the_end(target: Target) -> None:
-    """Held jobs fill a quota as data does, also after a crash; ended they make room again."""
+    """Held jobs fill a quota as data does, also after a crash; ended they make room again, unless their
+    code is short enough to be kept for a retry.
+    """
     set_quota(target, 5 * MIB)
     code = "pass #".ljust(2 * MIB, "x")
-    held = [hold(target, code, args={"n": n}) for n in range(2)]
+    held = [hold(target, code, args={"n": n}, **among(target)) for n in range(2)]
     before = charged(target)
     assert 4 * MIB < before < 4 * MIB + 4096
     with pytest.raises(errors.QuotaExceeded):
-        hold(target, code)
+        hold(target, code, **among(target))
     assert charged(target) == before
     target.kill()
     target.start()
     assert charged(target) == before
     with pytest.raises(errors.QuotaExceeded):
-        hold(target, code)
+        hold(target, code, **among(target))
     made = target.commands.create(target.partition.partition_id)
     with pytest.raises(errors.QuotaExceeded):
         target.commands.write(made, 0, b"x" * (2 * MIB))
     assert Job(target.commands, held[0].id).cancel()
     assert charged(target) < 2 * MIB + 4096
-    again = run(target, code)
+    again = run(target, code, **among(target))
     assert again.wait(DEADLINE_S).state is JobState.COMPLETED
     assert Job(target.commands, held[1].id).cancel()
     assert charged(target) == 3 * 1024
@@ -124,11 +131,12 @@ def test_code_and_arguments_count_until_the_end(target: Target) -> None:
 
 
 def test_an_array_counts_its_code_once(target: Target) -> None:
-    array = hold(target, "pass #".ljust(MIB, "x"), array=range(100))
+    array = hold(target, "pass #".ljust(MIB, "x"), array=range(100), **among(target))
     assert charged(target) == MIB + 101 * 1024
     array.kill()
     array.wait(DEADLINE_S)
-    assert charged(target) == 101 * 1024 + 100  # a byte for each member's state
+    # a byte for each member's state; the code is kept for a retry
+    assert charged(target) == MIB + 101 * 1024 + 100
     array.remove()
     assert charged(target) == 0
 
@@ -140,21 +148,22 @@ RAISES = "import sys\nsys.stderr.write('e' * 50_000)\nraise ValueError('v' * 100
 def test_results_count_and_an_end_is_always_recorded(target: Target) -> None:
     """Beyond the quota a result is not kept, and the job says so; why one failed is."""
     set_quota(target, 100_000)
-    kept, cut = run(target, RETURNS), run(target, "pass")
+    kept = run(target, RETURNS, **among(target))
+    cut = run(target, "pass", **among(target))
     assert len(kept.result(DEADLINE_S)) == 50_000
     cut.wait(DEADLINE_S)
     assert charged(target) == 50_000 + 2 * 1024
-    second = run(target, RETURNS)
+    second = run(target, RETURNS, **among(target))
     status = second.wait(DEADLINE_S)
     assert (status.state, status.reason, status.result_length) == (JobState.FAILED, 501, 0)
     assert charged(target) == 50_000 + 3 * 1024
-    failed = run(target, RAISES)
+    failed = run(target, RAISES, **among(target))
     assert failed.wait(DEADLINE_S).reason == 201
     assert "ValueError" in failed.traceback()
     assert 100_000 < charged(target) < 100_000 + 64 * 1024
     before = charged(target)
     with pytest.raises(errors.QuotaExceeded):
-        run(target, "pass")
+        run(target, "pass", **among(target))
     target.kill()
     target.start()
     assert charged(target) == before
@@ -166,7 +175,9 @@ def test_results_count_and_an_end_is_always_recorded(target: Target) -> None:
 def test_a_synchronous_exec_says_that_its_result_was_not_kept(target: Target) -> None:
     set_quota(target, 40_000)
     reply = target.commands.exec_code(
-        target.partition, RETURNS.encode(), synchronous=True, result_allocation_length=60_000
+        *(target.partition, RETURNS.encode(), ExecParams(surrogate=target.partition)),
+        synchronous=True,
+        result_allocation_length=60_000,
     )
     assert bytes(reply.result) == bytes(60_000) and reply.job is not None
     assert Job(target.commands, reply.job).status().reason == 501

@@ -53,6 +53,8 @@ class FakeTarget:
         self.pools = [pool("default")]
         self.slots = 64
         self.principals: list[dict[str, Any]] = []
+        self.jobs: list[dict[str, Any]] = []
+        self.jobs_asked = 0
 
     def start(self) -> None:
         """Listen; a new run if it was stopped."""
@@ -134,6 +136,9 @@ class FakeTarget:
             await self.answer(peer, frame, Type.OK)
         elif kind == Type.SNAPSHOT:
             await self.answer(peer, frame, Type.SNAPSHOT_IS, **self.snapshot())
+        elif kind == Type.JOBS:
+            self.jobs_asked += 1
+            await self.answer(peer, frame, Type.JOBS_ARE, jobs=self.jobs)
         elif kind == Type.USAGE:
             await self.answer(peer, frame, Type.USAGE_IS, **self.usage(keys.get("after", "")))
         elif kind == Type.POOL and self._slots(keys) > self.slots:

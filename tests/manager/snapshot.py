@@ -56,7 +56,26 @@ WHOLE: dict[str, Any] = {
         {"command": "EXEC", "status": "good", "count": 100},
     ],
     "command_seconds": {"read": timed(1002, 0, 0, 0, 0), "exec": timed(0, 60, 40, 0, 0)},
-    "store": {"recovery": 0.02},
+    "store": {
+        "recovery": 0.02,
+        "capacity_bytes": 1000,
+        "used_bytes": 300,
+        "charged_bytes": 400,
+        "free_bytes": 500,
+        "objects": 7,
+        "partitions": 2,
+        "no_space": {"ssd": 0, "main": 3, "capacity": 1},
+        "largest": [
+            {
+                "partition": "0x10000",
+                "used_bytes": 200,
+                "charged_bytes": 250,
+                "quota_bytes": 256,
+                "objects": 5,
+            },
+            {"partition": "0x10001", "used_bytes": 100, "charged_bytes": 150, "objects": 2},
+        ],
+    },
     "transactions": {"count": 500, "aborted": {"deadlock": 3}, "seconds": timed(490, 10, 0, 0, 0)},
     "jobs": {
         "refused": {"queue": 4, "shedding": 0},
@@ -65,7 +84,28 @@ WHOLE: dict[str, Any] = {
     "rejected": {"length": 1},
     "proxy_calls": [{"command": "READ", "status": "good", "count": 7}],
     "proxy_call_seconds": {"read": timed(7, 0, 0, 0, 0)},
-    "heads": [{"tier": "ssd", "bytes": 4096, "reads": 9, "writes": 8, "errors": 0}],
+    "heads": [
+        {
+            "tier": "ssd",
+            "bytes": 4096,
+            "reads": 9,
+            "writes": 8,
+            "errors": 0,
+            "data": 4096,
+            "total": 9000,
+            "free": 1000,
+        }
+    ],
+    "checksums": {
+        "running": True,
+        "ended_ms": 1_800_000_000_000,
+        "objects": 5,
+        "unreadable": 1,
+        "checked": 1000,
+        "made": 10,
+        "damaged": 2,
+        "damaged_now": 1,
+    },
     "faults": False,
     "pools": [pool("default"), pool("numpy")],
 }

@@ -105,15 +105,28 @@ async def test_metrics(folder: Path) -> None:
         assert found["iosd_pool_target_size"][0].labels == {"pool": "default"}
 
 
+async def is_up(browser: Browser) -> float:
+    """What the alert for a target that is down looks at."""
+    async with browser.get(browser.url + "metrics") as found:
+        [family] = [
+            family
+            for family in text_string_to_metric_families(await found.text())
+            if family.name == "iosd_target_up"
+        ]
+    return float(family.samples[0].value)
+
+
 @in_loop
 async def test_health(folder: Path) -> None:
     async with serving(folder) as (target, desk, browser):
         assert (await browser.json_of("health/ready")) == {"ready": True, "reasons": []}
+        assert await is_up(browser) == 1
         await target.stop()
         await until(lambda: desk.target.link.role == "lost")
         answer = await browser.json_of("health/ready", 503)
         assert answer["reasons"][0]["target"] == "t"
         assert "no connection" in answer["reasons"][0]["reason"]
+        assert await is_up(browser) == 0
         assert (await browser.json_of("health/live"))["live"]
         assert not (await browser.json_of("health", 503))["ready"]
 
@@ -128,7 +141,8 @@ async def test_two_targets_have_to_be_told_apart(folder: Path) -> None:
             assert "there are: t, u" in answer["error"]["message"]
             async with browser.get(browser.url + "metrics?target=u") as found:
                 assert found.status == 200
-                assert await found.text() == ""
+                lines = (await found.text()).splitlines()
+                assert [each for each in lines if each[0] != "#"] == ["iosd_target_up 0.0"]
             for query, name in (("", "t"), ("?target=u", "u")):
                 async with browser.get(browser.url + f"api/events{query}") as stream:
                     state = json.loads((await stream.content.readline()).removeprefix(b"data: "))
@@ -262,6 +276,24 @@ async def test_a_change_is_made_in_its_user_s_name(folder: Path) -> None:
 
 
 @in_loop
+async def test_jobs_are_for_sessions(folder: Path) -> None:
+    """Their names and users are nobody's else; however many look, the target is asked once a second."""
+    async with serving(folder) as (target, desk, browser):
+        target.jobs = [{"id": "0x10000/0x10001", "name": "secret", "principal": "alice"}]
+        await browser.json_of("api/jobs", 401)
+        assert target.jobs_asked == 0
+        assert await browser.login() == 204
+        for _ in range(5):
+            assert (await browser.json_of("api/jobs"))["jobs"] == target.jobs
+        assert target.jobs_asked <= 2
+        await target.stop()
+        await until(lambda: desk.target.link.role == "lost")
+        desk.manager.jobs_known.clear()
+        answer = await browser.json_of("api/jobs", 409)
+        assert answer["error"]["code"] == "no-target"
+
+
+@in_loop
 async def test_changes_that_are_refused(folder: Path) -> None:
     async with serving(folder) as (target, _, browser):
         await browser.change("pool.pause", 401, "", pool="default")
@@ -331,7 +363,7 @@ async def test_states_come_as_they_are_read(folder: Path) -> None:
             "rows": [["default", 7.0]],
         }
         assert seen[-1]["target"]["role"] == "manager"
-        assert seen[0]["changes"][-1]["what"] == "link"
+        assert seen[0]["changes"] == [], "the manager's own doings are not people's"
 
 
 @in_loop

@@ -27,6 +27,7 @@ RULES = ROOT / "packaging" / "prometheus" / "iosd.rules.yml"
 DASHBOARD = ROOT / "packaging" / "grafana" / "iosd.json"
 DECISIONS = {("default", "up"): 2}
 LABELS = {"pool", "state", "reason", "command", "status", "tier", "direction", "version"}
+LABELS |= {"kind", "cause", "partition"}
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -41,7 +42,7 @@ def scrape(reading: Reading | None) -> Values:
 
 
 def whole() -> Values:
-    return scrape(Reading(snapshot(), DECISIONS))
+    return scrape(Reading(snapshot(), DECISIONS, up=True))
 
 
 def value(values: Values, name: str, **labels: str) -> float | None:
@@ -60,6 +61,27 @@ def test_values() -> None:
     assert value(found, "iosd_osd_commands_total", command="READ", status="no_object") == 2
     assert value(found, "iosd_scale_decisions_total", pool="default", direction="up") == 2
     assert value(found, "iosd_fault_injection_enabled") == 0
+    assert value(found, "iosd_target_up") == 1
+    assert value(found, "iosd_capacity_bytes", kind="free") == 500
+    assert value(found, "iosd_capacity_bytes", kind="used") == 400
+    assert value(found, "iosd_store_bytes", tier="ssd", kind="used") == 8000
+    assert value(found, "iosd_partition_bytes", partition="0x10000", kind="quota") == 256
+    assert value(found, "iosd_partition_bytes", partition="0x10001", kind="quota") is None
+    assert value(found, "iosd_partition_objects", partition="0x10001") == 2
+    assert value(found, "iosd_no_space_total", cause="main") == 3
+    assert value(found, "iosd_scrub_ended_timestamp_seconds") == 1_800_000_000
+    assert value(found, "iosd_scrub_damaged_blocks") == 1
+    assert value(found, "iosd_checksum_blocks_total", status="compared") == 1000
+
+
+def test_partitions_are_bounded() -> None:
+    """Whatever a target lists: a label's values have a bound."""
+    said = snapshot()
+    said["store"]["largest"] = [
+        {"partition": f"{pid:#x}", "objects": 1} for pid in range(0x10000, 0x10100)
+    ]
+    found = scrape(Reading(said))
+    assert sum(name == "iosd_partition_objects" for name, _ in found) == 16
 
 
 def test_histograms_add_up() -> None:
@@ -74,7 +96,7 @@ def test_histograms_add_up() -> None:
 
 
 def test_every_metric_is_there_with_help_and_kind() -> None:
-    text = exposition(Reading(snapshot(), DECISIONS))[0].decode()
+    text = exposition(Reading(snapshot(), DECISIONS, up=True))[0].decode()
     for metric in METRICS:
         assert f"# HELP {metric.name} {metric.help}\n" in text
         assert f"# TYPE {metric.name} {metric.kind}\n" in text
@@ -89,7 +111,7 @@ def test_what_is_not_said_is_absent() -> None:
         less = snapshot()
         del less[path]
         missing = {name for name, _ in whole()} - {
-            name for name, _ in scrape(Reading(less, DECISIONS))
+            name for name, _ in scrape(Reading(less, DECISIONS, up=True))
         }
         assert missing, path
 
@@ -188,7 +210,7 @@ def check_expression(text: str) -> None:
 
 def test_rules() -> None:
     rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"][0]["rules"]
-    assert len(rules) == 4
+    assert len(rules) == 12
     for rule in rules:
         check_expression(rule["expr"])
         assert {"summary", "description"} == set(rule["annotations"])
@@ -198,6 +220,12 @@ def test_rules() -> None:
         'state="SANDBOX_LOST"',
         "iosd_jobs_refused_total",
         "iosd_head_errors_total",
+        "iosd_target_up == 0",
+        'up{job="iosd"} == 0',
+        "predict_linear(iosd_capacity_bytes",
+        'tier="ssd"',
+        "iosd_no_space_total",
+        "iosd_partition_bytes",
     ):
         assert name in text
 

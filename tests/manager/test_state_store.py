@@ -17,6 +17,8 @@ import pytest
 from scheduler import state_store
 from scheduler.state_store import (
     LEVELS,
+    PEOPLE,
+    POLICY,
     Change,
     FolderLock,
     Override,
@@ -64,6 +66,26 @@ def test_overrides_and_changes_survive(tmp_path: Path, store: StateStore) -> Non
     assert again.changes(None, since=1) == [second]
     assert again.changes("t", most=1) == [second]
     assert (tmp_path / "state.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_changes_of_somebody(store: StateStore) -> None:
+    """However many the policy has made since."""
+    for by, pool in (("alice (console)", "a"), ("alice", None), ("alicent (local)", "b")):
+        store.change([Change("t", "pool.set", by, "", pool=pool)])
+    store.change([Change("t", "link", "iosd-manager", "boot", pool="a")])
+    store.change([Change("t", POLICY, POLICY, str(n), pool="a") for n in range(300)])
+
+    def makers(**which: Any) -> list[str]:
+        return [each.by for each in store.changes("t", most=5, **which)]
+
+    assert makers() == [POLICY] * 5
+    assert makers(who=PEOPLE) == ["alice (console)", "alice", "alicent (local)"]
+    assert makers(who="alice") == ["alice (console)", "alice"]
+    assert makers(who="alice (console)") == ["alice (console)"]
+    assert makers(who="nobody") == []
+    assert makers(who=PEOPLE, pool="a") == ["alice (console)"]
+    assert makers(who=POLICY, pool="a") == [POLICY] * 5
+    assert makers(pool="b") == ["alicent (local)"]
 
 
 def test_log_is_bounded(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:

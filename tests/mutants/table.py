@@ -26,6 +26,57 @@ NOT_ISCSI = ("-k", "not iscsi and not sanitized")
 POLICY_TESTS = ("tests/scheduler/test_policy.py", "tests/scheduler/test_policy_properties.py")
 
 MUTANTS = (
+    # ---- backups ----
+    mutant(
+        "a frozen store still takes data",
+        "target/store/freeze.c",
+        "freeze->stores[i].data->ops = &freeze->stores[i].ops;",
+        "continue;",
+        *("tests/offline/test_backup_served.py", "-k", "data_alone"),
+    ),
+    mutant(
+        "a frozen store still takes transactions",
+        "target/store/freeze.c",
+        "	while (atomic_load(&freeze->on)) {\n		osd_freeze_leave",
+        "	while (false) {\n		osd_freeze_leave",
+        *("tests/offline/test_backup_served.py", "-k", "moment"),
+    ),
+    mutant(
+        "a backup does not copy what changed while it copied",
+        "scheduler/store_tools/backup.py",
+        "            copier.run(still=True, names=watcher.changed())",
+        "            copier.run(still=True, names=())",
+        *("tests/offline/test_backup_served.py", "-k", "moment"),
+    ),
+    # ---- checksums ----
+    mutant(
+        "old checksums stay while the bytes change",
+        "target/store/sums_data.c",
+        "		status = osd_sums_forget(file, change->first, change->end);",
+        "		status = OSD_OK;",
+        *("tests/unit/test_c_units.py", "-k", "sums"),
+    ),
+    mutant(
+        "a write of a part makes a damaged block good",
+        "target/store/sums_data.c",
+        "		*ret_sum = osd_sums_wrong(*ret_sum);",
+        "		*ret_sum = *ret_sum;",
+        *("tests/command/test_checksums.py", "-k", "stays"),
+    ),
+    mutant(
+        "checksums of before a power failure hold",
+        "target/store/sums_file.c",
+        "			   (header.is_sealed || header.epoch == epoch);",
+        "			   (header.is_sealed || header.epoch <= epoch);",
+        *("tests/offline/test_checksums.py", "-k", "power"),
+    ),
+    mutant(
+        "the scrub passes over the object at which it was stopped",
+        "target/object/scrub.c",
+        "		if (must_end(objects) || !look_at(objects, &scan.found[i], pass))",
+        "		look_at(objects, &scan.found[i], pass);\n		if (false)",
+        *("tests/command/test_checksums.py", "-k", "restart"),
+    ),
     # ---- durability ----
     mutant(
         "a commit stays in the process's memory",
@@ -250,9 +301,16 @@ MUTANTS = (
     mutant(
         "a partition's quota is ignored",
         "target/object/quota.c",
-        "	if (partition && !add_below(&partition->charged_bytes, delta, quota))",
-        "	if (partition && !add_below(&partition->charged_bytes, delta, OSD_NO_LIMIT))",
+        "	if (account && !add_below(&account->charged_bytes, delta, quota))",
+        "	if (account && !add_below(&account->charged_bytes, delta, OSD_NO_LIMIT))",
         *("tests/command/test_quotas.py", *NOT_ISCSI),
+    ),
+    mutant(
+        "jobs count as the partition's data",
+        "target/object/partition.h",
+        "	return osd_is_apart(object_id, flags) ? &partition->apart : &partition->data;",
+        "	return osd_is_apart(object_id, flags) ? &partition->data : &partition->data;",
+        "tests/fault/test_accounting.py",
     ),
     mutant(
         "reads do not wait for writes of the same bytes",

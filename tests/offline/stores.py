@@ -275,11 +275,14 @@ def look(osd: Commands) -> Snapshot:
     for partition_id in osd.list_partitions():
         if partition_id >= 1 << 62:
             continue
+        jobs: set[ObjectRef] = set()
         for at in osd.list_collections(partition_id):
+            members = osd.list_members(at)
             if at.object_id >= FIRST:
-                members = tuple(int(each.object_id) for each in osd.list_members(at))
-                found[at] = Seen(related=members)
-        for obj in osd.list_objects(partition_id):
+                found[at] = Seen(related=tuple(int(each.object_id) for each in members))
+            else:  # of jobs, which stand apart from the other objects
+                jobs.update(members)
+        for obj in sorted({*osd.list_objects(partition_id), *jobs}):
             found[obj] = look_at(osd, obj)
     return found
 

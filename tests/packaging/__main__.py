@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.packaging.machine import Machine
 
 OURS = (
-    *("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-secmgr", "iosd-target"),
+    *("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-secmgr", "iosd-target", "iosd-tgtd"),
     "python3-pyosd",
 )
 SERVICES = ("tgt", "iosd-sandboxd", "iosd-attach", "iosd-manager")
@@ -96,9 +96,16 @@ def osd(machine: Machine, *words: str, stdin: str = "") -> str:
     return machine.run(*osd_words(*words), stdin=stdin).strip()
 
 
+# A user to whom root has given a copy of the target's credential, as the documentation says.
+AS_USER = """
+install -m 600 -o 65534 /run/iosd-credentials/* /tmp/credential 2>/dev/null || true
+exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \\
+	env IOSD_CREDENTIALS=/tmp/credential HOME=/tmp "$@"
+"""
+
+
 def osd_words(*words: str) -> list[str]:
-    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
-    return [*user, "env", f"IOSD_TARGET={URL}", "HOME=/tmp", "osd", *words]
+    return ["sh", "-c", AS_USER, "sh", f"IOSD_TARGET={URL}", "osd", *words]
 
 
 def job(machine: Machine) -> None:
@@ -156,6 +163,8 @@ def serves(machine: Machine) -> None:
     status = machine.run("cat", f"/proc/{main_pid(machine, 'tgt')}/status")
     assert f"Uid:\t{uid}\t" in status and "CapEff:\t0000000000000000" in status
     assert portals(machine) == {"0100007F"}
+    hardened = machine.run("readlink", f"/proc/{main_pid(machine, 'tgt')}/exe").strip()
+    assert hardened == "/usr/lib/iosd/tgtd"
     machine.run("osd", "doctor")
     osd(machine, "part", "create", "0x10000")
     osd(machine, "obj", "write", "0x10000", stdin="the store")
@@ -206,8 +215,11 @@ def manages(machine: Machine) -> None:
 
 
 def other_unit(machine: Machine) -> None:
-    """The drop-ins go with another tgt.service."""
+    """The drop-ins fit another tgt.service, and the distribution's tgtd once iosd-tgtd's is masked."""
     unit = machine.root / "etc/systemd/system/tgt.service"
+    mask = machine.root / "etc/systemd/system/tgt.service.d/iosd-tgtd.conf"
+    mask.parent.mkdir()
+    mask.symlink_to("/dev/null")
     for text in (HARDENED, None):
         machine.run("systemctl", "stop", "tgt")
         unit.unlink(missing_ok=True)
@@ -219,7 +231,14 @@ def other_unit(machine: Machine) -> None:
         kind = machine.run("systemctl", "show", "-P", "Type", "tgt").strip()
         assert kind == ("notify" if text is None else "forking")
         job(machine)
-    say("under tgt 1.0.97's unit too")
+        program = machine.run("readlink", f"/proc/{main_pid(machine, 'tgt')}/exe").strip()
+        assert program == "/usr/sbin/tgtd"
+    mask.unlink()
+    mask.parent.rmdir()
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", "tgt")
+    settle(machine)
+    say("with the distribution's tgtd, and under tgt 1.0.97's unit, too")
 
 
 def upgrades(machine: Machine) -> None:
@@ -245,13 +264,23 @@ def purge(machine: Machine) -> None:
 
 
 def beside(machine: Machine) -> None:
-    """A tgtd that has a disk already goes on as it was, with the object store beside it once allowed."""
+    """A tgtd that has a disk already goes on as it was, with the object store beside it: at once in the
+    hardened daemon, in the distribution's once that is allowed."""
     disk = machine.root / "srv/disk"
     disk.write_bytes(bytes(1 << 20))
     conf = machine.root / "etc/tgt/conf.d/disk.conf"
     conf.write_text(f"<target {OTHER}>\n  backing-store /srv/disk\n</target>\n")
     machine.run("systemctl", "restart", "tgt")
     install(machine)
+    settle(machine)
+    assert OTHER in machine.run("tgtadm", "--op", "show", "--mode", "target")
+    assert "00000000" in portals(machine)
+    mask = machine.root / "etc/systemd/system/tgt.service.d/iosd-tgtd.conf"
+    mask.symlink_to("/dev/null")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", "tgt")
+    attached = ("systemctl", "show", "-P", "ExecMainStatus", "iosd-attach")
+    machine.wait(lambda: machine.try_run(*attached)[1].strip() not in ("", "0"), "refusal")
     assert OTHER in machine.run("tgtadm", "--op", "show", "--mode", "target")
     why = machine.run("journalctl", "-u", "iosd-attach", "--no-pager")
     assert "unsafe_portal" in why and "00000000" in portals(machine)
@@ -266,6 +295,7 @@ def beside(machine: Machine) -> None:
     job(machine)
     assert OTHER in machine.run("tgtadm", "--op", "show", "--mode", "target")
     say("beside another target, which nothing was changed of")
+    mask.unlink()
     purge(machine)
     assert OTHER in machine.run("tgtadm", "--op", "show", "--mode", "target")
     conf.unlink()

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proxy import SANDBOXD, Daemon, control_groups
+from proxy import SANDBOXD, Daemon, Sandbox, control_groups
 
 from tests.processes import long_lived
 
@@ -55,3 +55,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     assert running.stop() == 0
     long_lived.discard(running.process.pid)
     assert not control_groups(running.process.pid)
+
+
+@pytest.fixture
+def sandbox(daemon: Daemon) -> Iterator[Sandbox]:
+    """A sandbox that is ready, ended afterwards."""
+    running = daemon.spawn()
+    running.wait_ready()
+    yield running
+    if not running.dead():
+        running.kill()
+    running.wait_exit()
+    running.close()

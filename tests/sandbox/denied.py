@@ -5,6 +5,7 @@ it succeed.  Tried in a bare sandbox by test_denied.py, and as jobs by tests/exe
 
 from __future__ import annotations
 
+ANOTHER = "'/scratch/' + ('2' if os.getcwd() == '/scratch/1' else '1')"
 # Each is an expression or statements; it passes by raising OSError, ImportError or RuntimeError.
 DENIED = {
     "fork": "os.fork()",
@@ -34,7 +35,26 @@ DENIED = {
     "sys": "os.listdir('/sys')",
     "shm": "os.listdir('/dev/shm')",
     "tmp": "os.listdir('/tmp')",
-    "a temporary file": "import tempfile; tempfile.TemporaryFile()",
+    "the scratch folders of all": "os.listdir('/scratch')",
+    "another's scratch folder": f"os.listdir({ANOTHER})",
+    "a file in another's scratch folder": f"open({ANOTHER} + '/x', 'w')",
+    "a file beside the scratch folder": "open('../x', 'w')",
+    "a symbolic link in the scratch folder": "os.symlink('/etc', 'x')",
+    "a hard link in the scratch folder": "open('x', 'w').close(); os.link('x', 'y')",
+    "a hard link to the library": "os.link('/usr/lib/python3.11/os.py', 'x')",
+    "a FIFO in the scratch folder": "os.mkfifo('x')",
+    "a socket in the scratch folder": "os.mknod('x', 0o140666, 0)",
+    "a device in the scratch folder": "os.mknod('x', 0o20666, 0)",
+    "the scratch folder for others": "os.chmod('.', 0o777)",
+    "attributes in the scratch folder": "os.setxattr('.', 'user.x', b'')",
+    "into the scratch folder": "os.mkdir('x'); os.chdir('x')",
+    "executable file of the scratch folder": "import mmap; f = open('x', 'w+b'); f.truncate(4096); "
+    "mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, 5)",
+    "program in the scratch folder": "open('x', 'w').close(); os.execv('x', ['x'])",
+    "the scratch folder away": "os.rename('.', '../x')",
+    "the scratch folder removed": "os.rmdir(os.getcwd())",
+    "figures of the scratch folder": "os.statvfs('.')",
+    "figures of an open file": "os.statvfs(os.open('/usr/lib/python3.11/os.py', 0))",
     "a new file in the library": "open('/usr/lib/python3.11/x.py', 'w')",
     "writing the library": "open('/usr/lib/python3.11/os.py', 'r+')",
     "a new directory": "os.mkdir('/x')",
@@ -64,7 +84,7 @@ DENIED = {
     "foreign functions": "import ctypes",
     "late extension modules": "import _testcapi",
     "locks on files": "import fcntl; fcntl.flock(1, fcntl.LOCK_EX)",
-    "record locks": "import fcntl; fcntl.lockf(1, fcntl.LOCK_EX)",
+    "locks of open files": "import fcntl; fcntl.fcntl(1, fcntl.F_OFD_SETLK, bytes(32))",
     "ownership of signals": "import fcntl; fcntl.fcntl(1, fcntl.F_SETOWN, 1)",
     "pipe sizes": "import fcntl; fcntl.fcntl(1, 1031, 1 << 20)",
     "notification of directories": "import fcntl; fcntl.fcntl(0, 1026, 1)",

@@ -7,7 +7,7 @@ test_reuse.py tries the usual tricks one by one; this looks at all objects there
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from proxy import FINISH_EXCEPTION, FINISH_OK, Daemon
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # permits, and asks the
 # clean-up whether it sees that.
 PLANT = r"""
-import abc, collections, contextvars, functools, gc, io, json, sys, types, weakref
+import abc, collections, contextvars, functools, gc, io, itertools, json, sys, types, weakref
 hygiene = sys.modules["osd._hygiene"]
 core, baseline = hygiene.core, hygiene.baseline
 MARKER = "planted by a job"
@@ -37,7 +37,7 @@ def reach():
     return list(found.values())
 
 def noticed():
-    seen = bool(core.changed(baseline.versioned, baseline.stamps))
+    seen = bool(core.changed(baseline.dicts, baseline.stamps))
     seen |= bool(core.changed(baseline.builtins[:1], baseline.builtins_stamp))
     for number in (0, 1):
         if core.altered(number):
@@ -89,9 +89,43 @@ def by_cell(each):
         each.cell_contents = was
     return undo
 
+def by_descriptor(each, name, value):
+    # As setattr() does, but without it.
+    descriptor = next(vars(c)[name] for c in type(each).__mro__ if name in vars(c))
+    was = descriptor.__get__(each)
+    descriptor.__set__(each, value)
+    return lambda: descriptor.__set__(each, was)
+
+def by_dict_of_function(each):
+    vars(each)[MARKER] = MARKER
+    return lambda: vars(each).pop(MARKER)
+
+def other_code(): pass
+
+OF_FUNCTIONS = {"__name__": MARKER, "__qualname__": MARKER, "__doc__": MARKER + " too",
+    "__module__": MARKER, "__code__": other_code.__code__, "__defaults__": (MARKER,),
+    "__kwdefaults__": {MARKER: 1}, "__annotations__": {MARKER: 1}, "__dict__": {MARKER: 1}}
+
+turns = itertools.cycle(["osd_marker", "dict of a function", "__dict__"])
+
 def ways(each):
-    for name in ("osd_marker", "__name__"):
-        yield name, lambda each=each, name=name: by_attribute(each, name)
+    # A function has a dict from the first of these on, and only that is to be noticed: one of them.
+    first = next(turns) if type(each) is types.FunctionType else "osd_marker"
+    if first == "osd_marker":
+        yield first, lambda: by_attribute(each, first)
+    elif first == "dict of a function":
+        yield first, lambda: by_dict_of_function(each)
+    yield "__name__", lambda: by_attribute(each, "__name__")
+    if type(each) is types.FunctionType:
+        for name, value in OF_FUNCTIONS.items():
+            if name != "__dict__" or first == name:
+                yield f"{name} of a function", lambda name=name, value=value: (
+                    by_descriptor(each, name, value))
+    elif type(each) is types.BuiltinFunctionType:
+        yield "__module__ of a built-in", lambda: by_descriptor(each, "__module__", MARKER)
+    elif isinstance(each, type):
+        for name in ("__name__", "__qualname__"):
+            yield f"{name} of a class", lambda name=name: by_descriptor(each, name, MARKER)
     if type(each) is dict:
         yield "item", lambda: by_item(each)
     elif type(each) is list:
@@ -123,8 +157,7 @@ out = {id(e) for each in everything for e in left_out(each)} | {id(sys.modules["
 objects = [each for each in everything if id(each) not in out]
 mine = {id(each) for each in gc.get_objects()}  # others are frozen
 known = {id(each) for part in baseline.watched for each in part}
-for each in baseline.versioned:
-    known.add(id(each if type(each) is dict else gc.get_referents(vars(each))[0]))
+known.update(id(each) for each in baseline.dicts)
 uncovered = [
     f"{type(each).__qualname__} {object.__repr__(each)} {str(each)[:99]}"
     for each in objects
@@ -155,21 +188,9 @@ sys.__stdout__.write(json.dumps([len(objects), planted, missed, uncovered]))
 """
 
 
-@pytest.fixture
-def sandbox(daemon: Daemon) -> Any:
-    running = daemon.spawn()
-    running.wait_ready()
-    yield running
-    if not running.dead():
-        running.kill()
-    running.wait_exit()
-    running.close()
-
-
 def test_a_marker_in_any_object_is_noticed(sandbox: Sandbox) -> None:
-    """Every container, function, cell and property is compared with what it was; and of all
-    objects a sample,
-    in fact, when a marker is planted there."""
+    """Every container, function, cell and property is compared with what it was; a sample of all objects
+    is, in fact, when a marker is planted there."""
     sandbox.run_another("pass")  # what the dry runs have left is gone after it
     sandbox.wait_ready()
     outcome = sandbox.run_another(PLANT.replace("STEP", "23"))
@@ -177,6 +198,14 @@ def test_a_marker_in_any_object_is_noticed(sandbox: Sandbox) -> None:
     objects, planted, missed, uncovered = json.loads(outcome.stdout)
     assert objects > 10_000 and sum(planted.values()) > 300, planted
     assert set(planted) >= {"osd_marker", "__name__", "item", "append", "defaults"}
+    assert {name for name in planted if " of a " in name} >= {
+        "__name__ of a class",
+        "__module__ of a built-in",
+        "__code__ of a function",
+        "__doc__ of a function",
+        "__dict__ of a function",
+        "dict of a function",
+    }
     assert not uncovered, "\n".join(uncovered)
     assert not missed, "\n".join(missed)
 
@@ -220,6 +249,13 @@ LEAVING = {
     "import string; type(string.Formatter.format).__class__\n"
     "import random; random._inst.secret = 'xyzzy'",
     "nested container": "import sys; sys.modules['os'].__spec__.submodule_search_locations = ['xyzzy']",
+    "class of an instance": "import json; json._default_decoder.__class__ = json.JSONEncoder",
+    "class of a class": "import collections.abc, typing\n"
+    "collections.abc.Hashable.__class__ = typing._ProtocolMeta",
+    "bases of a class": "import json; json.JSONDecodeError.__bases__ = (ArithmeticError,)",
+    "descriptor of a function": "import json\n"
+    "type(json.dumps).__dict__['__doc__'].__set__(json.dumps, 'xyzzy')",
+    "dict of a function": "import json; vars(json.dumps)['secret'] = 'xyzzy'",
     "name of a class": "import json; json.JSONEncoder.__name__ = 'xyzzy'",
     "clean-up's own state": "import sys; sys.modules['osd._hygiene'].secret = 'xyzzy'",
     "signal's wake-up": "import threading; threading._shutdown_locks.add('xyzzy')\n"

@@ -243,6 +243,80 @@ def test_a_late_extension_module_names_the_pools_list(daemon: Daemon) -> None:
     assert said.startswith("ImportError: late.machine is an extension module")
     assert "preload list of pool 'late' (it preloads: greeting)" in said
     assert "'default' (it has no such list)" in line(daemon, "import _ctypes_test")
+    assert "set preload = ['_crypt'] of pool 'default'" in line(daemon, "import crypt")
+
+
+SQLITE = """
+import sqlite3
+rows = sqlite3.connect(":memory:")
+rows.execute("create table t (word text, n integer)")
+rows.executemany("insert into t values (?, ?)", [("a", 1), ("b", 2), ("a", 3)])
+print(rows.execute("select word, sum(n) from t group by word order by word").fetchall())
+"""
+LARGE_SQLITE = """
+import sqlite3
+db = sqlite3.connect(":memory:")
+db.execute("create table t (k text, n integer)")
+words = ((f"key number {n * 7919 % 200000}", n) for n in range(200000))
+db.executemany("insert into t values (?, ?)", words)
+print(db.execute("select count(*) from (select k, sum(n) from t group by k order by 2)").fetchone())
+db.execute("create temp table u as select * from t order by k desc")
+class Mine(sqlite3.Connection):
+    pass
+other = sqlite3.connect(":memory:", factory=Mine)
+other.deserialize(db.serialize())
+print(type(other).__name__, other.in_transaction, other.execute("select count(*) from t").fetchone())
+"""
+
+
+def test_a_database_in_memory_sorts_in_memory(daemon: Daemon) -> None:
+    """SQLite would put 200,000 groups into a temporary file."""
+    assert line(daemon, LARGE_SQLITE).split("\n") == ["(200000,)", "Mine False (200000,)"]
+
+
+CODECS = ("gb18030", "big5", "shift_jis", "euc_kr", "iso2022_jp", "big5hkscs", "cp950")
+
+
+def test_compiled_modules_of_the_library_that_work_in_a_sandbox(daemon: Daemon) -> None:
+    assert line(daemon, SQLITE) == "[('a', 4), ('b', 2)]"
+    profile = "import cProfile; p = cProfile.Profile(); print(p.runcall(len, 'abc'))"
+    assert line(daemon, profile) == "3"
+    for name in CODECS:
+        assert line(daemon, f"print('abc'.encode({name!r}).decode({name!r}))") == "abc"
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("ctypes", "it calls machine code and touches any memory"),
+        ("ssl", "a sandbox has no network"),
+        ("multiprocessing.shared_memory", "a sandbox starts no processes"),
+        ("curses", "a sandbox has no terminal"),
+    ],
+)
+def test_a_module_that_is_of_no_use_in_a_sandbox_says_why(
+    daemon: Daemon, module: str, reason: str
+) -> None:
+    assert reason in line(daemon, f"import {module}")
+
+
+def test_the_remedy_for_a_module_of_the_library_can_be_followed(tmp_path: Path) -> None:
+    running = Daemon(tmp_path, "--pool", "default", "--preload", "ctypes,audioop")
+    try:
+        script = "import audioop, ctypes; print(audioop.max(bytes([1, 9]), 1), ctypes.sizeof(ctypes.c_int))"
+        assert line(running, script) == "9 4"
+    finally:
+        assert running.stop() == 0
+
+
+def test_preloading_the_library_leaves_a_sets_own_modules(sets: Path, tmp_path: Path) -> None:
+    found = make("both", sets, GREETING, "greeting")
+    running = Daemon(tmp_path, *options(both=found), "--preload", "audioop")
+    try:
+        said = "import sys; print('greeting' in sys.modules, 'audioop' in sys.modules)"
+        assert line(running, said, "both") == "True True"
+    finally:
+        assert running.stop() == 0
 
 
 def test_a_set_that_changes_while_its_pool_serves(sets: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,22 +19,13 @@ from proxy import (
     Sandbox,
 )
 
+from pyosd.modules import Modules
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 
-@pytest.fixture
-def sandbox(daemon: Daemon) -> Iterator[Sandbox]:
-    running = daemon.spawn()
-    running.wait_ready()
-    yield running
-    if not running.dead():
-        running.kill()
-    running.wait_exit()
-    running.close()
-
-
-def second(sandbox: Sandbox, first: str, then: str) -> str:
+def second(sandbox: Sandbox, first: str | bytes, then: str | bytes) -> str:
     """What the second prints; both end well."""
     outcome = sandbox.run_another(first)
     assert outcome.kind in (FINISH_OK, FINISH_EXIT), outcome.traceback
@@ -55,6 +47,30 @@ def test_a_job_after_one_that_took_the_signal_is_ended_all_the_same(daemon: Daem
     sandbox.control(CONTROL_END)
     assert sandbox.finish().kind == FINISH_ENDED
     sandbox.close()
+
+
+def test_a_job_that_reads_json_leaves_the_sandbox_fit(sandbox: Sandbox) -> None:
+    """Of a script, and as arguments; the decoder remembers keys meanwhile."""
+    sandbox.run_another("pass", args=b'{"key": 1}', args_encoding=2)
+    sandbox.wait_ready()
+    sandbox.drain()
+    read = "import json; print(json.loads('{\"key\": [1]}'))"
+    assert second(sandbox, read, "print('still fit')") == "still fit\n"
+
+
+def test_modules_that_came_with_a_job_go_with_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text("SECRET = 'of the first'\n")
+    first = Modules(tmp_path).archive(b"import words; print(words.SECRET)")
+    (tmp_path / "words.py").write_text("SECRET = 'of the third'\n")
+    third = Modules(tmp_path).archive(b"import words; print(words.SECRET)")
+    look = (
+        "import sys; print(len(sys.meta_path), 'words' in sys.modules)\n"
+        "try: import words\n"
+        "except ModuleNotFoundError: print('gone')\n"
+    )
+    assert second(sandbox, first, look).split() == ["3", "False", "gone"]
+    assert second(sandbox, third, "print('still fit')") == "still fit\n"
+    assert "of the third" in second(sandbox, "pass", third)
 
 
 OPEN_DESCRIPTORS = (

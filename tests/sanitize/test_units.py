@@ -12,7 +12,9 @@ from tests.ahead import Task, run
 from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
 
 SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
-THREADED_LAYERS = frozenset({"base", "command", "engine", "exec", "object", "security", "store"})
+THREADED_LAYERS = frozenset(
+    {"base", "command", "engine", "exec", "object", "security", "store", "testing"}
+)
 # They fork and kill, which takes long under ThreadSanitizer and has no second thread to show it.
 ONE_THREAD = frozenset(
     {"test_crash.c", "test_faults.c", "test_heads_crash.c", "test_index_crash.c", "test_nonce.c"}

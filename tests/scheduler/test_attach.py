@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 import pyosd
 from pyosd import local_credential
 from scheduler import attach, paths, unit_commands
+from scheduler.tgtd import HARDENED, STOCK, find_tgtd
 from tests.conftest import unavailable
 from tests.serving import missing
 from tests.waiting import until
@@ -50,14 +51,24 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def tgtd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A stock tgtd with the module, as tgt.service has it, but for where its socket is."""
+def kind() -> str:
+    """Which tgtd `tgtd` runs."""
+    return STOCK
+
+
+@pytest.fixture
+def tgtd(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A tgtd with the module, as tgt.service has it, but for where its socket is."""
     why = missing()
     if why:
         unavailable("tgtd", why)
     monkeypatch.setenv("TGT_IPC_SOCKET", str(folder / "s"))
     preload = {"LD_PRELOAD": str(paths.find_component(paths.MODULE))}
-    command = [str(paths.find_program("tgtd", "tgt")), "-f", "--iscsi", "portal=127.0.0.1:0"]
+    try:
+        program = find_tgtd(kind).path
+    except paths.MissingComponent as error:
+        unavailable("hardened tgtd", str(error))
+    command = [str(program), "-f", "--iscsi", "portal=127.0.0.1:0"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             ["prlimit", "--core=0", *command], env=os.environ | preload, stdout=log, stderr=log
@@ -75,9 +86,9 @@ def run(folder: Path) -> Callable[..., Result]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-    def run(verb: str) -> Result:
+    def run(verb: str, host: str = "127.0.0.1") -> Result:
         config = folder / "iosd.toml"
-        known = [f'data = "{folder}/store"', f'portal = "127.0.0.1:{port}"', "no_sandboxes = true"]
+        known = [f'data = "{folder}/store"', f'portal = "{host}:{port}"', "no_sandboxes = true"]
         config.write_text("\n".join(["[target]", *known]))
         words = ["--config", str(config)]
         if verb == "attach":
@@ -115,3 +126,32 @@ def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TGT_IPC_SOCKET", "/nonexistent/s")
     done = run("attach")
     assert done.exit_code == 1 and "start tgt.service" in done.output
+
+
+@pytest.mark.parametrize("kind", [STOCK, HARDENED])
+def test_a_network_is_for_the_hardened_daemon(
+    tgtd: int, kind: str, run: Callable[..., Result], folder: Path
+) -> None:
+    """Which daemon tgt.service runs decides, not which is installed."""
+    done = run("attach", "0.0.0.0")
+    if kind == STOCK:
+        assert done.exit_code != 0 and "iosd-tgtd" in done.output
+        return
+    assert done.exit_code == 0, done.output
+    again = run("attach", "0.0.0.0")
+    assert again.exit_code == 0 and "it was there already" in again.stderr
+    command = [
+        str(paths.find_program("tgtadm", "tgt")),
+        "-C",
+        "0",
+        "--op",
+        "show",
+        "--mode",
+        "portal",
+    ]
+    environment = os.environ | {"TGT_IPC_SOCKET": str(folder / "s")}
+    told = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Portal: 0.0.0.0:" in told
+    assert run("detach").exit_code == 0

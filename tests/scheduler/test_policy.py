@@ -208,7 +208,7 @@ def test_a_queue_that_was_read_once_and_is_young_is_none() -> None:
     assert not story.read(workers=passing)
     assert not story.read(workers=IDLE) + story.read(workers=passing)
     assert story.read(workers=passing)[0] == SetWorkers(
-        3, "2 of 2 at work (100%), 1 commands wait, the first for 0 ms; 2 to 8 allowed"
+        3, "2 of 2 at work (100%), 1 command waits, the first for 0 ms; 2 to 8 allowed"
     )
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scheduler.config import load
 from scheduler.config_commands import build, check, show
 from scheduler.pools import LIMIT_KEYS, POOL_KEYS, SCALE_KEYS, make_pool, parse_flag
-from scheduler.schema import ConfigError
+from scheduler.schema import ConfigError, size
 from tests.harness import SOURCE
 from tests.package_sets import make
 
@@ -64,6 +64,13 @@ def test_what_is_told(file: Path) -> None:
     assert where in tools.line()
 
 
+def test_any_pool_preloads_modules_of_the_standard_library(tmp_path: Path) -> None:
+    path = tmp_path / "iosd.toml"
+    path.write_text("[pools.default]\npreload = ['sqlite3', 'ctypes.util']")
+    (default,) = load(path).pools
+    assert ";preload=sqlite3,ctypes.util;" in default.line()
+
+
 def test_later_words_win(file: Path) -> None:
     folder = file.parent / "pools.d"
     folder.mkdir()
@@ -98,9 +105,10 @@ WRONG = [
     ("[pools.a]\nmax = true", "max must be a whole number"),
     ("[pools.a]\nmax = 2\nmin = 3", "pool 'a': min is above max"),
     ("[pools.a]\nreuse = 'trust'", "reuse must be one of never, verified, trusted; did you mean"),
-    ("[pools.a]\npreload = ['x']", "pool 'a': preload is about modules of a package set"),
+    ("[pools.a]\npreload = ['x']", "pool 'a': 'x' of preload is no module of the standard library"),
+    ("[pools.a]\npreload = ['os;max=9']", "pool 'a': 'os;max=9' may hold no ';'"),
     ("[pools.a.limits]\nmem = '1 MB'", 'mem must be a size with a unit, like "256MiB"'),
-    ("[pools.a.limits]\nmem = '1MiB'", "from 33554432 to"),
+    ("[pools.a.limits]\nmem = '1MiB'", "from 32MiB to"),
     ("[pools.a.limits]\nwall = '2d'", 'wall must be a time with a unit, like "30s"'),
     ("[pools.a]\n[pools.a.limits]\nwall='2s'\n[pools.a.maximum]\nwall='1s'", "above maximum.wall"),
     ("[pools.'a b']\nmax = 1", "'a b' is no name for a pool"),
@@ -228,3 +236,22 @@ def test_build_says_what_is_wrong(tmp_path: Path) -> None:
     absent = CliRunner().invoke(build, ["tools", "no-such-package-here", *words])
     assert absent.exit_code == 1 and "pip does not install it" in absent.output
     assert not any(path.name.startswith(".building") for path in tmp_path.rglob("*"))
+
+
+def test_check_beside_two_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is checked all the same; what it is not compared with is said and is no error."""
+    urls = [f"iscsi://127.0.0.1:{port}/iqn.x/1" for port in (1, 2)]
+    running = [{"url": url, "name": "iqn.x", "config": "/another.toml"} for url in urls]
+    monkeypatch.setattr("scheduler.config_commands.places.running", lambda kind: running)
+    file = tmp_path / "iosd.toml"
+    file.write_text("[pools.default]\nmax = 1\n")
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 0, done.output
+    assert "not compared with a target that runs" in done.stdout
+    assert all(url in done.stdout for url in urls)
+    assert "osd:" not in done.output
+
+
+def test_bounds_of_sizes_have_units() -> None:
+    with pytest.raises(ValueError, match=r"from 32MiB to 1024TiB$"):
+        size(32 << 20, 1 << 50)("17")

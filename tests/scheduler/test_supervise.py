@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from pyosd import Chap, LoginRejected
 from scheduler import paths, supervise
 from scheduler.supervise import Refused, TargetConfig, check_portal, choose_isolation
 from scheduler.tgtd import Tgtd, find_tgtd
+from tests.waiting import until
 
 OSD = Path(sys.executable).parent / "osd"
 DEADLINE_S = 60
@@ -98,6 +100,75 @@ def refused(data: Path, *words: str, code: int) -> str:
     assert done.returncode == code, done.stderr
     assert not done.stdout
     return done.stderr
+
+
+def ready_line(log: Path) -> dict[str, Any] | None:
+    """What the log says when the target is ready; None: not yet."""
+    text = log.read_text() if log.exists() else ""
+    lines = [line for line in text.splitlines() if line.startswith('{"schema": "iosd.target/1"')]
+    return json.loads(lines[0]) if lines else None
+
+
+@pytest.mark.tgtd
+def test_interrupted_in_a_pipeline_whose_reader_dies_first(folder: Path) -> None:
+    """'osd target serve 2>&1 | tee log' and Ctrl-C: the store is closed and nothing is left."""
+    log, store = folder / "log", folder / "store"
+    readable, writable = os.pipe()
+    words = command(store, "--no-sandboxes", "--portal", "127.0.0.1:0")
+    serve = subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=writable, stderr=writable, process_group=0
+    )
+    tee = subprocess.Popen(
+        ["tee", log], stdin=readable, stdout=subprocess.DEVNULL, process_group=serve.pid
+    )
+    os.close(readable)
+    os.close(writable)
+    try:
+        ready = until(lambda: ready_line(log), log.read_text)
+        tee.kill()
+        tee.wait(DEADLINE_S)
+        os.killpg(serve.pid, signal.SIGINT)
+        assert serve.wait(DEADLINE_S) == 0
+    finally:
+        for process in (tee, serve):
+            process.kill()
+            process.wait()
+    assert not Path(ready["control"]).parent.parent.exists()
+    assert not [name for name, pid in ready["pids"].items() if Path(f"/proc/{pid}").exists()]
+    check = subprocess.run(
+        [OSD, "target", "check", "-v", "--data", store], capture_output=True, text=True
+    )
+    assert check.returncode == 0 and "not closed in order" not in check.stdout + check.stderr
+
+
+@pytest.mark.tgtd
+@pytest.mark.parametrize("level", [None, "info"])
+def test_a_terminal_is_not_flooded(folder: Path, level: str | None) -> None:
+    """A person sees the URL and what goes wrong; the whole log is there for who asks for it."""
+    leader, follower = os.openpty()
+    words = ["--no-sandboxes", "--no-manager", "--portal", "127.0.0.1:0"]
+    words += ["--log-level", level] if level else []
+    environment = {key: value for key, value in os.environ.items() if key != "IOSD_LOG_LEVEL"}
+    process = subprocess.Popen(
+        command(folder / "store", *words),
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        text=True,
+    )
+    os.close(follower)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["event"] == "ready"
+    process.terminate()
+    process.communicate(timeout=DEADLINE_S)
+    said = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while piece := os.read(leader, 4096):
+            said += piece
+    os.close(leader)
+    assert process.returncode == 0
+    assert (b" info: " in said) == (level == "info"), said
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
@@ -225,6 +296,7 @@ def test_store_of_which_a_part_is_somebody_elses(folder: Path) -> None:
     os.chown(table, 0, 0)
     words = refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
     assert f"{table} belongs to uid 0" in words
+    assert "If it is of another target, name another folder" in words
     assert f"chown -R {owner} {folder / 'data'}" in words
 
 
@@ -244,6 +316,13 @@ def test_path_that_tgtd_would_cut(folder: Path) -> None:
 def test_unknown_option_of_the_module(folder: Path) -> None:
     words = refused(folder / "data", "--portal", "127.0.0.1:0", "--module-option", "x=1", code=1)
     assert "x" in words
+
+
+@pytest.mark.tgtd
+@pytest.mark.parametrize("option", ["memory=1", "unsafe_nosync=1"])
+def test_options_for_tests_are_not_in_the_product(folder: Path, option: str) -> None:
+    words = refused(folder / "data", "--portal", "127.0.0.1:0", "--module-option", option, code=1)
+    assert f"option '{option.partition('=')[0]}' is unknown" in words
 
 
 @pytest.mark.tgtd

@@ -125,6 +125,31 @@ def test_keys_by_hand(admin: Run, served: Served) -> None:
     admin("key", "ls", code=Exit.NO_INPUT)
 
 
+def test_no_security_manager(osd: Run, served: Served, tmp_path: Path) -> None:
+    """The message names it, and does not send anybody to look at the target."""
+    url = "https://127.0.0.1:1"
+    login = {"IOSD_SECMGR": url, "IOSD_SECMGR_CA": served.ca}
+    login["IOSD_SECMGR_TOKEN_FILE"] = served.world.token_file
+    said = osd("acl", "ls", code=Exit.UNREACHABLE, **login).output
+    assert f"security manager {url}" in said and "osd secmgr serve" in said
+    assert "--target" not in said and "osd target serve" not in said
+
+
+def test_a_refused_token_or_certificate_leaves_no_file(admin: Run, tmp_path: Path) -> None:
+    """The second try has the name that the first one had."""
+    token, pair = tmp_path / "carol.token", tmp_path / "carol"
+    for _ in range(2):
+        admin("acl", "token", "add", "carol", "--save", token, code=Exit.NO_INPUT)
+        admin("acl", "certificate", "add", "carol", "--save", pair, code=Exit.NO_INPUT)
+        assert not [*tmp_path.glob("carol*")]
+    admin("acl", "user", "add", "carol")
+    admin("acl", "token", "add", "carol", "--save", token)
+    admin("acl", "certificate", "add", "carol", "--save", pair)
+    token.write_text("")
+    said = admin("acl", "ls", code=Exit.CONFIG, IOSD_SECMGR_TOKEN_FILE=token).stderr
+    assert f"{token} is empty: a token belongs there" in said
+
+
 def test_people(admin: Run, tmp_path: Path) -> None:
     admin("acl", "user", "add", "bob")
     admin("acl", "user", "add", "bob", code=Exit.WRONG_STATE)
@@ -133,6 +158,11 @@ def test_people(admin: Run, tmp_path: Path) -> None:
     admin("acl", "group", "join", "staff", "nobody", code=Exit.NO_INPUT)
     rule = admin("acl", "add", "@staff", "READ,EXEC", "0x10000/*", "--target-name", "*").stdout
     assert "@staff" in admin("acl", "ls").stdout and rule
+    tagged = ("READ", "0x10000/*", "--policy-tag", "7", "--method", "alldata", "--note", "for Ann")
+    admin("acl", "add", "@staff", *tagged, "--target-name", "*")
+    head, *rows = admin("acl", "ls").stdout.splitlines()
+    assert {"TAG", "METHOD", "NOTE"} <= set(head.split())
+    assert any(" 7 " in row and "ALLDATA" in row and "for Ann" in row for row in rows)
     assert json.loads(admin("acl", "user", "ls", "-o", "json").stdout)["users"][0] == {
         "schema": "iosd.secmgr-user/1",
         "id": "bob",
@@ -283,3 +313,24 @@ def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
     cut = verify()
     assert cut.returncode == Exit.STORE_DAMAGED
     assert "the log was cut: it ends at 0, and its head says 1" in cut.stderr
+
+
+def test_no_file_without_a_token(admin: Run, tmp_path: Path) -> None:
+    """A refused `token add` or `certificate add` leaves nothing, so it can be tried again."""
+    for noun in ("token", "certificate"):
+        file = tmp_path / noun
+        admin("acl", noun, "add", "tina", "--save", file, code=66)
+        assert [*tmp_path.glob(f"{noun}*")] == []
+    admin("acl", "user", "add", "tina")
+    for noun in ("token", "certificate"):
+        admin("acl", noun, "add", "tina", "--save", tmp_path / noun)
+
+
+def test_unusable_files_are_named(admin: Run, tmp_path: Path) -> None:
+    empty, absent = tmp_path / "empty.token", tmp_path / "absent.pem"
+    write_private(empty, b"")
+    refused = admin("obj", "ls", "0x10000", code=78, IOSD_SECMGR_TOKEN_FILE=empty)
+    assert f"{empty} is empty: a token belongs there" in refused.output
+    for file in (absent, empty):
+        refused = admin("obj", "ls", "0x10000", code=78, IOSD_SECMGR_CA=file)
+        assert f"cannot use {file} as an authority's certificate: " in refused.output

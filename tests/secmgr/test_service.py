@@ -142,8 +142,13 @@ def test_groups_and_disabled_users(served: Served, alice: Client) -> None:
     alice.call("credentials", **write)
     assert alice.call("whoami")["groups"] == ["writers"]
     admin.call("user.disable", name="alice")
-    with pytest.raises(errors.PermissionDenied, match="neither a good token"):
+    with pytest.raises(errors.PermissionDenied, match=r"user 'alice' is disabled.*acl user enable"):
         alice.call("whoami")
+    wrong = Client(served.url, token="0" * 64, ca=served.ca)
+    with pytest.raises(errors.PermissionDenied, match="neither a good token") as refused:
+        wrong.call("whoami")
+    assert "alice" not in str(refused.value)
+    wrong.close()
     assert not admin.call("acl.check", user="alice", **write)["permitted"]
 
 
@@ -218,6 +223,10 @@ def test_certificates(served: Served, tmp_path: Path) -> None:
 
     assert bob().call("whoami")["user"] == "bob"
     assert [each["user"] for each in admin.call("certificate.ls")["certificates"]] == ["bob"]
+    admin.call("user.disable", name="bob")
+    with pytest.raises(errors.PermissionDenied, match="user 'bob' is disabled"):
+        bob().call("whoami")
+    admin.call("user.disable", name="bob", enable=True)
     admin.call("certificate.rm", id=made["id"])
     with pytest.raises(errors.PermissionDenied):
         bob().call("whoami")

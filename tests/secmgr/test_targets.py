@@ -282,6 +282,19 @@ def test_a_target_that_dies_while_keys_change(place: Place) -> None:
     place.osd("secmgr", "audit", "verify")
 
 
+def test_without_the_security_manager(place: Place) -> None:
+    """What the user reads names it and its URL; the target is well, and nobody is sent to look at it."""
+    address = place.secmgr.address
+    place.secmgr.kill()
+    try:
+        said = place.alice("obj", "read", X, code=Exit.UNREACHABLE).output
+    finally:
+        place.start(address)
+    assert f"security manager https://{address}" in said and "osd secmgr serve" in said
+    assert "osd target serve" not in said
+    assert place.alice("obj", "read", X).stdout_bytes == DATA
+
+
 def test_a_formatted_target_gets_its_keys_again(place: Place) -> None:
     source = place.source(place.admin_token)
     with pyosd.connect(place.serving.url, credentials=source) as target:

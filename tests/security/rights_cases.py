@@ -344,21 +344,12 @@ def setting(make: Make, page: int, number: int, value: bytes, base: int | None =
     return made
 
 
-def one_by_cdb(make: Make) -> Make:
-    """The one attribute that a request sets, in the CDB instead of a list."""
+def in_form(form: int, make: Make) -> Make:
+    """The one attribute that a request sets, in another form of the CDB than a list."""
 
     def made(t: Estate, pid: int) -> Sent:
         sent = make(t, pid)
-        request = sent.request.but(form=w.SET_ONE, set_one=sent.request.sets[0], sets=())
-        return replace(sent, request=request)
-
-    return made
-
-
-def by_page(make: Make) -> Make:
-    def made(t: Estate, pid: int) -> Sent:
-        sent = make(t, pid)
-        request = sent.request.but(form=w.PAGE, set_one=sent.request.sets[0], sets=())
+        request = sent.request.but(form=form, set_one=sent.request.sets[0], sets=())
         return replace(sent, request=request)
 
     return made
@@ -413,8 +404,8 @@ def policy_shapes() -> Iterator[Shape]:
         "application page of a collection": setting(of_collection, APPLICATION, 1, b"x"),
     }.items():
         yield Shape(f"SET ATTRIBUTES [{name}]", make)
-        yield Shape(f"SET ATTRIBUTES [{name}, by CDB]", one_by_cdb(make))
-        yield Shape(f"SET ATTRIBUTES [{name}, by page]", by_page(make))
+        yield Shape(f"SET ATTRIBUTES [{name}, by CDB]", in_form(w.SET_ONE, make))
+        yield Shape(f"SET ATTRIBUTES [{name}, by page]", in_form(w.PAGE, make))
 
 
 def root_attributes() -> Iterator[Shape]:

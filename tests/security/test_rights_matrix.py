@@ -23,6 +23,8 @@ from tests.security.rights_estate import TOKEN, Estate, open_estate
 
 METHODS = range(4)
 SOME_OF_WEAK = 7
+LONGEST_S = 3600
+"""Seconds.  The whole product takes three minutes on an idle machine, many times that beside other work."""
 PAIRS = [*itertools.product(METHODS, METHODS)]
 """Least method of the partition, method of the capability."""
 
@@ -51,6 +53,8 @@ class Tally:
             self.mismatches.append(f"{case}: model says {expected}, target {got}")
 
     def check(self) -> None:
+        """Prints how many cases there were (pytest -rP shows it)."""
+        print(f"{self.tried:,} cases")
         text = "\n".join(self.mismatches)
         assert not self.mismatches, f"{len(self.mismatches)} of {self.tried} cases:\n{text}"
         refused = [name for name, worked in self.controls.items() if not worked]
@@ -137,6 +141,9 @@ def methods_for(shape: cases.Shape, full: bool) -> list[tuple[int, int]]:
         return PAIRS
     enough = [(least, method) for least, method in PAIRS if method and method >= least]
     return [(0, 0), enough[zlib.crc32(shape.name.encode()) % len(enough)]]
+
+
+pytestmark = pytest.mark.timeout(LONGEST_S)
 
 
 @pytest.fixture

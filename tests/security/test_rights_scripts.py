@@ -31,9 +31,10 @@ from tests.security.rights_estate import (
     open_estate,
 )
 from tests.security.rights_model import P
-from tests.security.test_rights_matrix import METHODS, Tally
+from tests.security.test_rights_matrix import LONGEST_S, METHODS, Tally
 from tests.waiting import until
 
+pytestmark = pytest.mark.timeout(LONGEST_S)
 COMPLETED, FAILED, FINAL = 0x10, 0x11, 0x10
 REVOKED = 601
 STATUS, CONTROL = 0x2000_0001, 0x2000_0003

@@ -24,11 +24,15 @@ MAY_INCLUDE = {
     "engine": {"base", "wire", "command"},
     "shim": {"base", "wire", "command", "engine"},
     "harness": {"base", "wire", "command", "engine"},
+    # Stores and options for tests: nothing of the product may include it.
+    "testing": {"base", "wire", "store", "engine"},
 }
 # Front ends and engine may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
 # Opening a store and starting the job machinery happens where the pieces are put together.
 ASSEMBLY = {"engine": {"store", "object", "security", "exec"}, "harness": {"store", "object"}}
+# What C unit tests, and headers they share, may include too.
+OF_TESTS = {"testing"}
 
 # header -> the only files that may include it (style guide, point 7)
 KEPT_IN_ONE_PLACE = {
@@ -85,6 +89,8 @@ def target_folder(path: Path) -> str:
 def test_target_includes_only_lower_folders(path: Path) -> None:
     folder = target_folder(path)
     allowed = MAY_INCLUDE[folder] | ASSEMBLY.get(folder, set()) | {folder}
+    if path.name.startswith("test_"):
+        allowed |= OF_TESTS | ({"object"} if folder == "testing" else set())
     for quote, header in includes(path):
         if quote != '"' or "/" not in header:
             continue
@@ -128,6 +134,49 @@ def test_c_file_opens_with_licence_and_purpose(path: Path) -> None:
     first, second = path.read_text().split("\n", 2)[:2]
     assert first == "/* SPDX-License-Identifier: GPL-2.0-or-later */"
     assert second.startswith(f"/* {path.name} -- "), f"{name(path)}: say what lives here"
+
+
+# What a command is like stands in its row of the table: code for all commands names none of them.
+GENERIC = (
+    "target/command/authorise.c",
+    "target/command/authorise_attributes.c",
+    "target/command/copies.c",
+    "target/command/dispatch.c",
+    "target/command/phase.c",
+    "target/command/prepare.c",
+    "target/command/tracked.c",
+    "target/command/validate.c",
+    "target/security/check.c",
+    *(name(path) for path in c_files("target/engine", "target/shim")),
+)
+
+
+@pytest.mark.parametrize("path", [ROOT / path for path in GENERIC], ids=name)
+def test_code_for_all_commands_names_none(path: Path) -> None:
+    if path.name.startswith("test_"):
+        return
+    code = COMMENT_OR_STRING.sub(" ", path.read_text())
+    found = re.findall(r"\bOSD_SA_\w+", code)
+    assert not found, f"{name(path)} names {', '.join(sorted(set(found)))}: make it a column"
+
+
+# A byte of a CDB, or an address inside it.
+CDB_BYTES = re.compile(r"(?<!uint8_t )\b(?:cdb|scb)\s*(?:\[|\+\s*\w)")
+# The check values cover the bytes of the CDB; the embedded CDB is a field of its own.
+READS_CDB_BYTES = {"target/security/check.c", "target/command/cmd_perform.c"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PRODUCT_FILES if "target/" in name(path) and target_folder(path) != "wire"],
+    ids=name,
+)
+def test_bytes_of_a_cdb_are_read_in_wire_alone(path: Path) -> None:
+    if name(path) in READS_CDB_BYTES:
+        return
+    code = COMMENT_OR_STRING.sub(" ", path.read_text())
+    found = CDB_BYTES.findall(code)
+    assert not found, f"{name(path)} reads bytes of a CDB: wire/cdb_peek.h does"
 
 
 def python_files(*folders: str) -> list[Path]:

@@ -33,6 +33,7 @@ from scheduler.admin.sockets import listener, peer_uid, process_of
 from scheduler.keys import ADMIN, Client
 from scheduler.limited import Limited
 from scheduler.requests import SCHEMA as ADMIN_SCHEMA
+from scheduler.requests import Refusal
 from scheduler.state_store import ANSWER_MOST, LEVELS
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ class Console:
                 web.get("/api/session", self._session),
                 web.get(EVENTS, self._events),
                 web.get("/api/history", self._history),
+                web.get("/api/jobs", self._jobs),
                 web.post("/login", self._login),
                 web.post("/logout", self._logout),
                 web.post("/api/change", self._change),
@@ -342,6 +344,18 @@ class Console:
         loads = await self.manager.history(target.name, time.time() - span, step, ANSWER_MOST)
         loads = await asyncio.to_thread(thinned, loads, step)
         return web.json_response({"step": step, "span": span, "loads": loads})
+
+    async def _jobs(self, request: web.Request) -> web.Response:
+        """Names of jobs and users are not for everybody who reaches the address."""
+        if self._who(request) is None:
+            raise web.HTTPUnauthorized(reason="log in to see jobs")
+        target = self._target(request)
+        try:
+            jobs = await self.manager.jobs(target.name)
+        except Refusal as error:
+            found = {"error": error.fields()}
+            return web.json_response(found, status=STATUS_OF.get(error.code, 409))
+        return web.json_response({"jobs": jobs, "now": round(time.time() * 1000)})
 
     # ---- who, and changes ----
 

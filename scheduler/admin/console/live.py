@@ -8,9 +8,11 @@ import contextlib
 import json
 import logging
 from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scheduler.admin.console.state import serial_of, state_of
+from scheduler.state_store import PEOPLE, POLICY
 
 if TYPE_CHECKING:
     from scheduler.managed import Target
@@ -22,7 +24,7 @@ LOG = logging.getLogger("iosd.console")
 
 LOOK_S = 0.5  # a page is drawn at most twice a second, however fast readings come
 AGAIN_S = 5.0  # without any, it is told that there are none
-CHANGES_SHOWN = 50
+CHANGES_SHOWN = 30  # by people, and as many by the policy
 
 
 class One:
@@ -38,9 +40,17 @@ class One:
         self.text = b""
         self.key: tuple[object, ...] = ()
         self.made = 0.0
-        self.last_change = 0
-        self.changes: deque[dict[str, Any]] = deque(maxlen=CHANGES_SHOWN)
+        self.last_change = dict.fromkeys((PEOPLE, POLICY), 0)
+        self.changes: dict[str, deque[dict[str, Any]]] = {
+            who: deque(maxlen=CHANGES_SHOWN) for who in (PEOPLE, POLICY)
+        }
         self.lock = asyncio.Lock()
+
+
+def newest_first(changes: Mapping[str, Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """All of them; each says whether the policy made it."""
+    rows = [{**row, "policy": who == POLICY} for who, found in changes.items() for row in found]
+    return sorted(rows, key=lambda row: -int(row["id"]))
 
 
 class Live:
@@ -101,17 +111,20 @@ class Live:
                 self.news.notify_all()
 
     async def _make(self, target: Target, one: One) -> bool:
-        found = await self.manager.changes(target.name, one.last_change, CHANGES_SHOWN)
+        found = {
+            who: await self.manager.changes(target.name, one.last_change[who], CHANGES_SHOWN, who)
+            for who in one.changes
+        }
         now = asyncio.get_running_loop().time()
         said = target.status()
         key = (serial_of(target), said["role"], said["trouble"])
-        if not found and key == one.key and now - one.made < AGAIN_S:
+        if not any(found.values()) and key == one.key and now - one.made < AGAIN_S:
             return False
-        one.changes.extend(found)
-        if found:
-            one.last_change = found[-1]["id"]
+        for who, rows in found.items():
+            one.changes[who].extend(rows)
+            one.last_change[who] = max([one.last_change[who], *(row["id"] for row in rows)])
         one.key, one.made = key, now
-        state = state_of(self.manager, target, reversed(one.changes))
+        state = state_of(self.manager, target, newest_first(one.changes))
         one.text = json.dumps(state).encode()
         one.number += 1
         return True

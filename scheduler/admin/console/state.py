@@ -34,11 +34,10 @@ SCHEMA = "iosd.console/1"
 STALE_S = 5.0
 
 
-def reading_of(target: Target) -> Reading | None:
-    """The target's last; None: there is none yet."""
-    if target.snapshot is None:
-        return None
-    return Reading(target.snapshot, getattr(target, "decisions", {}))
+def reading_of(target: Target) -> Reading:
+    """The target's last, with whether the target can be reached now."""
+    up = target.status()["role"] != "lost" and not is_stale(target, time.time())
+    return Reading(target.snapshot or {}, getattr(target, "decisions", {}), up)
 
 
 def serial_of(target: Target) -> str:

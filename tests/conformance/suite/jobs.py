@@ -43,7 +43,8 @@ def unfinished(t: LogicalUnit, pid: int = 0) -> Iterator[int]:
 def job_is_accepted_and_held(t: LogicalUnit) -> None:
     with unfinished(t) as job:
         t.same(t.number(job, *STATE), HELD, "state")
-        t.check(job in t.user_objects(), None, "the job's object in LIST")
+        t.check(job in t.members(JOBS), None, "the job's object in the collection of jobs")
+        t.check(job not in t.user_objects(), None, "not in LIST: it stands apart from the data")
     t.same(t.number(job, *STATE), CANCELLED, "state after cancel")
     t.good(Request(0x888A, t.pid, job))
 

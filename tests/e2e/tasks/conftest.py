@@ -15,7 +15,7 @@ from tests.command.held import MANY
 from tests.command.test_collection import membership
 from tests.conftest import unavailable
 from tests.e2e.tasks.victims import WAIT_S, Unit
-from tests.serving import arguments, missing, sandboxes_missing, shared
+from tests.serving import arguments, missing, own_options, sandboxes_missing, shared
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def held_unit() -> Iterator[Unit]:
     with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
         Path(folder).chmod(0o755)
         gate = Path(folder) / "hold"
-        options = ["--module-option", f"hold={gate}", "--workers", "3"]
+        options = [*own_options(f"hold={gate}"), "--workers", "3"]
         if not sandboxes_missing():
             options += ["--slots", "1"]
         with shared(*arguments(options)) as served:

@@ -75,6 +75,24 @@ function fill(table, wanted, empty) {
     if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null);
   });
   for (const row of there.values()) row.remove();
+  shorten(table, wanted.length);
+}
+
+const SHOWN = 10;
+
+// A table with many rows shows the first ones, and a button for all of them.
+function shorten(table, length) {
+  let more = table.nextElementSibling;
+  if (!more?.classList.contains("more")) {
+    more = element("button", {className: "more"});
+    more.type = "button";
+    more.addEventListener("click", () => { table.classList.toggle("all"); draw(); });
+    table.after(more);
+  }
+  table.classList.toggle("long", length > SHOWN);
+  more.hidden = length <= SHOWN;
+  const words = table.classList.contains("all") ? "Show fewer" : `Show all ${length}`;
+  if (more.textContent !== words) more.textContent = words;
 }
 
 function badge([sign, look, word], title) {
@@ -105,7 +123,7 @@ function drawTiles() {
     tile("Jobs waiting", sum("iosd_queue_depth"), shedding ? "new jobs are refused (shedding)" : "", shedding),
     tile("Oldest waits", figure(oldest, seconds), oldest?.value ? `in pool ${oldest.labels.pool}` : "", oldest?.value > 60),
     tile("Workers", figure(one(state, "iosd_workers")),
-      workers ? `${count(workers.busy)} busy, ${count(workers.queued)} commands wait` : ""),
+      workers ? `${count(workers.busy)} busy, ${count(workers.queued)} command${workers.queued === 1 ? " waits" : "s wait"}` : ""),
     tile("Sandboxes ready", sum("iosd_sandboxes", {state: "ready"})),
     ...[["cpu", "CPU"], ["memory", "Memory"], ["io", "Disk"]].map(([name, word]) => tile(
       `${word} pressure`, said(`pressure.${name}`, pressure?.[name], share), "last 10 s", pressure?.[name] > .5)),
@@ -190,13 +208,25 @@ function drawLatencies() {
 }
 
 function drawRest() {
-  const tiers = new Set(["bytes", "reads_total", "writes_total", "errors_total"]
-    .flatMap((part) => rows(state, `iosd_head_${part}`).map((row) => row.labels.tier)));
-  fill($("tiers"), [...tiers].map((tier) => {
-    const of = (metric, show) => figure(one(state, metric, {tier}), show);
-    return {key: `=${tier}`, cells: [text(tier, {head: true}), right(of("iosd_head_bytes", bytes)),
-      right(of("iosd_head_reads_total")), right(of("iosd_head_writes_total")), right(of("iosd_head_errors_total"))]};
-  }), "The target does not say.");
+  const device = (tier) => {
+    const space = (kind) => right(figure(one(state, "iosd_store_bytes", {tier, kind}), bytes));
+    const calls = (part) => right(figure(one(state, `iosd_head_${part}_total`, {tier})));
+    return {key: `=device ${tier}`, cells: [text(tier, {head: true}), space("total"), space("used"), space("free"),
+      space("data"), right(NOTHING), calls("reads"), calls("writes"), calls("errors")]};
+  };
+  const none = [right(NOTHING), right(NOTHING), right(NOTHING)];
+  const capacity = (kind) => right(figure(one(state, "iosd_capacity_bytes", {kind}), bytes));
+  const store = {key: "=store", cells: [text("store", {head: true}), capacity("total"), capacity("used"),
+    capacity("free"), capacity("data"), right(figure(one(state, "iosd_objects"))), ...none]};
+  const partition = (name) => {
+    const space = (kind) => right(figure(one(state, "iosd_partition_bytes", {partition: name, kind}), bytes));
+    return {key: `=partition ${name}`, cells: [text(name, {head: true}), space("quota"), space("used"), right(NOTHING),
+      space("data"), right(figure(one(state, "iosd_partition_objects", {partition: name}))), ...none]};
+  };
+  const named = (metric, label) => [...new Set(rows(state, metric).map((row) => row.labels[label]))];
+  const tiers = [...new Set([...named("iosd_store_bytes", "tier"), ...named("iosd_head_reads_total", "tier")])];
+  fill($("tiers"), [...tiers.map(device), ...(one(state, "iosd_capacity_bytes") ? [store] : []),
+    ...named("iosd_partition_objects", "partition").map(partition)], "The target does not say.");
   fill($("sandboxes"), rows(state, "iosd_sandboxes").filter((row) => row.value > 0).map((row) => ({
     key: `=${row.labels.pool} ${row.labels.state}`,
     cells: [text(row.labels.pool), text(row.labels.state), right(figure(row))]})), "There are none.");
@@ -205,21 +235,55 @@ function drawRest() {
 function when(milliseconds) {
   const at = new Date(milliseconds), two = (number) => String(number).padStart(2, "0");
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const made = element("time", {text: `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`, title: day});
+  const made = element("time", {text: `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`});
   made.dateTime = at.toISOString();
   return made;
 }
 
 function drawChanges() {
   const words = (values) => Object.entries(values ?? {}).map(([key, value]) => [key, value === null ? NOTHING : String(value)]);
-  fill($("changes"), state.changes.map((change) => {
+  const makers = $("makers").value;
+  const wanted = state.changes.filter((change) => makers === "all" || change.policy === (makers === "policy"));
+  fill($("changes"), wanted.map((change) => {
     const was = new Map(words(change.was));
     const now = words(change.is).map(([key, value]) => `${key} ${was.has(key) ? `${was.get(key)} → ` : ""}${value}`);
     return {key: `=${change.id}`, cells: [
-      text(when(change.at), {mark: String(change.at), label: "When"}), text(change.by || NOTHING, {label: "Who"}),
+      text(when(change.at), {mark: String(change.at), label: "When", className: "wide"}), text(change.by || NOTHING, {label: "Who"}),
       text(change.what + (change.pool ? ` ${change.pool}` : ""), {label: "What", className: "wide"}),
       text(now.join(", ") || NOTHING, {label: "Change", className: "wide"}), text(change.why || NOTHING, {label: "Why", className: "why wide"})]};
-  }), "Nothing has been changed yet.");
+  }), makers === "people" ? "Nobody has changed anything yet." : "Nothing has been changed yet.");
+}
+
+// ---- jobs, for those who have logged in -------------------------------------------------------------
+
+const STATES = {
+  QUEUED: ["◌", "wait"], HELD: ["❙❙", "wait"], STARTING: ["●", "good"], RUNNING: ["●", "good"], COMPLETING: ["●", "good"],
+  COMPLETED: ["✓", "good"], CANCELLED: ["✕", "wait"],
+};
+let jobs = null;
+
+function drawJobs() {
+  if (!session.user) jobs = null;
+  fill($("jobs"), (jobs?.jobs ?? []).map((job) => {
+    const [sign, look] = STATES[job.state] ?? ["✕", "bad"];
+    const ran = job.started_ms ? seconds(Math.max(0, (job.ended_ms || jobs.now) - job.started_ms) / 1000) : NOTHING;
+    const members = job.members ? ` (array of ${count(job.members)})` : "";
+    return {key: `=${job.id}`, cells: [
+      text(job.id, {head: true}), text(badge([sign, look, job.state], job.why), {mark: job.state + job.why, label: "State"}),
+      text((job.name || NOTHING) + members, {label: "Name"}), text(job.principal || NOTHING, {label: "User"}),
+      text(job.pool, {label: "Pool"}), text(when(job.submitted_ms), {mark: String(job.submitted_ms), label: "Submitted", className: "wide"}),
+      right(ran, "Ran")]};
+  }), session.user ? "There are none." : "Log in to see jobs. Their names and users are not shown to everybody.");
+}
+
+async function askJobs() {
+  const open = $("jobs").closest("details").open;
+  if (session.user && state && open && !document.hidden) {
+    const answer = await fetch(`/api/jobs?${new URLSearchParams({target: state.target.name})}`).catch(() => null);
+    if (answer?.ok) jobs = await answer.json();
+    else if (answer?.status === 401) await knowSession();
+  }
+  if (state) drawJobs();
 }
 
 function drawFrame() {
@@ -245,7 +309,7 @@ function notice(words) {
 }
 
 function draw() {
-  for (const part of [drawFrame, drawTiles, drawPools, drawEnded, drawLatencies, drawRest, drawChanges]) part();
+  for (const part of [drawFrame, drawTiles, drawPools, drawEnded, drawLatencies, drawRest, drawChanges, drawJobs]) part();
   document.documentElement.dataset.serial = state.serial;
 }
 
@@ -297,6 +361,7 @@ async function knowSession() {
   $("enter").hidden = Boolean(session.user) || !session.login;
   $("leave").hidden = !session.user;
   if (state) draw();
+  if (session.user && !jobs) await askJobs();
 }
 
 async function complaint(answer) {
@@ -380,6 +445,19 @@ $("targets").addEventListener("change", (event) => {
   listen();
 });
 
+$("makers").addEventListener("change", drawChanges);
+
+// ---- what is folded away: on a phone most of it, and as the reader left it ---------------------------
+
+const NARROW = matchMedia("(max-width: 46rem)").matches;
+const FIRST = new Set(["pools", "jobs", "space"]);
+for (const each of document.querySelectorAll("details[data-fold]")) {
+  const key = `fold-${each.dataset.fold}`, kept = localStorage.getItem(key);
+  each.open = kept ? kept === "open" : !NARROW || FIRST.has(each.dataset.fold);
+  each.firstElementChild.addEventListener("click", () => localStorage.setItem(key, each.open ? "shut" : "open"));
+}
+
 await knowSession();
 listen();
+setInterval(askJobs, 2000);
 setInterval(() => { if (Date.now() - drawnAt >= span * 1000 / 360) drawHistory(); }, 10000);

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which jobs a listing shows: by name, tag, pool, partition, zone, user and state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+import click
+
+from pyosd.cli.params import ADDRESS, MOMENT
+from pyosd.job_status import JobState, JobStatus
+from pyosd.target import Target
+from pyosd.types import ObjectRef
+
+__all__ = ["JobFilter", "filter_options"]
+
+STATES = [state.name.lower() for state in JobState]
+GROUPS: dict[str, Callable[[JobState], bool]] = {
+    "ended": lambda state: state.terminal,
+    "unfinished": lambda state: not state.terminal,
+    "unsuccessful": lambda state: state.terminal and state is not JobState.COMPLETED,
+}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def filter_options(function: Function) -> Function:
+    """The options that JobFilter is made of."""
+    for option in reversed(
+        [
+            click.option(
+                "--state",
+                "states",
+                type=click.Choice([*STATES, *GROUPS], case_sensitive=False),
+                multiple=True,
+                help="Only jobs in this state; may be given again.",
+            ),
+            click.option("--name", help="Only jobs with this name; * and ? stand for any text."),
+            click.option(
+                "--tag",
+                "tags",
+                metavar="KEY[=VALUE]",
+                multiple=True,
+                help="Only jobs with this tag; if given again, with all of them.",
+            ),
+            click.option("--pool", help="Only jobs of this pool."),
+            click.option(
+                "--partition", type=ADDRESS, metavar="PID", help="Only jobs in this partition."
+            ),
+            click.option(
+                "--zone", type=ADDRESS, help="Only jobs whose zone is this, or lies in it."
+            ),
+            click.option(
+                "--user",
+                metavar="PRINCIPAL",
+                help="Only jobs of this user, as 'osd ps -o wide' shows it; its prefix may be left out.",
+            ),
+            click.option("--mine", is_flag=True, help="Only jobs of the user of this command."),
+            click.option(
+                "--since", type=MOMENT, help="Only jobs submitted then or later: 1h, or a time."
+            ),
+            click.option("--until", type=MOMENT, help="Only jobs submitted before then."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """What a job must be like to be shown; what is not said matters not."""
+
+    states: tuple[str, ...] = ()
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    pool: str | None = None
+    partition: ObjectRef | None = None
+    zone: ObjectRef | None = None
+    user: str | None = None
+    mine: bool = False
+    since: float | None = None
+    until: float | None = None
+
+    def of(self, target: Target, jobs: list[JobStatus]) -> Iterator[JobStatus]:
+        """Those it lets through, in their order.  mine: asks the target as whom it knows us."""
+        me = target.principals(jobs[0].id) if self.mine and jobs else frozenset()
+        return (
+            each for each in jobs if self.fits(each) and (not self.mine or each.principal in me)
+        )
+
+    def fits(self, status: JobStatus) -> bool:
+        """Whether a job is so; but for mine."""
+        return (
+            (not self.states or any(_is_in(status.state, each) for each in self.states))
+            and (self.name is None or fnmatchcase(status.name, self.name))
+            and all(_has_tag(status, each) for each in self.tags)
+            and self.pool in (None, status.pool)
+            and (self.partition is None or status.id.partition_id == self.partition.partition_id)
+            and (self.zone is None or _is_inside(status.zone, self.zone))
+            and (self.user is None or self.user in _names(status.principal))
+            and self._is_in_time(status)
+        )
+
+    def _is_in_time(self, status: JobStatus) -> bool:
+        when = submitted(status)
+        return (self.since is None or when >= self.since) and (
+            self.until is None or when < self.until
+        )
+
+
+def submitted(status: JobStatus) -> float:
+    """When, in seconds since 1970 by the target's clock; 0: it does not say."""
+    return status.submitted.timestamp() if status.submitted else 0.0
+
+
+def _is_in(state: JobState, wanted: str) -> bool:
+    group = GROUPS.get(wanted)
+    return group(state) if group else state.name.lower() == wanted
+
+
+def _has_tag(status: JobStatus, wanted: str) -> bool:
+    key, equals, value = wanted.partition("=")
+    return key in status.tags and (not equals or status.tags[key] == value)
+
+
+def _is_inside(zone: ObjectRef | None, wanted: ObjectRef) -> bool:
+    """A partition contains the zones in it, the root all."""
+    if zone is None:
+        return False
+    in_partition = not wanted.object_id and zone.partition_id == wanted.partition_id
+    return zone == wanted or in_partition or not wanted.partition_id
+
+
+def _names(known: str) -> tuple[str, str]:
+    """As the target names a user, and without the prefix that says how it knows it."""
+    return known, known.partition(":")[2]

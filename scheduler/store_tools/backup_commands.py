@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target backup make`, `ls`, `verify`, and `osd target restore`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from scheduler.commands import default_data
+from scheduler.param_type import Duration
+from scheduler.store_tools.backup import Settings, back_up
+from scheduler.store_tools.commands import EXIT_PROBLEMS, exits
+from scheduler.store_tools.folders import EXIT_FAILED, Refused
+from scheduler.store_tools.report import shown_progress
+from scheduler.store_tools.repository import About, Repository, problems_of
+from scheduler.store_tools.restore import restore as restore_store
+
+__all__ = ["backup", "restore"]
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+JSON = click.option("--json", "as_json", is_flag=True, help="A JSON line for each backup.")
+
+
+@contextlib.contextmanager
+def private() -> Iterator[None]:
+    """Nobody else reads what is made meanwhile."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextlib.contextmanager
+def room_in(*folders: Path | None) -> Iterator[None]:
+    """A full disk as a sentence with the folder: the system's own does not name one.
+
+    Raises: Refused: there was no space.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = " and ".join(f"'{each}'" for each in folders if each is not None)
+        text = f"no space left in {where}: nothing is taken; make room there and run this again"
+        raise Refused(EXIT_FAILED, text) from None
+
+
+def text_of(about: About) -> str:
+    """A line about a backup."""
+    moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about.moment_ms / 1000))
+    size = f"{about.bytes / (1 << 20):.1f} MiB"
+    new = f"{about.copied_bytes / (1 << 20):.1f} MiB"
+    how = f"served, paused {about.pause_ms:.0f} ms" if about.hot else "not served"
+    return f"{about.name}  {moment}  {about.files} files  {size}  {new} copied  {how}"
+
+
+def show(about: About, as_json: bool) -> None:
+    """Print it."""
+    click.echo(json.dumps(asdict(about)) if as_json else text_of(about))
+
+
+@click.group()
+def backup() -> None:
+    """Back up a store, also while a target serves it.
+
+    A backup is the store as it was at one moment.  Everything that a target acknowledged before that
+    moment is in it.
+    """
+
+
+@backup.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--data", type=FOLDER, help="Folder of the store, as for serve.")
+@click.option("--ssd", type=FOLDER, help="The store's folder on an SSD, if it has one.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Afterwards, remove all but the newest N backups in FOLDER.  [all stay]",
+)
+@click.option(
+    "--pause",
+    type=Duration(0.001, 30),
+    default="5s",
+    show_default=True,
+    help="Time for which clients' commands may wait at most, up to 30s.",
+)
+@click.option(
+    "--control",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Control socket of the target that serves the store.  [it is looked for]",
+)
+@JSON
+def make(
+    *,
+    folder: Path,
+    data: Path | None,
+    ssd: Path | None,
+    keep: int | None,
+    pause: int,
+    control: Path | None,
+    as_json: bool,
+) -> None:
+    """Add a backup to FOLDER.
+
+    Files that did not change since the newest backup there are shared with it (hard links).  Use one
+    FOLDER for each store, on another disk.
+
+    The target goes on serving.  Commands that change something wait for a moment at the end, while the
+    last changed files and the database are copied: about 0.1 s, and 1 s more for each GB of database.
+
+    Protect FOLDER like the store: it holds the data and the keys.
+
+    Exit 0: the backup is whole; 1: nothing was taken; 18: the target that serves the store was not found,
+    or another backup is being made.
+    """
+    settings = Settings(control, pause // 1000, keep)
+    with private(), exits(), room_in(folder), shown_progress(not as_json) as progress:
+        made, gone = back_up(data or default_data(), ssd, Repository(folder), settings, progress)
+    show(made.about, as_json)
+    for name in gone:
+        click.echo(f"removed {name}", err=True)
+
+
+@backup.command("ls")
+@click.argument("folder", type=FOLDER)
+@JSON
+def list_(*, folder: Path, as_json: bool) -> None:
+    """List the backups in FOLDER, oldest first.
+
+    A backup that was interrupted is not whole and not listed; the next one removes it.
+    """
+    with exits():
+        for each in Repository(folder).backups():
+            show(each.about, as_json)
+
+
+@backup.command()
+@click.argument("folder", type=FOLDER)
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every backup in FOLDER.")
+@JSON
+def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -> None:
+    """Compare the files of a backup with its manifest (SHA-256).
+
+    Reads the newest backup, or the one called NAME.
+
+    Exit 0: every file is as it was backed up; 65: one is not.
+    """
+    if everything and name:
+        raise click.UsageError("--all and NAME exclude each other")
+    bad = 0
+    with exits():
+        repository = Repository(folder)
+        for each in repository.backups() if everything else [repository.find(name)]:
+            with shown_progress(not as_json) as progress:
+                problems = list(problems_of(each, progress))
+            bad += len(problems)
+            if as_json:
+                rows = [{"file": file, "problem": why} for file, why in problems]
+                click.echo(json.dumps({"name": each.about.name, "problems": rows}))
+                continue
+            for file, why in problems:
+                click.echo(f"{each.path / file}: {why}")
+            click.echo(f"{each.about.name}: {each.about.files} files, {len(problems)} damaged")
+    if bad:
+        sys.exit(EXIT_PROBLEMS)
+
+
+@click.command()
+@click.argument("folder", type=FOLDER)
+@click.argument("name", required=False)
+@click.option("--data", type=FOLDER, help="Empty or new folder for the store, as for serve.")
+@click.option("--ssd", type=FOLDER, help="The same on an SSD, if the store had one.")
+@click.option(
+    "--new-identity",
+    is_flag=True,
+    help="Give the store a new OSD system id: it will be served beside the one it was copied from.",
+)
+@JSON
+def restore(
+    *,
+    folder: Path,
+    name: str | None,
+    data: Path | None,
+    ssd: Path | None,
+    new_identity: bool,
+    as_json: bool,
+) -> None:
+    """Make a store from the newest backup in FOLDER, or from the one called NAME.
+
+    Every file is compared with the manifest while it is copied.  No target serves the new store before it
+    is whole; a restore that was interrupted begins again when you run it again.
+
+    Run as root, the store belongs to the owner of the folder given with --data, or, where that does not
+    exist yet, to the user who owned the store.
+
+    Exit 0: the store can be served; 1: the backup is damaged; 78: a folder is not empty.
+    """
+    target = data or default_data()
+    with private(), exits(), room_in(target, ssd), shown_progress(not as_json) as progress:
+        found = Repository(folder).find(name)
+        block = restore_store(found, target, ssd, new_identity, progress)
+    if as_json:
+        row = {"name": found.about.name, "data": str(target), "system_id": block.system_id.hex()}
+        click.echo(json.dumps(row))
+    else:
+        click.echo(
+            f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
+        )

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* places.h -- a fixed number of places, of which each principal gets a share.
+ *
+ * A principal may hold as many places as are free.  So one alone holds half of them at most, and a
+ * principal that comes later finds a place, however many others came before.
+ *
+ * No locking: the owner's. */
+#ifndef OSD_BASE_PLACES_H
+#define OSD_BASE_PLACES_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+/* A principal that holds places; gone with the last of them. */
+struct osd_place_holder;
+
+struct osd_places {
+	size_t most, taken;
+	struct osd_place_holder *holders;
+};
+
+#define OSD_PLACES(count) ((struct osd_places){.most = (count)})
+
+/* A place for a principal.  OSD_E_BUSY: it holds as many as are free. */
+enum osd_status osd_places_take(struct osd_places *places, const char *principal,
+				struct osd_place_holder **ret_holder);
+/* A place for the target's own work: there always is one, and osd_places_give(places, NULL) returns it. */
+void osd_places_take_extra(struct osd_places *places);
+void osd_places_give(struct osd_places *places, struct osd_place_holder *holder);
+
+#endif

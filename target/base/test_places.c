@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_places.c -- a principal holds as many places as are free, and no more. */
+#include "base/places.h"
+
+#include "base/test.h"
+
+#define MOST 8
+
+static size_t take_all(struct osd_places *places, const char *principal,
+		       struct osd_place_holder **ret_holder)
+{
+	size_t count = 0;
+
+	while (osd_places_take(places, principal, ret_holder) == OSD_OK)
+		count++;
+	return count;
+}
+
+static void test_each_finds_a_place(void)
+{
+	struct osd_places places = OSD_PLACES(MOST);
+	struct osd_place_holder *a, *b, *c;
+
+	CHECK_EQ(take_all(&places, "a", &a), 4);
+	CHECK_EQ(take_all(&places, "b", &b), 2);
+	CHECK_EQ(take_all(&places, "c", &c), 1);
+	osd_places_give(&places, c);
+	CHECK_EQ(take_all(&places, "a", &a), 0);
+	CHECK_EQ(take_all(&places, "d", &c), 1);
+	for (int i = 0; i < 4; i++)
+		osd_places_give(&places, a);
+	CHECK_EQ(take_all(&places, "b", &b), 2); /* it has 4, and 3 are free */
+	osd_places_give(&places, c);
+	for (int i = 0; i < 4; i++)
+		osd_places_give(&places, b);
+	CHECK(!places.holders);
+	CHECK_EQ(places.taken, 0);
+}
+
+static void test_the_targets_own(void)
+{
+	struct osd_places places = OSD_PLACES(2);
+	struct osd_place_holder *a = NULL;
+
+	for (int i = 0; i < 3; i++)
+		osd_places_take_extra(&places);
+	CHECK_EQ(osd_places_take(&places, "a", &a), OSD_E_BUSY);
+	for (int i = 0; i < 2; i++)
+		osd_places_give(&places, NULL);
+	CHECK_EQ(osd_places_take(&places, "a", &a), OSD_OK);
+	osd_places_give(&places, a);
+	osd_places_give(&places, NULL);
+	CHECK(!places.holders);
+}
+
+int main(void)
+{
+	test_each_finds_a_place();
+	test_the_targets_own();
+	return 0;
+}

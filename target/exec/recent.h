@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* recent.h -- the jobs that an administrator sees at a glance: those at work and waiting, and those that
+ * ended last.  Bounded, in memory; the store has all of them.  An array is one job here: its members are
+ * not shown. */
+#ifndef OSD_EXEC_RECENT_H
+#define OSD_EXEC_RECENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exec/job.h"
+
+struct osd_exec;
+
+#define OSD_RECENT_ALIVE 32 /* running ones first, then the newest that wait */
+#define OSD_RECENT_ENDED 32
+#define OSD_RECENT_PRINCIPAL 128 /* bytes of it that are kept */
+
+struct osd_recent_job {
+	struct osd_object_id id;
+	uint8_t state;
+	uint16_t reason;
+	uint32_t members; /* of an array; 0: it is none */
+	uint64_t submitted_msec, started_msec, ended_msec;
+	uint64_t sequence;
+	char name[OSD_JOB_NAME_MAX + 1];
+	char principal[OSD_RECENT_PRINCIPAL + 1];
+	char pool[OSD_JOB_POOL_MAX + 1];
+};
+
+/* Under exec->lock. */
+struct osd_recent {
+	struct osd_recent_job ended[OSD_RECENT_ENDED];
+	uint64_t count; /* of all that ended; the newest is at (count - 1) % OSD_RECENT_ENDED */
+};
+
+/* A job has ended; exec->lock held. */
+void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *record);
+
+/* At most OSD_RECENT_ALIVE + OSD_RECENT_ENDED: unfinished jobs first, then ended ones, the newest first in
+ * both.  Takes exec->lock; returns how many. */
+unsigned osd_exec_recent(struct osd_exec *exec,
+			 struct osd_recent_job jobs[OSD_RECENT_ALIVE + OSD_RECENT_ENDED]);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* scrub.c -- the thread that reads all data and compares it with its checksums (docs/reliability.md).
+ *
+ * A pass walks over the object records in the order of their keys.  Every few seconds, and when the store is
+ * closed, META's Q record says how far it is, so a restart costs little; within an object it begins again.
+ * Blocks without a sum get one; of an object that has been at rest the files are sealed.
+ *
+ * Ordinary commands go first: after each piece the scrub waits as long as the rate demands, and while commands
+ * wait for a worker.  A piece is locked against writers while it is read. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+
+#define PIECE_BYTES  (UINT64_C(1) << 20)
+#define SCAN_RECORDS 1024u /* looked at in one scan */
+#define SCAN_OBJECTS 16u   /* read before the next one */
+#define REST_TICKS   60u   /* seconds without a write, before files are sealed */
+#define IDLE_USEC    UINT64_C(10000000)
+#define STORE_USEC   UINT64_C(5000000) /* between two records of how far it is */
+#define STEP_USEC    UINT64_C(200000)
+#define BUSY_STEPS   100
+#define BUSY_USEC    UINT64_C(1000)
+#define LEAST_BYTES  (UINT64_C(16) << 10) /* charged by the rate: an object costs a lookup, too */
+#define PASS_VERSION 1u
+#define PASS_BYTES   80u
+
+/* ---- what is remembered ------------------------------------------------------------------- */
+
+static void pass_encode(const struct osd_scrub_pass *pass, uint8_t bytes[PASS_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, PASS_BYTES);
+
+	osd_wr_be(&w, PASS_VERSION, 1);
+	osd_wr_be(&w, pass->state, 1);
+	osd_wr_zero(&w, 2);
+	osd_wr_be(&w, pass->incarnation, 4);
+	osd_wr_be(&w, pass->partition_id, 8);
+	osd_wr_be(&w, pass->object_id, 8);
+	osd_wr_be(&w, pass->began_ms, 8);
+	osd_wr_be(&w, pass->ended_ms, 8);
+	osd_wr_be(&w, pass->objects, 8);
+	osd_wr_be(&w, pass->blocks, 8);
+	osd_wr_be(&w, pass->made, 8);
+	osd_wr_be(&w, pass->damaged, 8);
+	osd_wr_be(&w, pass->failed, 8);
+}
+
+static bool pass_decode(const uint8_t *bytes, size_t length, struct osd_scrub_pass *ret_pass)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_scrub_pass pass;
+	uint64_t version = osd_rd_be(&r, 1), state = osd_rd_be(&r, 1);
+
+	osd_rd_be(&r, 2);
+	pass.state = (enum osd_scrub_state)state;
+	pass.incarnation = (uint32_t)osd_rd_be(&r, 4);
+	pass.partition_id = osd_rd_be(&r, 8);
+	pass.object_id = osd_rd_be(&r, 8);
+	pass.began_ms = osd_rd_be(&r, 8);
+	pass.ended_ms = osd_rd_be(&r, 8);
+	pass.objects = osd_rd_be(&r, 8);
+	pass.blocks = osd_rd_be(&r, 8);
+	pass.made = osd_rd_be(&r, 8);
+	pass.damaged = osd_rd_be(&r, 8);
+	pass.failed = osd_rd_be(&r, 8);
+	if (r.bad || version != PASS_VERSION || state > OSD_SCRUB_STOPPED)
+		return false;
+	*ret_pass = pass;
+	return true;
+}
+
+enum osd_status osd_scrub_load(struct osd_objects *objects)
+{
+	struct osd_key key = osd_key_meta(OSD_META_SCRUB);
+	uint8_t bytes[PASS_BYTES];
+	size_t length;
+	enum osd_status status;
+
+	if (!objects->sums.kept)
+		return OSD_OK;
+	status = osd_kv_get(objects->kv, NULL, OSD_KV_META, osd_key_bytes(&key), 0, bytes,
+			    sizeof(bytes), &length);
+	/* One that does not decode is as good as none: there will be a pass. */
+	if (status == OSD_OK)
+		pass_decode(bytes, OSD_MIN(length, sizeof(bytes)), &objects->sums.pass);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static void show_pass(struct osd_objects *objects, const struct osd_scrub_pass *pass)
+{
+	pthread_mutex_lock(&objects->sums.lock);
+	objects->sums.pass = *pass;
+	pthread_mutex_unlock(&objects->sums.lock);
+}
+
+static void store_pass(struct osd_objects *objects, const struct osd_scrub_pass *pass)
+{
+	struct osd_key key = osd_key_meta(OSD_META_SCRUB);
+	uint8_t bytes[PASS_BYTES];
+	struct osd_kv_txn *kv;
+
+	show_pass(objects, pass);
+	pass_encode(pass, bytes);
+	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
+		return;
+	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+		       (struct osd_bytes){bytes, sizeof(bytes)}, 0) == OSD_OK)
+		osd_own_commit(objects, kv, false);
+	else
+		osd_own_abort(kv);
+}
+
+/* ---- being told --------------------------------------------------------------------------- */
+
+void osd_scrub_tell(struct osd_objects *objects, bool start)
+{
+	struct osd_sums *sums = &objects->sums;
+
+	pthread_mutex_lock(&sums->lock);
+	sums->start = start && (sums->pass.state != OSD_SCRUB_RUNNING || sums->stop);
+	sums->stop = !start;
+	pthread_mutex_unlock(&sums->lock);
+	osd_kick_scrub(objects);
+}
+
+static bool is_told(struct osd_objects *objects, bool *what, bool take)
+{
+	bool told;
+
+	pthread_mutex_lock(&objects->sums.lock);
+	told = *what;
+	if (take)
+		*what = false;
+	pthread_mutex_unlock(&objects->sums.lock);
+	return told;
+}
+
+static bool must_end(struct osd_objects *objects)
+{
+	return osd_should_stop(objects) || is_told(objects, &objects->sums.stop, false);
+}
+
+/* ---- one object --------------------------------------------------------------------------- */
+
+/* False: told to stop. */
+static bool keep_pace(struct osd_objects *objects, uint64_t bytes)
+{
+	struct osd_sums *sums = &objects->sums;
+	uint64_t left = bytes * 1000000 / atomic_load(&sums->rate), step;
+
+	for (; left > 0 && !must_end(objects); left -= step) {
+		step = OSD_MIN(left, STEP_USEC);
+		osd_mover_pause(objects, step);
+	}
+	for (int i = 0; i < BUSY_STEPS && !must_end(objects) && sums->commands_queued &&
+			sums->commands_queued(sums->context) > 0;
+	     i++)
+		osd_mover_pause(objects, BUSY_USEC);
+	return !must_end(objects);
+}
+
+static void note(void *arg, uint64_t offset)
+{
+	osd_sums_note_damage(arg, offset);
+}
+
+/* Pieces end where blocks do, and where the head does, whose last block may be shorter.  The last one goes on
+ * without end: nothing is added behind it meanwhile. */
+static uint64_t piece_end(const struct osd_object *object, uint64_t at)
+{
+	uint64_t border = object->file.head_bytes, end = at + PIECE_BYTES;
+
+	if (at < border && border < end)
+		end = border;
+	return end < atomic_load(&object->length) ? end : UINT64_MAX;
+}
+
+static enum osd_status check_piece(struct osd_object *object, uint64_t at,
+				   struct osd_sums_check *check, uint64_t *ret_end)
+{
+	struct osd_range range;
+	enum osd_status status = osd_object_lock_read(object, &range, at, UINT64_MAX, false);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_end = piece_end(object, at);
+	status = osd_object_check_sums(object, at, *ret_end - at, check);
+	osd_object_unlock_read(object, &range);
+	return status;
+}
+
+static bool is_at_rest(struct osd_object *object)
+{
+	uint64_t last = atomic_load(&object->write_tick);
+
+	return last == 0 || atomic_load(&object->objects->tick) - last >= REST_TICKS;
+}
+
+static enum osd_status seal(struct osd_object *object)
+{
+	struct osd_range range;
+	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, false);
+
+	if (status != OSD_OK)
+		return status;
+	if (object->has_files && is_at_rest(object))
+		status = osd_tier_seal_sums(&object->file);
+	osd_object_unlock_read(object, &range);
+	return status;
+}
+
+static enum osd_status scrub_object(struct osd_object *object, struct osd_scrub_pass *pass)
+{
+	enum osd_status status = OSD_OK;
+	uint64_t at = 0;
+
+	while (status == OSD_OK && at != UINT64_MAX) {
+		struct osd_sums_check check = {
+			.make = true, .device = true, .damage = note, .arg = object};
+
+		status = check_piece(object, at, &check, &at);
+		pass->blocks += check.blocks;
+		pass->made += check.unknown;
+		pass->damaged += check.damaged;
+		if (!keep_pace(object->objects,
+			       OSD_MAX(LEAST_BYTES, check.blocks * OSD_SUM_BLOCK)))
+			return OSD_E_TASK_ABORTED;
+	}
+	return status == OSD_OK && is_at_rest(object) ? seal(object) : status;
+}
+
+/* False: told to stop before its end. */
+static bool look_at(struct osd_objects *objects, const struct osd_place *place,
+		    struct osd_scrub_pass *pass)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_object_id id = {place->partition_id, place->object_id};
+	enum osd_status status = osd_object_get(objects, id, &object);
+
+	/* Another incarnation: what was found is on its way out. */
+	if (status == OSD_OK && object->partition->incarnation == place->incarnation)
+		status = scrub_object(object, pass);
+	if (status == OSD_E_TASK_ABORTED)
+		return false;
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		return true;
+	pass->objects++;
+	if (status == OSD_OK)
+		return true;
+	pass->failed++;
+	osd_warning("object %" PRIx64 ".%" PRIx64 " could not be compared with its checksums: %s",
+		    id.partition_id, id.object_id, osd_status_info(status)->meaning);
+	return true;
+}
+
+/* ---- a pass ------------------------------------------------------------------------------- */
+
+struct scan {
+	struct osd_place next; /* the first that has not been looked at */
+	unsigned looked_at;
+	bool more;
+	struct osd_place found[SCAN_OBJECTS];
+	size_t count;
+};
+
+static bool scan_record(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct scan *scan = arg;
+	const uint8_t *bytes = key.data;
+	struct osd_record record;
+	struct osd_place place;
+
+	if (key.length != OSD_KEY_OBJECT_PART)
+		return true;
+	place = (struct osd_place){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
+				   osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+	if (scan->looked_at++ == SCAN_RECORDS || scan->count == SCAN_OBJECTS) {
+		scan->next = place;
+		scan->more = true;
+		return false;
+	}
+	if (osd_record_decode(value.data, value.length, &record) == OSD_OK &&
+	    record.type == OSD_USER_OBJECT && (record.flags & OSD_REC_HAS_FILES))
+		scan->found[scan->count++] = place;
+	return true;
+}
+
+static void set_position(struct osd_scrub_pass *pass, const struct osd_place *place)
+{
+	pass->partition_id = place->partition_id;
+	pass->incarnation = place->incarnation;
+	pass->object_id = place->object_id;
+}
+
+/* False: it came to its end, or nothing can be read. */
+static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
+{
+	struct osd_place from = {pass->partition_id, pass->incarnation, pass->object_id};
+	struct osd_key key = osd_key_object(&from);
+	struct scan scan = {.count = 0};
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS,
+					     osd_key_bytes(&key), 0, scan_record, &scan);
+
+	if (status != OSD_OK) {
+		osd_warning("the scrub cannot read the objects' records: %s",
+			    osd_status_info(status)->meaning);
+		return false;
+	}
+	for (size_t i = 0; i < scan.count; i++) {
+		set_position(pass, &scan.found[i]);
+		if (must_end(objects) || !look_at(objects, &scan.found[i], pass))
+			return true;
+		show_pass(objects, pass);
+	}
+	if (scan.more)
+		set_position(pass, &scan.next);
+	return scan.more;
+}
+
+static void begin_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
+{
+	if (pass->state != OSD_SCRUB_STOPPED)
+		*pass = (struct osd_scrub_pass){.began_ms = osd_now_ms(),
+						.ended_ms = pass->ended_ms};
+	pass->state = OSD_SCRUB_RUNNING;
+	osd_sums_begin_pass(objects);
+	osd_info("scrub: comparing all data with its checksums, at most %" PRIu64 " KiB a second",
+		 atomic_load(&objects->sums.rate) >> 10);
+	store_pass(objects, pass);
+}
+
+static void end_pass(struct osd_objects *objects, struct osd_scrub_pass *pass, bool is_done)
+{
+	pass->state = is_done ? OSD_SCRUB_IDLE : OSD_SCRUB_STOPPED;
+	pass->ended_ms = osd_now_ms();
+	if (is_done)
+		osd_sums_end_pass(objects);
+	store_pass(objects, pass);
+	osd_log(pass->damaged || pass->failed ? OSD_LOG_WARNING : OSD_LOG_INFO,
+		"scrub %s: %" PRIu64 " objects, %" PRIu64 " blocks; %" PRIu64
+		" damaged, %" PRIu64 " had no checksum yet; %" PRIu64
+		" objects could not be read",
+		is_done ? "done" : "stopped", pass->objects, pass->blocks, pass->damaged,
+		pass->made, pass->failed);
+}
+
+static void run_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
+{
+	uint64_t stored = osd_monotonic_usec();
+	bool more = true;
+
+	while (more && !must_end(objects)) {
+		more = walk_on(objects, pass);
+		if (osd_monotonic_usec() - stored < STORE_USEC)
+			continue;
+		store_pass(objects, pass);
+		stored = osd_monotonic_usec();
+	}
+	if (osd_should_stop(objects)) /* it goes on at the next opening */
+		store_pass(objects, pass);
+	else
+		end_pass(objects, pass, !more);
+}
+
+static bool is_due(const struct osd_objects *objects, const struct osd_scrub_pass *pass)
+{
+	uint64_t now = osd_now_ms();
+
+	return objects->sums.interval_ms && now >= pass->ended_ms &&
+	       now - pass->ended_ms >= objects->sums.interval_ms;
+}
+
+void *osd_scrub_main(void *arg)
+{
+	struct osd_objects *objects = arg;
+	struct osd_scrub_pass pass = objects->sums.pass;
+
+	if (pass.state == OSD_SCRUB_RUNNING)
+		run_pass(objects, &pass);
+	do {
+		bool start = is_told(objects, &objects->sums.start, true);
+
+		is_told(objects, &objects->sums.stop, true);
+		if (start || is_due(objects, &pass)) {
+			begin_pass(objects, &pass);
+			run_pass(objects, &pass);
+		}
+	} while (osd_scrub_wait(objects, IDLE_USEC));
+	return NULL;
+}

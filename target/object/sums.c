@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sums.c -- see sums.h.
+ * Lives here: whether checksums are kept, which of them hold after a power failure, what is damaged.
+ * Not here: the scrub (scrub.c). */
+#include "object/sums.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+
+#define RUN_VERSION 1u
+#define RUN_BYTES   40u
+#define BOOT_BYTES  16u
+
+/* ---- on and off -------------------------------------------------------------------------- */
+
+static enum osd_status turn_off(struct osd_objects *objects)
+{
+	struct osd_media *media = objects->media;
+	enum osd_status status = osd_sums_remove_all(media->main.data_fd);
+
+	osd_info("checksums are turned off: their files are removed");
+	if (status == OSD_OK && media->heads.data_fd >= 0)
+		status = osd_sums_remove_all(media->heads.data_fd);
+	return status == OSD_OK ? osd_media_set_feature(media, OSD_MEDIA_SUMS, false) : status;
+}
+
+static enum osd_status change_use(struct osd_objects *objects, enum osd_sums_use use,
+				  char message[256])
+{
+	bool kept = objects->media->features & OSD_MEDIA_SUMS, wanted = use == OSD_SUMS_ON;
+	enum osd_status status;
+
+	if (use == OSD_SUMS_AS_STORED || kept == wanted)
+		return OSD_OK;
+	if (objects->media->heads_absent) {
+		snprintf(message, 256, "option 'checksums' cannot be changed while the SSD "
+				       "directory is absent");
+		return OSD_E_PARAM_FIELD;
+	}
+	status = wanted ? osd_media_set_feature(objects->media, OSD_MEDIA_SUMS, true)
+			: turn_off(objects);
+	if (status != OSD_OK)
+		snprintf(message, 256, "cannot turn checksums %s: %s", wanted ? "on" : "off",
+			 osd_status_info(status)->meaning);
+	return status;
+}
+
+static enum osd_status wrap(struct osd_objects *objects, bool verify)
+{
+	struct osd_tier *tier = &objects->tier;
+	bool heads_absent = objects->media && objects->media->heads_absent;
+	enum osd_status status = OSD_OK;
+
+	if (!heads_absent)
+		status = osd_sums_data_wrap(OSD_STEAL(tier->head), verify, &objects->sums.figures,
+					    &tier->head);
+	if (status == OSD_OK && tier->tail)
+		status = osd_sums_data_wrap(OSD_STEAL(tier->tail), verify, &objects->sums.figures,
+					    &tier->tail);
+	return status;
+}
+
+enum osd_status osd_objects_open_sums(struct osd_objects *objects,
+				      const struct osd_sums_config *config, char message[256])
+{
+	const struct osd_sums_config none = {0};
+	enum osd_status status = OSD_OK;
+
+	if (!config)
+		config = &none;
+	if (objects->media)
+		status = change_use(objects, config->use, message);
+	if (status != OSD_OK)
+		return status;
+	objects->sums.kept = objects->media ? objects->media->features & OSD_MEDIA_SUMS
+					    : config->use == OSD_SUMS_ON;
+	if (!objects->sums.kept && config->verify == OSD_VERIFY_ALWAYS) {
+		snprintf(message, 256,
+			 "option 'verify' is always, but this store keeps no checksums: give "
+			 "checksums=on as well");
+		return OSD_E_PARAM_FIELD;
+	}
+	if (!objects->sums.kept)
+		return OSD_OK;
+	objects->sums.rate = config->scrub_rate ? config->scrub_rate : OSD_SCRUB_RATE;
+	objects->sums.interval_ms = config->scrub_days * 24 * 3600 * 1000;
+	objects->sums.commands_queued = config->commands_queued;
+	objects->sums.context = config->context;
+	objects->open_max = OSD_MAX(1, objects->open_max * 2 / 3); /* six descriptors instead of four */
+	return wrap(objects, config->verify == OSD_VERIFY_ALWAYS);
+}
+
+/* ---- power failures ---------------------------------------------------------------------- */
+
+/* META's S record: who had the store open last.  Sums of files that are not sealed hold as long as the
+ * machine's memory has held since, and it is the same files: not a copy of them. */
+struct run {
+	uint32_t epoch;
+	uint8_t boot[BOOT_BYTES]; /* of the kernel; zeros: not known */
+	uint64_t device, inode;	  /* of the data directory */
+};
+
+static void read_boot_id(uint8_t boot[BOOT_BYTES])
+{
+	OSD_CLEANUP_CLOSE int fd =
+		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char text[64] = "";
+	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	size_t digits = 0;
+
+	memset(boot, 0, BOOT_BYTES);
+	for (ssize_t i = 0; i < length && digits < 2 * BOOT_BYTES; i++) {
+		char c = text[i];
+		unsigned value = c >= '0' && c <= '9' ? (unsigned)(c - '0')
+				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+							: 16;
+
+		if (value == 16)
+			continue;
+		boot[digits / 2] = (uint8_t)(boot[digits / 2] << 4 | value);
+		digits++;
+	}
+	if (digits < 2 * BOOT_BYTES)
+		memset(boot, 0, BOOT_BYTES);
+}
+
+static void find_run(const struct osd_objects *objects, struct run *run)
+{
+	struct stat stat;
+
+	*run = (struct run){.epoch = 1};
+	read_boot_id(run->boot);
+	if (objects->media && fstat(objects->media->main.data_fd, &stat) == 0) {
+		run->device = stat.st_dev;
+		run->inode = stat.st_ino;
+	}
+}
+
+static void run_encode(const struct run *run, uint8_t bytes[RUN_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, RUN_BYTES);
+
+	osd_wr_be(&w, RUN_VERSION, 1);
+	osd_wr_zero(&w, 3);
+	osd_wr_be(&w, run->epoch, 4);
+	osd_wr_bytes(&w, run->boot, BOOT_BYTES);
+	osd_wr_be(&w, run->device, 8);
+	osd_wr_be(&w, run->inode, 8);
+}
+
+static bool run_decode(const uint8_t *bytes, size_t length, struct run *ret_run)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	uint64_t version = osd_rd_be(&r, 1);
+	const uint8_t *boot;
+
+	osd_rd_bytes(&r, 3);
+	ret_run->epoch = (uint32_t)osd_rd_be(&r, 4);
+	boot = osd_rd_bytes(&r, BOOT_BYTES);
+	ret_run->device = osd_rd_be(&r, 8);
+	ret_run->inode = osd_rd_be(&r, 8);
+	if (r.bad || version != RUN_VERSION)
+		return false;
+	memcpy(ret_run->boot, boot, BOOT_BYTES);
+	return true;
+}
+
+/* Nothing that was written in the last run can have been lost but by the loss of the process. */
+static bool is_unbroken(const struct osd_objects *objects, const struct run *last,
+			const struct run *now)
+{
+	static const uint8_t unknown[BOOT_BYTES];
+
+	if (!objects->unclean)
+		return true;
+	return memcmp(now->boot, unknown, BOOT_BYTES) != 0 &&
+	       memcmp(last->boot, now->boot, BOOT_BYTES) == 0 && last->device == now->device &&
+	       last->inode == now->inode;
+}
+
+static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn *kv,
+				  struct run *run)
+{
+	struct osd_key key = osd_key_meta(OSD_META_SUMS);
+	uint8_t bytes[RUN_BYTES];
+	struct run last;
+	size_t length = 0;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
+					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	if (status == OSD_OK) {
+		/* A record that does not decode says nothing: as after a power failure. */
+		bool known = run_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last);
+
+		run->epoch = known && is_unbroken(objects, &last, run) ? last.epoch
+								       : last.epoch + 1;
+		if (run->epoch != last.epoch)
+			osd_warning("the store was not closed in order and the machine was "
+				    "restarted, or it is a copy: checksums of what was written "
+				    "lately are made again by the next scrub");
+	}
+	run_encode(run, bytes);
+	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+static void set_epoch(struct osd_objects *objects, uint32_t epoch)
+{
+	if (osd_sums_are_kept(objects->tier.head))
+		osd_sums_set_epoch(objects->tier.head, epoch);
+	if (objects->tier.tail)
+		osd_sums_set_epoch(objects->tier.tail, epoch);
+}
+
+enum osd_status osd_sums_begin_run(struct osd_objects *objects)
+{
+	struct osd_kv_txn *kv;
+	struct run run;
+	enum osd_status status;
+
+	if (!objects->sums.kept)
+		return OSD_OK;
+	find_run(objects, &run);
+	status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+	if (status != OSD_OK)
+		return status;
+	status = follow_run(objects, kv, &run);
+	if (status == OSD_OK)
+		status = osd_own_commit(objects, kv, true);
+	else
+		osd_own_abort(kv);
+	if (status == OSD_OK)
+		set_epoch(objects, run.epoch);
+	return status;
+}
+
+enum osd_status osd_sums_end_run(struct osd_objects *objects)
+{
+	return objects->sums.kept ? osd_tier_sync_all(&objects->tier) : OSD_OK;
+}
+
+/* ---- checking ---------------------------------------------------------------------------- */
+
+struct part_check {
+	struct osd_sums_check *check;
+	uint64_t shift; /* of the file's offsets */
+};
+
+static void tell_damage(void *arg, uint64_t offset)
+{
+	const struct part_check *part = arg;
+
+	if (part->check->damage)
+		part->check->damage(part->check->arg, offset + part->shift);
+}
+
+/* In one of the two files, in the object's offsets. */
+static enum osd_status check_part(struct osd_object *object, bool tail, uint64_t offset,
+				  uint64_t length, struct osd_sums_check *check)
+{
+	struct part_check part = {check, tail ? object->file.head_bytes : 0};
+	struct osd_sums_check in_file = {
+		.make = check->make, .device = check->device, .damage = tell_damage, .arg = &part};
+	enum osd_status status = osd_tier_check_sums(&object->file, tail, offset - part.shift,
+						     length, &in_file);
+
+	check->blocks += in_file.blocks;
+	check->unknown += in_file.unknown;
+	check->damaged += in_file.damaged;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset, uint64_t length,
+				      struct osd_sums_check *check)
+{
+	uint64_t border = object->file.head_bytes, in_head;
+	bool was_open = osd_tier_file_is_open(&object->file);
+	enum osd_status status = OSD_OK;
+
+	if (!object->objects->sums.kept || !object->has_files)
+		return OSD_OK;
+	in_head = offset < border ? OSD_MIN(length, border - offset) : 0;
+	if (in_head)
+		status = check_part(object, false, offset, in_head, check);
+	if (status == OSD_OK && in_head < length && border != OSD_TIER_ONE)
+		status = check_part(object, true, offset + in_head, length - in_head, check);
+	if (!was_open && osd_tier_file_is_open(&object->file))
+		osd_cache_count_open(object);
+	return status;
+}
+
+/* ---- damage ------------------------------------------------------------------------------ */
+
+static bool same_block(const struct osd_damaged_block *block, struct osd_object_id id,
+		       uint64_t offset)
+{
+	return block->id.partition_id == id.partition_id && block->id.object_id == id.object_id &&
+	       block->offset == offset;
+}
+
+void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
+{
+	struct osd_sums *sums = &object->objects->sums;
+	bool known = false;
+
+	pthread_mutex_lock(&sums->lock);
+	for (size_t i = 0; !known && i < sums->count; i++) {
+		known = same_block(&sums->list[i], object->id, offset);
+		sums->list[i].seen = sums->list[i].seen || known;
+	}
+	if (!known && sums->count < OSD_SUMS_LIST)
+		sums->list[sums->count++] =
+			(struct osd_damaged_block){object->id, offset, true};
+	pthread_mutex_unlock(&sums->lock);
+	if (!known)
+		osd_error("object %" PRIx64 ".%" PRIx64 " is damaged: bytes %" PRIu64 " to %" PRIu64
+			  " differ from their checksum; write them again, or restore the object",
+			  object->id.partition_id, object->id.object_id, offset,
+			  offset + OSD_SUM_BLOCK - 1);
+}
+
+static void note_read_damage(void *arg, uint64_t offset)
+{
+	osd_sums_note_damage(arg, offset);
+}
+
+void osd_sums_note_read(struct osd_object *object, uint64_t offset, uint64_t length)
+{
+	struct osd_sums_check check = {.damage = note_read_damage, .arg = object};
+
+	osd_object_check_sums(object, offset, length, &check);
+}
+
+uint64_t osd_object_first_damage(struct osd_object *object, uint64_t start)
+{
+	struct osd_sums *sums = &object->objects->sums;
+	uint64_t first = UINT64_MAX;
+
+	pthread_mutex_lock(&sums->lock);
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct osd_damaged_block *block = &sums->list[i];
+
+		if (same_block(block, object->id, block->offset) &&
+		    block->offset + OSD_SUM_BLOCK > start)
+			first = OSD_MIN(first, block->offset);
+	}
+	pthread_mutex_unlock(&sums->lock);
+	return first == UINT64_MAX ? start : first;
+}
+
+void osd_sums_begin_pass(struct osd_objects *objects)
+{
+	struct osd_sums *sums = &objects->sums;
+
+	pthread_mutex_lock(&sums->lock);
+	for (size_t i = 0; i < sums->count; i++)
+		sums->list[i].seen = false;
+	pthread_mutex_unlock(&sums->lock);
+}
+
+void osd_sums_end_pass(struct osd_objects *objects)
+{
+	struct osd_sums *sums = &objects->sums;
+	size_t kept = 0;
+
+	pthread_mutex_lock(&sums->lock);
+	for (size_t i = 0; i < sums->count; i++)
+		if (sums->list[i].seen)
+			sums->list[kept++] = sums->list[i];
+	sums->count = kept;
+	pthread_mutex_unlock(&sums->lock);
+}
+
+bool osd_objects_keep_sums(const struct osd_objects *objects)
+{
+	return objects->sums.kept;
+}
+
+void osd_sums_stats(struct osd_objects *objects, struct osd_sums_stats *ret_stats)
+{
+	struct osd_sums *sums = &objects->sums;
+
+	*ret_stats = (struct osd_sums_stats){
+		.kept = sums->kept,
+		.checked = atomic_load(&sums->figures.checked),
+		.made = atomic_load(&sums->figures.made),
+		.damaged = atomic_load(&sums->figures.damaged),
+		.forgotten = atomic_load(&sums->figures.forgotten),
+	};
+	pthread_mutex_lock(&sums->lock);
+	ret_stats->damaged_now = sums->count;
+	ret_stats->pass = sums->pass;
+	pthread_mutex_unlock(&sums->lock);
+}

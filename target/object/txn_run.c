@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* txn_run.c -- see txn_run.h; the same for the object layer's own transactions (txn.h). */
+#include "object/txn_run.h"
+
+#include "object/txn.h"
+
+/* Whether the work that ended as *status begins again after so many tries. */
+static bool begins_again(enum osd_status *status, unsigned flags, unsigned tries)
+{
+	if (*status != OSD_E_RETRY || flags & OSD_TXN_NOWAIT)
+		return false;
+	if (tries > OSD_TXN_RETRIES)
+		*status = OSD_E_BUSY;
+	return tries <= OSD_TXN_RETRIES;
+}
+
+static enum osd_status run_once(struct osd_objects *objects, unsigned flags, osd_txn_fn *fn,
+				void *arg)
+{
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(objects, flags, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	status = fn(txn, arg);
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, flags & OSD_COMMIT_DURABLE);
+	osd_txn_abort(txn);
+	return status;
+}
+
+enum osd_status osd_txn_run(struct osd_objects *objects, unsigned flags, osd_txn_fn *fn, void *arg)
+{
+	enum osd_status status;
+	unsigned tries = 0;
+
+	do
+		status = run_once(objects, flags, fn, arg);
+	while (begins_again(&status, flags, ++tries));
+	return status;
+}
+
+static enum osd_status own_run_once(struct osd_objects *objects, unsigned flags, osd_own_fn *fn,
+				    void *arg)
+{
+	bool reads = flags & OSD_TXN_READ_ONLY;
+	struct osd_kv_txn *kv;
+	enum osd_status status = osd_own_begin(objects, reads ? OSD_KV_READ : OSD_KV_CHANGE, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	status = fn(kv, arg);
+	if (status == OSD_OK && !reads)
+		return osd_own_commit(objects, kv, flags & OSD_COMMIT_DURABLE);
+	osd_own_abort(kv);
+	return status;
+}
+
+enum osd_status osd_own_run(struct osd_objects *objects, unsigned flags, osd_own_fn *fn, void *arg)
+{
+	enum osd_status status;
+	unsigned tries = 0;
+
+	do
+		status = own_run_once(objects, flags, fn, arg);
+	while (begins_again(&status, flags, ++tries));
+	return status;
+}

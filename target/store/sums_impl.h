@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sums_impl.h -- what sums_file.c, the file of sums, and sums_data.c, the store, share; nobody else includes
+ * it. */
+#ifndef OSD_STORE_SUMS_IMPL_H
+#define OSD_STORE_SUMS_IMPL_H
+
+#include <pthread.h>
+
+#include "store/sums.h"
+
+#define OSD_SUMS_HEADER 32u
+#define OSD_SUMS_BYTES	4u
+#define OSD_SUMS_BATCH	512u /* read or written in one call: of 2 MiB */
+
+struct osd_sums_data {
+	struct osd_data base;
+	struct osd_data *inner; /* owned */
+	uint32_t epoch;		/* constant once files are opened */
+	bool verify;
+	struct osd_sums_figures *figures; /* borrowed */
+};
+
+struct osd_sums_file {
+	struct osd_data_file base;
+	struct osd_data_file *inner; /* owned */
+	struct osd_data_name name;   /* of the file of sums */
+	/* Taken for changes and reads of parts of blocks, and while the file of sums is opened. */
+	pthread_mutex_t lock;
+	_Atomic(struct osd_data_file *) sums; /* owned; NULL: not open */
+	_Atomic bool ready;		      /* it is of this epoch, and not sealed */
+	_Atomic bool absent;		      /* looked for, and not there */
+	_Atomic bool has_header;		      /* its first bytes are written */
+	_Atomic uint64_t end;		      /* from this block on no sum was ever written */
+};
+
+static inline struct osd_sums_data *osd_sums_data_of(struct osd_data *data)
+{
+	return (struct osd_sums_data *)((char *)data - offsetof(struct osd_sums_data, base));
+}
+
+static inline struct osd_sums_file *osd_sums_file_of(struct osd_data_file *file)
+{
+	return (struct osd_sums_file *)((char *)file - offsetof(struct osd_sums_file, base));
+}
+
+/* As it stands in the file: never 0. */
+static inline uint32_t osd_sums_of_crc(uint32_t crc)
+{
+	return crc ? crc : UINT32_MAX;
+}
+
+/* One that the block will not have: damage that a write of a part of the block leaves. */
+static inline uint32_t osd_sums_wrong(uint32_t sum)
+{
+	return sum == 1 ? 2 : sum ^ 1;
+}
+
+/* The sum of a block of which there are length bytes, zeros behind them. */
+uint32_t osd_sums_of_part(const uint8_t *bytes, size_t length);
+
+/* Opens the file of sums, of whatever epoch; OSD_E_NO_OBJECT: nothing is known.  flags: those of
+ * osd_data_read; OSD_E_RETRY: it would have to be opened. */
+enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags);
+/* Before a change: makes the file where it is not, and takes its seal away, durably. */
+enum osd_status osd_sums_prepare(struct osd_sums_file *file, bool locked);
+void osd_sums_close(struct osd_sums_file *file);
+/* count sums from block first on; 0 where nothing is known. */
+enum osd_status osd_sums_read(struct osd_sums_file *file, uint64_t first, size_t count,
+			      unsigned flags, uint32_t *ret_sums);
+/* After osd_sums_prepare.  The bytes are there: where their sums cannot be written nothing is known of them. */
+enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t count,
+			     const uint32_t *sums);
+/* Nothing is known of blocks [first, end) any more; nor of later ones where their sums cannot be written. */
+enum osd_status osd_sums_forget(struct osd_sums_file *file, uint64_t first, uint64_t end);
+/* Nor of this one and all behind it. */
+enum osd_status osd_sums_cut(struct osd_sums_file *file, uint64_t first);
+enum osd_status osd_sums_write_seal(struct osd_sums_file *file);
+
+/* Of the store: sums_check.c, sums_copy.c. */
+enum osd_status osd_sums_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
+				   size_t length, unsigned flags, size_t *ret_read);
+enum osd_status osd_sums_data_copy(struct osd_data_file *from, uint64_t from_offset,
+				   struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+				   unsigned flags);
+enum osd_status osd_sums_data_clone(struct osd_data_file *from, struct osd_data_file *to);
+/* The same, compared with their sums; OSD_E_SUM: they differ. */
+enum osd_status osd_sums_read_checked(struct osd_sums_file *file, uint64_t offset, void *buffer,
+				      size_t length, unsigned flags, size_t *ret_read);
+
+#endif
