@@ -21,8 +21,8 @@ from pyosd import requests
 from pyosd.commands import Commands
 
 COUNTED = (
-    "osd_engine_try",
-    "osd_engine_submit",
+    "osd_unit_try",
+    "osd_unit_submit",
     "osd_dispatch",
     "osd_dispatch_resumed",
     "osd_proxy_work",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* background.h -- commands that go on after their GOOD status (IMMED_TR): a bounded number of them,
- * in steps (tracked.h), on one thread of the engine; principals take turns (turns.h).
+ * in steps (tracked.h), on one thread of the unit; principals take turns (turns.h).
  *
  * What a command needs is in the store, in the transaction that accepted it: its CDB and Data-Out,
  * and after each step where to go on.  After a restart it goes on there; of commands that were not in

@@ -55,7 +55,7 @@ enum osd_command_flags {
 	OSD_CMD_GET_FIRST = 0x0080,    /* get, then set */
 	OSD_CMD_OWN_ATTRS = 0x0100,    /* the function serves the attribute parameters itself */
 	OSD_CMD_EXCLUSIVE = 0x0200,    /* alone in the store: FORMAT OSD */
-	OSD_CMD_INLINE = 0x0400,       /* the engine may try it on the caller's thread */
+	OSD_CMD_INLINE = 0x0400,       /* the unit may try it on the caller's thread */
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
 	/* The command itself changes nothing: without set attributes its transaction only reads. */
 	OSD_CMD_NO_CHANGE = 0x1000,
@@ -65,7 +65,7 @@ enum osd_command_flags {
 	OSD_CMD_NEEDS_IDENTITY = 0x0004, /* the front end must provide osd_request.identity */
 };
 
-/* Commands that wait for the same things; their latency is measured together (engine/figures.h). */
+/* Commands that wait for the same things; their latency is measured together (unit/figures.h). */
 #define OSD_LATENCY_CLASSES(X)                                                                     \
 	X(READ, "read")                                                                            \
 	X(WRITE, "write")                                                                          \
@@ -148,7 +148,7 @@ struct osd_command_context {
 	/* Set by a function that failed: after this, which runs transactions of its own, the command
 	 * is tried again. */
 	enum osd_status (*first)(struct osd_command_context *ctx);
-	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
+	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */
 	const char *hold;		     /* osd_command_hold */

@@ -4,7 +4,7 @@
  * and lengths.
  *
  * Any number of threads may dispatch at once, each its own request.  The dispatcher never calls
- * request->done: the engine does, when osd_dispatch or osd_dispatch_resumed says the request is
+ * request->done: the unit does, when osd_dispatch or osd_dispatch_resumed says the request is
  * finished. */
 #ifndef OSD_COMMAND_DISPATCH_H
 #define OSD_COMMAND_DISPATCH_H

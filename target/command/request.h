@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* request.h -- struct osd_request, the one object that travels from a front end through engine,
+/* request.h -- struct osd_request, the one object that travels from a front end through unit,
  * dispatcher and command functions and back. */
 #ifndef OSD_COMMAND_REQUEST_H
 #define OSD_COMMAND_REQUEST_H
@@ -68,20 +68,20 @@ struct osd_attr_params;
 struct osd_exec;
 struct osd_identity;
 struct osd_command_def;
-struct osd_engine;
+struct osd_unit;
 
 /* Commands that may take long must not hold the last worker; those that move the bytes of objects, by which a
  * processor and the disk are busy, leave half the processors to others. */
 enum osd_command_span { OSD_SPAN_SHORT, OSD_SPAN_LONG, OSD_SPAN_MOVES, OSD_SPANS };
 
 struct osd_request {
-	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until
+	/* Set by the front end before osd_unit_submit; borrowed, unchanged, valid until
 	 * done(). */
 	const uint8_t *cdb;
 	size_t cdb_length;
 	const uint8_t *data_out;
 	size_t data_out_length;
-	uint8_t *data_in; /* uninitialised; the engine fills or zeroes what it reports */
+	uint8_t *data_in; /* uninitialised; the unit fills or zeroes what it reports */
 	size_t data_in_capacity;
 	struct osd_nexus nexus;
 	uint64_t task_tag;
@@ -91,7 +91,7 @@ struct osd_request {
 	void (*done)(struct osd_request *request); /* exactly once, from any thread */
 	void *front_end;			   /* the front end's own */
 
-	/* Set by the engine when done() is called. */
+	/* Set by the unit when done() is called. */
 	uint8_t sam_status;
 	uint8_t sense[OSD_SENSE_MAX];
 	size_t sense_length;
@@ -119,8 +119,8 @@ struct osd_request {
 	size_t retrieved_length;       /* what of them is in data_in */
 	uint32_t initiated, completed; /* command functions, wire/sense.h */
 
-	/* The engine's own. */
-	struct osd_engine *engine;
+	/* The unit's own. */
+	struct osd_unit *unit;
 	struct osd_request *next; /* queue link */
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
@@ -128,7 +128,7 @@ struct osd_request {
 	enum osd_command_span span; /* osd_command_span */
 	bool aborted;	     /* atomic: a task management function covers it (command/tasks.h) */
 	struct {
-		struct osd_request *next, **at; /* among all the engine has */
+		struct osd_request *next, **at; /* among all the unit has */
 		uint64_t serial;		/* in order of submission */
 		uint8_t asked; /* the function whose end this request waits for; 0: none */
 		uint64_t tag;  /* and its TASK TAG */

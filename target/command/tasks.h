@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tasks.h -- task management functions over the commands of one logical unit, as PERFORM TASK
- * MANAGEMENT FUNCTION names them (osd2-wire 3.18).  The engine does the work; a command function
+ * MANAGEMENT FUNCTION names them (osd2-wire 3.18).  The unit does the work; a command function
  * reaches it through ctx->manage_tasks.
  *
  * A command under way is a task until its done() is called: queued, running or parked.  A command

@@ -112,7 +112,7 @@ static void put_digest(struct osd_wr *w, const struct osd_job_view *v)
 	osd_wr_bytes(w, v->record->code_sha256, sizeof(v->record->code_sha256));
 }
 
-/* The engine, and the package set the last attempt had. */
+/* The unit, and the package set the last attempt had. */
 static void put_engine(struct osd_wr *w, const struct osd_job_view *v)
 {
 	put_text(w, "python");

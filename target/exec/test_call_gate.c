@@ -9,7 +9,7 @@
 #define CALLERS 4
 #define CALLS	2000
 
-/* Stands for the engine's queue: it says so often that commands wait. */
+/* Stands for the unit's queue: it says so often that commands wait. */
 struct queue {
 	_Atomic unsigned left, asked;
 };

@@ -26,7 +26,7 @@
 #include "command/current.h"
 #include "command/sense_table.h"
 #include "command/table.h"
-#include "engine/engine.h"
+#include "unit/unit.h"
 #include "wire/cursor.h"
 
 #define REQUEST_MAGIC  0x4f534451u
@@ -229,7 +229,7 @@ static int read_request(struct harness_request **ret_item)
 	return 1;
 }
 
-static int serve(struct osd_engine *engine)
+static int serve(struct osd_unit *unit)
 {
 	struct harness_request *item;
 	int got;
@@ -237,10 +237,10 @@ static int serve(struct osd_engine *engine)
 	while ((got = read_request(&item)) > 0) {
 		if (!item)
 			continue;
-		if (osd_engine_try(engine, &item->request))
+		if (osd_unit_try(unit, &item->request))
 			answer(&item->request);
 		else
-			osd_engine_submit(engine, &item->request);
+			osd_unit_submit(unit, &item->request);
 	}
 	if (got < 0)
 		osd_error("input is not a request frame");
@@ -259,7 +259,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
-	struct osd_engine *engine;
+	struct osd_unit *unit;
 	char message[256];
 	int code;
 
@@ -280,11 +280,11 @@ int main(int argc, char **argv)
 	if (argc != 2 || !strcmp(argv[1], "--help"))
 		return usage();
 	if (osd_config_parse(argv[1], NULL, message, &config) != OSD_OK ||
-	    osd_engine_open(&config, message, &engine) != OSD_OK) {
+	    osd_unit_open(&config, message, &unit) != OSD_OK) {
 		osd_error("%s", message);
 		return EXIT_START;
 	}
-	code = serve(engine);
-	osd_engine_close(engine);
+	code = serve(unit);
+	osd_unit_close(unit);
 	return code;
 }

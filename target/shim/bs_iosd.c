@@ -2,7 +2,7 @@
 /* bs_iosd.c -- the module as stock tgtd sees it: registration, opening and closing of logical
  * units, INQUIRY identity.  Works both ways: loaded from tgtd's backing-store directory
  * (register_bs_module) and preloaded (the constructor).  One logical unit is one store with its
- * own engine.
+ * own unit.
  *
  * In the constructor tgtd has no event loop yet and may still fork: threads and descriptors
  * start at bs_open.  tgtd calls bs_close and bs_exit only when a unit is deleted, never when it
@@ -34,16 +34,16 @@ enum {
 #define NAA_LOCAL	      0x3u
 #define DESIGNATOR_HEADER     4u
 
-static struct shim_lu *units; /* main thread only, as the next */
+static struct shim_lu *all; /* main thread only, as the next */
 static int (*tgt_config)(struct tgt_lu *lu, char *params); /* tgtd's own, the same for all units */
 
 struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
 {
-	struct shim_lu *unit = units;
+	struct shim_lu *shim = all;
 
-	while (unit && unit->lu != lu)
-		unit = unit->next;
-	return unit;
+	while (shim && shim->lu != lu)
+		shim = shim->next;
+	return shim;
 }
 
 /* ---- INQUIRY identity ------------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, 
 	return true;
 }
 
-/* The token is the engine's: it comes with it. */
+/* The token is the unit's: it comes with it. */
 static bool set_security_pages(struct tgt_lu *lu)
 {
 	uint8_t information[OSD_INFORMATION_BYTES] = {0};
@@ -162,21 +162,21 @@ static bool layout_is_ours(const struct tgt_lu *lu)
 	       lu->config;
 }
 
-static void unit_free(struct shim_lu *unit)
+static void shim_lu_free(struct shim_lu *shim)
 {
-	for (struct shim_lu **at = &units; *at; at = &(*at)->next) {
-		if (*at == unit) {
-			*at = unit->next;
+	for (struct shim_lu **at = &all; *at; at = &(*at)->next) {
+		if (*at == shim) {
+			*at = shim->next;
 			break;
 		}
 	}
-	free(unit->options);
-	free(unit);
+	free(shim->options);
+	free(shim);
 }
 
 static int shim_init(struct tgt_lu *lu, char *bsopts)
 {
-	struct shim_lu *unit;
+	struct shim_lu *shim;
 
 	if (lu->bst != &shim_backing_store || lu->attrs.device_type != TGT_DEVICE_TYPE_OSD) {
 		osd_error(
@@ -189,15 +189,15 @@ static int shim_init(struct tgt_lu *lu, char *bsopts)
 			  ": install the tgt package this module was built for");
 		return TGTADM_UNSUPPORTED_OPERATION;
 	}
-	unit = calloc(1, sizeof(*unit));
-	if (!unit)
+	shim = calloc(1, sizeof(*shim));
+	if (!shim)
 		return TGTADM_NOMEM;
-	unit->lu = lu;
-	unit->next = units;
-	units = unit;
-	unit->options = strdup(bsopts ? bsopts : "");
-	if (!unit->options || !set_identity(lu)) {
-		unit_free(unit);
+	shim->lu = lu;
+	shim->next = all;
+	all = shim;
+	shim->options = strdup(bsopts ? bsopts : "");
+	if (!shim->options || !set_identity(lu)) {
+		shim_lu_free(shim);
 		return TGTADM_NOMEM;
 	}
 	tgt_config = lu->config;
@@ -207,32 +207,32 @@ static int shim_init(struct tgt_lu *lu, char *bsopts)
 
 static void shim_exit(struct tgt_lu *lu)
 {
-	struct shim_lu *unit = shim_lu_find(lu);
+	struct shim_lu *shim = shim_lu_find(lu);
 
-	if (unit)
-		unit_free(unit);
+	if (shim)
+		shim_lu_free(shim);
 }
 
 /* The path of the unit is the data directory. */
-static int open_unit(struct shim_lu *unit, const char *path)
+static int open_unit(struct shim_lu *shim, const char *path)
 {
 	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
 	char message[256] = "out of memory";
 
-	if (osd_config_parse(unit->options, path, message, &config) != OSD_OK ||
-	    osd_engine_open(&config, message, &unit->engine) != OSD_OK) {
-		osd_error("lun %u: %s", (unsigned)unit->lu->lun, message);
+	if (osd_config_parse(shim->options, path, message, &config) != OSD_OK ||
+	    osd_unit_open(&config, message, &shim->unit) != OSD_OK) {
+		osd_error("lun %u: %s", (unsigned)shim->lu->lun, message);
 		return -EINVAL;
 	}
-	if (replace_vpd(unit->lu, VPD_SECURITY_TOKEN, osd_engine_token(unit->engine),
+	if (replace_vpd(shim->lu, VPD_SECURITY_TOKEN, osd_unit_token(shim->unit),
 			OSD_SECURITY_TOKEN_BYTES) &&
-	    set_store_pages(unit->lu, osd_engine_serial(unit->engine),
-			    osd_engine_system_id(unit->engine)))
-		unit->completions = shim_completions_create(&unit->engine);
-	if (!unit->completions) {
-		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)unit->lu->lun);
-		osd_engine_close(unit->engine);
-		unit->engine = NULL;
+	    set_store_pages(shim->lu, osd_unit_serial(shim->unit),
+			    osd_unit_system_id(shim->unit)))
+		shim->completions = shim_completions_create(&shim->unit);
+	if (!shim->completions) {
+		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)shim->lu->lun);
+		osd_unit_close(shim->unit);
+		shim->unit = NULL;
 		return -ENOMEM;
 	}
 	return 0;
@@ -240,13 +240,13 @@ static int open_unit(struct shim_lu *unit, const char *path)
 
 static int shim_open(struct tgt_lu *lu, char *path, int *fd, uint64_t *size)
 {
-	struct shim_lu *unit = shim_lu_find(lu);
-	int error = unit ? open_unit(unit, path) : -EINVAL;
+	struct shim_lu *shim = shim_lu_find(lu);
+	int error = shim ? open_unit(shim, path) : -EINVAL;
 
 	if (error)
 		return error;
 	*fd = -1;
-	*size = osd_engine_capacity(unit->engine);
+	*size = osd_unit_capacity(shim->unit);
 	osd_info("lun %u: %s is open", (unsigned)lu->lun, path);
 	return 0;
 }
@@ -254,15 +254,15 @@ static int shim_open(struct tgt_lu *lu, char *path, int *fd, uint64_t *size)
 /* tgtd comes here with no command under way (rule: a unit with commands is refused as active). */
 static void shim_close(struct tgt_lu *lu)
 {
-	struct shim_lu *unit = shim_lu_find(lu);
+	struct shim_lu *shim = shim_lu_find(lu);
 
-	if (!unit || !unit->engine)
+	if (!shim || !shim->unit)
 		return;
-	osd_engine_close(unit->engine);
-	unit->engine = NULL;
-	shim_completions_free(unit->completions);
-	unit->completions = NULL;
-	shim_commands_free(unit);
+	osd_unit_close(shim->unit);
+	shim->unit = NULL;
+	shim_completions_free(shim->completions);
+	shim->completions = NULL;
+	shim_commands_free(shim);
 }
 
 struct tgt_backing_store shim_backing_store = {

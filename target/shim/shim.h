@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "command/request.h"
-#include "engine/engine.h"
+#include "unit/unit.h"
 #include "shim/tgt_abi.h"
 
 #define SHIM_NAME_SIZE	  256 /* of an iSCSI name */
@@ -21,7 +21,7 @@ struct shim_lu {
 	struct shim_lu *next;
 	struct tgt_lu *lu;
 	char *options; /* owned; as given at bs_init */
-	struct osd_engine *engine; /* NULL until bs_open */
+	struct osd_unit *unit; /* NULL until bs_open */
 	struct shim_completions *completions; /* NULL until bs_open */
 	struct shim_command *free_commands;
 	unsigned free_count;
@@ -34,7 +34,7 @@ struct shim_command {
 	struct shim_lu *lu;
 	struct tgt_cmd *cmd;
 	struct shim_command *next; /* in the done list, or among free ones */
-	struct shim_command *watch_next, **watch_at; /* among those the engine has, or NULL */
+	struct shim_command *watch_next, **watch_at; /* among those the unit has, or NULL */
 	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[SHIM_NAME_SIZE];
@@ -63,7 +63,7 @@ void shim_commands_free(struct shim_lu *lu);
 
 /* tgt_complete.c: from workers back to tgtd's loop. */
 struct shim_completions;
-struct shim_completions *shim_completions_create(struct osd_engine **engine);
+struct shim_completions *shim_completions_create(struct osd_unit **unit);
 void shim_completions_free(struct shim_completions *completions);
 /* osd_request.done; any thread. */
 void shim_done(struct osd_request *request);

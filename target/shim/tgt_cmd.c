@@ -185,31 +185,31 @@ int shim_cmd_submit(struct tgt_cmd *cmd)
 	uint16_t asc_ascq;
 	int result;
 
-	if (!lu || !lu->engine)
+	if (!lu || !lu->unit)
 		return refuse(cmd, OSD_SK_NOT_READY, ASC_LOGICAL_UNIT_NOT_READY);
 	asc_ascq = check_cmd(cmd);
 	if (asc_ascq) {
-		osd_engine_reject(lu->engine, asc_ascq == ASC_INVALID_OPCODE
+		osd_unit_reject(lu->unit, asc_ascq == ASC_INVALID_OPCODE
 						      ? OSD_REJECTED_COMMAND
 						      : OSD_REJECTED_BUFFERS);
 		return refuse(cmd, OSD_SK_ILLEGAL_REQUEST, asc_ascq);
 	}
 	command = command_get(lu);
 	if (!command)
-		osd_engine_reject(lu->engine, OSD_REJECTED_MEMORY);
+		osd_unit_reject(lu->unit, OSD_REJECTED_MEMORY);
 	if (!command)
 		return refuse(cmd, OSD_SK_HARDWARE_ERROR, 0x5500);
 	command->lu = lu;
 	command->cmd = cmd;
 	fill_request(command);
-	if (osd_engine_try(lu->engine, &command->request)) {
+	if (osd_unit_try(lu->unit, &command->request)) {
 		result = put_answer(cmd, &command->request);
 		command_put(command);
 		return result;
 	}
 	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
 	shim_watch(lu->completions, command);
-	osd_engine_submit(lu->engine, &command->request);
+	osd_unit_submit(lu->unit, &command->request);
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 #define WATCH_INTERVAL_NS 20000000l
 
 struct shim_completions {
-	struct osd_engine **engine; /* borrowed */
+	struct osd_unit **unit; /* borrowed */
 	int event_fd, timer_fd;
 	pthread_mutex_t lock;
 	struct shim_command *head, **tail; /* under lock */
@@ -41,7 +41,7 @@ void shim_done(struct osd_request *request)
 	completions->tail = &command->next;
 	pthread_mutex_unlock(&completions->lock);
 	/* Without the lock, which the loop takes first.  It may have finished the command by now, and
-	 * close the unit; but the engine's close waits until this has returned. */
+	 * close the unit; but the unit's close waits until this has returned. */
 	if (was_empty && eventfd_write(completions->event_fd, 1) != 0)
 		osd_error("cannot wake tgtd's loop: %m");
 }
@@ -103,7 +103,7 @@ static void on_timer(int fd, int events, void *data)
 	for (struct shim_command *command = completions->watched; command;
 	     command = command->watch_next) {
 		if (command->cmd->mreq && !osd_command_aborted(&command->request))
-			osd_engine_abort(*completions->engine, &command->request);
+			osd_unit_abort(*completions->unit, &command->request);
 	}
 }
 
@@ -149,13 +149,13 @@ static void release(struct shim_completions *completions)
 	free(completions);
 }
 
-struct shim_completions *shim_completions_create(struct osd_engine **engine)
+struct shim_completions *shim_completions_create(struct osd_unit **unit)
 {
 	struct shim_completions *completions = calloc(1, sizeof(*completions));
 
 	if (!completions)
 		return NULL;
-	completions->engine = engine;
+	completions->unit = unit;
 	completions->tail = &completions->head;
 	pthread_mutex_init(&completions->lock, NULL);
 	completions->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

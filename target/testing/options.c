@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* options.c -- the options for tests and benchmarks; tests/README.md lists them.  Where this library is
- * loaded, the parser of engine/config.h takes them beside those of the product. */
+ * loaded, the parser of unit/config.h takes them beside those of the product. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/config.h"
+#include "unit/config.h"
 #include "testing/stores.h"
 #include "wire/inquiry.h"
 

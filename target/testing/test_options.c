@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/test.h"
-#include "engine/config.h"
+#include "unit/config.h"
 #include "object/object.h"
 #include "store/stand_in.h"
 #include "testing/stores.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A target with a control socket: osd_harness, which has the engine of the module in tgtd."""
+"""A target with a control socket: osd_harness, which has the unit of the module in tgtd."""
 
 from __future__ import annotations
 

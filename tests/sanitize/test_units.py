@@ -13,7 +13,7 @@ from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
 
 SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
 THREADED_LAYERS = frozenset(
-    {"base", "command", "engine", "exec", "object", "security", "store", "testing"}
+    {"base", "command", "unit", "exec", "object", "security", "store", "testing"}
 )
 # They fork and kill, which takes long under ThreadSanitizer and has no second thread to show it.
 ONE_THREAD = frozenset(

@@ -21,16 +21,16 @@ MAY_INCLUDE = {
     "security": {"base", "wire", "store", "object"},
     "exec": {"base", "wire", "object", "security"},
     "command": {"base", "wire", "object", "security", "exec"},
-    "engine": {"base", "wire", "command"},
-    "shim": {"base", "wire", "command", "engine"},
-    "harness": {"base", "wire", "command", "engine"},
+    "unit": {"base", "wire", "command"},
+    "shim": {"base", "wire", "command", "unit"},
+    "harness": {"base", "wire", "command", "unit"},
     # Stores and options for tests: nothing of the product may include it.
-    "testing": {"base", "wire", "store", "engine"},
+    "testing": {"base", "wire", "store", "unit"},
 }
-# Front ends and engine may use one header of command/: the request that travels the whole path.
+# Front ends and unit may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
 # Opening a store and starting the job machinery happens where the pieces are put together.
-ASSEMBLY = {"engine": {"store", "object", "security", "exec"}, "harness": {"store", "object"}}
+ASSEMBLY = {"unit": {"store", "object", "security", "exec"}, "harness": {"store", "object"}}
 # What C unit tests, and headers they share, may include too.
 OF_TESTS = {"testing"}
 
@@ -94,7 +94,7 @@ def test_target_includes_only_lower_folders(path: Path) -> None:
     for quote, header in includes(path):
         if quote != '"' or "/" not in header:
             continue
-        if header in COMMAND_CONTRACTS and folder in ("exec", "engine", "shim", "harness"):
+        if header in COMMAND_CONTRACTS and folder in ("exec", "unit", "shim", "harness"):
             continue
         assert header.split("/")[0] in allowed, f"{name(path)} includes {header}"
 
@@ -147,7 +147,7 @@ GENERIC = (
     "target/command/tracked.c",
     "target/command/validate.c",
     "target/security/check.c",
-    *(name(path) for path in c_files("target/engine", "target/shim")),
+    *(name(path) for path in c_files("target/unit", "target/shim")),
 )
 
 

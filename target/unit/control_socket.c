@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/control_impl.h"
+#include "unit/control_impl.h"
 
 #define FRAMES_AT_ONCE 16     /* of one peer, before the others have their turn */
 #define PAUSE_USEC     200000 /* before another try where no descriptor was free */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* queue.c -- see queue.h. */
-#include "engine/queue.h"
+#include "unit/queue.h"
 
 #include "base/util.h"
 

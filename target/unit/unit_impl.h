@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine_impl.h -- what the files of the engine share: its state.
+/* unit_impl.h -- what the files of the unit share: its state.
  *
- *   engine.c       queue, workers, the way of a request
- *   engine_open.c  putting the parts of a target together, and taking them apart
+ *   unit.c       queue, workers, the way of a request
+ *   unit_open.c  putting the parts of a target together, and taking them apart
  *
- * Locks: engine->lock guards the queue, the pool and the counters and is held for a few
+ * Locks: unit->lock guards the queue, the pool and the counters and is held for a few
  * instructions only, never across a dispatch. */
-#ifndef OSD_ENGINE_ENGINE_IMPL_H
-#define OSD_ENGINE_ENGINE_IMPL_H
+#ifndef OSD_UNIT_UNIT_IMPL_H
+#define OSD_UNIT_UNIT_IMPL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,20 +15,20 @@
 
 #include "command/copies.h"
 #include "command/dispatch.h"
-#include "engine/engine.h"
-#include "engine/queue.h"
-#include "engine/tasks.h"
+#include "unit/unit.h"
+#include "unit/queue.h"
+#include "unit/tasks.h"
 
 enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /* to be joined */ };
 
 struct osd_worker {
-	struct osd_engine *engine;
+	struct osd_unit *unit;
 	pthread_t thread;
 	unsigned index;
-	enum osd_worker_state state; /* under engine->lock */
+	enum osd_worker_state state; /* under unit->lock */
 };
 
-struct osd_engine {
+struct osd_unit {
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
 	struct osd_nonces *nonces;
@@ -59,17 +59,17 @@ struct osd_engine {
 	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
 	struct osd_worker workers[OSD_WORKERS_MAX];
 
-	/* Of the thread that calls osd_engine_try, which is one. */
+	/* Of the thread that calls osd_unit_try, which is one. */
 	uint64_t window_start_ns, window_spent_ns, last_end_ns;
 };
 
 /* Submits again a request that waited aside (osd_copies.requeue). */
-void osd_engine_requeue(struct osd_request *request);
+void osd_unit_requeue(struct osd_request *request);
 /* The thread of background commands and that of task management; false: one could not be started,
- * and osd_engine_stop_others still is to be called. */
-bool osd_engine_start_others(struct osd_engine *engine);
-void osd_engine_stop_others(struct osd_engine *engine);
+ * and osd_unit_stop_others still is to be called. */
+bool osd_unit_start_others(struct osd_unit *unit);
+void osd_unit_stop_others(struct osd_unit *unit);
 /* Ends the workers; nothing is outstanding. */
-void osd_engine_stop_workers(struct osd_engine *engine);
+void osd_unit_stop_workers(struct osd_unit *unit);
 
 #endif

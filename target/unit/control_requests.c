@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/control_request.h"
+#include "unit/control_request.h"
 #include "exec/figures.h"
 
 #define WATCH_LEAST   20

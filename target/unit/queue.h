@@ -6,9 +6,9 @@
  * hundred commands delays another one's by one of them.  Nexuses whose numbers collide share a lane.
  * Within a lane the order is that of arrival.
  *
- * No locking: the engine's lock. */
-#ifndef OSD_ENGINE_QUEUE_H
-#define OSD_ENGINE_QUEUE_H
+ * No locking: the unit's lock. */
+#ifndef OSD_UNIT_QUEUE_H
+#define OSD_UNIT_QUEUE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_config.c -- option strings: defaults, every kind of value, every kind of refusal. */
 #include "base/test.h"
-#include "engine/config.h"
+#include "unit/config.h"
 
 static struct osd_config parse_ok(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* config.c -- see config.h.  One table of options; the parser and the help text both read it. */
-#include "engine/config.h"
+#include "unit/config.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -139,7 +139,7 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 	static const struct {
 		const char *name;
 		uint64_t factor;
-	} unit[] = {{"", 1},
+	} factors[] = {{"", 1},
 		    {"KiB", UINT64_C(1) << 10},
 		    {"MiB", UINT64_C(1) << 20},
 		    {"GiB", UINT64_C(1) << 30},
@@ -153,9 +153,9 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 	value = strtoull(text, &end, 10);
 	if (errno)
 		return false;
-	for (size_t i = 0; i < (units ? OSD_ARRAY_SIZE(unit) : 1); i++) {
-		if (!strcmp(end, unit[i].name))
-			return osd_mul_u64(value, unit[i].factor, ret_value);
+	for (size_t i = 0; i < (units ? OSD_ARRAY_SIZE(factors) : 1); i++) {
+		if (!strcmp(end, factors[i].name))
+			return osd_mul_u64(value, factors[i].factor, ret_value);
 	}
 	return false;
 }

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "engine/control_impl.h"
-#include "engine/engine.h"
-#include "engine/figures.h"
+#include "unit/control_impl.h"
+#include "unit/unit.h"
+#include "unit/figures.h"
 #include "exec/figures.h"
 #include "object/object.h"
 #include "object/space.h"
@@ -53,11 +53,11 @@ static void write_bounds(struct osd_json *json)
 	osd_json_close(json, ']');
 }
 
-static void write_workers(struct osd_engine *engine, struct osd_json *json)
+static void write_workers(struct osd_unit *unit, struct osd_json *json)
 {
-	struct osd_engine_load load;
+	struct osd_unit_load load;
 
-	osd_engine_load(engine, &load);
+	osd_unit_load(unit, &load);
 	osd_json_open(json, "workers", '{');
 	osd_json_number(json, "count", load.workers);
 	osd_json_number(json, "busy", load.busy);
@@ -184,7 +184,7 @@ void osd_control_write_snapshot(struct osd_control *control, const struct osd_co
 	osd_json_bool(json, "shedding", control->shedding);
 	osd_json_bool(json, "faults", control->targets.faults);
 	write_bounds(json);
-	write_workers(control->targets.engine, json);
+	write_workers(control->targets.unit, json);
 	osd_figures_write(control->targets.figures, json);
 	write_store(control, &space, json);
 	write_transactions(&figures, json);

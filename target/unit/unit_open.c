@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine_open.c -- see engine.h and engine_impl.h.
+/* unit_open.c -- see unit.h and unit_impl.h.
  * Lives here: opening the parts of a target in their order with what its configuration says of each,
  * closing them in the opposite one.
- * Not here: requests and the threads that serve them (engine.c). */
-#include "engine/engine_impl.h"
+ * Not here: requests and the threads that serve them (unit.c). */
+#include "unit/unit_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/control.h"
-#include "engine/figures.h"
+#include "unit/control.h"
+#include "unit/figures.h"
 #include "exec/exec.h"
 #include "security/keys.h"
 #include "security/local_keys.h"
@@ -25,12 +25,12 @@
 /* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
 static unsigned commands_queued(void *context)
 {
-	struct osd_engine *engine = context;
+	struct osd_unit *unit = context;
 
-	return __atomic_load_n(&engine->queued, __ATOMIC_RELAXED);
+	return __atomic_load_n(&unit->queued, __ATOMIC_RELAXED);
 }
 
-static enum osd_status open_objects(struct osd_engine *engine, const struct osd_config *config,
+static enum osd_status open_objects(struct osd_unit *unit, const struct osd_config *config,
 				    char message[256])
 {
 	struct osd_heads_config heads = config->heads;
@@ -53,23 +53,23 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	};
 
 	heads.commands_queued = commands_queued;
-	heads.context = engine;
+	heads.context = unit;
 	sums.commands_queued = commands_queued;
-	sums.context = engine;
-	return osd_objects_open(&objects, message, &engine->objects);
+	sums.context = unit;
+	return osd_objects_open(&objects, message, &unit->objects);
 }
 
-static enum osd_status open_security(struct osd_engine *engine, const struct osd_config *config,
+static enum osd_status open_security(struct osd_unit *unit, const struct osd_config *config,
 				     char message[256])
 {
 	enum osd_status status =
-		osd_keyring_open(engine->objects, config->master_key, message, &engine->keyring);
+		osd_keyring_open(unit->objects, config->master_key, message, &unit->keyring);
 
 	if (status == OSD_OK && config->local_key)
-		status = osd_local_keys_open(engine->keyring, config->local_key, message);
+		status = osd_local_keys_open(unit->keyring, config->local_key, message);
 	if (status != OSD_OK)
 		return status;
-	status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
+	status = osd_nonces_open(unit->objects, unit->keyring, &unit->nonces);
 	if (status != OSD_OK)
 		snprintf(message, 256, "cannot start the thread that keeps times of nonces");
 	return status;
@@ -77,46 +77,46 @@ static enum osd_status open_security(struct osd_engine *engine, const struct osd
 
 static bool commands_come(void *context)
 {
-	const struct osd_engine *engine = context;
+	const struct osd_unit *unit = context;
 
-	return osd_figures_noted_since(engine->figures,
+	return osd_figures_noted_since(unit->figures,
 				       (osd_monotonic_usec() - LATELY_USEC) * 1000);
 }
 
 /* NULL: out of memory, and commands wait on their workers. */
 static void *hold_object(void *context, struct osd_object_id id)
 {
-	struct osd_engine *engine = context;
+	struct osd_unit *unit = context;
 	struct osd_copying *copying = malloc(sizeof(*copying));
 
 	if (copying)
-		osd_copies_begin(&engine->copies, copying, id, true);
+		osd_copies_begin(&unit->copies, copying, id, true);
 	return copying;
 }
 
 static void release_object(void *context, void *hold)
 {
-	struct osd_engine *engine = context;
+	struct osd_unit *unit = context;
 
 	if (hold)
-		osd_copies_end(&engine->copies, hold);
+		osd_copies_end(&unit->copies, hold);
 	free(hold);
 }
 
 static void jobs_wait(void *context)
 {
-	struct osd_engine *engine = context;
+	struct osd_unit *unit = context;
 
-	if (engine->control)
-		osd_control_jobs_wait(engine->control);
+	if (unit->control)
+		osd_control_jobs_wait(unit->control);
 }
 
-static enum osd_status open_exec(struct osd_engine *engine, const struct osd_config *config,
+static enum osd_status open_exec(struct osd_unit *unit, const struct osd_config *config,
 				 char message[256])
 {
 	struct osd_exec_config exec = {
-		.objects = engine->objects,
-		.keyring = engine->keyring,
+		.objects = unit->objects,
+		.keyring = unit->keyring,
 		.sandboxd = config->sandboxd,
 		.isolation = config->isolation,
 		.pools = config->pools,
@@ -131,19 +131,19 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.jobs_wait = jobs_wait,
 		.hold_object = hold_object,
 		.release_object = release_object,
-		.context = engine,
+		.context = unit,
 	};
 
-	return osd_exec_open(&exec, message, &engine->exec);
+	return osd_exec_open(&exec, message, &unit->exec);
 }
 
 /* A store that requires no capabilities is served beyond loopback on demand only.  On loopback it is
  * served as before, with a warning unless its owner asked for that by name (then there is no local key). */
-static enum osd_status check_secure(struct osd_engine *engine, const struct osd_config *config,
+static enum osd_status check_secure(struct osd_unit *unit, const struct osd_config *config,
 				    char message[256])
 {
 	struct osd_policy root;
-	enum osd_status status = osd_keyring_policy(engine->keyring, 0, false, &root);
+	enum osd_status status = osd_keyring_policy(unit->keyring, 0, false, &root);
 
 	if (status != OSD_OK)
 		snprintf(message, 256, "cannot read the store's security methods: %s",
@@ -166,152 +166,152 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 	return OSD_E_PARAM_FIELD;
 }
 
-static enum osd_status open_dispatcher(struct osd_engine *engine, const struct osd_config *config)
+static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_config *config)
 {
 	struct osd_dispatcher_config dispatcher = {
-		.objects = engine->objects,
-		.exec = engine->exec,
-		.keyring = engine->keyring,
-		.nonces = engine->nonces,
-		.resume = osd_engine_resume,
-		.copies = &engine->copies,
+		.objects = unit->objects,
+		.exec = unit->exec,
+		.keyring = unit->keyring,
+		.nonces = unit->nonces,
+		.resume = osd_unit_resume,
+		.copies = &unit->copies,
 		.osc_compat = config->osc_compat,
 		.strict = config->strict,
 		.osc_list_e = config->osc_list_e,
-		.manage_tasks = osd_engine_manage_tasks,
-		.hold = engine->hold,
+		.manage_tasks = osd_unit_manage_tasks,
+		.hold = unit->hold,
 	};
 
 	if (config->test.token)
-		memcpy(engine->token, config->test.token, sizeof(engine->token));
+		memcpy(unit->token, config->test.token, sizeof(unit->token));
 	else
-		osd_random_bytes(engine->token, sizeof(engine->token));
-	memcpy(dispatcher.token, engine->token, sizeof(engine->token));
-	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
+		osd_random_bytes(unit->token, sizeof(unit->token));
+	memcpy(dispatcher.token, unit->token, sizeof(unit->token));
+	return osd_dispatcher_create(&dispatcher, &unit->dispatcher);
 }
 
 /* Commands that move data leave half the processors to others; other long ones too, where there are four. */
-static void set_bounds(struct osd_engine *engine)
+static void set_bounds(struct osd_unit *unit)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned half = count < 2 ? 1 : (unsigned)count / 2;
 
-	engine->most_of[OSD_SPAN_LONG] = OSD_MAX(2, half);
-	engine->most_of[OSD_SPAN_MOVES] = half;
+	unit->most_of[OSD_SPAN_LONG] = OSD_MAX(2, half);
+	unit->most_of[OSD_SPAN_MOVES] = half;
 }
 
-static struct osd_engine *engine_create(void)
+static struct osd_unit *unit_create(void)
 {
-	struct osd_engine *engine = calloc(1, sizeof(*engine));
+	struct osd_unit *unit = calloc(1, sizeof(*unit));
 
-	if (!engine)
+	if (!unit)
 		return NULL;
-	pthread_mutex_init(&engine->lock, NULL);
-	pthread_cond_init(&engine->ready, NULL);
-	pthread_cond_init(&engine->idle, NULL);
-	pthread_cond_init(&engine->urgent_ready, NULL);
-	osd_queue_init(&engine->queue);
-	osd_copies_init(&engine->copies, osd_engine_requeue);
-	set_bounds(engine);
-	engine->urgent_tail = &engine->urgent_head;
-	return engine;
+	pthread_mutex_init(&unit->lock, NULL);
+	pthread_cond_init(&unit->ready, NULL);
+	pthread_cond_init(&unit->idle, NULL);
+	pthread_cond_init(&unit->urgent_ready, NULL);
+	osd_queue_init(&unit->queue);
+	osd_copies_init(&unit->copies, osd_unit_requeue);
+	set_bounds(unit);
+	unit->urgent_tail = &unit->urgent_head;
+	return unit;
 }
 
-static void engine_closep(struct osd_engine **engine)
+static void unit_closep(struct osd_unit **unit)
 {
-	osd_engine_close(*engine);
+	osd_unit_close(*unit);
 }
 
 /* Last: it shows all the others. */
-static enum osd_status start_control(struct osd_engine *engine, const struct osd_config *config,
+static enum osd_status start_control(struct osd_unit *unit, const struct osd_config *config,
 				     char message[256])
 {
 	struct osd_control_targets targets = {
-		.engine = engine,
-		.objects = engine->objects,
-		.exec = engine->exec,
-		.figures = engine->figures,
+		.unit = unit,
+		.objects = unit->objects,
+		.exec = unit->exec,
+		.figures = unit->figures,
 		.faults = config->test.faults,
 		.manager_uid = (uid_t)config->control_uid,
 	};
 
 	if (!config->control)
 		return OSD_OK;
-	return osd_control_start(engine->control, config->control, &targets, message);
+	return osd_control_start(unit->control, config->control, &targets, message);
 }
 
-enum osd_status osd_engine_open(const struct osd_config *config, char message[256],
-				struct osd_engine **ret_engine)
+enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
+				struct osd_unit **ret_unit)
 {
-	OSD_CLEANUP(engine_closep) struct osd_engine *engine = engine_create();
+	OSD_CLEANUP(unit_closep) struct osd_unit *unit = unit_create();
 	enum osd_status status;
 
 	snprintf(message, 256, "out of memory");
-	if (!engine)
+	if (!unit)
 		return OSD_E_NO_MEMORY;
-	engine->figures = osd_figures_create();
-	engine->control = config->control ? osd_control_create() : NULL;
-	if (!engine->figures || (config->control && !engine->control))
+	unit->figures = osd_figures_create();
+	unit->control = config->control ? osd_control_create() : NULL;
+	if (!unit->figures || (config->control && !unit->control))
 		return OSD_E_NO_MEMORY;
-	engine->hold = config->test.hold ? strdup(config->test.hold) : NULL;
-	status = open_objects(engine, config, message);
+	unit->hold = config->test.hold ? strdup(config->test.hold) : NULL;
+	status = open_objects(unit, config, message);
 	if (status == OSD_OK)
-		status = open_security(engine, config, message);
+		status = open_security(unit, config, message);
 	if (status == OSD_OK)
-		status = check_secure(engine, config, message);
+		status = check_secure(unit, config, message);
 	if (status == OSD_OK)
-		status = open_exec(engine, config, message);
+		status = open_exec(unit, config, message);
 	if (status != OSD_OK)
 		return status;
-	status = open_dispatcher(engine, config);
+	status = open_dispatcher(unit, config);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);
 		return status;
 	}
-	status = osd_dispatch_recover(engine->dispatcher);
+	status = osd_dispatch_recover(unit->dispatcher);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot take up the commands of the last run: %s",
 			 osd_status_info(status)->meaning);
 		return status;
 	}
-	if (!osd_engine_start_others(engine) ||
-	    osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {
+	if (!osd_unit_start_others(unit) ||
+	    osd_unit_set_workers(unit, (unsigned)config->workers) == 0) {
 		snprintf(message, 256, "cannot start worker threads");
 		return OSD_E_NO_MEMORY;
 	}
-	status = start_control(engine, config, message);
+	status = start_control(unit, config, message);
 	if (status != OSD_OK)
 		return status;
 	message[0] = '\0';
-	*ret_engine = OSD_STEAL(engine);
+	*ret_unit = OSD_STEAL(unit);
 	return OSD_OK;
 }
 
-void osd_engine_close(struct osd_engine *engine)
+void osd_unit_close(struct osd_unit *unit)
 {
-	if (!engine)
+	if (!unit)
 		return;
-	osd_control_stop(engine->control);
-	if (engine->exec)
-		osd_exec_quiesce(engine->exec); /* so that waiting commands end */
-	pthread_mutex_lock(&engine->lock);
-	while (engine->outstanding)
-		pthread_cond_wait(&engine->idle, &engine->lock);
-	pthread_mutex_unlock(&engine->lock);
-	osd_engine_stop_workers(engine);
-	osd_engine_stop_others(engine);
-	osd_dispatcher_free(engine->dispatcher);
-	osd_exec_close(engine->exec);
-	osd_nonces_close(engine->nonces);
-	osd_keyring_close(engine->keyring);
-	osd_objects_close(engine->objects);
-	osd_control_free(engine->control);
-	osd_figures_free(engine->figures);
-	osd_copies_release(&engine->copies);
-	free(engine->hold);
-	pthread_cond_destroy(&engine->urgent_ready);
-	pthread_cond_destroy(&engine->idle);
-	pthread_cond_destroy(&engine->ready);
-	pthread_mutex_destroy(&engine->lock);
-	free(engine);
+	osd_control_stop(unit->control);
+	if (unit->exec)
+		osd_exec_quiesce(unit->exec); /* so that waiting commands end */
+	pthread_mutex_lock(&unit->lock);
+	while (unit->outstanding)
+		pthread_cond_wait(&unit->idle, &unit->lock);
+	pthread_mutex_unlock(&unit->lock);
+	osd_unit_stop_workers(unit);
+	osd_unit_stop_others(unit);
+	osd_dispatcher_free(unit->dispatcher);
+	osd_exec_close(unit->exec);
+	osd_nonces_close(unit->nonces);
+	osd_keyring_close(unit->keyring);
+	osd_objects_close(unit->objects);
+	osd_control_free(unit->control);
+	osd_figures_free(unit->figures);
+	osd_copies_release(&unit->copies);
+	free(unit->hold);
+	pthread_cond_destroy(&unit->urgent_ready);
+	pthread_cond_destroy(&unit->idle);
+	pthread_cond_destroy(&unit->ready);
+	pthread_mutex_destroy(&unit->lock);
+	free(unit);
 }

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/control_request.h"
+#include "unit/control_request.h"
 #include "object/object.h"
 
 #define WAIT_MOST_MS   2000  /* this thread waits for so long: below the manager's lease */

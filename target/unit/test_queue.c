@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_queue.c -- lanes take turns, within a lane the order is that of arrival, classes do not mix. */
-#include "engine/queue.h"
+#include "unit/queue.h"
 
 #include "base/test.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control_request.h -- a request of the control socket, read: for the functions that answer one.  Each
  * answers it exactly once, with what it asks for or with an ERROR; then the peer may be gone. */
-#ifndef OSD_ENGINE_CONTROL_REQUEST_H
-#define OSD_ENGINE_CONTROL_REQUEST_H
+#ifndef OSD_UNIT_CONTROL_REQUEST_H
+#define OSD_UNIT_CONTROL_REQUEST_H
 
-#include "engine/control_impl.h"
+#include "unit/control_impl.h"
 
 #define OSD_CONTROL_KEYS_MAX 32	 /* of one request */
 #define OSD_CONTROL_NOTE_MAX 256 /* of by= and why= */

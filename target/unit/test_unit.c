@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_engine.c -- many requests from several threads over a store in memory, while the pool
+/* test_unit.c -- many requests from several threads over a store in memory, while the pool
  * grows and shrinks: each is answered once, writes and reads of one object do not mix, FORMAT
  * OSD waits for what runs and refuses what comes, close waits for everything, long commands leave a
  * worker to short ones.  Runs under the
  * thread sanitizer. */
-#include "engine/engine.h"
+#include "unit/unit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct call {
 	unsigned done; /* under lock */
 };
 
-static struct osd_engine *engine;
+static struct osd_unit *unit;
 
 static void on_done(struct osd_request *request)
 {
@@ -71,7 +71,7 @@ static void submit(struct call *call, const struct osd_cdb *cdb)
 		.front_end = call,
 	};
 	call->done = 0;
-	osd_engine_submit(engine, &call->request);
+	osd_unit_submit(unit, &call->request);
 }
 
 static uint8_t wait_done(struct call *call)
@@ -140,7 +140,7 @@ static void test_load(void)
 		CHECK(pthread_create(&clients[i].thread, NULL, client_main, &clients[i]) == 0);
 	}
 	for (unsigned i = 0; i < 20; i++)
-		CHECK(osd_engine_set_workers(engine, 1 + i % 5) >= 1);
+		CHECK(osd_unit_set_workers(unit, 1 + i % 5) >= 1);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		pthread_join(clients[i].thread, NULL);
 }
@@ -187,20 +187,20 @@ static void test_close(void)
 		call_init(&calls[i]);
 		submit(&calls[i], &cdb);
 	}
-	osd_engine_close(engine);
+	osd_unit_close(unit);
 	for (unsigned i = 0; i < 32; i++) {
 		CHECK_EQ(calls[i].done, 1);
 		CHECK_EQ(calls[i].request.sam_status, OSD_SAM_GOOD);
 	}
 }
 
-static void open_engine(const char *options)
+static void open_unit(const char *options)
 {
 	struct osd_config config;
 	char message[256];
 
 	CHECK_EQ(osd_config_parse(options, NULL, message, &config), OSD_OK);
-	if (osd_engine_open(&config, message, &engine) != OSD_OK) {
+	if (osd_unit_open(&config, message, &unit) != OSD_OK) {
 		fprintf(stderr, "%s\n", message);
 		exit(1);
 	}
@@ -223,7 +223,7 @@ static void test_long_commands(unsigned workers)
 	CHECK(fd >= 0);
 	close(fd);
 	snprintf(options, sizeof(options), "memory=1;workers=%u;hold=%s", workers, hold);
-	open_engine(options);
+	open_unit(options);
 	call_init(&call);
 	CHECK_EQ(run(&call, OSD_SA_CREATE_PARTITION, 0, 0), OSD_SAM_GOOD);
 	for (unsigned i = 0; i < 5; i++) {
@@ -244,12 +244,12 @@ static void test_long_commands(unsigned workers)
 	CHECK_EQ(unlink(hold), 0);
 	for (unsigned i = 0; i < 8; i++)
 		CHECK_EQ(wait_done(&punches[i]), OSD_SAM_GOOD);
-	osd_engine_close(engine);
+	osd_unit_close(unit);
 }
 
 int main(void)
 {
-	open_engine("memory=1;workers=3");
+	open_unit("memory=1;workers=3");
 	test_load();
 	test_format();
 	test_close();

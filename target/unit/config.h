@@ -2,8 +2,8 @@
 /* config.h -- the option string of a logical unit or the harness ("dir=/srv/osd;workers=4") as a
  * checked structure.  tgtd cuts option strings at the first comma, so options are separated by
  * ';'. */
-#ifndef OSD_ENGINE_CONFIG_H
-#define OSD_ENGINE_CONFIG_H
+#ifndef OSD_UNIT_CONFIG_H
+#define OSD_UNIT_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

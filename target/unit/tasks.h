@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tasks.h -- the commands an engine has, for task management (command/tasks.h): which of them a
+/* tasks.h -- the commands a unit has, for task management (command/tasks.h): which of them a
  * function covers, and who waits for their end.
- * Not here: locks (every call is made under engine->lock), what an abort does to a command. */
-#ifndef OSD_ENGINE_TASKS_H
-#define OSD_ENGINE_TASKS_H
+ * Not here: locks (every call is made under unit->lock), what an abort does to a command. */
+#ifndef OSD_UNIT_TASKS_H
+#define OSD_UNIT_TASKS_H
 
 #include <stddef.h>
 

@@ -2,9 +2,9 @@
 /* figures.h -- how many commands ended how, and how long they took (docs/control.md, "commands").
  *
  * Any thread notes and any thread reads, without a lock.  What a command pays is three relaxed
- * additions; the time is the engine's, who has it anyway or asks the clock once. */
-#ifndef OSD_ENGINE_FIGURES_H
-#define OSD_ENGINE_FIGURES_H
+ * additions; the time is the unit's, who has it anyway or asks the clock once. */
+#ifndef OSD_UNIT_FIGURES_H
+#define OSD_UNIT_FIGURES_H
 
 #include "command/request.h"
 

@@ -2,7 +2,7 @@
 /* test_control.c -- the thread of the control socket: peers come, ask, watch, hang up in the middle and say
  * nonsense while commands run and workers come and go; it ends with peers connected.  Runs under the
  * thread sanitizer; what requests mean is tested over the socket (tests/control). */
-#include "engine/engine.h"
+#include "unit/unit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "base/test.h"
 #include "base/util.h"
-#include "engine/control.h"
+#include "unit/control.h"
 #include "wire/control_frame.h"
 
 #define PEERS  4
@@ -21,7 +21,7 @@
 
 static char folder[] = "/tmp/osd-control-XXXXXX";
 static char path[sizeof(folder) + 8];
-static struct osd_engine *engine;
+static struct osd_unit *unit;
 static _Atomic bool over;
 
 static int dial(void)
@@ -97,15 +97,15 @@ static void *jobs_main(void *argument)
 	return NULL;
 }
 
-static struct osd_engine *open_engine(void)
+static struct osd_unit *open_unit(void)
 {
-	struct osd_engine *opened;
+	struct osd_unit *opened;
 	struct osd_config config;
 	char message[256], options[128];
 
 	snprintf(options, sizeof(options), "memory=1;control=%s", path);
 	CHECK_EQ(osd_config_parse(options, NULL, message, &config), OSD_OK);
-	CHECK_EQ(osd_engine_open(&config, message, &opened), OSD_OK);
+	CHECK_EQ(osd_unit_open(&config, message, &opened), OSD_OK);
 	osd_config_release(&config);
 	return opened;
 }
@@ -127,7 +127,7 @@ static void test_peers(void)
 static void test_waiting_jobs(void)
 {
 	struct osd_control *control = osd_control_create(), *late = osd_control_create();
-	struct osd_control_targets none = {.engine = NULL};
+	struct osd_control_targets none = {.unit = NULL};
 	char message[256];
 	pthread_t jobs;
 	int fd;
@@ -157,13 +157,13 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/socket", folder);
 	test_waiting_jobs();
-	engine = open_engine();
+	unit = open_unit();
 	CHECK(stat(path, &there) == 0 && (there.st_mode & 0777) == 0600);
 	test_peers();
 	fd = dial(); /* is there when it ends */
 	CHECK_EQ(ask(fd, OSD_CONTROL_HELLO, "role=tool\nwho=a\nversions=1-1\n"),
 		 OSD_CONTROL_WELCOME);
-	osd_engine_close(engine);
+	osd_unit_close(unit);
 	close(fd);
 	CHECK(stat(path, &there) < 0);
 	CHECK(rmdir(folder) == 0);

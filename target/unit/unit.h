@@ -1,71 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine.h -- who works on what, when: one opened store with its dispatcher, a queue of requests
+/* unit.h -- who works on what, when: one opened store with its dispatcher, a queue of requests
  * and an elastic pool of worker threads.
  *
- * Order: osd_engine_open; then from any thread osd_engine_submit (or _try, then _submit); every
- * request submitted gets its done() call exactly once, from a worker; osd_engine_close last,
+ * Order: osd_unit_open; then from any thread osd_unit_submit (or _try, then _submit); every
+ * request submitted gets its done() call exactly once, from a worker; osd_unit_close last,
  * when no request is submitted any more: it waits for those under way.
  *
  * Worker threads block all signals, are asked to stop and joined, never cancelled (design D3). */
-#ifndef OSD_ENGINE_ENGINE_H
-#define OSD_ENGINE_ENGINE_H
+#ifndef OSD_UNIT_ENGINE_H
+#define OSD_UNIT_ENGINE_H
 
 #include <stdbool.h>
 
 #include "base/status.h"
 #include "command/request.h"
 #include "command/tasks.h"
-#include "engine/config.h"
-#include "engine/figures.h"
+#include "unit/config.h"
+#include "unit/figures.h"
 
-struct osd_engine;
+struct osd_unit;
 
 #define OSD_WORKERS_MAX 64
 
 /* Opens the store (recovery included) and starts the workers.  On failure message tells a person
  * what to do. */
-enum osd_status osd_engine_open(const struct osd_config *config, char message[256],
-				struct osd_engine **ret_engine);
+enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
+				struct osd_unit **ret_unit);
 /* Waits for every request, stops the workers, closes the store.  NULL is fine. */
-void osd_engine_close(struct osd_engine *engine);
+void osd_unit_close(struct osd_unit *unit);
 
 /* Bytes the store may hold. */
-uint64_t osd_engine_capacity(struct osd_engine *engine);
+uint64_t osd_unit_capacity(struct osd_unit *unit);
 
 /* The security token of this start, for VPD page B1h; borrowed. */
-const uint8_t *osd_engine_token(const struct osd_engine *engine);
+const uint8_t *osd_unit_token(const struct osd_unit *unit);
 
 /* The store's identity: osd_objects_system_id and osd_objects_serial; borrowed. */
-const uint8_t *osd_engine_system_id(const struct osd_engine *engine);
-const char *osd_engine_serial(const struct osd_engine *engine);
+const uint8_t *osd_unit_system_id(const struct osd_unit *unit);
+const char *osd_unit_serial(const struct osd_unit *unit);
 
 /* Queues the request; returns at once. */
-void osd_engine_submit(struct osd_engine *engine, struct osd_request *request);
+void osd_unit_submit(struct osd_unit *unit, struct osd_request *request);
 /* For a master thread that must not wait: true when the request was finished at once, on this
  * thread, without a done() call (at most 50 us of such work in any 100 us); false: submit it. */
-bool osd_engine_try(struct osd_engine *engine, struct osd_request *request);
+bool osd_unit_try(struct osd_unit *unit, struct osd_request *request);
 
 /* A parked request goes on; any thread, exactly once per parking (command/context.h). */
-void osd_engine_resume(struct osd_request *request);
+void osd_unit_resume(struct osd_request *request);
 /* A task management function covers the request, which was submitted and is not done yet: it ends
  * with TASK ABORTED where it next looks (command/tasks.h).  Never waits. */
-void osd_engine_abort(struct osd_engine *engine, struct osd_request *request);
-/* PERFORM TASK MANAGEMENT FUNCTION of a request that the engine runs (command/tasks.h). */
-osd_manage_tasks_fn osd_engine_manage_tasks;
+void osd_unit_abort(struct osd_unit *unit, struct osd_request *request);
+/* PERFORM TASK MANAGEMENT FUNCTION of a request that the unit runs (command/tasks.h). */
+osd_manage_tasks_fn osd_unit_manage_tasks;
 
-/* Any thread: a front end has refused a command for this (engine/figures.h). */
-void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why);
+/* Any thread: a front end has refused a command for this (unit/figures.h). */
+void osd_unit_reject(struct osd_unit *unit, enum osd_rejection why);
 
-struct osd_engine_load {
+struct osd_unit_load {
 	unsigned workers; /* wanted */
 	unsigned busy;	  /* of them, and the thread beside a single one */
 	unsigned queued;  /* commands that wait for one */
 	uint64_t oldest_usec; /* how long the first of these has waited since it came */
 };
-void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load);
+void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load);
 
 /* Changes the number of workers, 1..OSD_WORKERS_MAX, while requests run; returns what is in
  * force. */
-unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers);
+unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers);
 
 #endif

@@ -7,8 +7,8 @@
  *   control_requests.c  what each request does: a row each; what changes something: control_changes.c
  *   control_freeze.c    keeping the store's files still for a backup
  *   control_snapshot.c  the figures */
-#ifndef OSD_ENGINE_CONTROL_IMPL_H
-#define OSD_ENGINE_CONTROL_IMPL_H
+#ifndef OSD_UNIT_CONTROL_IMPL_H
+#define OSD_UNIT_CONTROL_IMPL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "engine/control.h"
+#include "unit/control.h"
 #include "wire/control_frame.h"
 #include "wire/json.h"
 

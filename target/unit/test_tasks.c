@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_tasks.c -- which commands a task management function covers, and when its asker goes on. */
-#include "engine/tasks.h"
+#include "unit/tasks.h"
 
 #include "base/test.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "engine/control_request.h"
+#include "unit/control_request.h"
 #include "exec/recent.h"
 
 static void write_job(const struct osd_recent_job *job, struct osd_json *json)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tasks.c -- see tasks.h.  A function covers the commands that were there before its asker: so two
  * askers never wait for each other. */
-#include "engine/tasks.h"
+#include "unit/tasks.h"
 
 static bool is_aborted(const struct osd_request *request)
 {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "engine/control_impl.h"
+#include "unit/control_impl.h"
 #include "exec/admin.h"
 #include "exec/figures.h"
 

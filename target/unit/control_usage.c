@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control_usage.c -- USAGE of the control socket: what principals have used since the target started, in
  * parts. */
-#include "engine/control_request.h"
+#include "unit/control_request.h"
 #include "exec/admin.h"
 
 #define ROWS_MOST 32 /* a part; a name may take 3 KiB of text */

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/control_request.h"
-#include "engine/engine.h"
+#include "unit/control_request.h"
+#include "unit/unit.h"
 #include "exec/admin.h"
 
 #define WORDS_MAX      4096
@@ -95,16 +95,16 @@ static void answer_changed(struct osd_control_request *request, const char *what
 
 void osd_control_do_workers(struct osd_control_request *request)
 {
-	struct osd_engine *engine = request->control->targets.engine;
-	struct osd_engine_load load;
+	struct osd_unit *unit = request->control->targets.unit;
+	struct osd_unit_load load;
 	struct words was, is;
 	uint64_t count;
 
 	if (!osd_control_number_of(request, "count", 1, OSD_WORKERS_MAX, &count))
 		return;
-	osd_engine_load(engine, &load);
+	osd_unit_load(unit, &load);
 	was = one_word("count", load.workers);
-	is = one_word("count", osd_engine_set_workers(engine, (unsigned)count));
+	is = one_word("count", osd_unit_set_workers(unit, (unsigned)count));
 	answer_changed(request, "workers", &was, &is);
 }
 

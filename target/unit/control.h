@@ -4,8 +4,8 @@
  *
  * Order: create before the jobs' machinery starts (osd_control_jobs_wait may come from then on), start
  * once everything it shows is there, stop before any of that ends, free last. */
-#ifndef OSD_ENGINE_CONTROL_H
-#define OSD_ENGINE_CONTROL_H
+#ifndef OSD_UNIT_CONTROL_H
+#define OSD_UNIT_CONTROL_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -13,14 +13,14 @@
 #include "base/status.h"
 
 struct osd_control;
-struct osd_engine;
+struct osd_unit;
 struct osd_exec;
 struct osd_figures;
 struct osd_objects;
 
 /* What it shows and changes; all borrowed from start to stop. */
 struct osd_control_targets {
-	struct osd_engine *engine;
+	struct osd_unit *unit;
 	struct osd_objects *objects;
 	struct osd_exec *exec;
 	const struct osd_figures *figures;

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* unit.c -- see unit.h and unit_impl.h.
+ * Lives here: the queue, the pool of workers, parking and resuming.
+ * Not here: opening and closing (unit_open.c), what a request means (command/dispatch.c). */
+#include "unit/unit_impl.h"
+
+#include <time.h>
+
+#include "base/thread.h"
+#include "base/util.h"
+#include "command/table.h"
+#include "unit/figures.h"
+
+#define INLINE_WINDOW_NS UINT64_C(100000)
+#define INLINE_BUDGET_NS UINT64_C(50000)
+/* Commands that follow each other this closely come from a queue, not from one round trip after the
+ * other: then large ones go to the workers, and two processors copy. */
+#define PIPELINED_GAP_NS UINT64_C(20000)
+#define PIPELINED_BYTES	 (16u << 10)
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- queue ----------------------------------------------------------------------------------- */
+
+/* A single worker has a second thread beside it, for short commands while it is at a long one. */
+static unsigned threads_of(unsigned workers)
+{
+	return workers == 1 ? 2 : workers;
+}
+
+/* Under lock. */
+static unsigned running_long(const struct osd_unit *unit)
+{
+	return unit->running_of[OSD_SPAN_LONG] + unit->running_of[OSD_SPAN_MOVES];
+}
+
+/* Under lock. */
+static bool may_run_short(const struct osd_unit *unit)
+{
+	return unit->running < OSD_MAX(unit->wanted, running_long(unit) + 1);
+}
+
+/* Under lock. */
+static bool may_run_long(const struct osd_unit *unit, enum osd_command_span span)
+{
+	unsigned others = unit->wanted > 1 ? unit->wanted - 1 : 1;
+
+	return unit->running < unit->wanted && running_long(unit) < others &&
+	       unit->running_of[span] < unit->most_of[span];
+}
+
+/* Under lock.  The span of the request that a free worker takes now: of those that may run the one that has
+ * waited longest.  False: there is none. */
+static bool choose(const struct osd_unit *unit, enum osd_command_span *ret_span)
+{
+	const struct osd_request *found = osd_queue_peek(&unit->queue, OSD_SPAN_SHORT);
+
+	*ret_span = OSD_SPAN_SHORT;
+	if (found && !may_run_short(unit))
+		found = NULL;
+	if (!osd_queue_count(&unit->queue, OSD_SPAN_LONG) &&
+	    !osd_queue_count(&unit->queue, OSD_SPAN_MOVES))
+		return found != NULL;
+	for (enum osd_command_span span = OSD_SPAN_LONG; span < OSD_SPANS; span++) {
+		const struct osd_request *next = osd_queue_peek(&unit->queue, span);
+
+		if (!next || (found && found->submitted_ns <= next->submitted_ns) ||
+		    !may_run_long(unit, span))
+			continue;
+		found = next;
+		*ret_span = span;
+	}
+	return found != NULL;
+}
+
+/* Under lock.  Whether a worker is to be called.  One is, and it calls the next if it finds more than it
+ * takes: a burst costs the submitter one wake-up, and no more workers run than there is work for. */
+static bool wants_worker(struct osd_unit *unit)
+{
+	enum osd_command_span ignored;
+
+	if (!unit->idle_workers || unit->waking || !choose(unit, &ignored))
+		return false;
+	unit->waking = true;
+	return true;
+}
+
+/* Under lock. */
+static void call_worker(struct osd_unit *unit)
+{
+	if (wants_worker(unit))
+		pthread_cond_signal(&unit->ready);
+}
+
+/* Under lock. */
+static void enqueue(struct osd_unit *unit, struct osd_request *request)
+{
+	osd_queue_add(&unit->queue, request->span, request);
+	if (request->span == OSD_SPAN_SHORT)
+		__atomic_add_fetch(&unit->queued, 1, __ATOMIC_RELAXED);
+}
+
+/* Under lock. */
+static void push(struct osd_unit *unit, struct osd_request *request)
+{
+	enqueue(unit, request);
+	call_worker(unit);
+}
+
+/* Under lock.  NULL: nothing waits that may run now. */
+static struct osd_request *pop(struct osd_unit *unit)
+{
+	enum osd_command_span span;
+
+	if (!choose(unit, &span))
+		return NULL;
+	if (span == OSD_SPAN_SHORT)
+		__atomic_sub_fetch(&unit->queued, 1, __ATOMIC_RELAXED);
+	unit->running_of[span]++;
+	unit->running++;
+	return osd_queue_take(&unit->queue, span);
+}
+
+static void resume_all(struct osd_request *resumed)
+{
+	while (resumed) {
+		struct osd_request *request = resumed;
+
+		resumed = request->next;
+		osd_unit_resume(request);
+	}
+}
+
+static void finish(struct osd_unit *unit, struct osd_request *request)
+{
+	struct osd_request stand_in, *resumed = NULL;
+
+	osd_figures_note(unit->figures, request, now_ns());
+	pthread_mutex_lock(&unit->lock);
+	osd_tasks_replace(&unit->tasks, request, &stand_in);
+	pthread_mutex_unlock(&unit->lock);
+	request->done(request); /* the front end may free it */
+	pthread_mutex_lock(&unit->lock);
+	osd_tasks_remove(&unit->tasks, &stand_in);
+	if (unit->tasks.asking)
+		osd_tasks_settle(&unit->tasks, &resumed);
+	if (--unit->outstanding == 0)
+		pthread_cond_broadcast(&unit->idle);
+	pthread_mutex_unlock(&unit->lock);
+	resume_all(resumed);
+}
+
+/* A request is resumed when both its dispatcher has finished parking it and its resumer has
+ * called: the second of the two goes on with it, at once, because every hand-over between
+ * threads costs the waiting initiator a wake-up.  Only where that would have to wait for FORMAT
+ * OSD, which may be waiting for this very thread, a worker does. */
+static void park_vote(struct osd_request *request)
+{
+	struct osd_unit *unit = request->unit;
+
+	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	if (osd_dispatch_resumed(unit->dispatcher, request, false) == OSD_DISPATCH_DONE) {
+		finish(unit, request);
+		return;
+	}
+	pthread_mutex_lock(&unit->lock);
+	request->resumed = true;
+	push(unit, request);
+	pthread_mutex_unlock(&unit->lock);
+}
+
+void osd_unit_requeue(struct osd_request *request)
+{
+	struct osd_unit *unit = request->unit;
+
+	pthread_mutex_lock(&unit->lock);
+	push(unit, request);
+	pthread_mutex_unlock(&unit->lock);
+}
+
+static void run(struct osd_unit *unit, struct osd_request *request)
+{
+	enum osd_dispatch_result result;
+
+	if (request->resumed)
+		result = osd_dispatch_resumed(unit->dispatcher, request, true);
+	else
+		result = osd_dispatch(unit->dispatcher, request);
+	if (result == OSD_DISPATCH_PARKED)
+		park_vote(request);
+	else if (result == OSD_DISPATCH_DONE)
+		finish(unit, request); /* else it is not ours any more */
+}
+
+/* While it is at it, threads that want little go first. */
+static void run_long(struct osd_unit *unit, struct osd_request *request)
+{
+	osd_thread_take_long_turns();
+	run(unit, request);
+	osd_thread_take_usual_turns();
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static void *worker_main(void *argument)
+{
+	struct osd_worker *worker = argument;
+	struct osd_unit *unit = worker->unit;
+
+	pthread_mutex_lock(&unit->lock);
+	while (worker->index < threads_of(unit->wanted)) {
+		struct osd_request *request = pop(unit);
+		enum osd_command_span span;
+
+		if (!request) {
+			unit->idle_workers++;
+			pthread_cond_wait(&unit->ready, &unit->lock);
+			unit->idle_workers--;
+			unit->waking = false;
+			continue;
+		}
+		span = request->span; /* the request may be gone when it has run */
+		call_worker(unit);
+		pthread_mutex_unlock(&unit->lock);
+		if (span == OSD_SPAN_SHORT)
+			run(unit, request);
+		else
+			run_long(unit, request);
+		pthread_mutex_lock(&unit->lock);
+		unit->running--;
+		unit->running_of[span]--;
+	}
+	worker->state = OSD_WORKER_ENDED;
+	call_worker(unit); /* the one that was called may be this one */
+	pthread_mutex_unlock(&unit->lock);
+	return NULL;
+}
+
+static bool start_worker(struct osd_unit *unit, unsigned index)
+{
+	struct osd_worker *worker = &unit->workers[index];
+	bool started;
+
+	worker->unit = unit;
+	worker->index = index;
+	worker->state = OSD_WORKER_RUNNING;
+	started = osd_thread_start(&worker->thread, "iosd-worker", worker_main, worker);
+	if (!started)
+		worker->state = OSD_WORKER_FREE;
+	return started;
+}
+
+/* Under lock; drops it while joining threads that have left their loop. */
+static void join_ended(struct osd_unit *unit)
+{
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
+		struct osd_worker *worker = &unit->workers[i];
+
+		if (worker->state != OSD_WORKER_ENDED)
+			continue;
+		worker->state = OSD_WORKER_FREE;
+		pthread_mutex_unlock(&unit->lock);
+		pthread_join(worker->thread, NULL);
+		pthread_mutex_lock(&unit->lock);
+	}
+}
+
+unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers)
+{
+	workers = OSD_MAX(1u, OSD_MIN(workers, (unsigned)OSD_WORKERS_MAX));
+	pthread_mutex_lock(&unit->lock);
+	unit->wanted = workers;
+	join_ended(unit);
+	for (unsigned i = 0; i < threads_of(workers); i++) {
+		if (unit->workers[i].state != OSD_WORKER_FREE)
+			continue;
+		if (!start_worker(unit, i)) {
+			unit->wanted = i;
+			break;
+		}
+	}
+	workers = unit->wanted;
+	pthread_cond_broadcast(&unit->ready);
+	pthread_mutex_unlock(&unit->lock);
+	return workers;
+}
+
+void osd_unit_reject(struct osd_unit *unit, enum osd_rejection why)
+{
+	osd_figures_reject(unit->figures, why);
+}
+
+void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
+{
+	struct osd_unit_load load = {0};
+	uint64_t now = now_ns(), oldest;
+
+	pthread_mutex_lock(&unit->lock);
+	load.workers = unit->wanted;
+	load.busy = unit->running;
+	for (enum osd_command_span span = OSD_SPAN_SHORT; span < OSD_SPANS; span++)
+		load.queued += osd_queue_count(&unit->queue, span);
+	oldest = osd_queue_oldest_ns(&unit->queue);
+	if (oldest < now)
+		load.oldest_usec = (now - oldest) / 1000;
+	pthread_mutex_unlock(&unit->lock);
+	*ret_load = load;
+}
+
+static bool has_thread(struct osd_unit *unit, unsigned index)
+{
+	bool has;
+
+	pthread_mutex_lock(&unit->lock);
+	has = unit->workers[index].state != OSD_WORKER_FREE;
+	pthread_mutex_unlock(&unit->lock);
+	return has;
+}
+
+void osd_unit_stop_workers(struct osd_unit *unit)
+{
+	pthread_mutex_lock(&unit->lock);
+	unit->wanted = 0;
+	pthread_cond_broadcast(&unit->ready);
+	pthread_mutex_unlock(&unit->lock);
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
+		if (has_thread(unit, i))
+			pthread_join(unit->workers[i].thread, NULL);
+	}
+}
+
+/* Runs urgent commands: task management must get through when every worker is busy with the commands that
+ * it shall end. */
+static void *urgent_main(void *argument)
+{
+	struct osd_unit *unit = argument;
+
+	pthread_mutex_lock(&unit->lock);
+	while (unit->urgent_head || !unit->stop_urgent) {
+		struct osd_request *request = unit->urgent_head;
+
+		if (!request) {
+			pthread_cond_wait(&unit->urgent_ready, &unit->lock);
+			continue;
+		}
+		unit->urgent_head = request->next;
+		if (!unit->urgent_head)
+			unit->urgent_tail = &unit->urgent_head;
+		pthread_mutex_unlock(&unit->lock);
+		run(unit, request);
+		pthread_mutex_lock(&unit->lock);
+	}
+	pthread_mutex_unlock(&unit->lock);
+	return NULL;
+}
+
+static void *background_main(void *argument)
+{
+	struct osd_unit *unit = argument;
+
+	while (osd_dispatch_background(unit->dispatcher))
+		;
+	return NULL;
+}
+
+bool osd_unit_start_others(struct osd_unit *unit)
+{
+	unit->background_runs =
+		osd_thread_start(&unit->background, "iosd-background", background_main, unit);
+	unit->urgent_runs = osd_thread_start(&unit->urgent, "iosd-urgent", urgent_main, unit);
+	return unit->background_runs && unit->urgent_runs;
+}
+
+void osd_unit_stop_others(struct osd_unit *unit)
+{
+	if (unit->background_runs) {
+		osd_dispatch_stop_background(unit->dispatcher);
+		pthread_join(unit->background, NULL);
+	}
+	if (!unit->urgent_runs)
+		return;
+	pthread_mutex_lock(&unit->lock);
+	unit->stop_urgent = true;
+	pthread_cond_signal(&unit->urgent_ready);
+	pthread_mutex_unlock(&unit->lock);
+	pthread_join(unit->urgent, NULL);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* The worker is called without the lock, or it would wake up to wait for it.  Whoever submits closes the
+ * unit, too, or has ended by then: the condition is still there. */
+void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
+{
+	const struct osd_command_def *def = osd_command_of(request->cdb, request->cdb_length);
+	bool call = false;
+
+	request->unit = unit;
+	request->park_votes = 2;
+	request->resumed = false;
+	request->submitted_ns = now_ns();
+	request->span = osd_command_span(def, request);
+	pthread_mutex_lock(&unit->lock);
+	osd_tasks_add(&unit->tasks, request);
+	unit->outstanding++;
+	if (def && def->flags & OSD_CMD_URGENT) {
+		request->next = NULL;
+		*unit->urgent_tail = request;
+		unit->urgent_tail = &request->next;
+		pthread_cond_signal(&unit->urgent_ready);
+	} else {
+		enqueue(unit, request);
+		call = wants_worker(unit);
+	}
+	pthread_mutex_unlock(&unit->lock);
+	if (call)
+		pthread_cond_signal(&unit->ready);
+}
+
+bool osd_unit_try(struct osd_unit *unit, struct osd_request *request)
+{
+	uint64_t start = now_ns();
+	bool done;
+
+	if (start - unit->window_start_ns > INLINE_WINDOW_NS) {
+		unit->window_start_ns = start;
+		unit->window_spent_ns = 0;
+	}
+	if (unit->window_spent_ns >= INLINE_BUDGET_NS)
+		return false;
+	if (request->data_in_capacity > PIPELINED_BYTES &&
+	    start - unit->last_end_ns < PIPELINED_GAP_NS)
+		return false;
+	request->unit = unit;
+	request->submitted_ns = start;
+	done = osd_dispatch_inline(unit->dispatcher, request) == OSD_DISPATCH_DONE;
+	unit->last_end_ns = now_ns();
+	unit->window_spent_ns += unit->last_end_ns - start;
+	if (done)
+		osd_figures_note(unit->figures, request, unit->last_end_ns);
+	return done;
+}
+
+void osd_unit_resume(struct osd_request *request)
+{
+	park_vote(request);
+}
+
+void osd_unit_abort(struct osd_unit *unit, struct osd_request *request)
+{
+	struct osd_request *resumed = NULL;
+
+	pthread_mutex_lock(&unit->lock);
+	osd_tasks_abort(&unit->tasks, request, &resumed);
+	pthread_mutex_unlock(&unit->lock);
+	osd_dispatch_aborted(unit->dispatcher);
+	resume_all(resumed);
+}
+
+enum osd_status osd_unit_manage_tasks(struct osd_request *asker, uint8_t function, uint64_t tag,
+					enum osd_task_response *ret_response)
+{
+	struct osd_unit *unit = asker->unit;
+	struct osd_request *resumed = NULL;
+	enum osd_status status;
+
+	pthread_mutex_lock(&unit->lock);
+	status = osd_tasks_manage(&unit->tasks, asker, function, tag, ret_response, &resumed);
+	pthread_mutex_unlock(&unit->lock);
+	osd_dispatch_aborted(unit->dispatcher);
+	resume_all(resumed);
+	return status;
+}
+
+const uint8_t *osd_unit_token(const struct osd_unit *unit)
+{
+	return unit->token;
+}
+
+const uint8_t *osd_unit_system_id(const struct osd_unit *unit)
+{
+	return osd_objects_system_id(unit->objects);
+}
+
+const char *osd_unit_serial(const struct osd_unit *unit)
+{
+	return osd_objects_serial(unit->objects);
+}
+
+uint64_t osd_unit_capacity(struct osd_unit *unit)
+{
+	struct osd_objects_stats stats;
+
+	osd_objects_stats(unit->objects, &stats);
+	return stats.capacity_bytes;
+}
