@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
-#include "exec/sandboxd_client.h"
 
 static struct osd_pool *find(struct osd_exec *exec, const char *name,
 			     char message[OSD_ADMIN_MESSAGE_MAX])
@@ -48,7 +47,7 @@ struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 	struct osd_pool_config claim = *config;
 	struct largest largest = {pool, claim.maximum.memory_bytes};
 
-	claim.max = OSD_MAX(claim.max, (uint64_t)pool->busy);
+	claim.max = OSD_MAX(claim.max, (uint64_t)pool->supply.busy);
 	if (exec->budget_bytes)
 		osd_job_table_each(&exec->table, note_memory, &largest);
 	claim.maximum.memory_bytes = largest.memory_bytes;
@@ -70,7 +69,7 @@ static enum osd_status check_together(const struct osd_exec *exec, const struct 
 	if (!table.pools)
 		return OSD_E_NO_MEMORY;
 	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
-		if (!pool->gone || pool->busy > 0)
+		if (!pool->gone || pool->supply.busy > 0)
 			table.pools[table.count++] =
 				osd_pool_claim(pool, pool == changed ? config : &pool->config);
 	return osd_pool_table_check(&table, message);
@@ -85,19 +84,19 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	bool other_set = strcmp(pool->config.set, change->config.set) != 0;
 
 	pool->config = change->config;
-	pool->active = (unsigned)change->active;
+	pool->supply.active = (unsigned)change->active;
 	pool->mode = change->mode;
 	osd_pool_settle(pool);
 	osd_pool_judge(pool);
-	osd_service_resize(exec);
+	osd_service_resize(&exec->sandboxes);
 	if (other_set)
-		osd_pool_replace(exec, pool);
+		osd_supply_replace(&exec->sandboxes, &pool->supply);
 	else if (other_reuse)
-		osd_pool_drop_kept(exec, pool);
-	if (exec->pool.welcomed)
-		osd_pool_trim(exec, pool, osd_monotonic_usec());
-	osd_pool_refill(exec);
-	osd_monitor_by(exec, 0); /* it may be idle sooner */
+		osd_supply_drop_kept(&exec->sandboxes, &pool->supply);
+	if (exec->sandboxes.welcomed)
+		osd_supply_trim(&exec->sandboxes, &pool->supply, osd_monotonic_usec());
+	osd_sandboxes_refill(&exec->sandboxes);
+	osd_alarm_by(&exec->monitor, 0); /* it may be idle sooner */
 	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads go */
 }
 
@@ -111,7 +110,7 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	pthread_mutex_lock(&exec->lock);
 	pool = find(exec, name, message);
 	if (pool) {
-		change = (struct osd_pool_change){pool->config, pool->active, pool->mode};
+		change = (struct osd_pool_change){pool->config, pool->supply.active, pool->mode};
 		status = osd_pool_change_parse(words, message, &change);
 	}
 	if (status == OSD_OK)
@@ -136,7 +135,7 @@ bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *ke
 	pthread_mutex_lock(&exec->lock);
 	pool = osd_pool_find_named(exec, name, strlen(name));
 	if (pool) {
-		now = (struct osd_pool_change){pool->config, pool->active, pool->mode};
+		now = (struct osd_pool_change){pool->config, pool->supply.active, pool->mode};
 		found = osd_pool_change_value(&now, key, value);
 	}
 	pthread_mutex_unlock(&exec->lock);
@@ -151,7 +150,7 @@ enum osd_status osd_exec_pool_recycle(struct osd_exec *exec, const char *name,
 	pthread_mutex_lock(&exec->lock);
 	pool = find(exec, name, message);
 	/* Where iosd-sandboxd is not there all will be new when it is. */
-	if (pool && osd_service_send(exec, OSD_SANDBOXD_ROTATE, 0, pool->config.name,
+	if (pool && osd_service_send(&exec->sandboxes, OSD_SANDBOXD_ROTATE, 0, pool->config.name,
 				     strlen(pool->config.name)))
 		pool->recycling = true;
 	pthread_mutex_unlock(&exec->lock);

@@ -16,8 +16,9 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/proxy.h"
 #include "exec/rights.h"
-#include "exec/script_turns.h"
+#include "exec/sandbox/script_turns.h"
 #include "security/local_keys.h"
 
 #define FORMAT_WAIT_SEC	 2
@@ -115,15 +116,42 @@ static enum osd_status open_pools(struct osd_exec *exec, char message[256])
 	return status == OSD_OK ? osd_pools_open(exec, &table) : status;
 }
 
+static void connect_sandboxes(struct osd_exec *exec)
+{
+	static const struct osd_sandbox_ops ops = {
+		.work_of = osd_run_work_of,
+		.grace_of = osd_run_grace_of,
+		.out_of_time = osd_run_out_of_time,
+		.news = osd_pool_news,
+		.rotated = osd_pool_rotated,
+		.unserved = osd_pools_unserved,
+	};
+
+	exec->sandboxes = (struct osd_sandboxes){
+		.lock = &exec->lock,
+		.changed = &exec->changed,
+		.alarm = &exec->monitor,
+		.watch_epoll = exec->monitor_epoll,
+		.pipes_epoll = exec->output_epoll,
+		.path = exec->config.sandboxd,
+		.demanded = exec->config.isolation,
+		.ops = &ops,
+		.arg = exec,
+	};
+	osd_sandboxes_init(&exec->sandboxes);
+}
+
 static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_config *config,
 				  char message[256])
 {
 	enum osd_status status = copy_config(exec, config);
 
 	if (status == OSD_OK)
-		status = make_poll(&exec->monitor_epoll, &exec->monitor_wake);
+		status = make_poll(&exec->monitor_epoll, &exec->monitor.wake);
 	if (status == OSD_OK)
 		status = make_poll(&exec->output_epoll, &exec->output_wake);
+	if (status == OSD_OK)
+		connect_sandboxes(exec);
 	if (status == OSD_OK)
 		status = osd_job_table_init(&exec->table);
 	if (status == OSD_OK)
@@ -132,7 +160,6 @@ static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_c
 		status = open_pools(exec, message);
 	if (status != OSD_OK)
 		return status;
-	osd_pool_init(exec);
 	osd_job_pages_add(exec);
 	osd_objects_watch_policies(exec->objects, osd_rights_policy_changed, exec);
 	status = osd_exec_recover(exec);
@@ -148,11 +175,11 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	if (!exec)
 		return OSD_E_NO_MEMORY;
 	exec->wait_places = OSD_PLACES(osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum);
-	exec->monitor_usec = OSD_NEVER;
+	exec->monitor.usec = OSD_NEVER;
 	exec->idle_msec = UINT64_MAX;
 	exec->begin_msec = UINT64_MAX;
 	exec->opened_usec = osd_monotonic_usec();
-	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
+	exec->sandboxes.fd = exec->monitor_epoll = exec->monitor.wake = exec->output_epoll =
 		exec->output_wake = -1;
 	init_locks(exec);
 	message[0] = '\0';
@@ -194,14 +221,14 @@ static void free_jobs(struct osd_exec *exec)
 static void stop_threads(struct osd_exec *exec)
 {
 	pthread_mutex_lock(&exec->lock);
-	exec->stopping = true;
-	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
+	exec->stopping = exec->sandboxes.stopping = true;
+	osd_service_lost(&exec->sandboxes); /* ends every sandbox, and with it what the proxies wait for */
 	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->after.work);
 	pthread_mutex_unlock(&exec->lock);
 	osd_proxies_join(exec);
-	osd_wake(exec->monitor_wake);
+	osd_wake(exec->monitor.wake);
 	osd_wake(exec->output_wake);
 	if (exec->monitor_started)
 		pthread_join(exec->monitor_thread, NULL);
@@ -220,7 +247,7 @@ void osd_exec_close(struct osd_exec *exec)
 	if (exec->monitor_started)
 		stop_threads(exec);
 	osd_script_turns_stop(exec->turns);
-	osd_pool_release(exec);
+	osd_sandboxes_release(&exec->sandboxes);
 	if (exec->table.buckets)
 		free_jobs(exec);
 	osd_after_release(&exec->after);
@@ -229,7 +256,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_principals_release(&exec->principals);
 	osd_stored_release(&exec->stored);
 	osd_closep(&exec->monitor_epoll);
-	osd_closep(&exec->monitor_wake);
+	osd_closep(&exec->monitor.wake);
 	osd_closep(&exec->output_epoll);
 	osd_closep(&exec->output_wake);
 	pthread_mutex_destroy(&exec->lock);
@@ -477,10 +504,10 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 		.finished = exec->finished,
 		.lost = exec->lost,
 		.retry_after_msec = osd_exec_retry_after(exec->pools),
-		.service_connected = exec->pool.welcomed,
+		.service_connected = exec->sandboxes.welcomed,
 	};
-	memcpy(ret_stats->isolation, exec->pool.isolation, sizeof(ret_stats->isolation));
-	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
+	memcpy(ret_stats->isolation, exec->sandboxes.isolation, sizeof(ret_stats->isolation));
+	for (struct osd_sandbox *sandbox = exec->sandboxes.list; sandbox; sandbox = sandbox->next)
 		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
 	pthread_mutex_unlock(&exec->lock);
 }

@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "exec/job.h"
-#include "exec/reuse.h"
+#include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "object/page_provider.h"
 #include "wire/attr_list.h"

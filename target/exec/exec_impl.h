@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/alarm.h"
 #include "base/places.h"
 #include "exec/after.h"
 #include "exec/array.h"
@@ -27,7 +28,7 @@
 #include "exec/pool.h"
 #include "exec/principals.h"
 #include "exec/recent.h"
-#include "exec/sandbox.h"
+#include "exec/sandbox/sandbox.h"
 #include "object/page_provider.h"
 #include "object/txn_run.h"
 
@@ -127,9 +128,6 @@ struct osd_exec {
 	struct osd_exec_wait *reserved; /* not started yet */
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
 	uint64_t handed_usec;	     /* when the last job was handed over */
-	uint64_t sampled_usec;	     /* when starvation.h sampled the sandboxes last */
-	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
-	bool monitor_looks;	     /* it does now, and need not be woken up */
 	struct osd_places wait_places;
 	size_t held_count, running_count;
 	size_t limited_count; /* of the running, those with a capability, which may end (rights.h) */
@@ -143,8 +141,9 @@ struct osd_exec {
 	uint64_t idle_msec; /* no job that is held or waits for others expires before this */
 	bool quiescing, stopping, formatting;
 
-	struct osd_sandbox_pool pool;
-	int monitor_epoll, monitor_wake; /* constant */
+	struct osd_sandboxes sandboxes;
+	struct osd_alarm monitor; /* of the monitor thread */
+	int monitor_epoll;	  /* constant */
 	int output_epoll, output_wake;	 /* constant */
 	struct osd_script_turns *turns;	 /* constant; the monitor sets it; NULL: none */
 	pthread_t monitor_thread, output_thread;
@@ -346,8 +345,5 @@ enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count);
 void osd_proxies_join(struct osd_exec *exec);
 void *osd_monitor_main(void *exec);
 void *osd_output_main(void *exec);
-void osd_wake(int eventfd);
-/* The monitor looks around at this time at the latest; exec->lock held. */
-void osd_monitor_by(struct osd_exec *exec, uint64_t usec);
 
 #endif

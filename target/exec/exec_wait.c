@@ -72,7 +72,7 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 		wait->deadline_usec = 0;
 	wait->next = exec->waits;
 	exec->waits = wait;
-	osd_monitor_by(exec, is_aborted(wait) ? 0 : wait->deadline_usec);
+	osd_alarm_by(&exec->monitor, is_aborted(wait) ? 0 : wait->deadline_usec);
 }
 
 void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
@@ -170,7 +170,7 @@ void osd_exec_look_at_aborted(struct osd_exec *exec)
 {
 	pthread_mutex_lock(&exec->lock);
 	if (exec->waits)
-		osd_monitor_by(exec, 0);
+		osd_alarm_by(&exec->monitor, 0);
 	pthread_mutex_unlock(&exec->lock);
 }
 

@@ -2,13 +2,9 @@
 /* figures.c -- see figures.h: counting.  Not here: how it is shown (figures_json.c). */
 #include "exec/figures.h"
 
-#include <sys/wait.h>
-
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/proxy.h"
-
-#define LATELY 4 /* of the last few, the newest counts a quarter */
 
 void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)
 {
@@ -90,38 +86,4 @@ static enum osd_call_kind kind_of(uint16_t op)
 void osd_figures_call_took(struct osd_exec *exec, uint16_t op, uint64_t usec)
 {
 	osd_histogram_add(&exec->calls.seconds[kind_of(op)], usec);
-}
-
-void osd_figures_warm(const struct osd_sandbox *sandbox)
-{
-	struct osd_pool_figures *figures = &sandbox->pool->figures;
-	uint64_t usec = osd_monotonic_usec() - sandbox->asked_usec;
-
-	figures->sandbox_starts++;
-	figures->warm_usec =
-		figures->warm_usec ? (figures->warm_usec * (LATELY - 1) + usec) / LATELY : usec;
-}
-
-void osd_figures_exited(const struct osd_sandbox *sandbox)
-{
-	enum osd_sandbox_exit_kind kind = OSD_SANDBOX_EXIT_DONE;
-
-	if (!sandbox->pid)
-		return; /* there was no process */
-	if (sandbox->given_up)
-		kind = OSD_SANDBOX_EXIT_STUCK;
-	else if (sandbox->service_lost || !sandbox->exit_known)
-		kind = OSD_SANDBOX_EXIT_SERVICE;
-	else if (sandbox->exit.out_of_memory)
-		kind = OSD_SANDBOX_EXIT_MEMORY;
-	else if (sandbox->kill_sent)
-		kind = OSD_SANDBOX_EXIT_KILLED;
-	else if (WIFSIGNALED(sandbox->exit.wait_status))
-		kind = OSD_SANDBOX_EXIT_SIGNAL;
-	sandbox->pool->figures.exits[kind]++;
-}
-
-void osd_figures_recycled(const struct osd_sandbox *sandbox, enum osd_sandbox_recycling why)
-{
-	sandbox->pool->figures.recycled[why]++;
 }

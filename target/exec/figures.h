@@ -16,45 +16,11 @@ struct osd_json;
 struct osd_run;
 struct osd_sandbox;
 
-/* How a sandbox's process ended. */
-#define OSD_SANDBOX_EXITS(X)                                                                       \
-	X(DONE, "done")	      /* by itself, its job over */                                        \
-	X(KILLED, "killed")   /* on our word */                                                    \
-	X(SIGNAL, "signal")   /* by another signal */                                              \
-	X(MEMORY, "memory")   /* by the kernel, which had no more for it */                        \
-	X(SERVICE, "service") /* with iosd-sandboxd */                                             \
-	X(STUCK, "stuck")     /* it was to be killed, and nothing was heard */
-
-/* Why a sandbox did not go on. */
-#define OSD_SANDBOX_RECYCLINGS(X)                                                                  \
-	X(USED, "used") /* the pool runs one job in each */                                        \
-	X(WORN, "worn") /* not fit for another job: limits, or how its job ended */                \
-	X(IDLE, "idle") /* nobody wanted it for long, or the pool was made smaller */              \
-	X(ASKED, "asked")
-
-enum osd_sandbox_exit_kind {
-#define X(symbol, name) OSD_SANDBOX_EXIT_##symbol,
-	OSD_SANDBOX_EXITS(X)
-#undef X
-		OSD_SANDBOX_EXIT_COUNT
-};
-
-enum osd_sandbox_recycling {
-#define X(symbol, name) OSD_RECYCLED_##symbol,
-	OSD_SANDBOX_RECYCLINGS(X)
-#undef X
-		OSD_RECYCLED_COUNT
-};
-
 struct osd_pool_figures {
 	uint64_t arrived, started, ended;	 /* jobs; started: attempts */
 	uint64_t finished[OSD_JOB_REASON_COUNT]; /* by row of their reason */
 	uint64_t cpu_usec;			 /* of jobs that have ended */
 	struct osd_histogram queue, start, run, cancel;
-	uint64_t sandbox_starts;
-	uint64_t exits[OSD_SANDBOX_EXIT_COUNT];
-	uint64_t recycled[OSD_RECYCLED_COUNT];
-	uint64_t warm_usec; /* from asking for a sandbox to its READY; lately */
 };
 
 /* Scripts' calls, which need the same things and so are measured together. */
@@ -97,10 +63,6 @@ void osd_figures_again(struct osd_exec *exec, uint16_t reason);
 /* In memory as in record now. */
 void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		       const struct osd_job_record *record);
-/* READY. */
-void osd_figures_warm(const struct osd_sandbox *sandbox);
-void osd_figures_exited(const struct osd_sandbox *sandbox);
-void osd_figures_recycled(const struct osd_sandbox *sandbox, enum osd_sandbox_recycling why);
 
 /* Take exec->lock.  Whether a pool that serves has jobs that wait for a slot or a sandbox. */
 bool osd_exec_jobs_wait(struct osd_exec *exec);

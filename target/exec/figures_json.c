@@ -14,6 +14,7 @@
 struct view {
 	struct osd_pool_config config;
 	struct osd_pool_figures figures;
+	struct osd_supply_figures supply;
 	enum osd_pool_mode mode;
 	bool gone, serving;
 	char why[OSD_POOL_WHY_MAX];
@@ -29,8 +30,8 @@ struct view {
 static void view_sandboxes(const struct osd_exec *exec, const struct osd_pool *pool,
 			   struct view *view)
 {
-	for (const struct osd_sandbox *s = exec->pool.list; s; s = s->next) {
-		if (s->pool != pool || s->state >= SANDBOX_STATES)
+	for (const struct osd_sandbox *s = exec->sandboxes.list; s; s = s->next) {
+		if (s->supply != &pool->supply || s->state >= SANDBOX_STATES)
 			continue;
 		view->sandboxes[s->state]++;
 		if (s->shm && !s->dead) /* its own word: no more than it may have */
@@ -48,15 +49,16 @@ static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, 
 		.config = pool->config,
 		.mode = pool->mode,
 		.gone = pool->gone,
-		.serving = pool->serving,
-		.active = pool->active,
-		.busy = pool->busy,
+		.serving = pool->supply.serving,
+		.active = pool->supply.active,
+		.busy = pool->supply.busy,
 		.queued = osd_fair_queue_runnable(&pool->queue),
 		.places = pool->queue.place_count,
 		.oldest_usec = now > since ? now - since : 0,
 	};
 	memcpy(&view->figures, &pool->figures, sizeof(view->figures));
-	memcpy(view->why, pool->failed ? pool->why : pool->lacking, sizeof(view->why));
+	view->supply = pool->supply.figures;
+	memcpy(view->why, pool->failed ? pool->why : pool->supply.lacking, sizeof(view->why));
 	view_sandboxes(exec, pool, view);
 }
 
@@ -66,7 +68,7 @@ bool osd_exec_jobs_wait(struct osd_exec *exec)
 
 	pthread_mutex_lock(&exec->lock);
 	for (const struct osd_pool *pool = exec->pools; pool && !wait; pool = pool->next)
-		wait = pool->serving && pool->mode != OSD_POOL_PAUSED &&
+		wait = pool->supply.serving && pool->mode != OSD_POOL_PAUSED &&
 		       osd_fair_queue_runnable(&pool->queue) > 0;
 	pthread_mutex_unlock(&exec->lock);
 	return wait;
@@ -165,14 +167,14 @@ static void write_sandboxes(const struct view *view, struct osd_json *json)
 		OSD_SANDBOX_RECYCLINGS(X)
 #undef X
 	};
-	const struct osd_pool_figures *figures = &view->figures;
+	const struct osd_supply_figures *figures = &view->supply;
 
 	osd_json_open(json, "sandboxes", '{');
 	for (size_t i = 0; i < SANDBOX_STATES; i++)
 		osd_json_number(json, states[i], view->sandboxes[i]);
 	osd_json_close(json, '}');
 	osd_json_usec(json, "warm_seconds", figures->warm_usec);
-	osd_json_number(json, "sandbox_starts", figures->sandbox_starts);
+	osd_json_number(json, "sandbox_starts", figures->starts);
 	osd_json_open(json, "sandbox_exits", '{');
 	for (size_t i = 0; i < OSD_SANDBOX_EXIT_COUNT; i++)
 		osd_json_number(json, exits[i], figures->exits[i]);
@@ -286,7 +288,7 @@ void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 	osd_json_open(json, "pools", '[');
 	pthread_mutex_lock(&exec->lock);
 	for (pool = exec->pools; pool; pool = pool->next) {
-		if (pool->gone && !pool->queue.place_count && !pool->busy)
+		if (pool->gone && !pool->queue.place_count && !pool->supply.busy)
 			continue;
 		view_pool(exec, pool, &view);
 		pthread_mutex_unlock(&exec->lock); /* pools only come, at the end of the list */

@@ -77,7 +77,7 @@ void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
 	job->not_before_usec = osd_monotonic_usec() + usec;
 	job->next_delayed = exec->delayed;
 	exec->delayed = job;
-	osd_wake(exec->monitor_wake);
+	osd_wake(exec->monitor.wake);
 }
 
 static void undelay(struct osd_exec *exec, struct osd_job *job)
@@ -179,7 +179,7 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	osd_exec_unqueue(exec, job);
 	osd_exec_unplace(job);
 	if (job->pool->leaving)
-		osd_monitor_by(exec, 0);
+		osd_alarm_by(&exec->monitor, 0);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
 	osd_after_ended(exec, job);
@@ -245,7 +245,7 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	job->end_reason = reason;
 	job->end_asked_usec = osd_monotonic_usec();
 	osd_story_asked(job, reason);
-	osd_wake(exec->monitor_wake);
+	osd_wake(exec->monitor.wake);
 }
 
 void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force)

@@ -212,38 +212,12 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 
 /* ---- the output thread ----------------------------------------------------------------------- */
 
-static void watch(struct osd_exec *exec, int operation, int fd, uint64_t id)
-{
-	/* One event each, so that a flood in one pipe does not keep the thread from the others. */
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = id};
-
-	epoll_ctl(exec->output_epoll, operation, fd, &event);
-}
-
-void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox)
-{
-	watch(exec, EPOLL_CTL_ADD, sandbox->stdout_fd, sandbox->id);
-	watch(exec, EPOLL_CTL_ADD, sandbox->stderr_fd, sandbox->id);
-}
-
-void osd_output_watch_again(struct osd_exec *exec, struct osd_sandbox *sandbox)
-{
-	watch(exec, EPOLL_CTL_MOD, sandbox->stdout_fd, sandbox->id);
-	watch(exec, EPOLL_CTL_MOD, sandbox->stderr_fd, sandbox->id);
-}
-
-void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox)
-{
-	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stdout_fd, NULL);
-	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stderr_fd, NULL);
-}
-
 /* exec->lock held.  The run of a sandbox that has one, kept alive by a reference. */
 static struct osd_run *find_run(struct osd_exec *exec, uint64_t sandbox_id)
 {
-	struct osd_sandbox *sandbox = osd_pool_find(exec, sandbox_id);
+	struct osd_sandbox *sandbox = osd_sandbox_find(&exec->sandboxes, sandbox_id);
 
-	return sandbox && sandbox->job && sandbox->job->run ? osd_run_ref(sandbox->job->run) : NULL;
+	return sandbox && sandbox->user ? osd_run_ref(sandbox->user) : NULL;
 }
 
 static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
@@ -295,14 +269,6 @@ static void deliver_late(struct osd_exec *exec)
 	late = OSD_STEAL(exec->late);
 	pthread_mutex_unlock(&exec->lock);
 	osd_exec_deliver_late(exec, late);
-}
-
-static void drain_eventfd(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		osd_error("cannot read an event counter: %s", strerror(errno));
 }
 
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
@@ -362,7 +328,7 @@ void *osd_output_main(void *arg)
 				serve_and_note(exec, events[i].data.u64, &busy);
 				continue;
 			}
-			drain_eventfd(exec->output_wake);
+			osd_wake_drain(exec->output_wake);
 			deliver_late(exec);
 		}
 		pthread_mutex_lock(&exec->lock);

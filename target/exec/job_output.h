@@ -48,11 +48,4 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
 bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
 		       uint64_t *ret_total);
 
-/* The output thread watches the pipes of a sandbox from when it is READY, so that no job waits for these
- * system calls, to its last job's end. */
-void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox);
-/* What came before the sandbox had a job is looked at now. */
-void osd_output_watch_again(struct osd_exec *exec, struct osd_sandbox *sandbox);
-void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox);
-
 #endif

@@ -81,12 +81,12 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 	} else if (pool->failed) {
 		v->own.reason = OSD_REASON_WAITS_FOR_POOL;
 		memcpy(v->why, pool->why, sizeof(v->why));
-	} else if (!exec->pool.welcomed) {
+	} else if (!exec->sandboxes.welcomed) {
 		v->own.reason = OSD_REASON_WAITS_FOR_SERVICE;
-		snprintf(v->why, sizeof(v->why), "%s", exec->pool.unfit);
-	} else if (osd_pool_lacks(exec, pool)) {
+		snprintf(v->why, sizeof(v->why), "%s", exec->sandboxes.unfit);
+	} else if (osd_supply_lacks(&exec->sandboxes, &pool->supply)) {
 		v->own.reason = OSD_REASON_WAITS_FOR_SANDBOX;
-		snprintf(v->why, sizeof(v->why), "%s", osd_pool_lacks(exec, pool));
+		snprintf(v->why, sizeof(v->why), "%s", osd_supply_lacks(&exec->sandboxes, &pool->supply));
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* pool.c -- the pools of a running target: found by name, places in their queues, what
  * iosd-sandboxd says of them (pool.h).  Not here: their configuration (pool_config.c), their
- * sandboxes (sandbox_pool.c). */
+ * sandboxes (sandbox/). */
 #include "exec/pool.h"
 
 #include <stdio.h>
@@ -12,13 +12,12 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
-#include "exec/sandboxd_client.h"
 
 /* It keeps nothing, and nothing starts in it. */
 static void be_gone(struct osd_pool *pool)
 {
 	pool->config.max = pool->config.min = pool->config.spares = 0;
-	pool->active = 0;
+	pool->supply.active = 0;
 	pool->gone = true;
 	pool->leaving = false;
 	pool->told = (struct osd_pool_told){.heard = false};
@@ -45,6 +44,10 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 		return NULL;
 	}
 	pthread_cond_init(&pool->work, NULL);
+	pool->supply.name = pool->config.name;
+	pool->supply.waiting = &pool->queue.entry_count;
+	pool->supply.ready = &pool->work;
+	osd_supply_add(&exec->sandboxes, &pool->supply);
 	be_gone(pool);
 	*end = pool;
 	return pool;
@@ -52,17 +55,22 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 
 void osd_pool_settle(struct osd_pool *pool)
 {
+	const struct osd_pool_config *config = &pool->config;
+	struct osd_supply *supply = &pool->supply;
 	struct osd_job_limits limits = {0};
-	struct osd_exec *exec = pool->exec;
 
-	osd_pool_settle_limits(&pool->config, &limits);
-	pool->usual = osd_sandbox_limits_of(&limits);
-	pool->alive_max = (unsigned)osd_pool_alive_max(&pool->config);
-	pool->queue.place_max = pool->config.queue_max;
-	pool->used_usec = osd_monotonic_usec();
-	exec->pool.alive_max = 0;
-	for (const struct osd_pool *each = exec->pools; each; each = each->next)
-		exec->pool.alive_max += each->alive_max;
+	osd_pool_settle_limits(config, &limits);
+	supply->usual = osd_sandbox_limits_of(&limits);
+	supply->min = (unsigned)config->min;
+	supply->max = (unsigned)config->max;
+	supply->spares = (unsigned)config->spares;
+	supply->alive_max = (unsigned)osd_pool_alive_max(config);
+	supply->idle_usec = config->idle_usec;
+	supply->reuse = config->reuse;
+	supply->sandbox_jobs = config->sandbox_jobs;
+	supply->used_usec = osd_monotonic_usec();
+	pool->queue.place_max = config->queue_max;
+	osd_supply_changed(&pool->exec->sandboxes);
 }
 
 enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table)
@@ -74,7 +82,7 @@ enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_tabl
 			return OSD_E_NO_MEMORY;
 		pool->gone = false;
 		pool->config = table->pools[i];
-		pool->active = (unsigned)pool->config.max;
+		pool->supply.active = (unsigned)pool->config.max;
 		osd_pool_settle(pool);
 		osd_pool_judge(pool);
 	}
@@ -134,18 +142,41 @@ struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
+struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits)
+{
+	return (struct osd_sandbox_limits){
+		.memory_bytes = limits->memory_bytes,
+		/* More than the exact limit: the monitor measures, this is what catches the rest. */
+		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2),
+		.processes = (uint32_t)limits->processes,
+		.open_files = (uint32_t)limits->open_files,
+	};
+}
+
+struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
+					const struct osd_job_limits *limits)
+{
+	return (struct osd_sandbox_order){&pool->supply, principal, osd_sandbox_limits_of(limits)};
+}
+
+bool osd_pool_may_run(const struct osd_pool *pool)
+{
+	return !pool->failed && pool->mode != OSD_POOL_PAUSED &&
+	       osd_supply_has_any(&pool->exec->sandboxes, &pool->supply);
+}
+
 bool osd_pool_starts(const struct osd_pool *pool)
 {
 	const struct osd_exec *exec = pool->exec;
 
-	return pool->busy < pool->active && pool->mode != OSD_POOL_PAUSED && !exec->formatting &&
+	return pool->supply.busy < pool->supply.active && pool->mode != OSD_POOL_PAUSED && !exec->formatting &&
 	       !exec->stopping;
 }
 
 void osd_pool_has_work(struct osd_pool *pool)
 {
 	const struct osd_exec_config *config = &pool->exec->config;
-	unsigned idle = pool->busy < pool->active ? pool->active - pool->busy : 0;
+	unsigned idle = pool->supply.busy < pool->supply.active ? pool->supply.active - pool->supply.busy : 0;
 
 	pthread_cond_signal(&pool->work);
 	/* It may wait for a sandbox, or for a slot; those that come behind it are no news. */
@@ -156,25 +187,25 @@ void osd_pool_has_work(struct osd_pool *pool)
 
 struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal)
 {
-	pool->busy++;
-	pool->used_usec = osd_monotonic_usec();
+	pool->supply.busy++;
+	pool->supply.used_usec = osd_monotonic_usec();
 	return osd_fair_queue_started(&pool->queue, principal);
 }
 
 void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal)
 {
 	osd_fair_queue_ended(&pool->queue, principal);
-	pool->busy--;
-	pool->used_usec = osd_monotonic_usec();
+	pool->supply.busy--;
+	pool->supply.used_usec = osd_monotonic_usec();
 	if (pool->leaving)
-		osd_monitor_by(pool->exec, 0);
+		osd_alarm_by(&pool->exec->monitor, 0);
 }
 
 void osd_pool_leave(struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 	const char *name = pool->config.name;
-	bool over = pool->busy == 0 && pool->queue.place_count == 0;
+	bool over = pool->supply.busy == 0 && pool->queue.place_count == 0;
 
 	pool->config.min = pool->config.spares = 0;
 	pool->mode = OSD_POOL_DRAINING;
@@ -182,12 +213,12 @@ void osd_pool_leave(struct osd_pool *pool)
 	if (over) /* else whoever takes the last job comes back here, by the monitor */
 		be_gone(pool);
 	osd_pool_settle(pool);
-	osd_pool_trim(exec, pool, osd_monotonic_usec());
+	osd_supply_trim(&exec->sandboxes, &pool->supply, osd_monotonic_usec());
 	if (!over)
 		return;
 	osd_info("pool %s is gone", name);
-	osd_pool_drop_kept(exec, pool);
-	osd_service_send(exec, OSD_SANDBOXD_FORGET, 0, name, strlen(name));
+	osd_supply_drop_kept(&exec->sandboxes, &pool->supply);
+	osd_service_send(&exec->sandboxes, OSD_SANDBOXD_FORGET, 0, name, strlen(name));
 	pthread_cond_broadcast(&pool->work); /* its threads go */
 }
 
@@ -225,16 +256,16 @@ void osd_pool_judge(struct osd_pool *pool)
 
 	memcpy(before, pool->why, sizeof(before));
 	memcpy(pool->why, told->why, sizeof(pool->why));
-	pool->serving = told->heard && told->state == OSD_POOL_SERVING;
+	pool->supply.serving = told->heard && told->state == OSD_POOL_SERVING;
 	pool->failed = told->heard && told->state == OSD_POOL_FAILED;
 	if (pool->gone) {
-		pool->serving = false;
+		pool->supply.serving = false;
 		pool->failed = true;
 		snprintf(pool->why, sizeof(pool->why), "no pool of this name is configured now");
 		return;
 	}
 	if (told->heard && strcmp(pool->config.set, told->set) != 0) {
-		pool->serving = false;
+		pool->supply.serving = false;
 		pool->failed = true;
 		snprintf(pool->why, sizeof(pool->why),
 			 "iosd-sandboxd has another package set for it: reload both");
@@ -243,8 +274,9 @@ void osd_pool_judge(struct osd_pool *pool)
 		osd_warning("pool %s does not serve: %s", pool->config.name, pool->why);
 }
 
-void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news)
+void osd_pool_news(void *arg, const struct osd_pool_news *news)
 {
+	struct osd_exec *exec = arg;
 	struct osd_pool *pool = find(exec, news->name, news->name_bytes);
 	struct osd_pool_told *told;
 
@@ -258,23 +290,26 @@ void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news)
 	osd_log_quote(told->why, sizeof(told->why), (const char *)news->why, news->why_bytes);
 	osd_pool_judge(pool);
 	if (strcmp(pool->config.set, told->set) != 0)
-		osd_pool_replace(exec, pool); /* none with the other set runs a job */
-	osd_pool_refill(exec);
+		osd_supply_replace(&exec->sandboxes, &pool->supply); /* none with the other set runs a job */
+	osd_sandboxes_refill(&exec->sandboxes);
 }
 
-void osd_pool_rotated(struct osd_exec *exec, const void *name, size_t length)
+void osd_pool_rotated(void *arg, const void *name, size_t length)
 {
+	struct osd_exec *exec = arg;
 	struct osd_pool *pool = find(exec, name, length);
 
 	if (!pool || !pool->recycling)
 		return;
 	pool->recycling = false;
-	osd_pool_replace(exec, pool);
-	osd_pool_refill(exec);
+	osd_supply_replace(&exec->sandboxes, &pool->supply);
+	osd_sandboxes_refill(&exec->sandboxes);
 }
 
-void osd_pools_unserved(struct osd_exec *exec)
+void osd_pools_unserved(void *arg)
 {
+	struct osd_exec *exec = arg;
+
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {
 		pool->told = (struct osd_pool_told){.heard = false};
 		pool->recycling = false;

@@ -19,7 +19,8 @@
 #include "exec/fair_queue.h"
 #include "exec/figures.h"
 #include "exec/job.h"
-#include "exec/reuse.h"
+#include "exec/sandbox/reuse.h"
+#include "exec/sandbox/sandbox.h"
 #include "wire/sandboxd_frame.h"
 
 struct osd_exec;
@@ -29,7 +30,7 @@ struct osd_exec_text;
 #define OSD_POOL_DEFAULT "default"
 #define OSD_POOLS_MAX	 16
 #define OSD_POOLS_EVER	 256 /* with those that are gone */
-#define OSD_POOL_WHY_MAX 240
+#define OSD_POOL_WHY_MAX OSD_SUPPLY_WHY_MAX
 #define OSD_POOL_USERS_MAX 511
 
 struct osd_pool_config {
@@ -104,14 +105,10 @@ struct osd_pool {
 	enum osd_pool_mode mode;
 	bool gone;    /* not configured; jobs of an earlier run still name it */
 	bool leaving; /* not configured any more: gone once its jobs have ended */
-	struct osd_sandbox_limits usual; /* of sandboxes forked ahead */
-	unsigned alive_max;		 /* at work, waiting, and just ending */
+	struct osd_supply supply; /* its sandboxes and slots */
 	struct osd_fair_queue queue;
 	pthread_cond_t work;	 /* a proxy of this pool may find something to do */
 	unsigned proxies;	 /* threads of it (proxy_threads.c) */
-	unsigned active;	 /* slots that may work now; more are at work after it was lowered */
-	unsigned busy;		 /* slots at work */
-	uint64_t used_usec;	 /* when a job last took or left a sandbox, or the pool was changed */
 	struct osd_run *started; /* handed over, waiting for a proxy to serve them (start.c) */
 	struct osd_pool_told {	 /* by iosd-sandboxd, on the present connection */
 		bool heard;
@@ -120,12 +117,8 @@ struct osd_pool {
 		char why[OSD_POOL_WHY_MAX];
 	} told;
 	bool recycling; /* iosd-sandboxd was asked for another zygote */
-	bool serving;	/* iosd-sandboxd makes sandboxes for it */
-	bool failed;	/* and cannot, see why */
+	bool failed;	/* iosd-sandboxd cannot make sandboxes for it, see why */
 	char why[OSD_POOL_WHY_MAX];
-	char lacking[OSD_POOL_WHY_MAX]; /* why the last sandbox asked for did not come up; "": it did */
-	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
-	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_pool_figures figures;
 };
 
@@ -163,19 +156,21 @@ bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
  * more, unless forced. */
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
 				 bool force, struct osd_fair_entry *entry);
-/* Why no sandbox can be had now, though iosd-sandboxd is there; NULL: one can, or soon.  Valid while
- * exec->lock is held. */
-const char *osd_pool_lacks(const struct osd_exec *exec, const struct osd_pool *pool);
 /* Whether a job may start before long: else nobody should wait for one. */
-bool osd_pool_may_run(const struct osd_exec *exec, const struct osd_pool *pool);
+bool osd_pool_may_run(const struct osd_pool *pool);
 /* Jobs that have places, in all pools. */
 size_t osd_pools_places(const struct osd_exec *exec);
 /* What iosd-sandboxd says of a pool; none of a name we do not know. */
-void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news);
+void osd_pool_news(void *exec, const struct osd_pool_news *news);
 /* Its sandboxes come from another zygote from now on. */
-void osd_pool_rotated(struct osd_exec *exec, const void *name, size_t length);
+void osd_pool_rotated(void *exec, const void *name, size_t length);
 /* The connection is gone. */
-void osd_pools_unserved(struct osd_exec *exec);
+void osd_pools_unserved(void *exec);
+/* What iosd-sandboxd enforces for a job. */
+struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits);
+/* What a job with these limits needs. */
+struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
+					const struct osd_job_limits *limits);
 /* All proxies look around. */
 void osd_pools_wake(struct osd_exec *exec);
 

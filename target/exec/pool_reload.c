@@ -42,7 +42,7 @@ static const struct osd_pool_config *find_in(const struct osd_pool_table *table,
 
 static bool has_jobs(const struct osd_pool *pool)
 {
-	return pool->busy > 0 || pool->queue.place_count > 0;
+	return pool->supply.busy > 0 || pool->queue.place_count > 0;
 }
 
 /* Those that leave count as they are until their jobs have ended. */
@@ -97,12 +97,12 @@ static void add(struct osd_pool *pool, const struct osd_pool_config *config, str
 static void change(struct osd_pool *pool, const struct osd_pool_config *config,
 		   struct lines *lines)
 {
-	bool all = pool->active == pool->config.max;
+	bool all = pool->supply.active == pool->config.max;
 	uint64_t least = OSD_MAX(config->min, UINT64_C(1));
 	const struct osd_pool_change next = {
 		*config,
 		all ? config->max
-		    : OSD_MIN(OSD_MAX((uint64_t)pool->active, least), config->max),
+		    : OSD_MIN(OSD_MAX((uint64_t)pool->supply.active, least), config->max),
 		pool->mode};
 	char diff[DIFF_MAX];
 
@@ -141,7 +141,7 @@ static void apply(struct osd_exec *exec, const struct osd_pool_table *table, str
 		else
 			change(pool, config, lines);
 	}
-	osd_service_ask(exec); /* it may have told of new ones before we knew them */
+	osd_service_ask(&exec->sandboxes); /* it may have told of new ones before we knew them */
 }
 
 enum osd_status osd_exec_pools_reload(struct osd_exec *exec, char *changed, size_t changed_size,

@@ -175,7 +175,7 @@ static bool settle_limits(struct osd_run *run)
 
 	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
 		return true;
-	if (!osd_pool_ask_limits(exec, sandbox, &wanted))
+	if (!osd_sandbox_ask_limits(&exec->sandboxes, sandbox, &wanted))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += LIMITS_USEC / 1000000;
@@ -190,7 +190,7 @@ static void watch_deadlines(struct osd_run *run)
 {
 	const struct osd_job_limits *limits = &run->job->record.limits;
 
-	osd_monitor_by(run->exec, OSD_MIN(run->sandbox->ping_usec,
+	osd_alarm_by(&run->exec->monitor, OSD_MIN(run->sandbox->ping_usec,
 					  run->handed_over_usec +
 						  OSD_MIN(limits->wall_usec, limits->cpu_usec)));
 }
@@ -267,7 +267,7 @@ static enum handed_over take_over(struct osd_run *run)
 	watch_deadlines(run);
 	pthread_mutex_unlock(&run->exec->lock);
 	if (run->sent)
-		osd_output_watch_again(run->exec, run->sandbox);
+		osd_sandbox_watch_again(&run->exec->sandboxes, run->sandbox);
 	if (run->not_sent)
 		return SANDBOX_BAD;
 	return open_session(run) ? HANDED_OVER : STORE_BAD;
@@ -356,7 +356,7 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
 		osd_exec_delay(exec, job, 100000);
-		osd_pool_give_back(exec, sandbox, false);
+		osd_sandbox_give_back(&exec->sandboxes, sandbox, false);
 		osd_job_unref(job);
 		pthread_mutex_unlock(&exec->lock);
 		return;
@@ -379,25 +379,42 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 	return job->array ? osd_array_first(job->array) : job;
 }
 
+/* exec->lock held. */
+static struct osd_sandbox *take_for(const struct osd_job *job)
+{
+	struct osd_sandbox_order order =
+		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+
+	return osd_sandbox_take(&job->pool->exec->sandboxes, &order);
+}
+
+static bool fits(const struct osd_sandbox *sandbox, const struct osd_job *job)
+{
+	struct osd_sandbox_order order =
+		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+
+	return osd_sandbox_fits(sandbox, &order);
+}
+
 /* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox
  * for the job that is next then, or NULL: *ret_again says whether to look again at once. */
 static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 {
 	struct osd_exec *exec = pool->exec;
 	struct osd_job *job = next_job(pool);
-	struct osd_sandbox *sandbox = job ? osd_pool_take(exec, job) : NULL;
+	struct osd_sandbox *sandbox = job ? take_for(job) : NULL;
 
 	*ret_again = sandbox != NULL;
 	if (job && !sandbox)
-		osd_pool_refill(exec); /* a pool may keep none warm while nobody wants any */
+		osd_sandboxes_refill(&exec->sandboxes); /* a pool may keep none warm while nobody wants any */
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
-	if (!osd_pool_renew(exec, sandbox))
+	if (!osd_sandbox_renew(&exec->sandboxes, sandbox))
 		return NULL;
 	job = next_job(pool); /* not necessarily the same */
-	if (job && osd_pool_fits(sandbox, job))
+	if (job && fits(sandbox, job))
 		return sandbox;
-	osd_pool_keep_on(exec, sandbox);
+	osd_sandbox_keep_on(&exec->sandboxes, sandbox);
 	return NULL;
 }
 

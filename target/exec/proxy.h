@@ -36,6 +36,11 @@ void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record);
 /* These, and what it has used, by a look at its clocks. */
 void osd_run_sample(struct osd_run *run, struct osd_job_record *record);
 
+/* Functions of struct osd_sandbox_ops: a sandbox's user is its run. */
+enum osd_sandbox_work osd_run_work_of(const struct osd_sandbox *sandbox);
+uint64_t osd_run_grace_of(const struct osd_sandbox *sandbox);
+void osd_run_out_of_time(struct osd_sandbox *sandbox, bool cpu);
+
 /* A run of no job yet; takes over the reference to the sandbox.  NULL: no memory. */
 struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbox);
 /* exec->lock held.  The job, whose reference it takes over, its record as it is: from now on it is the

@@ -35,7 +35,7 @@ static void await_death(struct osd_run *run)
 	struct timespec until;
 
 	if (run->session.fault)
-		osd_pool_kill(exec, sandbox);
+		osd_sandbox_kill(&exec->sandboxes, sandbox);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += DEATH_USEC / 1000000;
 	while ((!sandbox->dead || !sandbox->exit_known) && !sandbox->given_up)
@@ -234,7 +234,7 @@ static void again(struct osd_run *run, uint16_t reason)
 	osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_RETRY);
 	job->end_reason = 0;
 	job->run = NULL;
-	run->sandbox->job = NULL;
+	run->sandbox->user = NULL;
 	record->exit_code = record->signal = 0;
 	record->progress = OSD_JOB_PROGRESS_NONE;
 	record->message[0] = '\0';
@@ -313,7 +313,7 @@ static bool may_run_another(const struct osd_run *run)
 			run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
 		.principal = run->job->record.principal,
 		.jobs = sandbox->jobs,
-		.jobs_max = sandbox->pool->config.sandbox_jobs,
+		.jobs_max = sandbox->supply->sandbox_jobs,
 		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),
 		.cpu_limit_usec = sandbox->cpu_limit_usec,
 		.cpu_seconds = sandbox->limits.cpu_seconds,
@@ -322,7 +322,7 @@ static bool may_run_another(const struct osd_run *run)
 	};
 
 	return !sandbox->dead && !sandbox->stale &&
-	       osd_reuse_keeps(sandbox->pool->config.reuse, &facts);
+	       osd_reuse_keeps(sandbox->supply->reuse, &facts);
 }
 
 /* The proxy is done with it: the output thread may still look at it for a moment. */
@@ -341,10 +341,10 @@ static void release(struct osd_run *run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
 	if (may_run_another(run)) {
-		osd_pool_keep(exec, sandbox, run->job->record.principal);
+		osd_sandbox_keep(&exec->sandboxes, sandbox, run->job->record.principal);
 	} else {
 		sandbox->answer_due = finished(run);
-		osd_pool_give_back(exec, sandbox, run->handed_over_usec || run->session.fault);
+		osd_sandbox_give_back(&exec->sandboxes, sandbox, run->handed_over_usec || run->session.fault);
 	}
 	osd_run_unref(run);
 	pthread_cond_broadcast(&exec->changed);
@@ -363,13 +363,13 @@ void osd_run_end(struct osd_run *run)
 	stopping = exec->stopping && !finished(run);
 	reason = stopping ? 0 : decide(run);
 	kept = finished(run) &&
-	       run->sandbox->pool->config.reuse != OSD_REUSE_NEVER; /* most likely */
+	       run->sandbox->supply->reuse != OSD_REUSE_NEVER; /* most likely */
 	pthread_mutex_unlock(&exec->lock);
 	if (run->handed_over_usec)
 		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
 	if (!stopping) /* else the next start decides, as after a crash */
 		end_or_again(run, reason);
 	if (run->handed_over_usec && !kept)
-		osd_output_unwatch(exec, run->sandbox);
+		osd_sandbox_unwatch_pipes(&exec->sandboxes, run->sandbox);
 	release(run);
 }

@@ -19,7 +19,7 @@ struct osd_proxy_thread {
 /* A job that is being accepted may have its slot already and get its proxy later. */
 static bool is_needed(const struct osd_pool *pool)
 {
-	return pool->proxies <= OSD_MAX((unsigned)pool->config.max, pool->busy);
+	return pool->proxies <= OSD_MAX((unsigned)pool->config.max, pool->supply.busy);
 }
 
 static void *run(void *arg)

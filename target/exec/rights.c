@@ -418,8 +418,8 @@ bool osd_rights_sweep(struct osd_exec *exec)
 	bool done = true;
 
 	pthread_mutex_lock(&exec->lock);
-	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next) {
-		struct osd_run *run = sandbox->job ? sandbox->job->run : NULL;
+	for (struct osd_sandbox *sandbox = exec->sandboxes.list; sandbox; sandbox = sandbox->next) {
+		struct osd_run *run = sandbox->user;
 
 		if (run && count < OSD_ARRAY_SIZE(runs))
 			runs[count++] = osd_run_ref(run);

@@ -48,7 +48,7 @@ static const char *state_of(const struct osd_pool *pool)
 		return "gone";
 	if (pool->leaving)
 		return "leaving";
-	return pool->serving ? "serving" : pool->failed ? "failed" : "starting";
+	return pool->supply.serving ? "serving" : pool->failed ? "failed" : "starting";
 }
 
 /* exec->lock held.  default/maximum, in the units of EXEC parameters. */
@@ -78,7 +78,7 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 		"%s state=%s mode=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu queue=%llu "
 		"idle_timeout=%llu reuse=%s max_jobs_per_sandbox=%llu engine=python set=%s",
 		config->name, state_of(pool), osd_pool_mode_name(pool->mode), (unsigned)config->min, (unsigned)config->max,
-		pool->active, (unsigned)config->spares, pool->busy, osd_pool_ready(exec, pool),
+		pool->supply.active, (unsigned)config->spares, pool->supply.busy, osd_supply_ready(&exec->sandboxes, &pool->supply),
 		pool->queue.place_count, (unsigned long long)config->queue_max,
 		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
 		(unsigned long long)config->sandbox_jobs, config->set[0] ? config->set : "-");

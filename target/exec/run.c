@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/proxy.h"
-#include "exec/starvation.h"
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -127,10 +126,11 @@ static void set_deadlines(struct osd_run *run)
 	sandbox->jobs++;
 	sandbox->cpu_limit_usec = limits->cpu_usec;
 	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
+	sandbox->wall_limit_usec = limits->wall_usec;
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
 	sandbox->ping_usec = run->handed_over_usec + 200000;
 	sandbox->pinged = false;
-	sandbox->job = run->job;
+	sandbox->user = run;
 	osd_starvation_begin(sandbox, run->handed_over_usec);
 }
 
@@ -140,6 +140,35 @@ void osd_run_begin(struct osd_run *run)
 	set_deadlines(run);
 	osd_figures_handed_over(run);
 	osd_job_apply(run->exec, run->job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
+}
+
+/* ---- what the sandboxes ask (struct osd_sandbox_ops) ------------------------------------------ */
+
+enum osd_sandbox_work osd_run_work_of(const struct osd_sandbox *sandbox)
+{
+	const struct osd_run *run = sandbox->user;
+
+	if (run->job->record.state != OSD_STATE_RUNNING)
+		return OSD_WORK_NONE;
+	return run->job->end_reason ? OSD_WORK_TO_END : OSD_WORK_RUNS;
+}
+
+/* A job whose rights were revoked could otherwise read what it has mapped until the end of its own grace
+ * time. */
+uint64_t osd_run_grace_of(const struct osd_sandbox *sandbox)
+{
+	const struct osd_run *run = sandbox->user;
+	bool revoked = run->job->end_reason == OSD_REASON_REVOKED;
+
+	return revoked ? OSD_MIN(sandbox->grace_usec, osd_exec_limits[OSD_LIMIT_GRACE].standard)
+		       : sandbox->grace_usec;
+}
+
+void osd_run_out_of_time(struct osd_sandbox *sandbox, bool cpu)
+{
+	const struct osd_run *run = sandbox->user;
+
+	run->job->end_reason = cpu ? OSD_REASON_CPU_LIMIT : OSD_REASON_WALL_LIMIT;
 }
 
 /* ---- to the sandbox --------------------------------------------------------------------------- */

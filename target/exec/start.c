@@ -13,20 +13,21 @@
 /* exec->lock held.  It has waited for nothing. */
 static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
 {
-	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&job->record.limits);
-	struct osd_sandbox *sandbox = osd_pool_take(exec, job);
+	struct osd_sandbox_order order =
+		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+	struct osd_sandbox *sandbox = osd_sandbox_take(&exec->sandboxes, &order);
 
 	if (!sandbox)
 		return NULL;
 	if (sandbox->principal) {
-		if (osd_pool_is_renewed(sandbox))
+		if (osd_sandbox_is_renewed(sandbox))
 			return sandbox;
-		osd_pool_keep_on(exec, sandbox);
+		osd_sandbox_keep_on(&exec->sandboxes, sandbox);
 		return NULL;
 	}
-	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
+	if (osd_sandbox_limits_equal(&order.limits, &sandbox->limits))
 		return sandbox;
-	osd_pool_give_back(exec, sandbox, false);
+	osd_sandbox_give_back(&exec->sandboxes, sandbox, false);
 	return NULL;
 }
 
@@ -56,9 +57,9 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 		return NULL;
 	run = osd_run_create(exec, sandbox);
 	if (!run && sandbox->principal)
-		osd_pool_keep_on(exec, sandbox);
+		osd_sandbox_keep_on(&exec->sandboxes, sandbox);
 	else if (!run)
-		osd_pool_give_back(exec, sandbox, false);
+		osd_sandbox_give_back(&exec->sandboxes, sandbox, false);
 	if (!run)
 		return NULL;
 	run->occupant = osd_pool_occupy(pool, record->principal);
@@ -72,12 +73,12 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 
 	osd_pool_vacate(pool, run->occupant);
 	if (run->sent) {
-		osd_pool_kill(exec, run->sandbox);
-		osd_pool_give_back(exec, run->sandbox, true);
+		osd_sandbox_kill(&exec->sandboxes, run->sandbox);
+		osd_sandbox_give_back(&exec->sandboxes, run->sandbox, true);
 	} else if (run->sandbox->principal) {
-		osd_pool_keep_on(exec, run->sandbox);
+		osd_sandbox_keep_on(&exec->sandboxes, run->sandbox);
 	} else {
-		osd_pool_give_back(exec, run->sandbox, false);
+		osd_sandbox_give_back(&exec->sandboxes, run->sandbox, false);
 	}
 	free(run);
 }

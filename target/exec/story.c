@@ -9,8 +9,6 @@
 #include "base/log.h"
 #include "base/ration.h"
 #include "exec/proxy.h"
-#include "exec/sandboxd_client.h"
-#include "wire/cursor.h"
 
 #define STORIES_PER_SECOND  20 /* of about five lines each */
 #define FAILURES_PER_SECOND 10 /* of jobs that are not told otherwise */
@@ -70,14 +68,11 @@ void osd_story_accepted(struct osd_job *job, const struct osd_job_record *record
 
 void osd_story_name(struct osd_run *run, struct osd_job *job, const struct osd_job_record *record)
 {
-	uint8_t body[16];
-
 	if (!is_told(job))
 		return;
-	osd_put_be(body, record->id.partition_id, 8);
-	osd_put_be(body + 8, record->id.object_id, 8);
 	pthread_mutex_lock(&run->exec->lock);
-	osd_service_send(run->exec, OSD_SANDBOXD_JOB, run->sandbox->id, body, sizeof(body));
+	osd_sandbox_name_job(&run->exec->sandboxes, run->sandbox, record->id.partition_id,
+			     record->id.object_id);
 	pthread_mutex_unlock(&run->exec->lock);
 }
 

@@ -177,7 +177,7 @@ static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd
 		return OSD_REFUSAL_DRAINING;
 	if (synchronous && pool->mode == OSD_POOL_PAUSED)
 		return OSD_REFUSAL_PAUSED;
-	return synchronous && !osd_pool_may_run(exec, pool) ? OSD_REFUSAL_SERVICE
+	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE
 							    : OSD_REFUSAL_COUNT;
 }
 
@@ -196,7 +196,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	refusal->retry_after_msec = osd_exec_retry_after(pool);
 	if (exec->formatting)
 		return OSD_E_NOT_READY;
-	if (exec->pool.isolation_refused)
+	if (exec->sandboxes.isolation_refused)
 		return OSD_E_ISOLATION;
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* they have just been lowered */

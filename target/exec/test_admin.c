@@ -63,20 +63,20 @@ static void check_refused(const char *name, const char *words, const char *why)
 {
 	struct osd_pool *pool = exec->pools;
 	struct osd_pool_config before = pool->config;
-	unsigned active = pool->active;
+	unsigned active = pool->supply.active;
 
 	CHECK_EQ(set(name, words), OSD_E_PARAM_FIELD);
 	if (!strstr(message, why))
 		fprintf(stderr, "%s: %s\n", words, message);
 	CHECK(strstr(message, why));
-	CHECK(memcmp(&before, &pool->config, sizeof(before)) == 0 && pool->active == active);
+	CHECK(memcmp(&before, &pool->config, sizeof(before)) == 0 && pool->supply.active == active);
 }
 
 /* As if so many jobs ran. */
 static void occupy(struct osd_pool *pool, unsigned busy)
 {
 	pthread_mutex_lock(&exec->lock);
-	pool->busy = busy;
+	pool->supply.busy = busy;
 	pthread_cond_broadcast(&pool->work);
 	pthread_mutex_unlock(&exec->lock);
 }
@@ -136,7 +136,7 @@ static void test_all_or_nothing(void)
 				"wall=5000000;wall_max=6000000;mode=paused"),
 		 OSD_OK);
 	CHECK(exec->pools->config.max == 8 && exec->pools->config.min == 2);
-	CHECK(exec->pools->active == 8 && exec->pools->mode == OSD_POOL_PAUSED);
+	CHECK(exec->pools->supply.active == 8 && exec->pools->mode == OSD_POOL_PAUSED);
 	CHECK(exec->pools->config.reuse == OSD_REUSE_TRUSTED);
 	CHECK(exec->pools->queue.place_max == 5 && exec->pools->config.idle_usec == 1000000);
 	stop();
@@ -147,14 +147,14 @@ static void test_active_follows(void)
 {
 	start("name=default;max=4;min=1\n");
 	CHECK_EQ(set("default", "max=6"), OSD_OK);
-	CHECK_EQ(exec->pools->active, 6);
+	CHECK_EQ(exec->pools->supply.active, 6);
 	CHECK_EQ(set("default", "active=3"), OSD_OK);
 	CHECK_EQ(set("default", "max=8"), OSD_OK);
-	CHECK_EQ(exec->pools->active, 3);
+	CHECK_EQ(exec->pools->supply.active, 3);
 	CHECK_EQ(set("default", "min=5"), OSD_OK);
-	CHECK_EQ(exec->pools->active, 5);
+	CHECK_EQ(exec->pools->supply.active, 5);
 	CHECK_EQ(set("default", "max=2"), OSD_OK);
-	CHECK(exec->pools->active == 2 && exec->pools->config.min == 2);
+	CHECK(exec->pools->supply.active == 2 && exec->pools->config.min == 2);
 	stop();
 }
 
@@ -334,7 +334,7 @@ static void test_reload(void)
 			"default: max 2 -> 4, warm_spare 3 -> 5, queue 7 -> 10000\n"
 			"b: set none -> tools-1\nc: new\n"),
 		 OSD_OK);
-	CHECK(exec->pools->active == 4 && exec->pools->mode == OSD_POOL_PAUSED);
+	CHECK(exec->pools->supply.active == 4 && exec->pools->mode == OSD_POOL_PAUSED);
 	await_threads(configured("c"), 1);
 	/* Wrong, or beyond what can be: nothing changes. */
 	CHECK_EQ(reload("name=default;max=5\nname=b;maximum=3\n", ""), OSD_E_PARAM_FIELD);
@@ -349,7 +349,7 @@ static void test_reload(void)
 	CHECK_EQ(submit("b", "addr:a"), OSD_E_CDB_FIELD);
 	CHECK(osd_pool_find_any(exec, "c")->gone);
 	pthread_mutex_lock(&exec->lock);
-	while (b->busy > 0)
+	while (b->supply.busy > 0)
 		osd_pool_vacate(b, NULL);
 	pthread_mutex_unlock(&exec->lock);
 	await_threads(b, 0); /* the monitor has seen it */
@@ -359,7 +359,7 @@ static void test_reload(void)
 			"budget: 0 -> 4294967296\n"
 			"default: memory_max 18446744073709551615 -> 268435456\nb: new\n"),
 		 OSD_OK);
-	CHECK(configured("b") == b && !b->gone && b->active == 1);
+	CHECK(configured("b") == b && !b->gone && b->supply.active == 1);
 	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
 	stop();
 }

@@ -66,7 +66,7 @@ static bool is_woken(void)
 {
 	uint64_t count;
 
-	return read(exec.monitor_wake, &count, sizeof(count)) == sizeof(count);
+	return read(exec.monitor.wake, &count, sizeof(count)) == sizeof(count);
 }
 
 /* The monitor is woken for what is earlier than all it knows, but not by itself: it would look around
@@ -74,15 +74,15 @@ static bool is_woken(void)
 static void test_monitor_is_woken_once(void)
 {
 	is_woken();
-	exec.monitor_usec = 1000;
-	osd_monitor_by(&exec, 900);
-	CHECK(is_woken() && exec.monitor_usec == 900);
-	osd_monitor_by(&exec, 900);
+	exec.monitor.usec = 1000;
+	osd_alarm_by(&exec.monitor, 900);
+	CHECK(is_woken() && exec.monitor.usec == 900);
+	osd_alarm_by(&exec.monitor, 900);
 	CHECK(!is_woken());
-	exec.monitor_looks = true;
-	osd_monitor_by(&exec, 800);
-	CHECK(!is_woken() && exec.monitor_usec == 800);
-	exec.monitor_looks = false;
+	exec.monitor.awake = true;
+	osd_alarm_by(&exec.monitor, 800);
+	CHECK(!is_woken() && exec.monitor.usec == 800);
+	exec.monitor.awake = false;
 }
 
 int main(void)
@@ -92,7 +92,7 @@ int main(void)
 	exec.pools = &pool;
 	pthread_cond_init(&pool.work, NULL);
 	pthread_cond_init(&exec.changed, NULL);
-	exec.monitor_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	exec.monitor.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	CHECK(osd_job_table_init(&exec.table) == OSD_OK);
 	CHECK(osd_fair_queue_init(&pool.queue, 10, 10) == OSD_OK);
 	test_released_before_its_time();
@@ -100,6 +100,6 @@ int main(void)
 	osd_fair_queue_release(&pool.queue);
 	osd_job_table_release(&exec.table);
 	test_monitor_is_woken_once();
-	close(exec.monitor_wake);
+	close(exec.monitor.wake);
 	return 0;
 }

@@ -30,14 +30,14 @@ static void add_sandbox(void)
 	*sandbox = (struct osd_sandbox){
 		.id = 1,
 		.state = OSD_SANDBOX_READY,
-		.pool = exec->pools,
+		.supply = &exec->pools->supply,
 		.references = 2, /* the list's and ours */
 		.pid = getpid(),
 		.pidfd = -1,
 		.job_fd = pair[0],
 		.stdout_fd = -1,
 		.stderr_fd = -1,
-		.limits = exec->pools->usual,
+		.limits = exec->pools->supply.usual,
 		.wall_usec = OSD_NEVER,
 		.kill_usec = OSD_NEVER,
 	};
@@ -45,7 +45,7 @@ static void add_sandbox(void)
 			    -1, 0);
 	CHECK(sandbox->shm != MAP_FAILED);
 	pthread_mutex_lock(&exec->lock);
-	exec->pool.list = sandbox;
+	exec->sandboxes.list = sandbox;
 	pthread_mutex_unlock(&exec->lock);
 }
 
@@ -75,7 +75,7 @@ static void stop(void)
 	osd_exec_quiesce(exec);
 	pthread_mutex_lock(&exec->lock);
 	sandbox->exit_known = true;
-	osd_pool_died(exec, sandbox);
+	osd_sandbox_died(&exec->sandboxes, sandbox);
 	pthread_mutex_unlock(&exec->lock);
 	osd_exec_close(exec);
 	osd_sandbox_unref(sandbox);
@@ -150,7 +150,7 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 		CHECK(hit && exec->table.count == 0);
 		CHECK_EQ(sandbox->kill_sent, count == 1);
 	}
-	CHECK_EQ(exec->pools->busy, got == OSD_OK && !sandbox->kill_sent);
+	CHECK_EQ(exec->pools->supply.busy, got == OSD_OK && !sandbox->kill_sent);
 	CHECK_EQ(sandbox->state, sandbox->kill_sent ? OSD_SANDBOX_ENDING
 				 : got == OSD_OK    ? OSD_SANDBOX_TAKEN
 						    : OSD_SANDBOX_READY);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "exec/reuse.h"
+#include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "object/sums.h"
 

@@ -395,7 +395,7 @@ static void open_job(struct world *w, const uint8_t *bytes)
 
 	w->job.record.state = OSD_STATE_RUNNING;
 	w->job.run = &w->run;
-	w->sandbox.job = &w->job;
+	w->sandbox.user = &w->run;
 	w->run.references = 1;
 	w->run.exec = &w->exec;
 	w->run.job = &w->job;
@@ -461,9 +461,9 @@ static void open_world(struct world *w, const char *file)
 	HOLDS(osd_job_table_init(&w->exec.table) == OSD_OK);
 	w->exec.objects = w->objects;
 	w->exec.config.keyring = w->keyring;
-	w->exec.pool.list = &w->sandbox;
-	w->exec.monitor_wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	HOLDS(w->exec.monitor_wake >= 0);
+	w->exec.sandboxes.list = &w->sandbox;
+	w->exec.monitor.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	HOLDS(w->exec.monitor.wake >= 0);
 	populate(w);
 	change_list(w, 0);
 }
@@ -471,7 +471,7 @@ static void open_world(struct world *w, const char *file)
 static void close_world(struct world *w)
 {
 	osd_session_release(&w->run.session);
-	close(w->exec.monitor_wake);
+	close(w->exec.monitor.wake);
 	osd_job_table_release(&w->exec.table);
 	osd_keyring_close(w->keyring);
 	osd_objects_close(w->objects);

@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     mutant(
         "the wall limit is ignored",
-        "target/exec/monitor.c",
+        "target/exec/sandbox/watch.c",
         "	if (osd_starvation_is_late(sandbox, now)) {",
         "	if (false && osd_starvation_is_late(sandbox, now)) {",
         *("tests/jobs/test_exec.py", "-k", "ends"),
@@ -262,7 +262,7 @@ MUTANTS = (
     ),
     mutant(
         "leaked descriptor: the standard error of each sandbox",
-        "target/exec/sandbox_pool.c",
+        "target/exec/sandbox/sandbox.c",
         "	osd_closep(&sandbox->stderr_fd);",
         "",
         *("tests/jobs/test_nothing_left.py",),

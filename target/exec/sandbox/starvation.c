@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* starvation.c -- see starvation.h.  The kernel counts in /proc/PID/schedstat how long the first
+/* starvation.c -- processor time that scripts needed and did not get (sandbox.h).  The kernel counts in /proc/PID/schedstat how long the first
  * thread of a process was ready to run and did not.  Where it counts nothing (no CONFIG_SCHED_INFO) or
  * hides it (hidepid), nobody is starved. */
-#include "exec/starvation.h"
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/util.h"
-#include "exec/exec_impl.h"
-#include "exec/sandboxd_client.h"
+#include "exec/sandbox/sandbox.h"
 
 #define SAMPLE_USEC  UINT64_C(250000)
 #define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
@@ -75,20 +72,20 @@ static struct sample take_sample(struct osd_sandbox *sandbox, uint64_t now)
 	sandbox->sampled_usec = now;
 	sandbox->waited_usec = OSD_MAX(waited, sandbox->waited_usec);
 	sandbox->cpu_sampled_usec = OSD_MAX(used, sandbox->cpu_sampled_usec);
-	if (sandbox->job)
+	if (sandbox->user)
 		atomic_fetch_add(&sandbox->starved_usec, sample.waited);
 	return sample;
 }
 
 bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
 {
-	uint64_t limit = sandbox->job->record.limits.wall_usec, deadline;
+	uint64_t deadline;
 
 	if (now_usec < sandbox->wall_usec)
 		return false;
 	take_sample(sandbox, now_usec);
 	deadline = sandbox->wall_first_usec +
-		   osd_starved_extension(limit, atomic_load(&sandbox->starved_usec));
+		   osd_starved_extension(sandbox->wall_limit_usec, atomic_load(&sandbox->starved_usec));
 	if (deadline < now_usec + EXTEND_LEAST)
 		return true;
 	sandbox->wall_usec = deadline;
@@ -96,31 +93,33 @@ bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
 }
 
 /* Scripts that have run for a while, and sandboxes that should have been ready by now. */
-static bool is_sampled(const struct osd_sandbox *sandbox, uint64_t now)
+static bool is_sampled(const struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
+		       uint64_t now)
 {
 	if (sandbox->dead || sandbox->kill_sent)
 		return false;
 	if (sandbox->state == OSD_SANDBOX_WARMING)
 		return now >= sandbox->asked_usec + WARM_USUAL;
-	return sandbox->job && sandbox->job->record.state == OSD_STATE_RUNNING && sandbox->pinged;
+	return sandbox->pinged && sandbox->user &&
+	       sandboxes->ops->work_of(sandbox) != OSD_WORK_NONE;
 }
 
-static void report(struct osd_exec *exec, uint64_t got, uint64_t wanted)
+static void report(struct osd_sandboxes *sandboxes, uint64_t got, uint64_t wanted)
 {
 	if (wanted && got * PER_MILLE < wanted * LITTLE)
-		osd_service_report_share(exec, (unsigned)(got * PER_MILLE / wanted));
+		osd_service_report_share(sandboxes, (unsigned)(got * PER_MILLE / wanted));
 }
 
-void osd_starvation_check(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline)
+void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline)
 {
 	uint64_t processors = (uint64_t)OSD_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 	uint64_t got = 0, wanted = 0, span = 0;
-	bool due = now_usec >= exec->sampled_usec + SAMPLE_USEC, any = false;
+	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false;
 
-	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next) {
+	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
 		struct sample sample;
 
-		if (!is_sampled(sandbox, now_usec))
+		if (!is_sampled(sandboxes, sandbox, now_usec))
 			continue;
 		any = true;
 		if (!due)
@@ -131,10 +130,10 @@ void osd_starvation_check(struct osd_exec *exec, uint64_t now_usec, uint64_t *de
 		wanted += sample.used + sample.waited;
 	}
 	if (any && due) {
-		exec->sampled_usec = now_usec;
+		sandboxes->sampled_usec = now_usec;
 		/* Scripts that wait for each other are not starved by others. */
-		report(exec, got, OSD_MIN(wanted, processors * span));
+		report(sandboxes, got, OSD_MIN(wanted, processors * span));
 	}
 	if (any)
-		*deadline = OSD_MIN(*deadline, exec->sampled_usec + SAMPLE_USEC);
+		*deadline = OSD_MIN(*deadline, sandboxes->sampled_usec + SAMPLE_USEC);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_script_turns.c -- one thread for each processor, which works while scripts compute. */
-#include "exec/script_turns.h"
+#include "exec/sandbox/script_turns.h"
 
 #include <pthread.h>
 #include <sched.h>

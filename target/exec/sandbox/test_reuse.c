@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_reuse.c -- who may be given a used sandbox, and which sandboxes are never used again. */
-#include "exec/reuse.h"
+#include "exec/sandbox/reuse.h"
 
 #include "base/test.h"
 

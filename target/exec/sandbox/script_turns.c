@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* script_turns.c -- see script_turns.h. */
-#include "exec/script_turns.h"
+#include "exec/sandbox/script_turns.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* reuse.h -- whether a sandbox may run another job after the one it has run (design D21).  Pure
- * decisions; what is done about them: sandbox_keep.c.
+ * decisions; what is done about them: keep.c.
  *
  * Reuse is hygiene, not a boundary: a script that wants to can leave something for the next one.  So
  * it is off unless the target's owner asks for it, and then only between jobs of one principal with
  * the same limits. */
-#ifndef OSD_EXEC_REUSE_H
-#define OSD_EXEC_REUSE_H
+#ifndef OSD_EXEC_SANDBOX_REUSE_H
+#define OSD_EXEC_SANDBOX_REUSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

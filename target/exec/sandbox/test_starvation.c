@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_starvation.c -- by how much a wall limit is extended.  With real processes:
  * tests/exec/test_starvation.py. */
-#include "exec/starvation.h"
+#include "exec/sandbox/sandbox.h"
 
 #include "base/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* reuse.c -- see reuse.h. */
-#include "exec/reuse.h"
+#include "exec/sandbox/reuse.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * script's slice, at a tick: up to 4 ms later at 250 Hz, and more where slices are longer.  So one
  * thread for each processor wakes up once a turn: it takes the processor, and who is chosen after it is
  * whoever has waited.  Needs no right. */
-#ifndef OSD_EXEC_SCRIPT_TURNS_H
-#define OSD_EXEC_SCRIPT_TURNS_H
+#ifndef OSD_EXEC_SANDBOX_SCRIPT_TURNS_H
+#define OSD_EXEC_SANDBOX_SCRIPT_TURNS_H
 
 #include <stdbool.h>
 
