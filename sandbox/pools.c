@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* pools.c -- which pools this daemon makes sandboxes for: those of the command line, or of a file that
- * is read again at SIGHUP.  The file is the one the target reads (target/exec/pool_config.c), a pool
+ * is read again at SIGHUP.  The file is the one the target reads (target/exec/pool/config.c), a pool
  * a line:
  *
  *   name=NAME;packages=/FOLDER;set=ID;preload=NAMES;...

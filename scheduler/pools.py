@@ -153,7 +153,7 @@ class Pool:
         return self.settings[key].value
 
     def line(self) -> str:
-        """What the module and iosd-sandboxd read (target/exec/pool_config.c, sandbox/pools.c)."""
+        """What the module and iosd-sandboxd read (target/exec/pool/config.c, sandbox/pools.c)."""
         words = {"name": self.name, "max": self["max"], "min": self["min"]}
         words |= {"warm_spare": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
         words["idle_timeout"] = self["idle_timeout"]

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/util.h"
-#include "exec/rights.h"
+#include "exec/session/session.h"
+#include "exec/target.h"
 #include "security/decide.h"
 #include "wire/cursor.h"
 
@@ -155,7 +156,7 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 		return OSD_OK;
 	if (is_limited(submission))
 		return OSD_E_CDB_FIELD;
-	status = osd_least_method(exec->config.keyring, NULL, partition, &least);
+	status = osd_least_method(exec->keyring, NULL, partition, &least);
 	return status == OSD_OK && least != OSD_NOSEC ? OSD_E_CDB_FIELD : status;
 }
 
@@ -193,7 +194,8 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.client_flags = params->flags | (uint32_t)((params->grace_usec + 999) / 1000)
 							<< OSD_JOB_GRACE_SHIFT,
 		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
-			 (waits ? OSD_JOB_AFTER : 0) | (osd_exec_array_members(params) ? OSD_JOB_ARRAY : 0) |
+			 (waits ? OSD_JOB_AFTER : 0) |
+			 (osd_exec_array_members(params) ? OSD_JOB_ARRAY : 0) |
 			 (params->array_ranges.length ? OSD_JOB_RANGES : 0),
 		.array = {.index = params->array_first,
 			  .count = osd_exec_array_members(params),
@@ -208,7 +210,7 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 	if (is_limited(submission)) {
 		record->rights.limited = true;
 		record->rights.grant = *submission->grant;
-		osd_rights_stamp(acceptance->exec, &record->rights);
+		osd_rights_stamp(acceptance->exec->keyring, &record->rights);
 	}
 	if (record->key_length)
 		memcpy(record->key, params->key.bytes, record->key_length);
@@ -235,7 +237,7 @@ enum osd_status osd_acceptance_fill(struct osd_acceptance *acceptance)
 	if (status != OSD_OK)
 		return status;
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
-	    !exec->config.allow_bytecode)
+	    !osd_target_of(exec)->config.allow_bytecode)
 		return OSD_E_BYTECODE;
 	status = find_pool(exec, submission, &acceptance->pool);
 	return status == OSD_OK ? fill_record(acceptance) : status;

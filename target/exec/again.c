@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* again.c -- a submission without code of its own: it runs the code of its predecessor again, with the
  * same arguments unless it brings others.  The target keeps both while a job goes on, and after its
- * end if it did not complete (job_charge.h). */
+ * end if it did not complete (job/job.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "exec/exec_impl.h"
+#include "exec/target.h"
 
 struct again {
 	struct osd_exec *exec;
@@ -16,7 +16,7 @@ struct again {
 	uint8_t *content;	      /* owned: arguments and code */
 };
 
-/* From memory, if it is there: a member may have no record in the store (array.h). */
+/* From memory, if it is there: a member may have no record in the store (flow/flow.h). */
 static enum osd_status find_record(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, struct osd_job_record *ret_record)
 {
@@ -43,10 +43,10 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 	size_t length;
 
 	if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
-		status = osd_job_record_get(txn,
-					    (struct osd_object_id){record->id.partition_id,
-								   record->array.object_id},
-					    record);
+		status = osd_job_record_get(
+			txn,
+			(struct osd_object_id){record->id.partition_id, record->array.object_id},
+			record);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_E_CDB_FIELD;
 	if (status != OSD_OK)

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "exec/job.h"
+#include "exec/record/record.h"
 #include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "object/page_provider.h"
@@ -25,19 +25,18 @@
 struct osd_exec;
 struct osd_keyring;
 
-#define OSD_EXEC_SLOTS_MAX 64 /* jobs at a time, in all pools */
-
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
-	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
+	const char *pools;    /* file that tells the pools (pool/config.c); NULL: `default` alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
 	unsigned
-		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: script_turns.h is not used */
-	uint64_t stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
+		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: sandbox/script_turns.h is not used */
+	uint64_t
+		stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
@@ -62,22 +61,7 @@ void osd_exec_quiesce(struct osd_exec *exec);
 /* Jobs still running are treated as after a crash when the store is opened again.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
 
-/* hold_object and release_object of the configuration; exec NULL: nobody else uses objects. */
-void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id);
-void osd_exec_release_object(struct osd_exec *exec, void *hold);
-
 /* ---- submitting ------------------------------------------------------------------------------ */
-
-/* How a synchronous EXEC ended; borrowed during the call. */
-struct osd_exec_outcome {
-	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
-	enum osd_status status;
-	struct osd_object_id job;
-	uint16_t reason;
-	const uint8_t *result; /* NULL when there is none, or it is in result_object */
-	size_t result_length;
-	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
-};
 
 struct osd_exec_submission {
 	/* 0/0, partition/0, partition/collection, partition/user object */
@@ -136,10 +120,6 @@ bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct o
 /* Who submitted the job that this is the surrogate of, as its capability says; who has the same AUDIT
  * value and might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no such job, or it was
  * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_RETRY. */
-struct osd_job_owner {
-	struct osd_zone zone;
-	uint8_t audit[20];
-};
 enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
 			       struct osd_job_owner *ret_owner);
 /* The same in a transaction; exec NULL: there are no jobs. */
@@ -155,7 +135,6 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
  * OSD_E_JOB_IN_WAY: one has been accepted since. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
-#define OSD_REMOVED_AT_ONCE 512 /* members of an array, in one transaction */
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
  * surrogate, and with an array all its members.  OSD_E_RETRY: others that wait for it are still to
  * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended.

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "exec/exec_impl.h"
 #include "exec/sandbox/script_turns.h"
+#include "exec/target.h"
 
 #define EVENTS_AT_ONCE	32
 #define PING_USEC	1000000
@@ -18,38 +18,16 @@
 /* Scripts that end soon need not give way. */
 static void check_turns(struct osd_exec *exec)
 {
-	if (exec->turns)
-		osd_script_turns_set(exec->turns, osd_sandboxes_compute(&exec->sandboxes));
+	if (osd_target_of(exec)->turns)
+		osd_script_turns_set(osd_target_of(exec)->turns,
+				     osd_sandboxes_compute(exec->sandboxes));
 }
 
 static void check_pools(struct osd_exec *exec)
 {
-	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
 		if (pool->leaving)
 			osd_pool_leave(pool);
-}
-
-/* Jobs that wait for another attempt. */
-static void check_delayed(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
-{
-	for (struct osd_job **link = &exec->delayed; *link;) {
-		struct osd_job *job = *link;
-
-		if (job->not_before_usec > now) {
-			*deadline = OSD_MIN(*deadline, job->not_before_usec);
-			link = &job->next_delayed;
-			continue;
-		}
-		*link = job->next_delayed;
-		job->next_delayed = NULL;
-		if (job->record.state == OSD_STATE_QUEUED && !job->end_reason &&
-		    !job->pending.txn) {
-			job->record.reason = OSD_REASON_WAITS_FOR_SLOT;
-			osd_exec_enqueue(exec, job);
-			return check_delayed(exec, now,
-					     deadline); /* enqueue may have changed the list */
-		}
-	}
 }
 
 static int timeout_msec(uint64_t deadline)
@@ -85,16 +63,16 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 		if (events[i].data.u64 == OSD_EVENT_WAKE)
 			osd_wake_drain(exec->monitor.wake);
 		else
-			osd_sandboxes_event(&exec->sandboxes, events[i].data.u64);
+			osd_sandboxes_event(exec->sandboxes, events[i].data.u64);
 	}
 	now = osd_monotonic_usec();
-	osd_sandboxes_check(&exec->sandboxes, now, &deadline);
+	osd_sandboxes_check(exec->sandboxes, now, &deadline);
 	check_turns(exec);
 	check_pools(exec);
-	check_delayed(exec, now, &deadline);
+	osd_exec_check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
 	/* While jobs come one after the other none need wake this thread for its first ping. */
-	if (now < exec->handed_usec + PING_USEC)
+	if (now < exec->runs->handed_usec + PING_USEC)
 		deadline = OSD_MIN(deadline, now + PING_FIRST_USEC);
 	exec->monitor.awake = false;
 	exec->monitor.usec = OSD_MIN(exec->monitor.usec, deadline);
@@ -116,7 +94,7 @@ void *osd_monitor_main(void *arg)
 		stopping = exec->stopping;
 		pthread_mutex_unlock(&exec->lock);
 		if (!stopping)
-			count = epoll_wait(exec->monitor_epoll, events, EVENTS_AT_ONCE,
+			count = epoll_wait(exec->sandboxes->watch_epoll, events, EVENTS_AT_ONCE,
 					   timeout_msec(deadline));
 	}
 	return NULL;

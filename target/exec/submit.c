@@ -7,9 +7,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/acceptance.h"
-#include "exec/exec_impl.h"
-#include "exec/proxy.h"
-#include "exec/story.h"
+#include "exec/target.h"
 
 #define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than any queue says */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -59,8 +57,7 @@ static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *
 
 	return record->predecessor.object_id == 0
 		       ? OSD_OK
-		       : osd_exec_find_own(exec, txn, record->predecessor, record,
-					   &predecessor);
+		       : osd_exec_find_own(exec, txn, record->predecessor, record, &predecessor);
 }
 
 /* The transaction has to be tried again, with another id perhaps, and the sandbox has been told one. */
@@ -102,8 +99,9 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
 	if (status != OSD_OK)
 		return status;
-	status = osd_surrogate_create(acceptance->exec, txn, submission->params->surrogate_partition,
-				      submission->params->surrogate_id, record);
+	status =
+		osd_surrogate_create(acceptance->exec, txn, submission->params->surrogate_partition,
+				     submission->params->surrogate_id, record);
 	made = status == OSD_OK;
 	if (status == OSD_OK)
 		status = osd_job_charge_accepted(acceptance->exec, txn, record,
@@ -145,40 +143,36 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 	memcpy(job->content + args->length, submission->code, submission->code_length);
 }
 
-uint32_t osd_exec_retry_after(const struct osd_pool *pool)
-{
-	uint64_t slots = OSD_MAX(pool->config.max, UINT64_C(1));
-
-	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));
-}
-
-const char *osd_refusal_name(enum osd_refusal refusal)
-{
-	static const char *const names[] = {
-		[OSD_REFUSAL_QUEUE] = "queue-full",
-		[OSD_REFUSAL_PRINCIPAL] = "principal-full",
-		[OSD_REFUSAL_WAITS] = "too-many-waits",
-		[OSD_REFUSAL_SERVICE] = "no-sandboxes",
-		[OSD_REFUSAL_PAUSED] = "paused",
-		[OSD_REFUSAL_DRAINING] = "draining",
-		[OSD_REFUSAL_SHED] = "shed",
-	};
-
-	return names[refusal];
-}
-
 /* exec->lock held.  Before anything is reserved; OSD_REFUSAL_COUNT: not at all. */
 static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
 				   bool synchronous)
 {
-	if (exec->shedding)
+	if (exec->pools->shedding)
 		return OSD_REFUSAL_SHED;
 	if (pool->mode == OSD_POOL_DRAINING)
 		return OSD_REFUSAL_DRAINING;
 	if (synchronous && pool->mode == OSD_POOL_PAUSED)
 		return OSD_REFUSAL_PAUSED;
-	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE
-							    : OSD_REFUSAL_COUNT;
+	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE : OSD_REFUSAL_COUNT;
+}
+
+/* exec->lock held. */
+static enum osd_status reserve_wait(struct osd_exec *exec,
+				    const struct osd_exec_submission *submission,
+				    struct osd_exec_wait **ret_wait)
+{
+	const struct osd_exec_params *params = submission->params;
+	const struct osd_exec_wait_order order = {
+		.principal = submission->principal,
+		.done = submission->done,
+		.arg = submission->arg,
+		.aborted = submission->aborted,
+		.wait_usec =
+			osd_exec_has(params, OSD_EXEC_PARAM_SYNC_WAIT) ? params->sync_wait_usec : 0,
+		.end_on_abort = params->flags & OSD_EXEC_END_ON_ABORT,
+	};
+
+	return osd_exec_wait_reserve(exec, &order, ret_wait);
 }
 
 /* exec->lock held.  Places in the queue and, if synchronous, one among the waits. */
@@ -193,10 +187,10 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	size_t places = members ? members : 1;
 
 	refusal->queue_depth = pool->queue.place_count;
-	refusal->retry_after_msec = osd_exec_retry_after(pool);
+	refusal->retry_after_msec = osd_pool_retry_after(pool);
 	if (exec->formatting)
 		return OSD_E_NOT_READY;
-	if (exec->sandboxes.isolation_refused)
+	if (exec->sandboxes->isolation_refused)
 		return OSD_E_ISOLATION;
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* they have just been lowered */
@@ -207,7 +201,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_BUSY;
 	if (submission->done) {
-		status = osd_exec_wait_reserve(exec, submission, ret_wait);
+		status = reserve_wait(exec, submission, ret_wait);
 		if (status == OSD_E_BUSY)
 			acceptance->refusal = OSD_REFUSAL_WAITS;
 	}
@@ -285,10 +279,10 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 	struct osd_exec_wait *ended = NULL;
 	struct osd_run *run = NULL;
 
-	if (job->array && !acceptance->existing)
-		osd_array_fill(job->array, &acceptance->record);
-	if (!acceptance->existing)
+	if (!acceptance->existing) {
+		osd_flow_fill(job, &acceptance->record);
 		osd_story_accepted(job, &acceptance->record);
+	}
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
@@ -300,10 +294,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		job->record = acceptance->record;
 		osd_figures_arrived(exec, job);
 		osd_exec_admit(exec, job);
-		if (job->array)
-			osd_array_admit(exec, job->array);
-		if (job->after)
-			osd_after_admitted(exec, job);
+		osd_flow_admitted(job);
 		run = acceptance->run;
 		if (run)
 			osd_start_begin(run, job);
@@ -328,7 +319,7 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT) {
-		exec->refused[acceptance->refusal]++;
+		exec->pools->refused[acceptance->refusal]++;
 		osd_principal_refused(exec, acceptance->record.principal);
 	}
 	if (acceptance->run)
@@ -371,7 +362,7 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 	if (!acceptance->submission->done)
 		return OSD_OK;
 	pthread_mutex_lock(&exec->lock);
-	status = osd_exec_wait_reserve(exec, acceptance->submission, ret_wait);
+	status = reserve_wait(exec, acceptance->submission, ret_wait);
 	pthread_mutex_unlock(&exec->lock);
 	return status;
 }
@@ -389,14 +380,14 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	status = osd_acceptance_fill(&acceptance);
 	if (status != OSD_OK)
 		return status;
-	job = osd_job_create(&acceptance.record, acceptance.pool);
+	job = osd_job_create(exec, &acceptance.record, acceptance.pool);
 	if (!job)
 		return OSD_E_NO_MEMORY;
-	status = osd_after_create(submission->params, &job->after);
-	if (status == OSD_OK && acceptance.record.array.count)
-		status = osd_array_create(job);
-	if (status == OSD_OK && job->array)
-		status = osd_array_prepare(job->array, &submission->params->array_ranges);
+	status = osd_flow_prepare(job, &(struct osd_flow_request){
+					       .after = submission->params->after,
+					       .after_count = submission->params->after_count,
+					       .ranges = submission->params->array_ranges,
+				       });
 	if (status != OSD_OK) {
 		osd_job_unref(job);
 		return status;

@@ -60,7 +60,8 @@ static void make_room(struct osd_sandboxes *sandboxes, const struct osd_supply *
 	unsigned kept = 0;
 
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
-		if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->dead || sandbox->supply != supply)
+		if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->dead ||
+		    sandbox->supply != supply)
 			continue;
 		kept++;
 		if (!oldest || sandbox->kill_usec < oldest->kill_usec)
@@ -87,14 +88,15 @@ static void set_kept(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbo
 	sandbox->user = NULL;
 	sandbox->wall_usec = OSD_NEVER;
 	sandbox->state = OSD_SANDBOX_KEPT;
-	sandbox->kill_usec = osd_monotonic_usec() +
-			     (sandbox->ready_again ? sandbox->supply->idle_usec
-						   : OSD_REUSE_RESET_USEC);
+	sandbox->kill_usec =
+		osd_monotonic_usec() +
+		(sandbox->ready_again ? sandbox->supply->idle_usec : OSD_REUSE_RESET_USEC);
 	osd_alarm_by(sandboxes->alarm, sandbox->kill_usec);
 	osd_sandbox_unref(sandbox);
 }
 
-void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox, const char *principal)
+void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
+		      const char *principal)
 {
 	static const struct osd_answer again = {.code = OSD_ANSWER_OK, .a = 1};
 	char *name = sandbox->principal ? sandbox->principal : strdup(principal);

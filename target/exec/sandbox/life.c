@@ -97,7 +97,8 @@ static void watch(struct osd_sandboxes *sandboxes, int fd, uint64_t id, enum osd
 	epoll_ctl(sandboxes->watch_epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-void osd_sandbox_spawned(struct osd_sandboxes *sandboxes, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS])
+void osd_sandbox_spawned(struct osd_sandboxes *sandboxes, uint64_t id, pid_t pid,
+			 int fds[OSD_SPAWNED_FDS])
 {
 	struct osd_sandbox *sandbox = osd_sandbox_find(sandboxes, id);
 
@@ -117,7 +118,8 @@ void osd_sandbox_spawned(struct osd_sandboxes *sandboxes, uint64_t id, pid_t pid
 	if (!map_shared(sandbox, fds[SPAWNED_SHM])) {
 		osd_error("the shared memory of sandbox %llu is not as agreed",
 			  (unsigned long long)id);
-		osd_sandbox_kill(sandboxes, sandbox); /* may lose the connection, and the sandbox with it */
+		osd_sandbox_kill(sandboxes,
+				 sandbox); /* may lose the connection, and the sandbox with it */
 	}
 }
 
@@ -194,7 +196,9 @@ void osd_sandbox_give_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *
 	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
 		uint64_t now = osd_monotonic_usec();
 
-		sandbox->supply->figures.recycled[sandbox->supply->reuse == OSD_REUSE_NEVER ? OSD_RECYCLED_USED : OSD_RECYCLED_WORN]++;
+		sandbox->supply->figures
+			.recycled[sandbox->supply->reuse == OSD_REUSE_NEVER ? OSD_RECYCLED_USED
+									    : OSD_RECYCLED_WORN]++;
 		sandbox->state = OSD_SANDBOX_ENDING;
 		sandbox->let_go_usec = sandbox->supply->linger_usec = now + LINGER_USEC;
 		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, now + EXIT_USEC);
@@ -235,7 +239,8 @@ void osd_sandbox_died(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 	osd_sandboxes_refill(sandboxes);
 }
 
-void osd_sandbox_exited(struct osd_sandboxes *sandboxes, uint64_t id, const struct osd_sandbox_exit *status)
+void osd_sandbox_exited(struct osd_sandboxes *sandboxes, uint64_t id,
+			const struct osd_sandbox_exit *status)
 {
 	struct osd_sandbox *sandbox = osd_sandbox_find(sandboxes, id);
 

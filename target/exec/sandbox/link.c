@@ -54,7 +54,8 @@ bool osd_service_send(struct osd_sandboxes *sandboxes, enum osd_sandboxd_type ty
 }
 
 /* Only when iosd-sandboxd keeps up with what it was sent. */
-static void send_if_read(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_message *message)
+static void send_if_read(struct osd_sandboxes *sandboxes,
+			 const struct osd_sandboxd_message *message)
 {
 	uint8_t bytes[OSD_SANDBOXD_HEADER + sizeof(uint32_t)];
 	size_t used = osd_sandboxd_encode(message, bytes, sizeof(bytes));
@@ -70,8 +71,8 @@ static void send_if_read(struct osd_sandboxes *sandboxes, const struct osd_sandb
 
 void osd_service_nudge(struct osd_sandboxes *sandboxes, uint64_t id)
 {
-	send_if_read(sandboxes, &(struct osd_sandboxd_message){.type = OSD_SANDBOXD_NUDGE,
-							  .sandbox_id = id});
+	send_if_read(sandboxes,
+		     &(struct osd_sandboxd_message){.type = OSD_SANDBOXD_NUDGE, .sandbox_id = id});
 }
 
 void osd_service_report_share(struct osd_sandboxes *sandboxes, unsigned per_mille)
@@ -80,8 +81,8 @@ void osd_service_report_share(struct osd_sandboxes *sandboxes, unsigned per_mill
 
 	osd_put_be(body, per_mille, sizeof(body));
 	send_if_read(sandboxes, &(struct osd_sandboxd_message){.type = OSD_SANDBOXD_SHARE,
-							  .body = body,
-							  .body_bytes = sizeof(body)});
+							       .body = body,
+							       .body_bytes = sizeof(body)});
 }
 
 void osd_service_hello(struct osd_sandboxes *sandboxes, unsigned most)

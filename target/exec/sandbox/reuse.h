@@ -19,8 +19,8 @@ enum osd_reuse {
 	OSD_REUSE_TRUSTED,  /* between jobs of any principal, an address being one */
 };
 
-#define OSD_REUSE_JOBS_MAX   1000		 /* of one sandbox, unless its pool says otherwise */
-#define OSD_REUSE_RESET_USEC UINT64_C(1000000)	 /* it says READY again in this time */
+#define OSD_REUSE_JOBS_MAX   1000	       /* of one sandbox, unless its pool says otherwise */
+#define OSD_REUSE_RESET_USEC UINT64_C(1000000) /* it says READY again in this time */
 #define OSD_REUSE_GROWTH_MAX                                                                       \
 	(UINT64_C(32) << 20) /* peak over that of a pristine one: the peak cannot be
 						       reset, and shows with the next job's usage */

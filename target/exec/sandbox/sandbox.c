@@ -38,7 +38,7 @@ void osd_sandbox_unref(struct osd_sandbox *sandbox)
 }
 
 bool osd_sandbox_ask_limits(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
-			 const struct osd_sandbox_limits *limits)
+			    const struct osd_sandbox_limits *limits)
 {
 	uint8_t body[64];
 	size_t length = osd_sandbox_limits_encode(limits, body, sizeof(body));
@@ -56,7 +56,8 @@ void osd_sandbox_kill(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 	sandbox->kill_usec = OSD_NEVER;
 	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
 	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY) {
-		sandbox->supply->figures.recycled[sandbox->stale ? OSD_RECYCLED_ASKED : OSD_RECYCLED_IDLE]++;
+		sandbox->supply->figures
+			.recycled[sandbox->stale ? OSD_RECYCLED_ASKED : OSD_RECYCLED_IDLE]++;
 		sandbox->state = OSD_SANDBOX_ENDING;
 	}
 	osd_service_send(sandboxes, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);

@@ -73,9 +73,9 @@ enum osd_sandbox_recycling {
 struct osd_supply {
 	const char *name;		 /* iosd-sandboxd knows it by this name; constant */
 	struct osd_sandbox_limits usual; /* of sandboxes forked ahead */
-	unsigned min, max, spares;	 /* kept even when idle; jobs at a time; kept beyond these */
-	unsigned alive_max;		 /* at work, waiting, and just ending */
-	uint64_t idle_usec;		 /* after so long without a job it keeps min, and no spares */
+	unsigned min, max, spares; /* kept even when idle; jobs at a time; kept beyond these */
+	unsigned alive_max;	   /* at work, waiting, and just ending */
+	uint64_t idle_usec;	   /* after so long without a job it keeps min, and no spares */
 	enum osd_reuse reuse;
 	uint64_t sandbox_jobs; /* at most, of one sandbox that is used again */
 	bool serving;	       /* iosd-sandboxd makes sandboxes for it */
@@ -87,7 +87,8 @@ struct osd_supply {
 
 	/* This room's. */
 	struct osd_supply *next;
-	char lacking[OSD_SUPPLY_WHY_MAX]; /* why the last sandbox asked for did not start; "": it did */
+	char lacking
+		[OSD_SUPPLY_WHY_MAX]; /* why the last sandbox asked for did not start; "": it did */
 	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
 	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_supply_figures {
@@ -130,10 +131,10 @@ struct osd_sandbox {
 	struct osd_sandbox_exit exit;
 
 	/* Set by whoever has taken it, for watch.c. */
-	void *user;			   /* what osd_sandbox_ops know it by; NULL: nothing runs in it */
-	uint64_t wall_usec;		   /* deadline, monotonic; OSD_NEVER: none */
-	uint64_t wall_first_usec;	   /* the same, not extended by starvation */
-	uint64_t wall_limit_usec;	   /* how long the job may run */
+	void *user;		  /* what osd_sandbox_ops know it by; NULL: nothing runs in it */
+	uint64_t wall_usec;	  /* deadline, monotonic; OSD_NEVER: none */
+	uint64_t wall_first_usec; /* the same, not extended by starvation */
+	uint64_t wall_limit_usec; /* how long the job may run */
 	uint64_t cpu_limit_usec;
 	uint64_t cpu_before_usec, system_before_usec; /* used before the job; the latter its word */
 	uint64_t ping_usec;			      /* next sample of its usage */
@@ -185,22 +186,22 @@ struct osd_sandbox_ops {
 struct osd_sandboxes {
 	/* Set before osd_sandboxes_init; constant, and borrowed, but for stopping. */
 	pthread_mutex_t *lock;
-	pthread_cond_t *changed; /* broadcast when a sandbox has changed its state */
-	struct osd_alarm *alarm; /* of the thread that watches sandboxes */
+	pthread_cond_t *changed;      /* broadcast when a sandbox has changed its state */
+	struct osd_alarm *alarm;      /* of the thread that watches sandboxes */
 	int watch_epoll, pipes_epoll; /* that thread's; of the thread that reads their pipes */
-	const char *path;	 /* socket of iosd-sandboxd; NULL: none */
-	const char *demanded;	 /* least level of isolation; "best": any */
+	const char *path;	      /* socket of iosd-sandboxd; NULL: none */
+	const char *demanded;	      /* least level of isolation; "best": any */
 	const struct osd_sandbox_ops *ops;
 	void *arg;
 	bool stopping;
 
 	struct osd_supply *supplies;
-	struct osd_sandbox *list; /* the youngest first */
+	struct osd_sandbox *list;		       /* the youngest first */
 	void (*lost)(struct osd_sandboxes *sandboxes); /* what follows the end of the connection */
-	int fd;			  /* to iosd-sandboxd; -1: not connected */
-	bool welcomed;		  /* and good enough (isolation) */
-	bool isolation_refused;	  /* connected once, level below the one demanded */
-	char unfit[128];	  /* why the target cannot work with it; "": not tried */
+	int fd;					       /* to iosd-sandboxd; -1: not connected */
+	bool welcomed;				       /* and good enough (isolation) */
+	bool isolation_refused; /* connected once, level below the one demanded */
+	char unfit[128];	/* why the target cannot work with it; "": not tried */
 	uint64_t retry_usec, retry_delay_usec; /* next attempt to connect */
 	uint64_t next_id;
 	uint64_t sampled_usec; /* when starvation.c sampled the sandboxes last */
@@ -233,7 +234,8 @@ struct osd_sandbox *osd_supply_find_ready(const struct osd_sandboxes *sandboxes,
 					  const struct osd_supply *supply);
 /* Why no sandbox is available now, though iosd-sandboxd is there; NULL: one is, or will be soon.  Valid
  * while the lock is held. */
-const char *osd_supply_lacks(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
+const char *osd_supply_lacks(const struct osd_sandboxes *sandboxes,
+			     const struct osd_supply *supply);
 /* Whether a job may get a sandbox before long. */
 bool osd_supply_has_any(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
 

@@ -42,8 +42,8 @@ static void welcome(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_m
 	memcpy(sandboxes->isolation, level, level_length);
 	sandboxes->isolation[level_length] = '\0';
 	osd_log_quote(quoted, sizeof(quoted), (const char *)why, why_length);
-	sandboxes->isolation_refused =
-		strcmp(demanded, "best") != 0 && level_rank(sandboxes->isolation) < level_rank(demanded);
+	sandboxes->isolation_refused = strcmp(demanded, "best") != 0 &&
+				       level_rank(sandboxes->isolation) < level_rank(demanded);
 	if (sandboxes->isolation_refused) {
 		osd_error("isolation %s is demanded, this host gives %s: %s; no job will run",
 			  demanded, sandboxes->isolation, quoted);
@@ -68,11 +68,12 @@ static void refused(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_m
 	}
 	osd_warning("iosd-sandboxd: %s", quoted);
 	if (!sandboxes->welcomed && sandboxes->asked > 1)
-		osd_service_hello(sandboxes, sandboxes->asked / 2); /* more than it keeps: fewer, then */
+		osd_service_hello(sandboxes,
+				  sandboxes->asked / 2); /* more than it keeps: fewer, then */
 }
 
-static bool dispatch(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_message *message, int fds[],
-		     size_t count)
+static bool dispatch(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_message *message,
+		     int fds[], size_t count)
 {
 	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
 	struct osd_sandbox_exit status;
@@ -140,7 +141,8 @@ static void say_unfit(struct osd_sandboxes *sandboxes, unsigned version)
 
 	if (version != OSD_SANDBOXD_VERSION)
 		snprintf(text, sizeof(text),
-			 "iosd-sandboxd speaks version %u, the target %u: install both of one release",
+			 "iosd-sandboxd speaks version %u, the target %u: install both of one "
+			 "release",
 			 version, OSD_SANDBOXD_VERSION);
 	else
 		snprintf(text, sizeof(text), "iosd-sandboxd sent something that is not ours");

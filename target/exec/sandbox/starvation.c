@@ -14,7 +14,7 @@
 #define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
 #define WARM_USUAL   UINT64_C(100000) /* a new sandbox is ready sooner unless it starves */
 #define PER_MILLE    1000u
-#define LITTLE       500u /* per mille of what scripts wanted: less is reported */
+#define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
 
 /* How long the process has waited for a processor since it began. */
 static uint64_t waited_usec(pid_t pid)
@@ -85,7 +85,8 @@ bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
 		return false;
 	take_sample(sandbox, now_usec);
 	deadline = sandbox->wall_first_usec +
-		   osd_starved_extension(sandbox->wall_limit_usec, atomic_load(&sandbox->starved_usec));
+		   osd_starved_extension(sandbox->wall_limit_usec,
+					 atomic_load(&sandbox->starved_usec));
 	if (deadline < now_usec + EXTEND_LEAST)
 		return true;
 	sandbox->wall_usec = deadline;

@@ -96,7 +96,8 @@ static bool is_idle(const struct osd_supply *supply, uint64_t now)
 }
 
 /* As many as the work at hand asks for, min at least, and the spares. */
-static unsigned wanted_of(const struct osd_supply *supply, const struct census *census, uint64_t now)
+static unsigned wanted_of(const struct osd_supply *supply, const struct census *census,
+			  uint64_t now)
 {
 	unsigned wanted = OSD_MAX(supply->min, census->taken);
 
@@ -107,18 +108,18 @@ static unsigned wanted_of(const struct osd_supply *supply, const struct census *
 }
 
 /* *left: how many more all supplies may have.  False: no connection. */
-static bool refill(struct osd_sandboxes *sandboxes, struct osd_supply *supply, uint64_t now, unsigned *left)
+static bool refill(struct osd_sandboxes *sandboxes, struct osd_supply *supply, uint64_t now,
+		   unsigned *left)
 {
 	struct census census = count(sandboxes, supply);
 	unsigned wanted = wanted_of(supply, &census, now);
 
-	if (now < supply->linger_usec &&
-	    census.ready >= OSD_MAX(supply->min, census.taken)) {
+	if (now < supply->linger_usec && census.ready >= OSD_MAX(supply->min, census.taken)) {
 		osd_alarm_by(sandboxes->alarm, supply->linger_usec);
 		return true;
 	}
 	for (; census.useful < wanted && census.warming < FORKS_AT_ONCE &&
-	       census.alive < supply->alive_max && *left > 0;
+	       census.alive<supply->alive_max && * left> 0;
 	     census.useful++, census.warming++, census.alive++, --*left)
 		if (!spawn(sandboxes, supply))
 			return false;
@@ -135,17 +136,20 @@ void osd_sandboxes_refill(struct osd_sandboxes *sandboxes)
 	for (const struct osd_sandbox *s = sandboxes->list; s && left > 0; s = s->next)
 		left--;
 	for (struct osd_supply *supply = sandboxes->supplies; supply; supply = supply->next)
-		if (supply->serving && now >= supply->calm_usec && !refill(sandboxes, supply, now, &left))
+		if (supply->serving && now >= supply->calm_usec &&
+		    !refill(sandboxes, supply, now, &left))
 			return;
 }
 
-struct osd_sandbox *osd_supply_find_ready(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply)
+struct osd_sandbox *osd_supply_find_ready(const struct osd_sandboxes *sandboxes,
+					  const struct osd_supply *supply)
 {
 	struct osd_sandbox *found = NULL;
 
 	/* The oldest: the list has the youngest first. */
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next)
-		if (sandbox->supply == supply && sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
+		if (sandbox->supply == supply && sandbox->state == OSD_SANDBOX_READY &&
+		    !sandbox->dead)
 			found = sandbox;
 	return found;
 }
