@@ -64,25 +64,25 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 	return status == OSD_E_NO_OBJECT ? OSD_E_CDB_FIELD : status;
 }
 
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_params *params,
-				   struct osd_exec_submission *submission, uint8_t **ret_content)
+enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
+				   uint8_t **ret_content)
 {
 	struct again again = {
 		.exec = exec,
 		.principal = submission->principal,
-		.id = {params->predecessor_partition, params->predecessor_id},
+		.id = submission->predecessor,
 	};
 	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, read_code, &again);
 
 	*ret_content = again.content;
 	if (status != OSD_OK)
 		return status;
-	if (!osd_exec_has(params, OSD_EXEC_PARAM_ARGS)) {
-		params->args_encoding = again.record.args_encoding;
-		params->args = (struct osd_exec_text){again.content, again.record.args_length};
+	if (!submission->has_args) {
+		submission->args_encoding = again.record.args_encoding;
+		submission->args = (struct osd_exec_text){again.content, again.record.args_length};
 	}
-	params->flags = (params->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
-			(again.record.client_flags & OSD_EXEC_CODE_FORM);
+	submission->flags = (submission->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
+			    (again.record.client_flags & OSD_EXEC_CODE_FORM);
 	submission->code = again.content + again.record.args_length;
 	submission->code_length = again.record.code_length;
 	return OSD_OK;

@@ -63,14 +63,47 @@ void osd_exec_close(struct osd_exec *exec);
 
 /* ---- submitting ------------------------------------------------------------------------------ */
 
+/* What a command asks for.  Everything is borrowed during the call.  A field that is 0, or has no length, was
+ * not given: then the job gets what is usual, or nothing. */
 struct osd_exec_submission {
 	/* 0/0, partition/0, partition/collection, partition/user object */
 	struct osd_object_id zone;
 	const struct osd_grant *grant; /* of the command; NULL, or open: it needs none */
 	const char *principal;	       /* who is counted and shares fairly (security/security.h) */
-	const uint8_t *code;	       /* copied */
+
+	/* What runs. */
+	struct osd_exec_text engine; /* `python` is the only one, and the usual one */
+	const uint8_t *code;
 	size_t code_length;
-	const struct osd_exec_params *params; /* zeroed: a bare EXEC */
+	bool has_args;		/* else a submission without code gets its predecessor's */
+	uint16_t args_encoding; /* enum osd_args_encoding */
+	struct osd_exec_text args;
+	struct osd_object_id predecessor; /* the job this one is run for again */
+	uint32_t flags;			  /* enum osd_exec_flags */
+
+	/* With what, and when. */
+	struct osd_exec_text pool;
+	struct osd_job_limits limits;
+	uint64_t grace_usec; /* that the script has to clean up when it is ended */
+	int16_t priority;
+	uint64_t begin_msec;
+	const struct osd_exec_after *after; /* jobs that it waits for */
+	size_t after_count;
+	struct {
+		uint32_t first, at_once;     /* index; most members that run, 0: all */
+		uint32_t members;	     /* 0: it is no array */
+		struct osd_exec_text ranges; /* of indices with gaps (wire/index_ranges.h) */
+	} array;
+
+	/* How it is found. */
+	struct osd_exec_text name, key; /* key: of an earlier submission of the same */
+	const struct osd_exec_text *tags;
+	size_t tag_count;
+	uint64_t surrogate_partition, surrogate_id;
+	uint64_t keep_usec; /* how long its record is kept after its end */
+
+	/* Whether the command waits. */
+	uint64_t sync_wait_usec;
 	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
 	 * from any thread, possibly before osd_exec_submit has returned. */
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
@@ -86,15 +119,15 @@ struct osd_exec_refusal { /* for the sense data */
 	struct osd_object_id job; /* in the way */
 };
 
-/* For a submission without code: code, and arguments unless params have some, of the predecessor that
- * params name, a job of the same principal.  They lie in *ret_content, the caller's to free whatever is
+/* For a submission without code: code, and arguments unless it has some, of the predecessor that it names, a
+ * job of the same principal.  They lie in *ret_content, the caller's to free whatever is
  * returned.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_params *params,
-				   struct osd_exec_submission *submission, uint8_t **ret_content);
+enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
+				   uint8_t **ret_content);
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
  * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,
- * OSD_E_POOL_ACCESS, * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
+ * OSD_E_POOL_ACCESS, OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
  * parameter is not supported, or names no job of this principal), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,

@@ -26,14 +26,14 @@ static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 /* The job that came before under the same key, if there is one. */
 static enum osd_status find_earlier(struct osd_txn *txn, struct osd_acceptance *acceptance)
 {
-	const struct osd_exec_params *params = acceptance->submission->params;
+	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record wanted = acceptance->record, earlier;
 	struct osd_object_id id;
 	enum osd_status status;
 
-	wanted.id.partition_id = params->surrogate_partition   ? params->surrogate_partition
-				 : wanted.zone.id.partition_id ? wanted.zone.id.partition_id
-							       : OSD_JOBS_PARTITION;
+	wanted.id.partition_id = submission->surrogate_partition ? submission->surrogate_partition
+				 : wanted.zone.id.partition_id	 ? wanted.zone.id.partition_id
+								 : OSD_JOBS_PARTITION;
 	status = osd_job_key_find(txn, &wanted, &id);
 	if (status == OSD_OK)
 		status = osd_job_record_get(txn, id, &earlier);
@@ -76,7 +76,7 @@ static size_t payload_bytes(const struct osd_acceptance *acceptance)
 	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
 
 	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES +
-	       acceptance->submission->params->array_ranges.length;
+	       acceptance->submission->array.ranges.length;
 }
 
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
@@ -99,9 +99,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
 	if (status != OSD_OK)
 		return status;
-	status =
-		osd_surrogate_create(acceptance->exec, txn, submission->params->surrogate_partition,
-				     submission->params->surrogate_id, record);
+	status = osd_surrogate_create(acceptance->exec, txn, submission->surrogate_partition,
+				      submission->surrogate_id, record);
 	made = status == OSD_OK;
 	if (status == OSD_OK)
 		status = osd_job_charge_accepted(acceptance->exec, txn, record,
@@ -111,8 +110,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK)
-		status = osd_job_code_put(txn, record, submission->params->args.bytes,
-					  submission->code);
+		status = osd_job_code_put(txn, record, submission->args.bytes, submission->code);
 	if (status == OSD_OK && acceptance->tags_length)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
 					     acceptance->tags_length);
@@ -120,8 +118,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_put(txn, record->id, acceptance->after);
 	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
-					     submission->params->array_ranges.bytes,
-					     submission->params->array_ranges.length);
+					     submission->array.ranges.bytes,
+					     submission->array.ranges.length);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
 	/* Another submission with this key was faster: look again. */
@@ -132,7 +130,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 
 static void keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
 {
-	const struct osd_exec_text *args = &submission->params->args;
+	const struct osd_exec_text *args = &submission->args;
 	size_t total = args->length + submission->code_length;
 
 	job->content = total <= KEPT_CONTENT_MAX ? malloc(total) : NULL;
@@ -161,15 +159,13 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 				    const struct osd_exec_submission *submission,
 				    struct osd_exec_wait **ret_wait)
 {
-	const struct osd_exec_params *params = submission->params;
 	const struct osd_exec_wait_order order = {
 		.principal = submission->principal,
 		.done = submission->done,
 		.arg = submission->arg,
 		.aborted = submission->aborted,
-		.wait_usec =
-			osd_exec_has(params, OSD_EXEC_PARAM_SYNC_WAIT) ? params->sync_wait_usec : 0,
-		.end_on_abort = params->flags & OSD_EXEC_END_ON_ABORT,
+		.wait_usec = submission->sync_wait_usec,
+		.end_on_abort = submission->flags & OSD_EXEC_END_ON_ABORT,
 	};
 
 	return osd_exec_wait_reserve(exec, &order, ret_wait);
@@ -384,9 +380,9 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (!job)
 		return OSD_E_NO_MEMORY;
 	status = osd_flow_prepare(job, &(struct osd_flow_request){
-					       .after = submission->params->after,
-					       .after_count = submission->params->after_count,
-					       .ranges = submission->params->array_ranges,
+					       .after = submission->after,
+					       .after_count = submission->after_count,
+					       .ranges = submission->array.ranges,
 				       });
 	if (status != OSD_OK) {
 		osd_job_unref(job);

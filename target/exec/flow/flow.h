@@ -3,7 +3,7 @@
  * of jobs (tag 19), begin times, expiry.  This room registers the kinds of jobs (job/job.h): plain jobs, heads
  * of arrays, members.  Above it only the top of exec/ knows that there are arrays.
  *
- * Inside: kinds.c (the operations of each kind), after.c (AFTER), array.c and array_control.c (arrays),
+ * Inside: kinds.c (the operations of each kind), after.c (AFTER), array.c, array_control.c and array_store.c (arrays),
  * flow.c (both, as an acceptance needs them), thread.c (the thread "iosd-after"), begin.c, sweep.c.
  *
  * AFTER.  A job that has not started holds an edge to each job it names.  Edges hang on a node per job that

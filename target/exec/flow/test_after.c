@@ -30,23 +30,19 @@ static void fill_store(void)
 
 static enum osd_status submit(const char *principal, uint64_t after, struct osd_object_id *ret_job)
 {
-	struct osd_exec_params params = {0};
+	const struct osd_exec_after named = {pid, after, OSD_AFTER_COMPLETED};
 	struct osd_exec_submission submission = {
 		.zone = {pid, 0},
 		.principal = principal,
 		.code = (const uint8_t *)"pass",
 		.code_length = 4,
-		.params = &params,
+		.keep_usec = expiry_usec,
 	};
 	struct osd_exec_refusal refusal;
 
-	if (expiry_usec)
-		params.present |= 1u << OSD_EXEC_PARAM_EXPIRY;
-	params.expiry_usec = expiry_usec;
 	if (after) {
-		params.present |= 1u << OSD_EXEC_PARAM_AFTER;
-		params.after_count = 1;
-		params.after[0] = (struct osd_exec_after){pid, after, OSD_AFTER_COMPLETED};
+		submission.after_count = 1;
+		submission.after = &named;
 	}
 	return osd_exec_submit(exec, &submission, ret_job, &refusal);
 }
@@ -118,26 +114,24 @@ static void test_other_principals(void)
 /* A submission without code takes that of a job of the same principal, and of nobody else. */
 static void test_code_of_predecessors(void)
 {
-	struct osd_exec_params params = {0};
-	struct osd_exec_submission submission = {.principal = "bob", .params = &params};
+	struct osd_exec_submission submission = {.principal = "bob"};
 	struct osd_object_id first;
 	uint8_t *content;
 
 	CHECK(submit("alice", 0, &first) == OSD_OK);
-	params.predecessor_partition = first.partition_id;
-	params.predecessor_id = first.object_id;
-	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_E_CDB_FIELD);
+	submission.predecessor = first;
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
 	CHECK(!content && !submission.code);
 	submission.principal = "alice";
-	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_OK);
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
 	CHECK(submission.code_length == 4 && !memcmp(submission.code, "pass", 4));
 	free(content);
-	params.predecessor_id += 100;
-	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_E_CDB_FIELD);
+	submission.predecessor.object_id += 100;
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
-	params.predecessor_id = first.object_id;
+	submission.predecessor.object_id = first.object_id;
 	CHECK(read_record(first).flags & OSD_JOB_CODE_KEPT);
-	CHECK_EQ(osd_exec_take_code(exec, &params, &submission, &content), OSD_OK);
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
 	free(content);
 }
 

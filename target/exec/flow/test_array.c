@@ -71,16 +71,12 @@ static void open_exec(struct osd_objects *objects, struct osd_exec **ret_exec)
 
 static struct osd_object_id submit_held(struct osd_exec *on, uint32_t members)
 {
-	struct osd_exec_params params = {
-		.present = 1u << OSD_EXEC_PARAM_FLAGS | 1u << OSD_EXEC_PARAM_ARRAY,
-		.flags = OSD_EXEC_HOLD,
-		.array_last = members - 1,
-	};
 	struct osd_exec_submission submission = {.zone = {PARTITION, 0},
 						 .principal = "test",
 						 .code = (const uint8_t *)"pass",
 						 .code_length = 4,
-						 .params = &params};
+						 .flags = OSD_EXEC_HOLD,
+						 .array.members = members};
 	struct osd_exec_refusal refusal;
 	struct osd_object_id id;
 

@@ -97,19 +97,17 @@ static void await_threads(struct osd_pool *pool, unsigned count)
 
 static enum osd_status submit(const char *pool, const char *principal)
 {
-	struct osd_exec_params params = {.present = 0};
 	struct osd_exec_submission submission = {
 		.zone = {PARTITION, 0},
 		.principal = principal,
 		.code = (const uint8_t *)"pass",
 		.code_length = 4,
-		.params = &params,
 	};
 	struct osd_exec_refusal refusal;
 	struct osd_object_id job;
 
-	params.pool.bytes = (const uint8_t *)pool;
-	params.pool.length = (uint32_t)strlen(pool);
+	submission.pool.bytes = (const uint8_t *)pool;
+	submission.pool.length = (uint32_t)strlen(pool);
 	return osd_exec_submit(exec, &submission, &job, &refusal);
 }
 

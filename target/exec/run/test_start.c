@@ -87,13 +87,11 @@ static struct osd_exec_refusal refusal;
 
 static enum osd_status submit(struct osd_object_id *ret_job)
 {
-	static const struct osd_exec_params params;
 	const struct osd_exec_submission submission = {
 		.zone = {PARTITION, 0},
 		.principal = "addr:a",
 		.code = (const uint8_t *)"pass",
 		.code_length = 4,
-		.params = &params,
 	};
 
 	return osd_exec_submit(exec, &submission, ret_job, &refusal);
