@@ -43,9 +43,9 @@ from scheduler.store_tools.folders import (
     read_root,
     write_whole,
 )
-from scheduler.store_tools.format import Role, Superblock
 from scheduler.store_tools.marked import marked
 from scheduler.store_tools.repository import PARTIAL, About, Backup, Repository
+from scheduler.store_tools.superblock import Role, Superblock
 from scheduler.store_tools.watching import Watcher
 from scheduler.unit_commands import CONTROL_SOCKET
 

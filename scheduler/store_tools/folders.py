@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.store_tools.format import ALL, FormatError, Role, Superblock, Unknown
+from scheduler.store_tools.format import ALL, FormatError, Unknown
 from scheduler.store_tools.marked import is_marked
+from scheduler.store_tools.superblock import Role, Superblock
 
 __all__ = [
     "Refused",

@@ -31,10 +31,11 @@ from scheduler.store_tools.folders import (
     write_superblock,
     write_whole,
 )
-from scheduler.store_tools.format import FormatError, MetaKind, Superblock
+from scheduler.store_tools.format import FormatError, MetaKind
 from scheduler.store_tools.key_format import RECORD_VERSION, KeyKind, KeyName, decode_spans
 from scheduler.store_tools.marked import is_marked, marked
 from scheduler.store_tools.repository import Backup, Damaged, Row
+from scheduler.store_tools.superblock import Superblock
 
 __all__ = ["restore"]
 

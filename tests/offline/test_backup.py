@@ -24,9 +24,10 @@ from scheduler.store_tools import backup_commands
 from scheduler.store_tools import restore as restoring
 from scheduler.store_tools.bdb import Database, Table
 from scheduler.store_tools.folders import write_superblock, write_whole
-from scheduler.store_tools.format import MetaKind, Place, Superblock
+from scheduler.store_tools.format import MetaKind, Place
 from scheduler.store_tools.key_format import KeyKind, KeyName, decode_spans
 from scheduler.store_tools.restore import OPENINGS
+from scheduler.store_tools.superblock import Superblock
 from tests.harness import Harness, StartFailed, program
 from tests.offline.stores import APPLICATION, SECOND, Snapshot, Store, look, started
 
