@@ -165,9 +165,9 @@ enum osd_status osd_array_control(struct osd_exec *exec, struct osd_txn *txn, st
 	enum osd_status status = change ? OSD_OK : OSD_E_NO_MEMORY;
 
 	pthread_mutex_lock(&exec->lock);
-	if (status == OSD_OK && ((head->pending.txn && head->pending.txn != txn) ||
-				 head->array->changing > 0)) {
-		status = OSD_E_RETRY;
+	if (status == OSD_OK &&
+	    ((head->pending.txn && head->pending.txn != txn) || head->array->changing > 0)) {
+		status = OSD_E_CONFLICT;
 	} else if (status == OSD_OK && head->in_table && !head->end_reason) {
 		first = !head->pending.txn;
 		changing = begin(exec, head, txn, control);

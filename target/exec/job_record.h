@@ -12,7 +12,7 @@
  * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
  * object.
  *
- * Every call works inside the caller's transaction and may return OSD_E_RETRY. */
+ * Every call works inside the caller's transaction and may return OSD_E_CONFLICT. */
 #ifndef OSD_EXEC_JOB_RECORD_H
 #define OSD_EXEC_JOB_RECORD_H
 

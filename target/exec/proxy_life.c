@@ -106,7 +106,7 @@ static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_user_object_remove(txn, op_id(op));
 	if (status == OSD_OK && op->session->exec)
-		status = osd_exec_object_removed(op->session->exec, txn, op_id(op), &op->in_steps);
+		status = osd_exec_object_removed(op->session->exec, txn, op_id(op), true);
 	return status;
 }
 
@@ -114,7 +114,7 @@ enum osd_status osd_op_remove(struct osd_op *op)
 {
 	enum osd_status status = osd_op_transact(op, remove_in);
 
-	if (!op->in_steps)
+	if (status != OSD_E_TXN_TOO_LARGE)
 		return status;
 	status = osd_exec_remove_members(op->session->exec, op_id(op));
 	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;

@@ -149,7 +149,6 @@ struct osd_op {
 	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
 	enum osd_status status; /* of the object layer, for the answer's code */
 	const char *why;	/* overrides the status's meaning in the message */
-	bool in_steps;		/* see osd_exec_object_removed */
 };
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
