@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pyosd.errors import PermissionDenied
-from pyosd.types import ROOT, ObjectRef, ObjectType
+from pyosd.types import ROOT, ObjectRef, ObjectType, PartitionId
 
 CAPABILITY_LENGTH = 104
 CHECK_LENGTH = 32
@@ -241,6 +241,10 @@ class CredentialSource(Protocol):
         credential again."""
         ...
 
+    def partitions(self) -> list[PartitionId] | None:
+        """The partitions in which its user may list jobs; None: it does not know them."""
+        ...
+
 
 # ---- sources --------------------------------------------------------------------------------------
 
@@ -331,6 +335,9 @@ class StaticSource:
         with self._lock:
             self._credentials = [each for each in self._credentials if each != credential]
 
+    def partitions(self) -> None:
+        """It does not know them (CredentialSource.partitions)."""
+
 
 class KeySource:
     """Makes credentials from working keys: for who has those, administrators and tests.
@@ -391,6 +398,9 @@ class KeySource:
     def refused(self, credential: Credential) -> None:
         """Nothing is kept (CredentialSource.refused)."""
 
+    def partitions(self) -> None:
+        """It does not know them (CredentialSource.partitions)."""
+
 
 class CachingSource:
     """Keeps what another source hands out as long as it lasts, and gives it for whatever it covers.
@@ -431,6 +441,10 @@ class CachingSource:
             for place, kept in self._kept.items():
                 self._kept[place] = [each for each in kept if each != credential]
         self._source.refused(credential)
+
+    def partitions(self) -> list[PartitionId] | None:
+        """The source's (CredentialSource.partitions)."""
+        return self._source.partitions()
 
 
 def source_of(credentials: CredentialSource | Credential | None) -> CredentialSource | None:

@@ -33,6 +33,7 @@ __all__ = [
     "entries",
     "entry",
     "files_below",
+    "fits",
     "get",
     "get_many",
     "place_of",
@@ -88,7 +89,7 @@ def entry(target: Target, obj: ObjectRef) -> Entry:
 
 def files_below(source: Path) -> Iterator[tuple[Path, str]]:
     """A file, or all files below a folder, with their names: the folder's own name comes first, as with
-    cp -r; that of "." does not.
+    cp -r; that of "." or ".." does not.
 
     Links to files are followed; links to folders, sockets and devices are left out.
     Raises: OSError: it cannot be read; ValueError: a name that is not UTF-8.
@@ -96,7 +97,7 @@ def files_below(source: Path) -> Iterator[tuple[Path, str]]:
     if not source.is_dir():
         yield source, _name_of(Path(source.name))
         return
-    parent = source if source == Path() else source.parent
+    parent = source if source.name in ("", "..") else source.parent
     for folder, folders, names in os.walk(source, onerror=_raise):
         folders.sort()
         for name in sorted(names):
@@ -125,11 +126,18 @@ def place_of(folder: Path, entry: Entry) -> Path:
     """
     if not entry.name:
         return folder / f"{entry.obj.object_id:#x}"
-    parts = PurePosixPath(entry.name).parts
-    wrong = any(part in ("/", "//", "..") or "\0" in part for part in parts)
-    if not parts or wrong or any(len(part.encode()) > _COMPONENT_MOST for part in parts):
+    if not fits(entry.name):
         raise ValueError(f"no file can have the name {entry.name!r}; read the object by its id")
-    return folder.joinpath(*parts)
+    return folder.joinpath(*PurePosixPath(entry.name).parts)
+
+
+def fits(name: str) -> bool:
+    """Whether a file below a folder can have this name."""
+    parts = PurePosixPath(name).parts
+    wrong = any(part in ("/", "//", "..") or "\0" in part for part in parts)
+    return (
+        bool(parts) and not wrong and all(len(each.encode()) <= _COMPONENT_MOST for each in parts)
+    )
 
 
 def put(
@@ -175,6 +183,22 @@ def _nothing(count: int) -> None:
     """Nobody watches."""
 
 
+class _Stopped(Exception):
+    """The others are not wanted any more."""
+
+
+class _Stopping:
+    """Progress of many files, which can end them all."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress, self.stopped = progress or _nothing, False
+
+    def __call__(self, count: int) -> None:
+        if self.stopped:
+            raise _Stopped
+        self.progress(count)
+
+
 def get(target: Target, obj: ObjectRef, path: Path, progress: Progress | None = None) -> None:
     """Store an object as a file, which appears whole or not at all; missing folders are made.
 
@@ -216,18 +240,31 @@ def put_many(
     """Store files, several at a time; yields each when it is done or has failed.
 
     Args: files: paths and names.  replace: the objects that a new one of that name replaces; they are
-        removed once it is whole.  progress: told of bytes moved, by any thread.
+        removed once it is whole.  progress: gets the number of bytes moved, in any thread.
     Raises: Unreachable: the target is; what was not yielded is not stored, or not known to be.
     """
+    stopping = _Stopping(progress)
 
     def one(path: Path, name: str) -> ObjectRef:
-        made = put(target, partition_id, path, name, progress)
-        for old in replace(name):
-            with suppress(errors.NotFound):
-                target.remove(old)
+        made = put(target, partition_id, path, name, stopping)
+        _remove(target, replace(name), made)
         return made
 
-    return _many(one, files, parallel)
+    return _many(one, files, parallel, stopping)
+
+
+def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef) -> None:
+    """Remove objects that a new one replaces.  If the first may not be removed, the new one is."""
+    for at, old in enumerate(replaced):
+        try:
+            target.remove(old)
+        except errors.NotFound:
+            continue
+        except errors.OSDError:
+            if at == 0:
+                with suppress(errors.OSDError):
+                    target.remove(made)
+            raise
 
 
 def get_many(
@@ -242,17 +279,23 @@ def get_many(
     Raises: Unreachable: the target is.
     """
 
+    stopping = _Stopping(progress)
+
     def one(path: Path, entry: Entry) -> ObjectRef:
-        get(target, entry.obj, path, progress)
+        get(target, entry.obj, path, stopping)
         return entry.obj
 
-    return _many(one, wanted, parallel)
+    return _many(one, wanted, parallel, stopping)
 
 
 def _many(
-    move: Callable[[Path, Item], ObjectRef], items: Iterable[tuple[Path, Item]], parallel: int
+    move: Callable[[Path, Item], ObjectRef],
+    items: Iterable[tuple[Path, Item]],
+    parallel: int,
+    stopping: _Stopping,
 ) -> Iterator[Moved]:
-    """Do it for all in threads, a bounded number at a time."""
+    """Do it for all in threads, a bounded number at a time.  At an interrupt, all end after the pieces
+    that are being moved."""
     under_way: dict[Future[ObjectRef], tuple[Path, str]] = {}
     remaining = iter(items)
     with ThreadPoolExecutor(parallel, "osd-files") as pool:
@@ -266,6 +309,7 @@ def _many(
                 for done in wait(under_way, return_when=FIRST_COMPLETED).done:
                     yield _outcome(done, *under_way.pop(done))
         finally:
+            stopping.stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -296,10 +296,11 @@ def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
     try:
         return commands.list_partitions()
     except errors.PermissionDenied:
-        partitions = getattr(commands.signer.source, "partitions", None)
+        source = commands.signer.source
+        partitions = source.partitions() if source is not None else None
         if partitions is None:
             raise
-        return list(partitions())
+        return partitions
 
 
 def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:

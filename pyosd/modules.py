@@ -160,9 +160,12 @@ def from_path(path: Path) -> Iterator[Found]:
 
 
 def walk(folder: Path) -> Iterator[Path]:
-    """The files of a folder that travel: modules, and the data that lies in packages."""
+    """The files of a folder that travel: modules, and the data that lies in packages.
+
+    Raises: OSError: a folder cannot be read.
+    """
     packages: set[str] = set()
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(
             each for each in folders if each not in LEFT_OUT and not each.startswith(".")
         )
@@ -176,6 +179,11 @@ def walk(folder: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
+def unreadable(error: OSError) -> None:
+    """A folder that is left out in silence would be an ImportError at the target."""
+    raise error
+
+
 def from_zip(path: Path) -> Iterator[Found]:
     """The entries of a .pyz or .zip file.  Raises: ValueError; OSError."""
     import zipfile  # takes as long to import as all of pyosd's own modules
@@ -184,7 +192,7 @@ def from_zip(path: Path) -> Iterator[Found]:
         raise ValueError(f"{path} is longer than {ZIP_MOST >> 20} MiB, which is the limit")
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no zip archive: {error}") from None
     with archive:
         for each in archive.infolist():

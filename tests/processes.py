@@ -30,12 +30,30 @@ def parents() -> dict[int, int]:
     return found
 
 
+def name_of(pid: int) -> str:
+    """What the kernel calls it; empty: it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def zygotes_of(sandboxd: int) -> set[int]:
+    """Children of iosd-sandboxd; another is its janitor, which removes control groups."""
+    children = {pid for pid, up in parents().items() if up == sandboxd}
+    return {pid for pid in children if name_of(pid) == "iosd-zygote"}
+
+
 def zygote_of(sandboxd: int) -> int | None:
-    """The child of iosd-sandboxd that has children, or the only one."""
-    parent = parents()
-    children = [pid for pid, up in parent.items() if up == sandboxd]
-    busy = [pid for pid in children if pid in parent.values()]
-    return min(busy or children, default=None)
+    """The zygote that has sandboxes, or one that has none."""
+    zygotes = zygotes_of(sandboxd)
+    return min(zygotes.intersection(parents().values()) or zygotes, default=None)
+
+
+def sandboxes_of(sandboxd: int) -> set[int]:
+    """The children of its zygotes."""
+    zygotes = zygotes_of(sandboxd)
+    return {pid for pid, up in parents().items() if up in zygotes}
 
 
 def descendants(root: int) -> set[int]:

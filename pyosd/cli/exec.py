@@ -28,12 +28,14 @@ from pyosd.cli.logs import print_streams
 from pyosd.cli.output import harmless, print_json
 from pyosd.cli.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, RETRY_ON, SIZE, TAG
 from pyosd.cli.script import (
+    KEY_OPTION,
     RIGHTS,
     RIGHTS_OPTION,
     advice_on_rights,
     check_script,
     embedded_options,
     late_options,
+    modules_option,
     read_script,
     with_modules,
 )
@@ -146,9 +148,7 @@ def is_duration(word: str) -> bool:
     type=ARRAY,
     help="Run it once for each index, as 0-99, 1,3,10-20:2; at most N at once.",
 )
-@click.option(
-    "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
-)
+@KEY_OPTION
 @click.option(
     "--retries", type=click.IntRange(0, 14), metavar="N", help="After faults of the system.  [2]"
 )
@@ -172,13 +172,8 @@ def is_duration(word: str) -> bool:
 @click.option(
     "--limit-io", type=SIZE, help="Bytes of objects it may read and write; its maps are copies."
 )
-@click.option(
-    "--with",
-    "modules",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="Own modules to send along: a .py file, a package, a folder to import from, a .pyz or .zip.",
+@modules_option(
+    "Own modules to send along: a .py file, a package, a folder to import from, a .pyz or .zip."
 )
 @click.option(
     "--check/--no-check", default=True, help="Compile the script here before it is sent.  [yes]"

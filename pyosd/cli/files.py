@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from pyosd import files
+from pyosd import errors, files
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import counted, format_bytes
 from pyosd.cli.params import ADDRESS
@@ -72,23 +72,35 @@ def put(
     when all its bytes are stored.  Then the object that it replaces is removed.
     """
     if not partition.partition_id or partition.object_id:
-        raise click.UsageError("files go into a partition: the last argument is its PID")
+        raise click.UsageError("the last argument must be the PID of a partition, such as 0x10000")
     try:
         found = [
             (path, prefix + name) for each in sources for path, name in files.files_below(each)
         ]
     except ValueError as error:
         raise Failure(Exit.FAILED, str(error)) from None
+    wrong = next((name for _, name in found if not files.fits(name)), None)
+    if wrong is not None:
+        raise click.UsageError(
+            f"osd get could not make a file of the name {wrong!r}: give a --prefix without '..', without "
+            "'/' at its beginning, and without parts of more than 255 bytes"
+        )
     twice = duplicate(name for _, name in found)
     if twice is not None:
-        raise click.UsageError(f"two files would have the name '{twice}'")
+        raise click.UsageError(
+            f"two files would have the name '{twice}': store them one by one, with different --prefix"
+        )
     with settings.connect() as target:
         there = named(target, partition)
         if if_exists == "fail" and (taken := next((n for _, n in found if n in there), None)):
-            raise Failure(Exit.FAILED, f"{partition} has an object named '{taken}' already")
+            raise Failure(
+                Exit.FAILED,
+                f"{partition} has an object named '{taken}' already: nothing is stored; replace it with "
+                "--if-exists replace, or leave it with --if-exists skip",
+            )
         if if_exists == "skip":
             found = [(path, name) for path, name in found if name not in there]
-        total = sum(path.stat().st_size for path, _ in found)
+        total = sum(size_of(path) for path, _ in found)
         with byte_bar(f"put {counted(len(found), 'file')}", total, settings.quiet) as progress:
             moved = files.put_many(
                 target,
@@ -99,6 +111,14 @@ def put(
                 progress=progress,
             )
             report(settings, moved, len(found), total, lambda each: f"{each.obj} {each.name}")
+
+
+def size_of(path: Path) -> int:
+    """Of a file; 0 if it has vanished, which is an error of that file alone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
@@ -118,7 +138,7 @@ def duplicate(names: Iterable[str]) -> str | None:
 
 @click.command(cls=Verb)
 @click.argument("addresses", metavar="ADDRESS...", type=ADDRESS, nargs=-1, required=True)
-@click.argument("destination", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.argument("destination", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--name", "pattern", metavar="GLOB", help="Only objects whose names match: 'logs/*.gz'."
 )
@@ -139,7 +159,7 @@ def get(
     object's id if it has no name.  Folders are made.  A file appears when all its bytes are there.
     """
     if any(not each.partition_id for each in addresses):
-        raise click.UsageError("objects of a partition are fetched: PID or PID/OID")
+        raise click.UsageError("give partitions as PID, or objects as PID/OID")
     with settings.connect() as target:
         try:
             wanted = [
@@ -159,7 +179,11 @@ def get(
                 Exit.FAILED, f"two objects would be the file {twice}; get them by PID/OID"
             )
         if if_exists == "fail" and (taken := next((p for p, _ in wanted if p.exists()), None)):
-            raise Failure(Exit.FAILED, f"{taken} exists already")
+            raise Failure(
+                Exit.FAILED,
+                f"{taken} exists already: nothing is fetched; replace it with --if-exists replace, or "
+                "leave it with --if-exists skip",
+            )
         if if_exists == "skip":
             wanted = [(path, entry) for path, entry in wanted if not path.exists()]
         total = sum(entry.length for _, entry in wanted)
@@ -183,7 +207,7 @@ def report(
     total: int,
     line: Callable[[files.Moved], str],
 ) -> None:
-    """Print each as it is done, complain of each that failed, then sum up.
+    """Print each as it is done, and each that failed with the reason; then sum up.
 
     Raises: Failure: not all were moved.
     """
@@ -193,7 +217,14 @@ def report(
             click.echo(escaped(line(each)))
             continue
         failed += 1
-        click.echo(escaped(f"osd: {each.path}: {each.error}"), err=True)
+        click.echo(escaped(f"osd: {each.path}: {why(each.error)}"), err=True)
     if failed:
         raise Failure(Exit.FAILED, f"{failed} of {counted(count, 'file')} failed")
     settings.say(f"{counted(count, 'file')}, {format_bytes(total)}")
+
+
+def why(error: Exception) -> str:
+    """The reason, without the name of a file that the line has already."""
+    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
+        return error.strerror
+    return str(error)

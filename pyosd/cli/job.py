@@ -121,17 +121,6 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
         settings.show(records, COLUMNS, "iosd.jobs/1", "jobs", wide=True)
 
 
-def as_lists(value: Any) -> Any:
-    """A result with its arrays as nested lists, and complex numbers as text."""
-    if isinstance(value, dict):
-        return {key: as_lists(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [as_lists(each) for each in value]
-    if isinstance(value, complex):
-        return str(value)
-    return as_lists(value.tolist()) if hasattr(value, "tolist") else value
-
-
 @job.command(cls=JobVerb)
 @some_jobs
 @click.pass_obj

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from pyosd.cli.params import ADDRESS, MOMENT
+from pyosd.errors import NotFound
 from pyosd.job_status import JobState, JobStatus
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -71,7 +73,7 @@ def filter_options(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What a job must be like to be shown; what is not said matters not."""
+    """The conditions that a job must fulfil to be shown; None or empty: any will do."""
 
     states: tuple[str, ...] = ()
     name: str | None = None
@@ -84,9 +86,13 @@ class JobFilter:
     since: float | None = None
     until: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.partition is not None and self.partition.object_id:
+            raise click.UsageError(f"--partition: '{self.partition}' is an object: give its PID")
+
     def of(self, target: Target, jobs: list[JobStatus]) -> Iterator[JobStatus]:
         """Those it lets through, in their order.  mine: asks the target as whom it knows us."""
-        me = target.principals(jobs[0].id) if self.mine and jobs else frozenset()
+        me = _principals(target, jobs) if self.mine else frozenset()
         return (
             each for each in jobs if self.fits(each) and (not self.mine or each.principal in me)
         )
@@ -109,6 +115,14 @@ class JobFilter:
         return (self.since is None or when >= self.since) and (
             self.until is None or when < self.until
         )
+
+
+def _principals(target: Target, jobs: list[JobStatus]) -> frozenset[str]:
+    """Names of this session's user, which any job of the list tells that has not been removed since."""
+    for each in jobs:
+        with suppress(NotFound):
+            return target.principals(each.id)
+    return frozenset()
 
 
 def submitted(status: JobStatus) -> float:

@@ -29,9 +29,11 @@ from pyosd.cli.output import (
 )
 from pyosd.cli.params import TAG
 from pyosd.cli.script import (
+    KEY_OPTION,
     RIGHTS,
     RIGHTS_OPTION,
     advice_on_rights,
+    modules_option,
     read_script,
     with_modules,
 )
@@ -210,14 +212,7 @@ def was_sent(code: bytes, status: JobStatus) -> bool:
     type=click.Path(dir_okay=False, allow_dash=True),
     help="Run this code.  [the old job's, which the target keeps if that did not complete]",
 )
-@click.option(
-    "--with",
-    "modules",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="Own modules to send along with --script, as for 'osd exec'.",
-)
+@modules_option("Own modules to send along with --script, as for 'osd exec'.")
 @click.option(
     "--tag",
     "tags",
@@ -226,9 +221,7 @@ def was_sent(code: bytes, status: JobStatus) -> bool:
     help="Add a tag to the old job's, or replace its value; may be given again.",
 )
 @RIGHTS_OPTION
-@click.option(
-    "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
-)
+@KEY_OPTION
 @click.pass_context
 def retry(
     ctx: click.Context,

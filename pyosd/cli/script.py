@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import shlex
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from pyosd.errors import PermissionDenied
 from pyosd.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
 
 __all__ = [
+    "KEY_OPTION",
     "RIGHTS",
     "RIGHTS_OPTION",
     "advice_on_rights",
     "check_script",
     "embedded_options",
     "late_options",
+    "modules_option",
     "read_script",
     "with_modules",
 ]
@@ -40,6 +42,17 @@ RIGHTS_OPTION = click.option(
     default="all",
     help="What it may do in its zone, where credentials are in use.  [all]",
 )
+
+KEY_OPTION = click.option(
+    "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
+)
+
+
+def modules_option(help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """--with."""
+    return click.option(
+        "--with", "modules", multiple=True, metavar="PATH", type=click.Path(), help=help_
+    )
 
 
 class Unfit(click.ClickException):

@@ -17,7 +17,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from scheduler.admin.metrics import Histogram, Metric, Reading, Sample, samples
+from scheduler.admin.metrics import samples
+from scheduler.admin.readings import Histogram, Metric, Reading, Sample
 
 __all__ = ["Family", "exposition", "families"]
 

@@ -43,9 +43,9 @@ from scheduler.store_tools.folders import (
     read_root,
     write_whole,
 )
-from scheduler.store_tools.format import Role, Superblock
 from scheduler.store_tools.marked import marked
 from scheduler.store_tools.repository import PARTIAL, About, Backup, Repository
+from scheduler.store_tools.superblock import Role, Superblock
 from scheduler.store_tools.watching import Watcher
 from scheduler.unit_commands import CONTROL_SOCKET
 
@@ -194,6 +194,7 @@ def back_up(
         block = superblock_of(roots.main)
         for each in roots:
             superblock_of(each)
+        refuse_inside(repository.path, roots)
         store = block.store_id.hex()
         with repository.opened(store):
             partial = new_folder(repository)
@@ -229,6 +230,14 @@ def back_up(
             )
             backup = repository.publish(partial, about, taken)
             return backup, repository.keep(settings.keep) if settings.keep else []
+
+
+def refuse_inside(folder: Path, roots: Roots) -> None:
+    """Raises: Refused: the backup would be a part of what it copies."""
+    for each in roots:
+        if folder.resolve().is_relative_to(each.path.resolve()):
+            text = f"'{folder}' is within the store's folder '{each.path}'"
+            raise Refused(EXIT_CONFIG, f"{text}: give a folder outside it, best on another disk")
 
 
 def new_folder(repository: Repository) -> Path:

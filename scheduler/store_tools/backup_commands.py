@@ -21,7 +21,7 @@ from scheduler.store_tools.backup import Settings, back_up
 from scheduler.store_tools.commands import EXIT_PROBLEMS, exits
 from scheduler.store_tools.folders import EXIT_FAILED, Refused
 from scheduler.store_tools.report import shown_progress
-from scheduler.store_tools.repository import About, Repository, problems_of
+from scheduler.store_tools.repository import About, Damaged, Repository, problems_of
 from scheduler.store_tools.restore import restore as restore_store
 
 __all__ = ["backup", "restore"]
@@ -41,9 +41,10 @@ def private() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def room_in(*folders: Path | None) -> Iterator[None]:
+def room_in(*folders: Path | None, otherwise: str) -> Iterator[None]:
     """A full disk as a sentence with the folder: the system's own does not name one.
 
+    Args: otherwise: what a full disk leaves.
     Raises: Refused: there was no space.
     """
     try:
@@ -52,7 +53,7 @@ def room_in(*folders: Path | None) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = " and ".join(f"'{each}'" for each in folders if each is not None)
-        text = f"no space left in {where}: nothing is taken; make room there and run this again"
+        text = f"no space left in {where}: {otherwise}; make room there and run this again"
         raise Refused(EXIT_FAILED, text) from None
 
 
@@ -127,7 +128,12 @@ def make(
     or another backup is being made.
     """
     settings = Settings(control, pause // 1000, keep)
-    with private(), exits(), room_in(folder), shown_progress(not as_json) as progress:
+    with (
+        private(),
+        exits(),
+        room_in(folder, otherwise="nothing is taken"),
+        shown_progress(not as_json) as progress,
+    ):
         made, gone = back_up(data or default_data(), ssd, Repository(folder), settings, progress)
     show(made.about, as_json)
     for name in gone:
@@ -141,10 +147,19 @@ def list_(*, folder: Path, as_json: bool) -> None:
     """List the backups in FOLDER, oldest first.
 
     A backup that was interrupted is not whole and not listed; the next one removes it.
+
+    Exit 0: all are listed; 65: a backup is damaged, which a line on standard error names.
     """
+    bad = 0
     with exits():
         for each in Repository(folder).backups():
-            show(each.about, as_json)
+            if isinstance(each, Damaged):
+                bad += 1
+                click.echo(f"osd: {each}", err=True)
+            else:
+                show(each.about, as_json)
+    if bad:
+        sys.exit(EXIT_PROBLEMS)
 
 
 @backup.command()
@@ -164,17 +179,18 @@ def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -
     bad = 0
     with exits():
         repository = Repository(folder)
-        for each in repository.backups() if everything else [repository.find(name)]:
+        names = repository.names() if everything else [name]
+        for path in map(repository.folder, names):
             with shown_progress(not as_json) as progress:
-                problems = list(problems_of(each, progress))
+                problems = list(problems_of(path, progress))
             bad += len(problems)
             if as_json:
                 rows = [{"file": file, "problem": why} for file, why in problems]
-                click.echo(json.dumps({"name": each.about.name, "problems": rows}))
+                click.echo(json.dumps({"name": path.name, "problems": rows}))
                 continue
             for file, why in problems:
-                click.echo(f"{each.path / file}: {why}")
-            click.echo(f"{each.about.name}: {each.about.files} files, {len(problems)} damaged")
+                click.echo(f"{path / file}: {why}")
+            click.echo(f"{path.name}: damaged files: {len(problems)}")
     if bad:
         sys.exit(EXIT_PROBLEMS)
 
@@ -210,7 +226,12 @@ def restore(
     Exit 0: the store can be served; 1: the backup is damaged; 78: a folder is not empty.
     """
     target = data or default_data()
-    with private(), exits(), room_in(target, ssd), shown_progress(not as_json) as progress:
+    with (
+        private(),
+        exits(),
+        room_in(target, ssd, otherwise="the store is not whole, and no target serves it"),
+        shown_progress(not as_json) as progress,
+    ):
         found = Repository(folder).find(name)
         block = restore_store(found, target, ssd, new_identity, progress)
     if as_json:

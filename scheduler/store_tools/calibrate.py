@@ -26,9 +26,10 @@ from scheduler.store_tools.folders import (
     is_store,
     lock,
 )
-from scheduler.store_tools.format import FileName, FormatError, Role
+from scheduler.store_tools.format import FileName, FormatError
 from scheduler.store_tools.head_size import THESIS, Need, Proposal, Tally, propose
 from scheduler.store_tools.measure import Device, measure
+from scheduler.store_tools.superblock import Role
 
 __all__ = ["calibrate"]
 

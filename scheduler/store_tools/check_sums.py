@@ -11,7 +11,6 @@ from pathlib import Path
 
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import (
-    FEATURE_SUMS,
     FileName,
     FormatError,
     MetaKind,
@@ -23,6 +22,7 @@ from scheduler.store_tools.format import (
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Progress, Store
 from scheduler.store_tools.sums_format import BLOCK, SumsHeader, SumsRun, block_crcs, current_run
+from scheduler.store_tools.superblock import FEATURE_SUMS
 
 __all__ = ["Pace", "check_sums", "keeps_sums", "trusted_epoch"]
 

@@ -82,7 +82,8 @@ def exits() -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader of our output has gone: the program ends without a word
     except OSError as error:
-        click.echo(f"osd: {error}", err=True)
+        where = f"'{error.filename}': " if error.filename else ""
+        click.echo(f"osd: {where}{error.strerror or error}", err=True)
         sys.exit(EXIT_FAILED)
 
 

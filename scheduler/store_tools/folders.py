@@ -8,6 +8,7 @@ may not be opened is refused with a sentence and an exit code.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
@@ -17,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.store_tools.format import ALL, FormatError, Role, Superblock, Unknown
+from scheduler.store_tools.format import ALL, FormatError, Unknown
 from scheduler.store_tools.marked import is_marked
+from scheduler.store_tools.superblock import Role, Superblock
 
 __all__ = [
     "Refused",
@@ -29,6 +31,7 @@ __all__ = [
     "data_of",
     "open_roots",
     "private_copy",
+    "sync_file_system",
     "sync_folder",
     "write_superblock",
     "write_whole",
@@ -236,14 +239,36 @@ def write_superblock(path: Path, superblock: Superblock) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """A file with these bytes: whole or not at all, also after a power loss."""
     new = path.with_name(path.name + ".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(descriptor, data)
-        os.fsync(descriptor)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            rest = memoryview(data)
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        new.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_file_system(folder: Path) -> None:
+    """Everything written to the file system of this folder survives power loss.
+
+    Raises: OSError: some of it was not written; sync(2) would not report that.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if libc.syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
     finally:
         os.close(descriptor)
-    new.rename(path)
-    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

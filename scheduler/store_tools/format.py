@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bytes of a store as docs/format.md lays them down: superblock, keys, records, file names.
+"""The bytes of a store as docs/format.md lays them down: keys, records, file names.
 
 Written from that page alone, so that tests that compare it with stores of the target check both.
 Pure: no files, no database.  Decoders raise FormatError and nothing else.
-Not here: the records of jobs (job_format.py).
+Not here: superblocks (superblock.py), the records of jobs (job_format.py).
 """
 
 from __future__ import annotations
 
 import re
 import struct
-import zlib
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
 
 __all__ = [
     "ALL",
     "ALL_OBJECTS",
-    "FEATURE_SUMS",
     "FIRST_ID",
     "IDS_COUNTED",
     "JOBS_PARTITION",
@@ -37,9 +35,7 @@ __all__ = [
     "Quotas",
     "RecordFlag",
     "RecordType",
-    "Role",
     "RootRecord",
-    "Superblock",
     "Unknown",
     "dead_epoch_key",
     "dead_files_key",
@@ -76,97 +72,6 @@ class FormatError(Exception):
 
 class Unknown(FormatError):
     """They are in order, but of a version or with a feature this release does not know."""
-
-
-# ---- superblock
-
-
-FEATURE_SUMS = 1
-"""A feature bit: data files have checksums."""
-
-
-class Role(IntEnum):
-    """Which of the roots a directory is."""
-
-    MAIN = 1
-    HEADS = 2
-
-
-@dataclass(frozen=True)
-class Superblock:
-    """The first file of a root.
-
-    Attributes:
-        opening, mark: which opening of both roots this one has seen last; 0: none, or of one root.
-        previous_mark, begun: main root: the opening before, while the other may not have this one.
-        features: bits, see FEATURE_SUMS.
-    """
-
-    role: Role
-    store_id: bytes
-    system_id: bytes
-    head_bytes: int
-    created_ms: int
-    opening: int = 0
-    mark: int = 0
-    previous_mark: int = 0
-    begun: int = 0
-    features: int = 0
-
-    BYTES = 512
-    MAGIC = b"IOSDSTOR"
-    DESIGNATOR = b"\x01\x01\x00\x10IOSD    "
-    _LAYOUT = struct.Struct(">8sIIQ16s20s4xQQQQQI400x")
-
-    @classmethod
-    def decode(cls, data: bytes) -> Superblock:
-        """Read it.  Raises: Unknown: intact, of another release; FormatError: damaged."""
-        if len(data) != cls.BYTES:
-            raise FormatError(f"it has {len(data)} bytes instead of {cls.BYTES}")
-        magic, version, role, features, *fields = cls._LAYOUT.unpack(data[:-4])
-        if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
-            # Of another version it may be in order: where that keeps its checksum nobody knows.
-            as_ours = cls.MAGIC + VERSION.to_bytes(4, "big") + data[12:-4]
-            ours = zlib.crc32(as_ours) == int.from_bytes(data[-4:], "big")
-            if magic == cls.MAGIC and version != VERSION and not ours:
-                raise Unknown(
-                    f"format version {version}, or a damaged one, is unknown to this release"
-                )
-            raise FormatError("its checksum is wrong")
-        if magic != cls.MAGIC:
-            raise FormatError("it does not begin with IOSDSTOR")
-        if version != VERSION:
-            raise Unknown(f"format version {version} is unknown to this release")
-        if unknown := features & ~FEATURE_SUMS:
-            raise Unknown(f"feature bits {unknown:#x} are unknown to this release")
-        if role not in tuple(Role):
-            raise FormatError(f"role {role} is unknown")
-        return replace(cls(Role(role), *fields), features=features)
-
-    def fits(self, heads: Superblock) -> bool:
-        """Whether the other root is as it was when it was together with this one last."""
-        if (heads.opening, heads.mark) == (self.opening, self.mark):
-            return True
-        before = (self.opening - 1, self.previous_mark)
-        return bool(self.begun) and (heads.opening, heads.mark) == before
-
-    def encode(self) -> bytes:
-        """Write it."""
-        data = self._LAYOUT.pack(
-            self.MAGIC,
-            VERSION,
-            self.role,
-            self.features,
-            self.store_id,
-            self.system_id,
-            self.head_bytes,
-            self.created_ms,
-            self.opening,
-            self.mark,
-            self.previous_mark,
-            self.begun,
-        )
-        return data + zlib.crc32(data).to_bytes(4, "big")
 
 
 # ---- records

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from scheduler.store_tools.format import Superblock
+from scheduler.store_tools.superblock import Superblock
 
 __all__ = ["is_marked", "marked"]
 

@@ -25,7 +25,6 @@ from scheduler.store_tools.check_jobs import (
 from scheduler.store_tools.folders import Root, write_superblock
 from scheduler.store_tools.format import (
     ALL,
-    FEATURE_SUMS,
     FIRST_ID,
     JOB_IDS,
     WELL_KNOWN,
@@ -39,9 +38,7 @@ from scheduler.store_tools.format import (
     Quotas,
     RecordFlag,
     RecordType,
-    Role,
     RootRecord,
-    Superblock,
     id_mark_key,
     parse_partition_key,
     parse_partition_meta,
@@ -52,6 +49,7 @@ from scheduler.store_tools.job_format import JobId, JobKey
 from scheduler.store_tools.lost import LostAndFound, now_ms
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Store
+from scheduler.store_tools.superblock import FEATURE_SUMS, Role, Superblock
 from scheduler.store_tools.tables import place_in
 
 __all__ = ["MENDERS", "SET_ASIDE", "Mender", "Mending", "collection_record", "why_not"]

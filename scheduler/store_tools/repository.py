@@ -32,15 +32,24 @@ from scheduler.store_tools.folders import (
     EXIT_NO_INPUT,
     EXIT_WRONG_STATE,
     Refused,
+    sync_file_system,
     sync_folder,
     write_whole,
 )
 
-__all__ = ["About", "Backup", "Repository", "Row", "problems_of"]
+__all__ = ["About", "Backup", "Damaged", "Repository", "Row", "problems_of"]
 
 MARK, LOCK, ABOUT, MANIFEST = "iosd-backups", "lock", "backup.json", "manifest"
 PARTIAL, REMOVED = ".partial", ".removed"
 SCHEMA, REPOSITORY = "iosd.backup/1", "iosd.backups/1"
+
+
+class Damaged(Refused):
+    """A file that describes a backup cannot be used."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(EXIT_FAILED, f"'{path}' is damaged ({reason}): use another backup")
+        self.path, self.reason = path, reason
 
 
 @dataclass(frozen=True)
@@ -91,13 +100,14 @@ class Backup:
     about: About
 
     def rows(self) -> list[Row]:
-        """Its files.  Raises: Refused: the manifest is damaged."""
+        """Its files.  Raises: Damaged: the manifest."""
+        path = self.path / MANIFEST
         try:
-            data = (self.path / MANIFEST).read_bytes()
+            data = path.read_bytes()
         except OSError as error:
-            raise Refused(EXIT_FAILED, f"cannot read the manifest: {error}") from None
+            raise Damaged(path, os.strerror(error.errno or 0)) from None
         if hashlib.sha256(data).hexdigest() != self.about.manifest:
-            raise Refused(EXIT_FAILED, f"'{self.path / MANIFEST}' is damaged: use another backup")
+            raise Damaged(path, "its bytes are not those that were written")
         found = []
         for line in data.splitlines():
             row = json.loads(line)
@@ -107,15 +117,25 @@ class Backup:
 
 
 def read_backup(path: Path) -> Backup:
-    """One of a repository.  Raises: Refused: it cannot be read."""
+    """One of a repository.  Raises: Damaged: it cannot be read."""
     try:
-        found = json.loads((path / ABOUT).read_bytes())
+        found = json_object(path / ABOUT)
         if found.get("schema") != SCHEMA:
             raise ValueError(f"schema {found.get('schema')}")
         names = {each.name for each in fields(About)}
         return Backup(path, About(**{key: each for key, each in found.items() if key in names}))
-    except (OSError, ValueError, TypeError) as error:
-        raise Refused(EXIT_FAILED, f"'{path / ABOUT}' is damaged: {error}") from None
+    except OSError as error:
+        raise Damaged(path / ABOUT, os.strerror(error.errno or 0)) from None
+    except (ValueError, TypeError) as error:
+        raise Damaged(path / ABOUT, str(error)) from None
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Raises: OSError; ValueError: the file holds something else."""
+    found = json.loads(path.read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    return found
 
 
 class Repository:
@@ -127,15 +147,15 @@ class Repository:
     def check(self) -> dict[str, Any]:
         """What its mark says.  Raises: Refused: it is no such folder."""
         try:
-            found = json.loads((self.path / MARK).read_bytes())
+            found = json_object(self.path / MARK)
         except FileNotFoundError:
             raise Refused(EXIT_NO_INPUT, f"'{self.path}' holds no backups") from None
         except (OSError, ValueError) as error:
-            raise Refused(EXIT_FAILED, f"'{self.path / MARK}': {error}") from None
+            raise Refused(EXIT_FAILED, f"'{self.path / MARK}' cannot be read: {error}") from None
         if found.get("schema") != REPOSITORY:
             text = f"'{self.path}' is of another release: {found.get('schema')}"
             raise Refused(EXIT_CONFIG, text)
-        return dict(found)
+        return found
 
     @contextlib.contextmanager
     def opened(self, store: str) -> Iterator[None]:
@@ -144,15 +164,7 @@ class Repository:
         Raises: Refused: it is another store's, holds something else, or is in use.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not (self.path / MARK).exists():
-            if any(each.name not in ("lost+found", LOCK) for each in self.path.iterdir()):
-                text = f"'{self.path}' is not empty and holds no backups: give an empty folder"
-                raise Refused(EXIT_CONFIG, text)
-            text = json.dumps({"schema": REPOSITORY, "store": store}) + "\n"
-            write_whole(self.path / MARK, text.encode())
-        if self.check()["store"] != store:
-            text = f"'{self.path}' holds backups of another store: give a folder for each store"
-            raise Refused(EXIT_CONFIG, text)
+        self.is_marked()
         lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -160,10 +172,26 @@ class Repository:
             except BlockingIOError:
                 text = f"another backup into '{self.path}' is being made: wait for its end"
                 raise Refused(EXIT_WRONG_STATE, text) from None
+            if not self.is_marked():
+                mark = json.dumps({"schema": REPOSITORY, "store": store}) + "\n"
+                write_whole(self.path / MARK, mark.encode())
+            if self.check().get("store") != store:
+                text = f"'{self.path}' holds backups of another store: give a folder for each store"
+                raise Refused(EXIT_CONFIG, text)
             self.clear()
             yield
         finally:
             os.close(lock)
+
+    def is_marked(self) -> bool:
+        """False: it is empty.  Raises: Refused: it holds something that is no backup."""
+        names = {each.name for each in self.path.iterdir()}
+        if MARK in names:
+            return True
+        if names - {"lost+found", LOCK, MARK + ".new"}:
+            text = f"'{self.path}' is not empty and holds no backups: give an empty folder"
+            raise Refused(EXIT_CONFIG, text)
+        return False
 
     def clear(self) -> None:
         """Remove what earlier backups left when they were interrupted."""
@@ -180,17 +208,26 @@ class Repository:
             if not each.suffix and each.is_dir() and (each / ABOUT).exists()
         )
 
-    def backups(self) -> list[Backup]:
+    def backups(self) -> Iterator[Backup | Damaged]:
         """Whole backups, oldest first.  Raises: Refused."""
-        return [read_backup(self.path / name) for name in self.names()]
+        for name in self.names():
+            try:
+                yield read_backup(self.path / name)
+            except Damaged as error:
+                if (self.path / name).exists():  # otherwise --keep has just removed it
+                    yield error
 
-    def find(self, name: str | None) -> Backup:
-        """That backup; None: the newest.  Raises: Refused: there is none."""
+    def folder(self, name: str | None) -> Path:
+        """That of a backup; None: of the newest.  Raises: Refused: there is none."""
         names = self.names()
         if not names or (name is not None and name not in names):
             text = f"has no backup '{name}'" if name else "has no backup that is whole"
             raise Refused(EXIT_NO_INPUT, f"'{self.path}' {text}")
-        return read_backup(self.path / (name or names[-1]))
+        return self.path / (name or names[-1])
+
+    def find(self, name: str | None) -> Backup:
+        """That backup; None: the newest.  Raises: Refused: there is none."""
+        return read_backup(self.folder(name))
 
     def base(self) -> Backup | None:
         """The newest, for one that links to it; None: there is none that can be read."""
@@ -223,7 +260,7 @@ class Repository:
             "bytes": size,
             "manifest": hashlib.sha256(manifest).hexdigest(),
         }
-        os.sync()  # the files: many are new, and so are their folders
+        sync_file_system(partial)  # the files: many are new, and so are their folders
         write_whole(partial / ABOUT, (json.dumps(values, indent=1) + "\n").encode())
         path = partial.with_suffix("")
         partial.rename(path)
@@ -241,9 +278,14 @@ class Repository:
         return gone
 
 
-def problems_of(backup: Backup, tell: Any = None) -> Iterator[tuple[str, str]]:
+def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:
     """What is wrong with the files of a backup: name, and why."""
-    rows = backup.rows()
+    try:
+        backup = read_backup(folder)
+        rows = backup.rows()
+    except Damaged as error:
+        yield error.path.name, error.reason
+        return
     for done, row in enumerate(rows):
         if tell is not None and done % 64 == 0:
             tell("verify", done, len(rows))

@@ -27,13 +27,15 @@ from scheduler.store_tools.folders import (
     EXIT_WRONG_STATE,
     Refused,
     as_owner,
+    sync_file_system,
     write_superblock,
     write_whole,
 )
-from scheduler.store_tools.format import MetaKind, Superblock
+from scheduler.store_tools.format import FormatError, MetaKind
 from scheduler.store_tools.key_format import RECORD_VERSION, KeyKind, KeyName, decode_spans
 from scheduler.store_tools.marked import is_marked, marked
-from scheduler.store_tools.repository import Backup, Row
+from scheduler.store_tools.repository import Backup, Damaged, Row
+from scheduler.store_tools.superblock import Superblock
 
 __all__ = ["restore"]
 
@@ -68,7 +70,8 @@ def restore(
         copy_files(backup, rows, roots, tell)
         with as_owner(data):
             begin_anew(data / "db")
-        os.sync()
+        for folder in roots.values():
+            sync_file_system(folder)
         for label in sorted(roots, reverse=True):  # main last: without it nothing is served
             with as_owner(roots[label]):
                 write_superblock(roots[label], blocks[label])
@@ -84,6 +87,8 @@ def folders_of(backup: Backup, data: Path, ssd: Path | None) -> dict[str, Path]:
         raise Refused(EXIT_CONFIG, "the store has an SSD directory: give a folder for it as --ssd")
     if ssd is not None and not backup.about.ssd:
         raise Refused(EXIT_CONFIG, "the store has one directory: it takes no --ssd")
+    if ssd is not None and ssd.resolve() == data.resolve():
+        raise Refused(EXIT_CONFIG, "--data and --ssd are the same folder: give two")
     return {"main": data} | ({"ssd": ssd} if ssd is not None else {})
 
 
@@ -92,8 +97,10 @@ def real_superblock(backup: Backup, label: str) -> Superblock:
     path = backup.path / label / REAL
     try:
         return Superblock.decode(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise Refused(EXIT_FAILED, f"'{path}': {error}; use another backup") from None
+    except OSError as error:
+        raise Damaged(path, os.strerror(error.errno or 0)) from None
+    except FormatError as error:
+        raise Damaged(path, str(error)) from None
 
 
 def renew(blocks: dict[str, Superblock]) -> None:
@@ -141,16 +148,9 @@ def taken(folder: Path, block: Superblock, token: bytes, uid: int, gid: int) -> 
     Raises: Refused: something is in it.
     """
     if not folder.exists():
-        folder.mkdir(mode=0o700, parents=True)
-        os.chown(folder, uid, gid)
+        make_folder(folder, uid, gid)
     with as_owner(folder):
-        names = {each.name for each in folder.iterdir()} - {"lost+found", "lock"}
-        unfinished = is_unfinished(folder) or (
-            TOKEN in names and (folder / TOKEN).read_bytes() == token
-        )
-        if names - BEGINNING and not unfinished:
-            text = f"'{folder}' is not empty: a restore changes no folder that holds something"
-            raise Refused(EXIT_CONFIG, text)
+        names_in(folder, token)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -158,6 +158,7 @@ def taken(folder: Path, block: Superblock, token: bytes, uid: int, gid: int) -> 
         except BlockingIOError:
             raise Refused(EXIT_WRONG_STATE, f"'{folder}' is in use") from None
         with as_owner(folder):
+            names = names_in(folder, token)  # again: another restore may have ended since
             write_whole(folder / TOKEN, token)
             write_whole(folder / "superblock", marked(block))
             for name in names - BEGINNING - {"superblock"}:
@@ -165,6 +166,31 @@ def taken(folder: Path, block: Superblock, token: bytes, uid: int, gid: int) -> 
         yield
     finally:
         os.close(lock)
+
+
+def make_folder(folder: Path, uid: int, gid: int) -> None:
+    """Give it to this owner, who can reach it: also where root makes the folders above it."""
+    above = [each for each in folder.absolute().parents if not each.exists()]
+    for each in reversed(above):
+        each.mkdir()
+        each.chmod(0o755)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, uid, gid)
+
+
+def names_in(folder: Path, token: bytes) -> set[str]:
+    """What is in it, left by this restore when it was interrupted.
+
+    Raises: Refused: something else is.
+    """
+    names = {each.name for each in folder.iterdir()} - {"lost+found", "lock"}
+    unfinished = is_unfinished(folder) or (
+        TOKEN in names and (folder / TOKEN).read_bytes() == token
+    )
+    if names - BEGINNING and not unfinished:
+        text = "is not empty: give an empty folder, or one that does not exist"
+        raise Refused(EXIT_CONFIG, f"'{folder}' {text}")
+    return names
 
 
 def remove(path: Path) -> None:

@@ -40,7 +40,7 @@ enum osd_status osd_places_take(struct osd_places *places, const char *principal
 	size_t own = holder ? holder->count : 0;
 
 	if (places->taken >= places->most || own >= places->most - places->taken)
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	if (!holder)
 		holder = add(places, principal);
 	if (!holder)

@@ -22,7 +22,7 @@ struct osd_places {
 
 #define OSD_PLACES(count) ((struct osd_places){.most = (count)})
 
-/* A place for a principal.  OSD_E_BUSY: it holds as many as are free. */
+/* A place for a principal.  OSD_E_QUEUE_FULL: it holds as many as are free. */
 enum osd_status osd_places_take(struct osd_places *places, const char *principal,
 				struct osd_place_holder **ret_holder);
 /* A place for the target's own work: there always is one, and osd_places_give(places, NULL) returns it. */

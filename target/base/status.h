@@ -2,6 +2,16 @@
 /* status.h -- the one error convention of the target: every fallible function returns
  * enum osd_status; out-parameters named ret_x are written only on OSD_OK.  One table turns an
  * outcome into a sense key and ASC/ASCQ (osd2-wire 7.4; design D15 for the vendor codes 80/xx).
+ *
+ * These outcomes ask the caller to do something else before it gives up:
+ * - OSD_E_CONFLICT: a deadlock, or other work on the same object.  Abort the transaction and begin it
+ *   again; osd_txn_run() does so, and answers OSD_E_BUSY when every try ended in a conflict.
+ * - OSD_E_WOULD_BLOCK: the call may not wait, and would have to, for a lock or a device.  Make the call
+ *   again on a thread that may wait.
+ * - OSD_E_UNSUPPORTED: the store cannot do it this way.  Do it another way, for example copy the bytes.
+ * - OSD_E_TXN_TOO_LARGE: do it in several transactions.
+ * - OSD_E_QUEUE_FULL and OSD_E_BUSY: the initiator can send the same command again later.
+ *
  * Details (field pointer, attribute, information) travel in struct osd_fault (command/request.h). */
 #ifndef OSD_BASE_STATUS_H
 #define OSD_BASE_STATUS_H
@@ -66,10 +76,15 @@ enum osd_sense_key {
 	X(OSD_E_JOB_STORAGE,      ABORTED_COMMAND,  0x8005, "job ended: storage (reason 5xx)")                     \
 	X(OSD_E_JOB_SECURITY,     ABORTED_COMMAND,  0x8006, "job ended: security (reason 6xx)")                    \
 	X(OSD_E_JOB_INTERNAL,     ABORTED_COMMAND,  0x8009, "job ended: internal (reason 9xx)")                    \
-	/* Outcomes that never reach the wire as sense data. */                                                    \
-	X(OSD_E_BUSY,             NO_SENSE,         0x0000, "SAM status BUSY: queue full, try later")              \
+	/* The command ends with another SAM status than CHECK CONDITION. */                                       \
+	X(OSD_E_QUEUE_FULL,       NO_SENSE,         0x0000, "no free place in a queue; SAM status BUSY")           \
+	X(OSD_E_BUSY,             NO_SENSE,         0x0000, "not possible now, try again later; SAM status BUSY")  \
 	X(OSD_E_TASK_ABORTED,     NO_SENSE,         0x0000, "SAM status TASK ABORTED")                             \
-	X(OSD_E_RETRY,            NO_SENSE,         0x0000, "deadlock victim: abort the transaction and retry")    \
+	/* The target deals with these itself; no command ends with one. */                                        \
+	X(OSD_E_CONFLICT,         NO_SENSE,         0x0000, "conflict with other work: undo everything and begin again") \
+	X(OSD_E_WOULD_BLOCK,      NO_SENSE,         0x0000, "the call would have to wait, and may not")            \
+	X(OSD_E_UNSUPPORTED,      NO_SENSE,         0x0000, "not possible with these files or in this store")      \
+	X(OSD_E_TXN_TOO_LARGE,    NO_SENSE,         0x0000, "too much for one transaction: do it in steps")        \
 	X(OSD_PENDING,            NO_SENSE,         0x0000, "accepted; completes later")
 
 enum osd_status {

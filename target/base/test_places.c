@@ -44,7 +44,7 @@ static void test_the_targets_own(void)
 
 	for (int i = 0; i < 3; i++)
 		osd_places_take_extra(&places);
-	CHECK_EQ(osd_places_take(&places, "a", &a), OSD_E_BUSY);
+	CHECK_EQ(osd_places_take(&places, "a", &a), OSD_E_QUEUE_FULL);
 	for (int i = 0; i < 2; i++)
 		osd_places_give(&places, NULL);
 	CHECK_EQ(osd_places_take(&places, "a", &a), OSD_OK);

@@ -184,7 +184,7 @@ void osd_attributes_free(struct osd_attr_params *params)
 static enum osd_status set_failed(struct osd_request *request, enum osd_status status,
 				  const struct osd_attr *attr)
 {
-	if (status == OSD_E_RETRY)
+	if (status == OSD_E_CONFLICT)
 		return status;
 	if (status == OSD_E_PARAM_FIELD && request->attributes->format == OSD_CDBFMT_SET_ONE)
 		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
@@ -324,7 +324,7 @@ static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 		if (status != OSD_OK && next != OSD_E_PARAM_FIELD)
 			break;
 		status = next;
-		if (status != OSD_E_RETRY)
+		if (status != OSD_E_CONFLICT && status != OSD_E_WOULD_BLOCK)
 			osd_command_fail_attribute(request, status, attr.page, attr.number);
 		if (status != OSD_E_PARAM_FIELD)
 			break;

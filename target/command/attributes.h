@@ -5,7 +5,7 @@
  *
  * osd_attributes_load copies the lists out of Data-Out, which an initiator may change while a
  * command runs, and checks their form; only then anything is executed.  Set and get run inside
- * the caller's transaction and may run again after OSD_E_RETRY: get starts afresh each time. */
+ * the caller's transaction and may run again after OSD_E_CONFLICT: get starts afresh each time. */
 #ifndef OSD_COMMAND_ATTRIBUTES_H
 #define OSD_COMMAND_ATTRIBUTES_H
 

@@ -107,14 +107,14 @@ static enum osd_status facts_at_once(struct osd_objects *objects, const struct o
 				     struct osd_object_facts *facts)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = OSD_E_RETRY;
+	enum osd_status status = OSD_E_WOULD_BLOCK;
 
 	if (request->object.object_id)
 		status = osd_object_get_cached(objects, request->object, &object);
 	if (status != OSD_OK)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	osd_object_facts(object, facts);
-	return facts->tag == 0 && osd_authorise_tag_matters(request) ? OSD_E_RETRY : OSD_OK;
+	return facts->tag == 0 && osd_authorise_tag_matters(request) ? OSD_E_WOULD_BLOCK : OSD_OK;
 }
 
 static enum osd_status find_facts(struct osd_objects *objects, const struct osd_request *request,

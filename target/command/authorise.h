@@ -19,7 +19,7 @@ enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
 					 const struct osd_continuation *continuation);
 /* Frees them. */
 void osd_authorise_release(struct osd_request_security *security);
-/* The command on the object addressed.  No transaction is open.  OSD_E_RETRY: with nowait only. */
+/* The command on the object addressed.  No transaction is open.  OSD_E_WOULD_BLOCK: with nowait only. */
 enum osd_status osd_authorise(struct osd_objects *objects, struct osd_request *request,
 			      bool nowait);
 /* What the attributes parameters need beyond that: SET_ATTR and GET_ATTR were checked as far as the CDB

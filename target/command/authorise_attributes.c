@@ -60,7 +60,7 @@ static enum osd_status check_joined(struct osd_objects *objects, struct osd_requ
 	if (!osd_authorise_tag_matters(request))
 		return OSD_OK;
 	if (nowait)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = osd_objects_facts(objects, id, true, &facts);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return OSD_OK; /* said so later */
@@ -168,7 +168,7 @@ enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd
 		return OSD_OK;
 	if (request->security.proof.grant.capability.allowed_attributes_access) {
 		if (nowait)
-			return OSD_E_RETRY;
+			return OSD_E_WOULD_BLOCK;
 		status = load_allowed(objects, request, &allowed);
 	}
 	if (status == OSD_OK)

@@ -45,7 +45,7 @@ void osd_backgrounds_stop(struct osd_backgrounds *backgrounds);
 
 /* ---- for tracked.c --------------------------------------------------------------------------- */
 
-/* A place, and copies of all the command needs.  OSD_E_BUSY: its principal has as many places as are
+/* A place, and copies of all the command needs.  OSD_E_QUEUE_FULL: its principal has as many places as are
  * free (base/places.h); OSD_E_CDB_FIELD at byte 11: too much Data-Out. */
 enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 				       struct osd_background **ret_background);

@@ -100,7 +100,7 @@ struct exchange {
 static enum osd_status failed(struct osd_request *request, enum osd_status status,
 			      const struct osd_attr *attr)
 {
-	if (status == OSD_E_RETRY)
+	if (status == OSD_E_CONFLICT)
 		return status;
 	return osd_command_fail_attribute(request, status, attr->page, attr->number);
 }

@@ -57,7 +57,7 @@ static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_cop
 {
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	if (status == OSD_E_BUSY &&
+	if (status == OSD_E_UNSUPPORTED &&
 	    method == OSD_COPY_SHARE) /* these two objects' files are not alike */
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
 	return status;

@@ -141,7 +141,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	if (status != OSD_OK)
 		return status;
 	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
-		return nowait ? OSD_E_RETRY : read_pieces(ctx, object);
+		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx, object);
 	status = osd_object_read(object, cdb->starting_byte_address, request->data_in,
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)

@@ -140,9 +140,7 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 			      const struct osd_exec_refusal *refusal)
 {
 	switch (status) {
-	case OSD_E_BUSY:
-		if (!refusal->retry_after_msec) /* no queue is full: it lost too many deadlocks */
-			return status;
+	case OSD_E_QUEUE_FULL:
 		request->fault.has_information = true;
 		request->fault.information = refusal->queue_depth;
 		request->fault.has_command_information = true;

@@ -132,7 +132,7 @@ enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struc
 	enum osd_status status = osd_user_object_remove(txn, id);
 
 	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_object_removed(ctx->exec, txn, id, NULL);
+		status = osd_exec_object_removed(ctx->exec, txn, id, false);
 	return status;
 }
 
@@ -145,11 +145,10 @@ enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
 	struct osd_object_id id = ctx->request->object;
 	enum osd_status status = osd_user_object_remove(ctx->txn, id);
-	bool in_steps = false;
 
 	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_object_removed(ctx->exec, ctx->txn, id, &in_steps);
-	ctx->first = in_steps ? remove_members : NULL;
+		status = osd_exec_object_removed(ctx->exec, ctx->txn, id, true);
+	ctx->first = status == OSD_E_TXN_TOO_LARGE ? remove_members : NULL;
 	return status;
 }
 

@@ -194,7 +194,7 @@ static void complete_status(struct osd_request *request, enum osd_status status,
 	}
 	if (status == OSD_E_TASK_ABORTED) {
 		request->sam_status = OSD_SAM_TASK_ABORTED;
-	} else if (status == OSD_E_BUSY) {
+	} else if (status == OSD_E_BUSY || status == OSD_E_QUEUE_FULL) {
 		request->sam_status = OSD_SAM_BUSY;
 		tells |= request->fault.has_information || request->fault.has_command_information;
 	} else {

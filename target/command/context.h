@@ -7,7 +7,7 @@
  * more:
  *
  *  - Rows with OSD_CMD_TXN run inside ctx->txn, which the dispatcher begins and commits.  On
- *    OSD_E_RETRY (from the function or from commit) everything is rolled back and the function
+ *    OSD_E_CONFLICT (from the function or from commit) everything is rolled back and the function
  *    runs again, so it must not leave anything behind but what the transaction or osd_txn_on_end
  *    undoes.
  *  - Other rows get txn NULL and use the data calls of object.h.

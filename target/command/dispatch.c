@@ -313,7 +313,7 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 	enum osd_status status;
 
 	if (!params || params->sets || params->walks)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	if (osd_attributes_poll(ctx->request, ctx->exec))
 		return OSD_OK;
 	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
@@ -321,7 +321,7 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 		status = osd_txn_begin(ctx->objects,
 				       osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
 	if (status != OSD_OK)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = attempt(txn, ctx);
 	osd_txn_abort(txn);
 	return status;
@@ -336,16 +336,16 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	/* A worker says what is wrong with it. */
 	if (status != OSD_OK || request->decoded.continuation_length ||
 	    request->decoded.data_distribution)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = osd_prepare(dispatcher, request, OSD_OK, true, &loaded);
 	if (status != OSD_OK || (osd_request_method(request) == OSD_ALLDATA &&
 				 request->data_in_capacity > INLINE_HASHED_MAX))
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	fill_context(dispatcher, request, &ctx);
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return get_inline(&ctx);
 	if (request->attributes && !request->attributes->current_only)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	ctx.data_flags |= OSD_DATA_NOWAIT;
 	return run_data(dispatcher, &ctx);
 }
@@ -360,7 +360,7 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 	osd_prepare_reset(dispatcher, request);
 	status = run_inline(dispatcher, request);
 	osd_gate_leave(&dispatcher->gate);
-	if (status != OSD_E_RETRY) {
+	if (status != OSD_E_WOULD_BLOCK) {
 		finish(request, status);
 		return OSD_DISPATCH_DONE;
 	}

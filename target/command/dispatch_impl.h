@@ -32,7 +32,7 @@ void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_reque
 /* Fills request->decoded, ->def and ->object; on failure as far as the CDB goes. */
 enum osd_status osd_prepare_decode(struct osd_request *request);
 /* From the CDB decoded, with that outcome, to the command function: everything that can be checked
- * before acting.  nowait: OSD_E_RETRY where it would wait.  loaded needs osd_loaded_release
+ * before acting.  nowait: OSD_E_WOULD_BLOCK where it would wait.  loaded needs osd_loaded_release
  * afterwards, whatever the outcome; request->attributes needs osd_attributes_free. */
 enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_request *request,
 			    enum osd_status decoded, bool nowait, struct osd_loaded *loaded);

@@ -30,7 +30,7 @@ static enum osd_status may_exec(struct osd_objects *objects, const struct osd_re
 	uint16_t field;
 
 	if (with_tag || grant->capability.object_created_ms)
-		status = nowait ? OSD_E_RETRY
+		status = nowait ? OSD_E_WOULD_BLOCK
 				: osd_objects_facts(objects, zone->id, with_tag, &facts);
 	if (status == OSD_OK)
 		*ret_may = osd_grant_permits(grant, &facts, &run, request->security.now_ms,
@@ -69,7 +69,7 @@ enum osd_status osd_own_job(struct osd_objects *objects, const struct osd_reques
 		if (!*ret_own)
 			status = may_exec(objects, request, &owner.zone, nowait, ret_own);
 	}
-	return status == OSD_E_RETRY && nowait ? status : OSD_OK;
+	return status == OSD_E_WOULD_BLOCK && nowait ? status : OSD_OK;
 }
 
 enum osd_status osd_own_job_inside(const struct osd_request *request, struct osd_txn *txn,

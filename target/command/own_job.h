@@ -8,7 +8,7 @@
 #include "command/request.h"
 
 /* Whether the object addressed, whose facts these are, is the surrogate of a job that the capability's
- * holder submitted, and the command one of those that follow a job.  OSD_E_RETRY: with nowait only. */
+ * holder submitted, and the command one of those that follow a job.  OSD_E_WOULD_BLOCK: with nowait only. */
 enum osd_status osd_own_job(struct osd_objects *objects, const struct osd_request *request,
 			    const struct osd_object_facts *facts, uint16_t permissions, bool nowait,
 			    bool *ret_own);

@@ -160,7 +160,7 @@ enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_reque
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;
 	request->set_change = 0;
-	if (status == OSD_E_RETRY) /* by the target's own work: it will do the second time */
+	if (status == OSD_E_CONFLICT) /* by the target's own work: it will do the second time */
 		status = OSD_OK;
 	if (status == OSD_OK) {
 		request->initiated = initiated;

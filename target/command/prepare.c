@@ -104,7 +104,7 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();
 		return OSD_OK;
 	}
-	if (status == OSD_E_RETRY)
+	if (status == OSD_E_WOULD_BLOCK)
 		return status;
 	if (!security->proof.grant.verified)
 		explain_refusal(request);

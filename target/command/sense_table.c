@@ -120,9 +120,9 @@ static const struct osd_sense_row rows[] = {
 	{"job ended: security", OSD_E_JOB_SECURITY, 0, NONE, OBJECT | COMMAND, "01h: reason 6xx"},
 	{"job ended: internal", OSD_E_JOB_INTERNAL, 0, NONE, OBJECT | COMMAND, "01h: reason 9xx"},
 
-	{"queue of jobs is full", OSD_E_BUSY, 0, NONE, OBJECT | COMMAND | INFORM,
+	{"queue of jobs is full", OSD_E_QUEUE_FULL, 0, NONE, OBJECT | COMMAND | INFORM,
 	 "00h: jobs queued; 01h: milliseconds after which to try again"},
-	{"command lost too many deadlocks", OSD_E_BUSY, 0, NONE, 0,
+	{"command lost too many deadlocks", OSD_E_BUSY, 0, NONE, OBJECT,
 	 "no sense data, unless the answer is proved"},
 	{"task management function covered the command", OSD_E_TASK_ABORTED, 0, NONE, 0,
 	 "no sense data, unless the answer is proved"},
@@ -146,7 +146,7 @@ bool osd_sense_names_object(enum osd_status status)
 
 static const char *sam_status(enum osd_status status)
 {
-	if (status == OSD_E_BUSY)
+	if (status == OSD_E_BUSY || status == OSD_E_QUEUE_FULL)
 		return "BUSY";
 	return status == OSD_E_TASK_ABORTED ? "TASK ABORTED" : "CHECK CONDITION";
 }

@@ -9,7 +9,7 @@ static enum osd_status lose(struct osd_txn *txn, void *arg)
 {
 	(void)txn;
 	(void)arg;
-	return OSD_E_RETRY;
+	return OSD_E_CONFLICT;
 }
 
 int main(void)

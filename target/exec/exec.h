@@ -126,7 +126,7 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 				   uint8_t **ret_content);
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
- * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,
+ * OSD_PENDING: the same, and done will be called.  OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE,
  * OSD_E_POOL_ACCESS, OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
  * parameter is not supported, or names no job of this principal), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
@@ -152,7 +152,7 @@ bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct o
 
 /* Who submitted the job that this is the surrogate of, as its capability says; who has the same AUDIT
  * value and might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no such job, or it was
- * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_RETRY. */
+ * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_WOULD_BLOCK. */
 enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
 			       struct osd_job_owner *ret_owner);
 /* The same in a transaction; exec NULL: there are no jobs. */
@@ -169,12 +169,12 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
- * surrogate, and with an array all its members.  OSD_E_RETRY: others that wait for it are still to
+ * surrogate, and with an array all its members.  OSD_E_CONFLICT: others that wait for it are still to
  * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended.
- * OSD_E_BUSY, and *ret_in_steps: there are more members than should go at once, so this must be
- * tried again after osd_exec_remove_members; with NULL all go at once. */
+ * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has too many members for one transaction, so call
+ * osd_exec_remove_members and then this again.  Without in_steps all members are removed at once. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id, bool *ret_in_steps);
+					struct osd_object_id id, bool in_steps);
 /* Removes the members of an array that has ended, not the array, in transactions of its own.  After
  * a failure, as after a crash, some are gone and the rest and the array are there. */
 enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id);

@@ -15,11 +15,11 @@ static enum osd_status owner_of(const struct osd_job_record *record, struct osd_
 	return OSD_OK;
 }
 
-/* OSD_E_RETRY: it is not in memory. */
+/* OSD_E_WOULD_BLOCK: it is not in memory. */
 static enum osd_status look_in_memory(struct osd_exec *exec, struct osd_object_id id,
 				      struct osd_job_owner *owner)
 {
-	enum osd_status status = OSD_E_RETRY;
+	enum osd_status status = OSD_E_WOULD_BLOCK;
 	const struct osd_job_record *record;
 	const struct osd_job *job;
 
@@ -41,7 +41,7 @@ enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 	if (!exec)
 		return OSD_E_NO_OBJECT;
 	status = look_in_memory(exec, id, ret_owner);
-	if (status != OSD_E_RETRY)
+	if (status != OSD_E_WOULD_BLOCK)
 		return status;
 	status = osd_job_record_get(txn, id, &record);
 	if (status == OSD_E_NO_OBJECT) { /* it may hold a job's result */

@@ -43,7 +43,7 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 }
 
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id, bool *ret_in_steps)
+					struct osd_object_id id, bool in_steps)
 {
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
@@ -54,17 +54,15 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 	if (status == OSD_OK && osd_array_keeps(exec, &record))
 		return OSD_E_JOB_IN_WAY;
 	if (status == OSD_OK && osd_after_await_decision(exec, id))
-		return OSD_E_RETRY;
+		return OSD_E_CONFLICT;
 	if (status != OSD_OK)
 		return status;
 	osd_exec_forget_ended(exec, id);
 	if (record.array.count)
-		status = osd_array_remove_members(
-			exec, txn, &record, ret_in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
-	if (status == OSD_OK && at < record.array.count) {
-		*ret_in_steps = true;
-		return OSD_E_BUSY;
-	}
+		status = osd_array_remove_members(exec, txn, &record,
+						  in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
+	if (status == OSD_OK && at < record.array.count)
+		return OSD_E_TXN_TOO_LARGE;
 	return status == OSD_OK ? osd_job_forget(exec, txn, &record) : status;
 }
 
@@ -85,7 +83,7 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 	if (osd_exec_find(exec, id))
 		status = OSD_E_JOB_IN_WAY;
 	else if (exec->accepting) /* it may be this one: in a moment the table knows */
-		status = OSD_E_RETRY;
+		status = OSD_E_CONFLICT;
 	pthread_mutex_unlock(&exec->lock);
 	return status;
 }
@@ -124,7 +122,7 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 	if (status == OSD_OK)
 		status = gathered.status;
 	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
-		status = osd_exec_object_removed(exec, txn, gathered.ids[i], NULL);
+		status = osd_exec_object_removed(exec, txn, gathered.ids[i], false);
 	free(gathered.ids);
 	return status;
 }

@@ -123,7 +123,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
 	/* Another submission with this key was faster: look again. */
-	return status == OSD_E_EXISTS && made ? OSD_E_RETRY : status;
+	return status == OSD_E_EXISTS && made ? OSD_E_CONFLICT : status;
 }
 
 /* ---- before and after ------------------------------------------------------------------------ */
@@ -195,16 +195,16 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	    acceptance->refusal == OSD_REFUSAL_DRAINING)
 		refusal->retry_after_msec = CLOSED_MSEC;
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	if (submission->done) {
 		status = reserve_wait(exec, submission, ret_wait);
-		if (status == OSD_E_BUSY)
+		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = OSD_REFUSAL_WAITS;
 	}
 	if (status == OSD_OK) {
 		status = osd_pool_reserve(pool, acceptance->record.principal, places, false,
 					  &job->entry);
-		if (status == OSD_E_BUSY)
+		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = osd_pool_is_full(pool, places)
 						      ? OSD_REFUSAL_QUEUE
 						      : OSD_REFUSAL_PRINCIPAL;
@@ -354,7 +354,7 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_in, acceptance);
 
 	if (status != OSD_OK || !acceptance->existing)
-		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_BUSY;
+		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_QUEUE_FULL;
 	if (!acceptance->submission->done)
 		return OSD_OK;
 	pthread_mutex_lock(&exec->lock);
@@ -398,11 +398,11 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (status == OSD_OK) {
 		*ret_refusal = (struct osd_exec_refusal){0}; /* there is room */
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);
-	} else if (status == OSD_E_BUSY && acceptance.record.key_length) {
+	} else if (status == OSD_E_QUEUE_FULL && acceptance.record.key_length) {
 		status = find_when_busy(&acceptance, &wait);
 	}
 	if (status != OSD_OK) {
-		take_back(exec, &acceptance, job, wait, status == OSD_E_BUSY);
+		take_back(exec, &acceptance, job, wait, status == OSD_E_QUEUE_FULL);
 		return status;
 	}
 	*ret_job = acceptance.record.id;

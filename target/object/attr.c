@@ -170,18 +170,17 @@ static enum osd_status stored_clear(struct osd_txn *txn, const struct osd_key *k
 	return status;
 }
 
-static enum osd_status put_over(struct osd_txn *txn, uint32_t page, uint32_t number,
+static enum osd_status put_over(struct osd_txn *txn, uint32_t page, const struct osd_key *key,
 				struct osd_bytes value, bool uncharged)
 {
-	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	enum osd_status status = OSD_OK;
 	bool there;
 
 	if (uncharged)
-		status = osd_attr_charge_set(txn, page, number, value.length, &there);
-	return status == OSD_OK ? osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
-					     value, 0)
-				: status;
+		status = osd_attr_charge_set(txn, page, key, value.length, &there);
+	return status == OSD_OK
+		       ? osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(key), value, 0)
+		       : status;
 }
 
 /* Putting an attribute that is not there tells that it is not: no need to ask the store before. */
@@ -198,7 +197,7 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 	struct osd_bytes bytes = {value, length};
 	bool there = false, uncharged = length > 0 && is_probably_new(txn);
 	enum osd_status status =
-		uncharged ? OSD_OK : osd_attr_charge_set(txn, page, number, length, &there);
+		uncharged ? OSD_OK : osd_attr_charge_set(txn, page, &key, length, &there);
 
 	if (status != OSD_OK)
 		return status;
@@ -216,7 +215,7 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 				    OSD_KV_NEW);
 	txn->adds_attributes = status == OSD_OK;
 	if (status == OSD_E_EXISTS)
-		return put_over(txn, page, number, bytes, uncharged);
+		return put_over(txn, page, &key, bytes, uncharged);
 	if (status == OSD_OK && uncharged)
 		status = osd_attr_charge_added(txn, page, length);
 	return status == OSD_OK ? count_added(txn) : status;

@@ -58,10 +58,9 @@ static enum osd_status know_units(struct osd_txn *txn)
 }
 
 /* Of the attribute as it is now. */
-static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t number,
+static enum osd_status units_now(struct osd_txn *txn, uint32_t page, const struct osd_key *key,
 				 uint32_t *ret_units)
 {
-	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	uint8_t most[256]; /* a value that does not fit costs the store a second look */
 	enum osd_status status;
 	size_t length;
@@ -69,7 +68,7 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t nu
 	*ret_units = 0;
 	if (txn->place.object_id && txn->record.attribute_count == 0)
 		return OSD_OK;
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(key),
 			    OSD_KV_RMW, most, sizeof(most), &length);
 	if (status == OSD_OK)
 		*ret_units = osd_attr_units(page, length);
@@ -99,7 +98,7 @@ enum osd_status osd_attr_charge_added(struct osd_txn *txn, uint32_t page, size_t
 	return charge_change(txn, 0, osd_attr_units(page, length));
 }
 
-enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, const struct osd_key *key,
 				    size_t length, bool *ret_there)
 {
 	uint32_t before, after = osd_attr_units(page, length);
@@ -108,7 +107,7 @@ enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t
 	*ret_there = false;
 	if (!is_charged(page) || osd_is_objects_collection(txn->id))
 		return OSD_OK;
-	status = units_now(txn, page, number, &before);
+	status = units_now(txn, page, key, &before);
 	*ret_there = before != 0;
 	if (status == OSD_OK && before == after)
 		return OSD_OK;

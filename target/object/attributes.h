@@ -70,9 +70,9 @@ struct osd_kv_txn;
 
 /* Units charged for an attribute of that page; length 0: there is none. */
 uint32_t osd_attr_units(uint32_t page, size_t length);
-/* Before the attribute of the object at hand gets a value of that length: charges for it, or
- * OSD_E_QUOTA, OSD_E_NO_SPACE.  *ret_there: it is known to have a value now. */
-enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+/* Before the attribute of that page and key of the object at hand gets a value of that length: charges
+ * for it, or OSD_E_QUOTA, OSD_E_NO_SPACE.  *ret_there: it is known to have a value now. */
+enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, const struct osd_key *key,
 				    size_t length, bool *ret_there);
 /* After it got one that it did not have; its units are known. */
 enum osd_status osd_attr_charge_added(struct osd_txn *txn, uint32_t page, size_t length);

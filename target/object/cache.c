@@ -426,7 +426,7 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 		return OSD_OK;
 	}
 	osd_object_put(object);
-	return OSD_E_RETRY;
+	return OSD_E_WOULD_BLOCK;
 }
 
 /* ---- removal ----------------------------------------------------------------------------- */

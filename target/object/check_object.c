@@ -191,7 +191,7 @@ static bool add_collection(void *arg, struct osd_bytes key, struct osd_bytes val
 	return true;
 }
 
-/* OSD_OK or OSD_E_RETRY and the like; *ret_there says whether. */
+/* OSD_OK or OSD_E_CONFLICT and the like; *ret_there says whether. */
 static enum osd_status is_there(struct osd_txn *txn, enum osd_kv_table table, struct osd_bytes key,
 				uint8_t *first_bytes, size_t capacity, bool *ret_there)
 {
@@ -421,7 +421,7 @@ enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_
 	if (status == OSD_OK && check.record.type == OSD_COLLECTION)
 		status = check_members(objects, &check.place, &members_damaged);
 	if (status != OSD_OK)
-		return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+		return status == OSD_E_CONFLICT ? OSD_E_BUSY : status;
 	check.checked.damage |= damage;
 	if (members_damaged)
 		check.checked.damage |= OSD_DAMAGED_DATA; /* a collection's list */

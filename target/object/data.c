@@ -69,13 +69,13 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 	enum osd_status status = OSD_OK;
 
 	if (nowait && pthread_mutex_trylock(&object->mutex) != 0)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	if (!nowait)
 		pthread_mutex_lock(&object->mutex);
 	if (!nowait)
 		osd_range_acquire(&object->ranges, range, offset, end, false);
 	else if (!osd_range_try(&object->ranges, range, offset, end, false))
-		status = OSD_E_RETRY;
+		status = OSD_E_WOULD_BLOCK;
 	if (status == OSD_OK && atomic_load(&object->removed)) {
 		osd_range_drop(&object->ranges, range);
 		status = OSD_E_NO_OBJECT;
@@ -127,7 +127,7 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	size_t got = 0;
 
 	if (wanted && nowait && !was_open)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	if (wanted) {
 		status = osd_tier_read(&object->file, offset, buffer, wanted,
 				       nowait ? OSD_DATA_READ_NOWAIT : 0, &got);

@@ -17,7 +17,7 @@ struct osd_key;
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end);
 void osd_object_unlock(struct osd_object *object, struct osd_range *range);
-/* Shared lock on [offset, end).  OSD_E_RETRY: only with nowait. */
+/* Shared lock on [offset, end).  OSD_E_WOULD_BLOCK: only with nowait. */
 enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
 				     uint64_t offset, uint64_t end, bool nowait);
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);

@@ -237,10 +237,11 @@ static enum osd_status copy_files(struct osd_draft *draft, uint64_t length,
 				  enum osd_copy_method method, const struct osd_copy_how *how)
 {
 	struct osd_object *source = draft->source;
-	enum osd_status status =
-		method == OSD_COPY_BYTES ? OSD_E_BUSY : osd_tier_clone(&source->file, &draft->file);
+	enum osd_status status = method == OSD_COPY_BYTES
+					 ? OSD_E_UNSUPPORTED
+					 : osd_tier_clone(&source->file, &draft->file);
 
-	if (status == OSD_E_BUSY && method != OSD_COPY_SHARE)
+	if (status == OSD_E_UNSUPPORTED && method != OSD_COPY_SHARE)
 		status = osd_copy_extents(&source->file, 0, length, &draft->file, 0, how);
 	if (status == OSD_OK)
 		status = osd_tier_truncate(&draft->file, length);

@@ -181,7 +181,7 @@ static enum osd_status entry_allocated(struct osd_object *object, bool nowait, b
 	enum osd_status status;
 
 	if (nowait && !was_open)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	if (!locked && osd_object_lock_read(object, &range, 0, UINT64_MAX, true) != OSD_OK) {
 		*ret_bytes = atomic_load(&object->allocated);
 		return OSD_OK;
@@ -231,5 +231,5 @@ enum osd_status osd_txn_allocated(struct osd_txn *txn, uint64_t *ret_bytes)
 	object = osd_cache_find(txn->objects, txn->id);
 	if (object)
 		return entry_allocated(object, nowait, object == txn->changing, ret_bytes);
-	return nowait ? OSD_E_RETRY : record_allocated(txn, ret_bytes);
+	return nowait ? OSD_E_WOULD_BLOCK : record_allocated(txn, ret_bytes);
 }

@@ -52,7 +52,7 @@ static enum osd_status copy_piece(struct move *move, uint64_t at, uint64_t *ret_
 			: OSD_OK;
 }
 
-/* One piece with the object locked against writers; OSD_E_RETRY: it has been written to. */
+/* One piece with the object locked against writers; OSD_E_CONFLICT: a WRITE has changed the object. */
 static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_t *ret_end)
 {
 	struct osd_object *object = move->object;
@@ -67,7 +67,7 @@ static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_
 	pthread_mutex_unlock(&object->mutex);
 	if (at == 0)
 		move->changes = changes;
-	status = changes == move->changes ? copy_piece(move, at, ret_end) : OSD_E_RETRY;
+	status = changes == move->changes ? copy_piece(move, at, ret_end) : OSD_E_CONFLICT;
 	osd_object_unlock_read(object, &range);
 	return status;
 }
@@ -96,7 +96,7 @@ static enum osd_status copy_ahead(struct move *move, const struct osd_head_pace 
 			status = OSD_OK;
 	}
 	move->copied = status == OSD_OK;
-	return status == OSD_E_RETRY ? OSD_OK : status;
+	return status == OSD_E_CONFLICT ? OSD_OK : status;
 }
 
 /* With the whole object locked. */
@@ -182,7 +182,7 @@ static enum osd_status commit(struct move *move)
 	return status;
 }
 
-/* copy_now: what was written since it was copied is copied here; else OSD_E_RETRY. */
+/* copy_now: what was written since it was copied is copied here; else OSD_E_CONFLICT. */
 static enum osd_status switch_locked(struct move *move, bool copy_now, bool forced)
 {
 	struct osd_object *object = move->object;
@@ -194,7 +194,7 @@ static enum osd_status switch_locked(struct move *move, bool copy_now, bool forc
 	    (!forced && atomic_load(&object->shares) > 0))
 		return OSD_E_BUSY;
 	if (!move->copied || object->changes != move->changes + 1) /* ours is the last */
-		status = copy_now ? copy_locked(move) : OSD_E_RETRY;
+		status = copy_now ? copy_locked(move) : OSD_E_CONFLICT;
 	move->bytes = head_length(object);
 	if (status == OSD_OK)
 		status = finish_head(move);
@@ -222,9 +222,9 @@ static enum osd_status switch_over(struct move *move, bool copy_now, bool forced
 
 static enum osd_status run(struct move *move, const struct osd_head_pace *pace)
 {
-	enum osd_status status = OSD_E_RETRY;
+	enum osd_status status = OSD_E_CONFLICT;
 
-	for (int i = 1; status == OSD_E_RETRY && i <= TRIES; i++) {
+	for (int i = 1; status == OSD_E_CONFLICT && i <= TRIES; i++) {
 		status = pace ? copy_ahead(move, pace) : OSD_OK;
 		if (status == OSD_OK)
 			status = switch_over(move, !pace || i == TRIES, !pace);

@@ -4,7 +4,7 @@
  * of the root and of partition zero stay when the store is formatted.  What they mean is
  * security/'s business.
  *
- * Everything works inside the caller's transaction and may return OSD_E_RETRY. */
+ * Everything works inside the caller's transaction and may return OSD_E_CONFLICT. */
 #ifndef OSD_OBJECT_KEY_RECORD_H
 #define OSD_OBJECT_KEY_RECORD_H
 

@@ -132,6 +132,7 @@ static bool is_failure(enum osd_status status)
 	case OSD_E_NO_PARTITION:
 	case OSD_E_NO_SPACE:
 	case OSD_E_BUSY:
+	case OSD_E_UNSUPPORTED:
 	case OSD_E_TASK_ABORTED:
 		return false;
 	default:

@@ -8,7 +8,7 @@
  *
  * Transactions.  Whatever changes or reads records takes a struct osd_txn, owned by one thread.
  * Nothing is visible to others before osd_txn_commit returns OSD_OK; then it survives kill -9 (and,
- * with OSD_COMMIT_DURABLE, power loss).  Any call with a transaction may return OSD_E_RETRY
+ * with OSD_COMMIT_DURABLE, power loss).  Any call with a transaction may return OSD_E_CONFLICT
  * (it lost a deadlock): the transaction is aborted, and the whole begins again.  osd_txn_run()
  * (object/txn_run.h) does that; work in a transaction is written as a function for it.  Within a
  * transaction touch objects in ascending (partition id, object id) order.
@@ -146,7 +146,7 @@ enum osd_txn_flags {
 	OSD_TXN_READ_ONLY = 1,
 	OSD_TXN_NO_TIMESTAMPS = 2, /* CDB byte 12 = 7Fh */
 	OSD_TXN_INTERNAL = 4,	   /* the target's own work: may set read-only and vendor pages */
-	OSD_TXN_NOWAIT = 8,	   /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
+	OSD_TXN_NOWAIT = 8, /* read-only ones: OSD_E_WOULD_BLOCK instead of waiting for a lock */
 };
 
 /* DURABLE (FUA): it survives power loss.  osd_txn_run() takes it among the flags. */
@@ -284,8 +284,9 @@ enum osd_status osd_list_uncounted(struct osd_txn *txn, const struct osd_list_re
 
 enum osd_data_flags {
 	OSD_DATA_NO_TIMESTAMPS = 1,
-	OSD_DATA_FUA = 2,    /* durable before return */
-	OSD_DATA_NOWAIT = 4, /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
+	OSD_DATA_FUA = 2, /* durable before return */
+	OSD_DATA_NOWAIT =
+		4, /* read only: OSD_E_WOULD_BLOCK instead of waiting for a lock or a disk */
 	/* Output of surrogates: the first OSD_JOB_RESERVE_BYTES may come from the job reserve,
 	 * whatever quotas say (design D13). */
 	OSD_DATA_RESERVE = 8,
@@ -295,7 +296,7 @@ enum osd_data_flags {
  * then is answered OSD_E_NO_OBJECT. */
 enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,
 			       struct osd_object **ret_object);
-/* The same if the object is in memory, else OSD_E_RETRY: never waits for a disk. */
+/* The same if the object is in memory, else OSD_E_WOULD_BLOCK: never waits for a disk. */
 enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
 				      struct osd_object **ret_object);
 /* What a command must know before it changes an object; from memory when the object is in use. */
@@ -397,7 +398,7 @@ enum osd_status osd_object_change(struct osd_object *object, struct osd_change *
 /* The same together with changes of records, in effect one transaction.  fn is called in txn before
  * the data changes (done false: change attributes, and find out whether those to be got can be) and
  * after it (done true: get them).  What fn or the change itself refuses has changed nothing.  Both
- * calls may be repeated after OSD_E_RETRY. */
+ * calls may be repeated after OSD_E_CONFLICT. */
 struct osd_change_with {
 	unsigned txn_flags;
 	enum osd_status (*fn)(void *arg, struct osd_txn *txn, bool done);
@@ -446,7 +447,7 @@ enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece 
 enum osd_copy_method {
 	OSD_COPY_ANY,	/* whatever is fastest */
 	OSD_COPY_BYTES, /* no block in common */
-	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_BUSY: not in this store */
+	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_UNSUPPORTED: not in this store */
 };
 /* The data of source as of one moment: it cannot be changed from here until let_go or free.  stop is
  * asked now and then; true: OSD_E_TASK_ABORTED.  May be NULL.  OSD_E_NO_OBJECT: there is no source;
@@ -482,7 +483,7 @@ struct osd_share {
 };
 /* The beginning of a tail is read ahead, into the kernel's cache. */
 #define OSD_SHARE_AHEAD_BYTES (16 << 20)
-/* OSD_E_BUSY: this store has no descriptors (in memory); read through osd_object_read. */
+/* OSD_E_UNSUPPORTED: this store has no descriptors (in memory); read through osd_object_read. */
 enum osd_status osd_object_share(struct osd_object *object, struct osd_share *ret_share);
 /* The holder of an osd_object_share is gone. */
 void osd_object_unshare(struct osd_object *object);

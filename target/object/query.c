@@ -102,7 +102,7 @@ static enum osd_status look_again(struct osd_txn *txn, struct osd_query_walk *wa
 	bool again = (txn->flags & OSD_TXN_READ_ONLY) && !(txn->flags & OSD_TXN_NOWAIT);
 	enum osd_status status = look(txn, walk, id, ret_matches);
 
-	for (int i = 0; again && status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
+	for (int i = 0; again && status == OSD_E_CONFLICT && i < OSD_TXN_RETRIES; i++) {
 		osd_txn_let_go(txn);
 		status = look(txn, walk, id, ret_matches);
 	}

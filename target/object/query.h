@@ -58,7 +58,7 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 			  size_t capacity, struct osd_list_result *ret_result);
 
 /* The same step by step, for a command that runs long, tells how far it is, and stops when told.
- * Every step may be given a transaction of its own (read-only, as above); an OSD_E_RETRY leaves the
+ * Every step may be given a transaction of its own (read-only, as above); an OSD_E_CONFLICT leaves the
  * walk where it was. */
 struct osd_query_walk;
 /* The criteria stay borrowed until osd_query_end.  OSD_E_NO_OBJECT: no such collection. */

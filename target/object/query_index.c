@@ -259,11 +259,11 @@ static enum osd_status search_stable(struct search *search)
 
 	for (int i = 0; !search->txn->kv && i < UNLOCKED_TRIES; i++) {
 		uint64_t begun = atomic_load(&objects->index_begun);
-		enum osd_status status = OSD_E_RETRY;
+		enum osd_status status = OSD_E_CONFLICT;
 
 		if (atomic_load(&objects->index_ended) == begun)
 			status = search_once(NULL, search);
-		if (status != OSD_OK && status != OSD_E_RETRY)
+		if (status != OSD_OK && status != OSD_E_CONFLICT)
 			return status;
 		if (status == OSD_OK && atomic_load(&objects->index_begun) == begun)
 			return OSD_OK;

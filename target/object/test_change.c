@@ -141,7 +141,7 @@ static void test_refused(bool on_disk)
 		CHECK_BYTES(bytes, 10, "0123456789", 10);
 		CHECK_EQ(test_get(store.objects, refuser.id, 0x10001, 1, bytes, sizeof(bytes)), 0);
 		/* A deadlock victim is repeated, and its data changes once. */
-		refuser = (struct refuser){.id = refuser.id, .answer = OSD_E_RETRY};
+		refuser = (struct refuser){.id = refuser.id, .answer = OSD_E_CONFLICT};
 		OK(osd_object_change_with(object, &changes[i], &with));
 		CHECK_EQ(refuser.calls, 3);
 		OK(osd_object_length(object, &length));

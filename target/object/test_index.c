@@ -148,14 +148,14 @@ static void test_keeping(struct osd_objects *objects)
 	do {
 		txn = test_begin(objects, 0);
 		status = test_end(txn, set_several_times(txn, id));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 	test_check_entries(objects, pid);
 	/* An aborted one changes nothing. */
 	txn = test_begin(objects, 0);
 	status = osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"d", 1);
 	osd_txn_abort(txn);
-	CHECK(status == OSD_OK || status == OSD_E_RETRY);
+	CHECK(status == OSD_OK || status == OSD_E_CONFLICT);
 	test_check_entries(objects, pid);
 	OK(test_remove(objects, id));
 	test_check_entries(objects, pid);
@@ -220,7 +220,7 @@ static void *run_changer(void *arg)
 			struct osd_txn *txn = test_begin(changer->objects, 0);
 
 			status = test_end(txn, change_one(txn, changer, changer->seed));
-		} while (status == OSD_E_RETRY);
+		} while (status == OSD_E_CONFLICT);
 		CHECK(status == OSD_OK || status == OSD_E_NO_OBJECT);
 	}
 	return NULL;
@@ -238,7 +238,7 @@ static void *run_mover(void *arg)
 		enum osd_status status = test_set(changer->objects, id, INDEX_PAGE, 1,
 						  i % 2 ? "x" : "zzz", i % 2 ? 1 : 3);
 
-		CHECK(status == OSD_OK || status == OSD_E_RETRY);
+		CHECK(status == OSD_OK || status == OSD_E_CONFLICT);
 	}
 	return NULL;
 }
@@ -259,7 +259,7 @@ static void check_always_found(struct osd_objects *objects, uint64_t pid)
 	if (test_end(txn, status) == OSD_OK)
 		CHECK_EQ(result.total_count, 1);
 	else
-		CHECK_EQ(status, OSD_E_RETRY);
+		CHECK_EQ(status, OSD_E_CONFLICT);
 }
 
 static void test_concurrent(struct osd_objects *objects)

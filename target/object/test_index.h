@@ -120,7 +120,7 @@ static inline void test_fill_indexed(struct osd_objects *objects, uint64_t *ret_
 				status = test_fill_one(txn, id, i);
 		}
 		status = test_end(txn, status);
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 }
 

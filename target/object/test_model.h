@@ -375,7 +375,7 @@ static inline enum osd_status model_run(struct osd_objects *objects, const struc
 
 	do
 		status = model_try(objects, op);
-	while (status == OSD_E_RETRY && ++tries < OSD_TXN_RETRIES);
+	while (status == OSD_E_CONFLICT && ++tries < OSD_TXN_RETRIES);
 	return status;
 }
 

@@ -98,7 +98,7 @@ static inline enum osd_status test_partition(struct osd_objects *objects, uint64
 		struct osd_txn *txn = test_begin(objects, 0);
 
 		status = test_end(txn, osd_partition_create(txn, requested, ret_id));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 
@@ -110,7 +110,7 @@ static inline enum osd_status test_remove_partition(struct osd_objects *objects,
 		struct osd_txn *txn = test_begin(objects, 0);
 
 		status = test_end(txn, osd_partition_remove(txn, pid, true));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 
@@ -124,7 +124,7 @@ static inline enum osd_status test_create(struct osd_objects *objects, uint64_t 
 
 		status = test_end(txn,
 				  osd_user_object_create(txn, partition_id, requested, 1, ret_id));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 
@@ -136,7 +136,7 @@ static inline enum osd_status test_remove(struct osd_objects *objects, struct os
 		struct osd_txn *txn = test_begin(objects, 0);
 
 		status = test_end(txn, osd_user_object_remove(txn, id));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 
@@ -150,7 +150,7 @@ static inline enum osd_status test_set(struct osd_objects *objects, struct osd_o
 		struct osd_txn *txn = test_begin(objects, 0);
 
 		status = test_end(txn, osd_attr_set(txn, id, page, number, value, length));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 
@@ -175,7 +175,7 @@ static inline size_t test_get(struct osd_objects *objects, struct osd_object_id 
 
 		status = test_end(txn,
 				  osd_attr_get(txn, id, page, number, buffer, capacity, &length));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 	return length;
 }

@@ -259,7 +259,7 @@ static void *run_joiner(void *arg)
 			status = test_end(txn,
 					  join ? osd_collection_add(txn, joiner->collection, id)
 					       : osd_collection_drop(txn, joiner->collection, id));
-		} while (status == OSD_E_RETRY);
+		} while (status == OSD_E_CONFLICT);
 		OK(status);
 	}
 	return NULL;
@@ -331,7 +331,7 @@ static void *run_grower(void *arg)
 
 		do
 			status = grow(grower, step);
-		while (status == OSD_E_RETRY);
+		while (status == OSD_E_CONFLICT);
 		OK(status);
 	}
 	atomic_store(&grower->ends, true);
@@ -355,7 +355,7 @@ static void check_page(struct osd_objects *objects, struct osd_object_id collect
 			status = osd_attr_get(txn, collection, TRACKING, MEMBERS, members, 8,
 					      &length);
 		osd_txn_abort(txn);
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 	CHECK_EQ(osd_get_be(members, 8), osd_get_be(processed, 8));
 }

@@ -26,7 +26,7 @@ struct worker {
 		unsigned tries_ = 0;                                                               \
 		do                                                                                 \
 			status = (call);                                                           \
-		while (status == OSD_E_RETRY && ++tries_ < OSD_TXN_RETRIES);                       \
+		while (status == OSD_E_CONFLICT && ++tries_ < OSD_TXN_RETRIES);                    \
 	} while (0)
 
 static enum osd_status set_pair(struct osd_objects *objects, struct osd_object_id id,

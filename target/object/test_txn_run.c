@@ -41,7 +41,7 @@ static enum osd_status make(struct osd_txn *txn, void *arg)
 		status = osd_user_object_create(txn, work->pid, 0, 2, &first);
 	if (status != OSD_OK)
 		return status;
-	return work->runs <= work->defeats ? OSD_E_RETRY : work->status;
+	return work->runs <= work->defeats ? OSD_E_CONFLICT : work->status;
 }
 
 static enum osd_status run_make(struct osd_objects *objects, struct work *work)
@@ -82,16 +82,6 @@ static void test_busy(struct osd_objects *objects)
 	CHECK_EQ(count_partitions(objects), 0);
 }
 
-/* Who must not wait is told so at once, and does it again where it may. */
-static void test_nowait(struct osd_objects *objects)
-{
-	struct work work = {.defeats = TRIES};
-
-	CHECK_EQ(osd_txn_run(objects, OSD_TXN_NOWAIT, make, &work),
-		 OSD_E_RETRY);
-	CHECK_EQ(work.runs, 1);
-}
-
 static void test_refused(struct osd_objects *objects)
 {
 	struct work work = {.defeats = 2, .status = OSD_E_QUOTA};
@@ -119,7 +109,7 @@ static void test_every_call(struct osd_objects *objects)
 	unsigned again = 0;
 	bool hit = true;
 
-	objects->faults->status = OSD_E_RETRY;
+	objects->faults->status = OSD_E_CONFLICT;
 	for (uint64_t n = 1; hit; n++) {
 		uint64_t at = atomic_load(&objects->faults->calls) + n;
 		struct work work = {0};
@@ -151,7 +141,7 @@ static enum osd_status put_mark(struct osd_kv_txn *kv, void *arg)
 	enum osd_status status =
 		osd_kv_put(kv, OSD_KV_META, mark(), (struct osd_bytes){"mark", 4}, 0);
 
-	return status == OSD_OK && ++work->runs <= work->defeats ? OSD_E_RETRY : status;
+	return status == OSD_OK && ++work->runs <= work->defeats ? OSD_E_CONFLICT : status;
 }
 
 static enum osd_status look_for_mark(struct osd_kv_txn *kv, void *arg)
@@ -162,7 +152,7 @@ static enum osd_status look_for_mark(struct osd_kv_txn *kv, void *arg)
 	enum osd_status status = osd_kv_get(work->objects->kv, kv, OSD_KV_META, mark(), 0, bytes,
 					    sizeof(bytes), &length);
 
-	return ++work->runs <= work->defeats ? OSD_E_RETRY : status;
+	return ++work->runs <= work->defeats ? OSD_E_CONFLICT : status;
 }
 
 static enum osd_status run_look(struct osd_objects *objects, struct work *work)
@@ -200,7 +190,6 @@ int main(void)
 	test_store_open(&store);
 	test_last_chance(store.objects);
 	test_busy(store.objects);
-	test_nowait(store.objects);
 	test_refused(store.objects);
 	test_stopped(store.objects);
 	test_every_call(store.objects);

@@ -5,9 +5,9 @@
 #include "object/txn.h"
 
 /* Whether the work that ended as *status begins again after so many tries. */
-static bool begins_again(enum osd_status *status, unsigned flags, unsigned tries)
+static bool begins_again(enum osd_status *status, unsigned tries)
 {
-	if (*status != OSD_E_RETRY || flags & OSD_TXN_NOWAIT)
+	if (*status != OSD_E_CONFLICT)
 		return false;
 	if (tries > OSD_TXN_RETRIES)
 		*status = OSD_E_BUSY;
@@ -36,7 +36,7 @@ enum osd_status osd_txn_run(struct osd_objects *objects, unsigned flags, osd_txn
 
 	do
 		status = run_once(objects, flags, fn, arg);
-	while (begins_again(&status, flags, ++tries));
+	while (begins_again(&status, ++tries));
 	return status;
 }
 
@@ -63,6 +63,6 @@ enum osd_status osd_own_run(struct osd_objects *objects, unsigned flags, osd_own
 
 	do
 		status = own_run_once(objects, flags, fn, arg);
-	while (begins_again(&status, flags, ++tries));
+	while (begins_again(&status, ++tries));
 	return status;
 }

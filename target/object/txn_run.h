@@ -15,10 +15,10 @@
  * OSD_OK: the transaction is committed.  Anything else: it is aborted. */
 typedef enum osd_status osd_txn_fn(struct osd_txn *txn, void *arg);
 
-/* Begins a transaction, runs fn in it and commits.  When fn or the commit returns OSD_E_RETRY, the whole
+/* Begins a transaction, runs fn in it and commits.  When fn or the commit returns OSD_E_CONFLICT, the whole
  * begins again at once, at most OSD_TXN_RETRIES times; then the answer is OSD_E_BUSY.  There is no pause
  * in between: the transaction that won still holds the locks, so the next try waits in the store until it
- * has ended.  With OSD_TXN_NOWAIT there is one try, and OSD_E_RETRY is the answer.
+ * has ended.
  * flags: enum osd_txn_flags, and OSD_COMMIT_DURABLE. */
 enum osd_status osd_txn_run(struct osd_objects *objects, unsigned flags, osd_txn_fn *fn, void *arg);
 

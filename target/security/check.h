@@ -47,7 +47,7 @@ enum osd_signing {
  * could be.  nexus: whose pending master key counts.  Until the check value has been verified every refusal is OSD_E_CDB_FIELD at byte 80, after the
  * same work.  *ret_proof is written on OSD_OK, and where the check value was right although the request
  * is refused (then proof.grant.verified).
- * OSD_E_RETRY: with nowait only; nothing was noted of the request. */
+ * OSD_E_WOULD_BLOCK: with nowait only; nothing was noted of the request. */
 enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *bytes,
 				  const struct osd_cdb *cdb, enum osd_signing signing,
 				  uint64_t nexus, bool nowait, struct osd_proof *ret_proof,

@@ -184,7 +184,7 @@ struct nonce {
 	const struct osd_policy *policy;
 };
 
-/* Under window->lock.  OSD_E_RETRY: not before the store covers its time. */
+/* Under window->lock.  OSD_E_WOULD_BLOCK: not before the store covers its time. */
 static enum osd_status take(struct window *window, const struct nonce *nonce)
 {
 	const struct osd_policy *policy = nonce->policy;
@@ -195,7 +195,7 @@ static enum osd_status take(struct window *window, const struct nonce *nonce)
 	if (osd_spans_cover(&window->refused, nonce->time))
 		return OSD_E_NONCE_TIME;
 	if (!osd_spans_cover(&window->durable, nonce->time))
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = osd_nonce_set_add(&window->set, nonce->time, nonce->random, policy->oldest_ms,
 				   &window->refused);
 	if (status != OSD_OK)
@@ -217,7 +217,7 @@ static enum osd_status take_or_write(struct osd_nonces *nonces, struct window *w
 		pthread_mutex_lock(&window->lock);
 		status = take(window, nonce);
 		pthread_mutex_unlock(&window->lock);
-		if (status != OSD_E_RETRY || nowait)
+		if (status != OSD_E_WOULD_BLOCK || nowait)
 			return status;
 		status = write_ahead(nonces, window, nonce->time);
 		if (status != OSD_OK)
@@ -249,7 +249,7 @@ enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id
 	pthread_rwlock_rdlock(&nonces->lock);
 	while (status == OSD_OK && !(window = find(nonces, partition_id))) {
 		pthread_rwlock_unlock(&nonces->lock);
-		status = nowait ? OSD_E_RETRY : add_window(nonces, partition_id);
+		status = nowait ? OSD_E_WOULD_BLOCK : add_window(nonces, partition_id);
 		pthread_rwlock_rdlock(&nonces->lock);
 	}
 	if (status == OSD_OK)

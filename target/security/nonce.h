@@ -22,7 +22,7 @@ void osd_nonces_close(struct osd_nonces *nonces); /* NULL is fine */
 
 /* OSD_OK: it is used now.  OSD_E_NONCE_TIME: before or after the partition's limits, or in a span of
  * times of which not every nonce is remembered; OSD_E_NONCE_REPEAT.  May write a record, so the thread has
- * no transaction open; with nowait OSD_E_RETRY instead, and nothing was taken. */
+ * no transaction open; with nowait OSD_E_WOULD_BLOCK instead, and nothing was taken. */
 enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id,
 				const uint8_t nonce[OSD_NONCE_LENGTH], uint64_t now_ms,
 				bool nowait);

@@ -26,7 +26,7 @@ void osd_policies_free(struct osd_policies *policies); /* NULL is fine */
  * changed since.  False says nothing. */
 bool osd_policy_is_open(const struct osd_policies *policies, uint64_t partition_id);
 /* Of a partition, or 0: the root, which is partition zero.  The thread has no transaction open.
- * OSD_E_NO_PARTITION; OSD_E_RETRY: with nowait only, it must be read first. */
+ * OSD_E_NO_PARTITION; OSD_E_WOULD_BLOCK: with nowait only, it must be read first. */
 enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
 			       struct osd_policy *ret_policy);
 /* The same inside a transaction, which reads it where it is not in memory. */

@@ -81,7 +81,7 @@ static enum osd_status set(enum osd_key_level level, uint64_t partition_id, uint
 			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
 		else
 			osd_txn_abort(txn);
-		if (status != OSD_E_RETRY)
+		if (status != OSD_E_CONFLICT)
 			break;
 	}
 	return status;

@@ -44,7 +44,7 @@ static uint64_t make_partition(struct store *store, uint64_t wanted)
 		struct osd_txn *txn = begin(store);
 
 		status = end(txn, osd_partition_create(txn, wanted, &id));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 	return id;
 }
@@ -57,7 +57,7 @@ static void remove_partition(struct store *store, uint64_t id)
 		struct osd_txn *txn = begin(store);
 
 		status = end(txn, osd_partition_remove(txn, id, true));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	OK(status);
 }
 
@@ -72,7 +72,7 @@ static enum osd_status set(struct store *store, enum osd_key_level level, uint64
 
 		status = end(txn, osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
 						  names[seed], seeds[seed]));
-	} while (status == OSD_E_RETRY);
+	} while (status == OSD_E_CONFLICT);
 	return status;
 }
 

@@ -132,7 +132,7 @@ static void test_limits(struct store *store)
 	open_store(store);
 	CHECK_EQ(take(store, T0 - 60001, 1, T0), OSD_E_NONCE_TIME);
 	CHECK_EQ(take(store, T0 + 10001, 1, T0), OSD_E_NONCE_TIME);
-	CHECK_EQ(take_wait(store, T0, 1, T0, true), OSD_E_RETRY);
+	CHECK_EQ(take_wait(store, T0, 1, T0, true), OSD_E_WOULD_BLOCK);
 	OK(take(store, T0, 1, T0));
 	CHECK_EQ(take_wait(store, T0, 1, T0, true), OSD_E_NONCE_REPEAT);
 	OK(take_wait(store, T0 + 1, 1, T0, true)); /* what the first has written covers it */

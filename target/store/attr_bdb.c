@@ -107,7 +107,7 @@ static enum osd_status from_bdb(struct bdb *bdb, int error)
 	case DB_LOCK_DEADLOCK:
 	case DB_LOCK_NOTGRANTED:
 		atomic_fetch_add(&bdb->deadlocks, 1);
-		return OSD_E_RETRY;
+		return OSD_E_CONFLICT;
 	case DB_RUNRECOVERY:
 		if (!atomic_exchange(&bdb->stopped, true))
 			osd_error("the attribute database stopped working; restart the target to "
@@ -229,7 +229,7 @@ static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum o
 	do
 		status = get_once(to_bdb(kv), to_txn(txn), table, key, get_flags, buffer, capacity,
 				  ret_length);
-	while (status == OSD_E_RETRY && !txn);
+	while (status == OSD_E_CONFLICT && !txn);
 	return status;
 }
 
@@ -393,7 +393,7 @@ static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum 
 	memcpy(scan.next, from.data, from.length);
 	do
 		status = scan_once(to_bdb(kv), to_txn(txn), table, &scan);
-	while (status == OSD_E_RETRY && !txn);
+	while (status == OSD_E_CONFLICT && !txn);
 	free(scan.large);
 	return status;
 }

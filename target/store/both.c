@@ -321,7 +321,7 @@ static bool is_read_from_memory(struct osd_data_op *op)
 	op->done = 0;
 	op->status = osd_data_read(op->file, op->offset, op->buffer, op->length,
 				   OSD_DATA_READ_NOWAIT, &op->done);
-	return op->status != OSD_E_RETRY;
+	return op->status != OSD_E_WOULD_BLOCK;
 }
 
 void osd_data_both(struct osd_both *both, struct osd_data_op *here, struct osd_data_op *there)

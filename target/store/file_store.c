@@ -166,7 +166,7 @@ static enum osd_status file_read(struct osd_data_file *file, uint64_t offset, vo
 	size_t done = 0;
 
 	if (direct_fd_of(file) >= 0)
-		return read_flags ? OSD_E_RETRY
+		return read_flags ? OSD_E_WOULD_BLOCK
 				  : osd_status_from_errno(osd_direct_read(
 					    direct_fd_of(file), offset, buffer, length, ret_read));
 	if ((flags & OSD_DATA_READ_DEVICE) &&
@@ -181,7 +181,7 @@ static enum osd_status file_read(struct osd_data_file *file, uint64_t offset, vo
 		if (got > 0)
 			done += (size_t)got;
 		else if (errno == EAGAIN || (errno == EOPNOTSUPP && read_flags))
-			return OSD_E_RETRY;
+			return OSD_E_WOULD_BLOCK;
 		else if (errno != EINTR)
 			return osd_status_from_errno(errno);
 	}
@@ -356,7 +356,7 @@ static enum osd_status file_clone(struct osd_data_file *from, struct osd_data_fi
 		return OSD_OK;
 	if (errno == ENOSPC || errno == EDQUOT || errno == EIO)
 		return osd_status_from_errno(errno);
-	return OSD_E_BUSY;
+	return OSD_E_UNSUPPORTED;
 }
 
 /* Tried on two files without a name: nothing else tells for sure. */
@@ -387,7 +387,7 @@ static enum osd_status file_share(struct osd_data_file *file, int *ret_fd)
 	int fd;
 
 	if (direct_fd_of(file) >= 0) /* who reads it would do so by the page cache */
-		return OSD_E_BUSY;
+		return OSD_E_UNSUPPORTED;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd_of(file));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -447,7 +447,7 @@ static enum osd_status file_link(struct osd_data *base, const struct osd_data_na
 	if (errno == ENOENT)
 		return OSD_E_NO_OBJECT;
 	if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
-		return OSD_E_BUSY;
+		return OSD_E_UNSUPPORTED;
 	return errno == EEXIST ? OSD_E_EXISTS : osd_status_from_errno(errno);
 }
 

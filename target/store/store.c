@@ -30,6 +30,7 @@ enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 	if (status == OSD_OK) {
 		(*ret_txn)->began_usec = access == OSD_KV_CHANGE ? osd_monotonic_usec() : 0;
 		(*ret_txn)->failed = OSD_OK;
+		(*ret_txn)->nowait = access == OSD_KV_READ_NOWAIT;
 	}
 	return status;
 }
@@ -39,7 +40,7 @@ static enum osd_kv_abort abort_kind(enum osd_status failed)
 	switch (failed) {
 	case OSD_OK:
 		return OSD_KV_ABORTED_CALLER;
-	case OSD_E_RETRY:
+	case OSD_E_CONFLICT:
 		return OSD_KV_ABORTED_DEADLOCK;
 	case OSD_E_NO_SPACE:
 		return OSD_KV_ABORTED_NO_SPACE;
@@ -59,12 +60,13 @@ static void note_end(struct osd_kv *kv, uint64_t began_usec, bool committed, enu
 					  memory_order_relaxed);
 }
 
-/* Returns the status; txn NULL is fine. */
+/* Returns the status; txn NULL is fine.  A transaction that may not wait loses against every lock. */
 static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
 {
-	if (txn && status != OSD_OK && status != OSD_E_NO_OBJECT && status != OSD_E_EXISTS)
-		txn->failed = status;
-	return status;
+	if (!txn || status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_EXISTS)
+		return status;
+	txn->failed = status;
+	return status == OSD_E_CONFLICT && txn->nowait ? OSD_E_WOULD_BLOCK : status;
 }
 
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how)
@@ -174,7 +176,7 @@ static bool in_range(uint64_t offset, uint64_t length)
 static enum osd_status note_data(struct osd_data *data, _Atomic uint64_t *count,
 				 enum osd_status status)
 {
-	if (status == OSD_E_RETRY)
+	if (status == OSD_E_WOULD_BLOCK)
 		return status;
 	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 	if (status == OSD_OK)
@@ -280,7 +282,7 @@ enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name 
 {
 	const struct osd_data_ops *ops = data->ops;
 
-	return ops->link ? ops->link(data, from, to) : OSD_E_BUSY;
+	return ops->link ? ops->link(data, from, to) : OSD_E_UNSUPPORTED;
 }
 
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name)

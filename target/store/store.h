@@ -12,8 +12,8 @@
  * both.c alone).
  *
  * Threads: everything may be called from any thread; a transaction belongs to one thread at a time.
- * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin
- * again.  Reads without a transaction never answer it. */
+ * Errors: enum osd_status; OSD_E_CONFLICT means that the transaction lost a deadlock: abort it and
+ * begin again.  A read without a transaction never returns it. */
 #ifndef OSD_STORE_STORE_H
 #define OSD_STORE_STORE_H
 
@@ -58,7 +58,7 @@ enum osd_kv_commit {
 enum osd_kv_access {
 	OSD_KV_CHANGE,
 	OSD_KV_READ,	    /* what it reads agrees, and it changes nothing */
-	OSD_KV_READ_NOWAIT, /* the same, and OSD_E_RETRY instead of waiting for a lock */
+	OSD_KV_READ_NOWAIT, /* the same, and OSD_E_WOULD_BLOCK instead of waiting for a lock */
 };
 
 struct osd_kv_stats {
@@ -98,6 +98,7 @@ struct osd_kv_txn {
 	/* The wrappers': what is counted of it. */
 	uint64_t began_usec;	/* 0: it changes nothing */
 	enum osd_status failed; /* the last that did; OSD_OK: nothing */
+	bool nowait;		/* OSD_KV_READ_NOWAIT */
 };
 
 struct osd_kv_ops {
@@ -249,7 +250,7 @@ void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine
 enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				   unsigned flags, struct osd_data_file **ret_file);
 void osd_data_close_file(struct osd_data_file *file); /* NULL is fine */
-/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_RETRY rather than a wait for
+/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_WOULD_BLOCK rather than a wait for
  * the device.  OSD_E_SUM: they are not the bytes that were written. */
 enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
@@ -272,19 +273,19 @@ enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
 			      struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 			      unsigned flags);
 /* to, which is empty, becomes what from is and shares its blocks until either is written.
- * OSD_E_BUSY: not with these files. */
+ * OSD_E_UNSUPPORTED: not with these files. */
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to);
 bool osd_data_can_clone(struct osd_data *data);
 /* Its bytes and its size survive power loss; its name: osd_data_sync_directories. */
 enum osd_status osd_data_sync(struct osd_data_file *file);
-/* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store.
+/* A read-only descriptor of the same file, the caller's to close.  OSD_E_UNSUPPORTED: not with this store.
  */
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd);
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms);
 /* The names of files made so far survive power loss. */
 enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name);
 /* The file gets another name beside the one it has; either may be removed.  OSD_E_NO_OBJECT: there is
- * no such file; OSD_E_EXISTS; OSD_E_BUSY: not in this store. */
+ * no such file; OSD_E_EXISTS; OSD_E_UNSUPPORTED: not in this store. */
 enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
 			      const struct osd_data_name *to);
 /* Removing what is not there is no error. */

@@ -52,7 +52,7 @@ static enum osd_status read_part(struct osd_sums_file *file, uint64_t offset, vo
 	if (!(flags & OSD_DATA_READ_NOWAIT))
 		pthread_mutex_lock(&file->lock);
 	else if (pthread_mutex_trylock(&file->lock) != 0)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = osd_data_read(file->inner, block * OSD_SUM_BLOCK, bytes, OSD_SUM_BLOCK, flags,
 			       &got);
 	if (status == OSD_OK)

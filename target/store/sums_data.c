@@ -303,7 +303,7 @@ static enum osd_status sums_sync(struct osd_data_file *file)
 /* Whoever has a descriptor reads past the sums. */
 static enum osd_status sums_share(struct osd_data_file *file, int *ret_fd)
 {
-	return osd_sums_data_of(file->data)->verify ? OSD_E_BUSY
+	return osd_sums_data_of(file->data)->verify ? OSD_E_UNSUPPORTED
 						    : osd_data_share(inner_of(file), ret_fd);
 }
 

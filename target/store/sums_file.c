@@ -133,7 +133,7 @@ enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags)
 	if (atomic_load(&file->absent))
 		return OSD_E_NO_OBJECT;
 	if (flags & OSD_DATA_READ_NOWAIT)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	pthread_mutex_lock(&file->lock);
 	status = open_locked(file, 0);
 	pthread_mutex_unlock(&file->lock);

@@ -59,7 +59,7 @@ static inline uint32_t osd_sums_wrong(uint32_t sum)
 uint32_t osd_sums_of_part(const uint8_t *bytes, size_t length);
 
 /* Opens the file of sums, of whatever epoch; OSD_E_NO_OBJECT: nothing is known.  flags: those of
- * osd_data_read; OSD_E_RETRY: it would have to be opened. */
+ * osd_data_read; OSD_E_WOULD_BLOCK: it would have to be opened. */
 enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags);
 /* Before a change: makes the file where it is not, and takes its seal away, durably. */
 enum osd_status osd_sums_prepare(struct osd_sums_file *file, bool locked);

@@ -33,7 +33,7 @@ static enum osd_status meet(struct osd_data_file *file, uint64_t offset, void *b
 
 	(void)offset, (void)buffer;
 	if (flags & OSD_DATA_READ_NOWAIT)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 20;
 	pthread_mutex_lock(&meeting->lock);

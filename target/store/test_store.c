@@ -82,6 +82,19 @@ static void check_scan(struct osd_kv *kv, struct osd_kv_txn *txn, const char *fr
 	CHECK(strcmp(found.keys, wanted) == 0);
 }
 
+/* Another transaction has changed the record and has not ended. */
+static void check_would_block(struct osd_kv *kv, const char *key)
+{
+	struct osd_kv_txn *txn = NULL;
+	char value[16];
+	enum osd_status status = osd_kv_begin(kv, OSD_KV_READ_NOWAIT, &txn);
+
+	if (status == OSD_OK)
+		status = get(kv, txn, key, value);
+	CHECK_EQ(status, OSD_E_WOULD_BLOCK);
+	osd_kv_abort(txn);
+}
+
 static void test_records(struct osd_kv *kv)
 {
 	static uint8_t large[200000];
@@ -112,6 +125,7 @@ static void test_records(struct osd_kv *kv)
 	OK(get(kv, txn, "a", value));
 	CHECK(strcmp(value, "x") == 0);
 	check_scan(kv, txn, "", 0, 99, "a b0 b2 c ");
+	check_would_block(kv, "a");
 	osd_kv_abort(txn);
 	check_scan(kv, NULL, "", 0, 99, "a b1 b2 c ");
 	OK(get(kv, NULL, "a", value));
@@ -172,7 +186,7 @@ static void *write_backwards(void *arg)
 			OK(osd_kv_commit(txn, OSD_KV_COMMIT_NOSYNC));
 			continue;
 		}
-		CHECK_EQ(status, OSD_E_RETRY);
+		CHECK_EQ(status, OSD_E_CONFLICT);
 		osd_kv_abort(txn);
 	}
 	return NULL;

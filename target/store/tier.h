@@ -93,7 +93,7 @@ enum osd_status osd_tier_next_extent(struct osd_tier_file *file, uint64_t offset
 enum osd_status osd_tier_copy(struct osd_tier_file *from, uint64_t from_offset,
 			      struct osd_tier_file *to, uint64_t to_offset, uint64_t length,
 			      unsigned flags);
-/* to has no file yet.  OSD_E_BUSY: not with these; files of to may have been made. */
+/* to has no file yet.  OSD_E_UNSUPPORTED: not with these; files of to may have been made. */
 enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file *to);
 /* Whether file systems and stores can, for whatever files. */
 bool osd_tier_can_clone(const struct osd_tier *tier);
@@ -108,7 +108,7 @@ enum osd_status osd_tier_check_sums(struct osd_tier_file *file, bool tail, uint6
 				    uint64_t length, struct osd_sums_check *check);
 /* As osd_sums_seal, of each file. */
 enum osd_status osd_tier_seal_sums(struct osd_tier_file *file);
-/* Read-only descriptors, the caller's to close; *ret_tail_fd -1: there is no tail.  OSD_E_BUSY: not with
+/* Read-only descriptors, the caller's to close; *ret_tail_fd -1: there is no tail.  OSD_E_UNSUPPORTED: not with
  * this store. */
 enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd);
 

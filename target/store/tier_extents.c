@@ -165,12 +165,12 @@ enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file 
 	enum osd_status status = OSD_OK;
 
 	if (from->head_bytes != to->head_bytes)
-		return OSD_E_BUSY;
+		return OSD_E_UNSUPPORTED;
 	for (int tail = 0; status == OSD_OK && tail < (osd_tier_has_tail(from) ? 2 : 1); tail++) {
 		status = osd_tier_open_part(from, tail, false, &source);
 		if (status == OSD_OK &&
 		    osd_tier_store_of(from, tail) != osd_tier_store_of(to, tail))
-			status = OSD_E_BUSY;
+			status = OSD_E_UNSUPPORTED;
 		if (status == OSD_OK)
 			status = osd_tier_open_part(to, tail, true, &target);
 		if (status == OSD_OK)

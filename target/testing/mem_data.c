@@ -303,7 +303,7 @@ static enum osd_status mem_clone(struct osd_data_file *from, struct osd_data_fil
 {
 	(void)from;
 	(void)to;
-	return OSD_E_BUSY;
+	return OSD_E_UNSUPPORTED;
 }
 
 static bool mem_can_clone(struct osd_data *data)
@@ -322,7 +322,7 @@ static enum osd_status mem_share(struct osd_data_file *file, int *ret_fd)
 {
 	(void)file;
 	(void)ret_fd;
-	return OSD_E_BUSY;
+	return OSD_E_UNSUPPORTED;
 }
 
 static enum osd_status mem_set_modified(struct osd_data_file *base, uint64_t modified_ms)

@@ -177,7 +177,7 @@ static enum osd_status mem_begin(struct osd_kv *kv, enum osd_kv_access access,
 	if (access == OSD_KV_READ_NOWAIT) {
 		if (pthread_rwlock_tryrdlock(&to_mem(kv)->lock) != 0) {
 			free(txn);
-			return OSD_E_RETRY;
+			return OSD_E_WOULD_BLOCK;
 		}
 		txn->locked = true;
 	}

@@ -7,7 +7,7 @@
  * access time of a call that goes on where the last one ended; one without (ssd) never does.  What
  * works on names and inodes (open, create, truncate, punch, map, sync, remove) takes one access, as
  * with cold caches; stat and times of an open file none.  There is no page cache: every call counts,
- * and a read that may not wait is refused (OSD_E_RETRY).
+ * and a read that may not wait is refused (OSD_E_WOULD_BLOCK).
  *
  * Threads: as store.h. */
 #ifndef OSD_TESTING_MODEL_H

@@ -103,7 +103,7 @@ static enum osd_status model_read(struct osd_data_file *file, uint64_t offset, v
 	enum osd_status status;
 
 	if (flags & OSD_DATA_READ_NOWAIT)
-		return OSD_E_RETRY;
+		return OSD_E_WOULD_BLOCK;
 	status = osd_data_read(inner_file(file), offset, buffer, length, flags, ret_read);
 	if (status == OSD_OK)
 		take_transfer(file, came, OSD_MODEL_READ, offset, *ret_read);
@@ -281,13 +281,13 @@ static enum osd_status model_capacity(struct osd_data *data, uint64_t *ret_total
 static enum osd_status model_share(struct osd_data_file *file, int *ret_fd)
 {
 	(void)file, (void)ret_fd;
-	return OSD_E_BUSY;
+	return OSD_E_UNSUPPORTED;
 }
 
 static enum osd_status model_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
 	(void)from, (void)to;
-	return OSD_E_BUSY;
+	return OSD_E_UNSUPPORTED;
 }
 
 static bool model_can_clone(struct osd_data *data)

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Generator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
 import pyosd
 from pyosd.attributes import Page
-from pyosd.files import Entry, entries, place_of
-from pyosd.types import AttributeValue, ref
+from pyosd.files import Entry, Moved, entries, place_of, put_many
+from pyosd.target import Target
+from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.cli.conftest import Run
 from tests.serving import Serving
 from tests.waiting import until
@@ -160,3 +165,75 @@ def test_names_of_many_objects(serving: Serving, pid: str) -> None:
         assert [each.name for each in found] == [f"name {at // 1000}" for at in range(6000)]
         with pytest.raises(pyosd.NotFound):
             list(entries(target, 0x7777_7777))
+
+
+def test_names_that_get_would_refuse_are_not_made(
+    osd: Run, pid: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ ".." gives the names "." gives; a prefix that leads out is refused before anything is stored."""
+    monkeypatch.chdir(tree / "2024")
+    osd("put", "..", pid)
+    osd("get", pid, tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(tree)
+    for prefix in ("../", "/", "x" * 256):
+        done = osd("put", tree / "a.jpg", pid, "--prefix", prefix, code=2)
+        assert "give a --prefix without" in done.output
+    assert len(osd("obj", "ls", pid, "-o", "id").stdout.split()) == 5
+
+
+def test_reasons_are_sentences(osd: Run, pid: str, tree: Path, tmp_path: Path) -> None:
+    osd("put", tree / "a.jpg", pid)
+    (tmp_path / "out" / "a.jpg").mkdir(parents=True)
+    done = osd("get", pid, tmp_path / "out", code=1)
+    assert f"osd: {tmp_path}/out/a.jpg: Is a directory\n" in done.stderr
+    assert "is a file" in osd("get", pid, tree / "a.jpg", code=2).stderr
+
+
+class Stand:
+    """A target that stores nothing; some objects may not be removed."""
+
+    def __init__(self, kept: tuple[int, ...] = ()) -> None:
+        self.kept, self.removed = kept, list[int]()
+        self.numbers = itertools.count(100)
+        self.writing = threading.Event()
+
+    def create_and_write(self, *_: object, **__: object) -> ObjectRef:
+        return ref(1 << 16, next(self.numbers))
+
+    def create(self, *_: object) -> ObjectRef:
+        return ref(1 << 16, next(self.numbers))
+
+    def write_from(self, obj: ObjectRef, source: BinaryIO) -> None:
+        while source.read(1 << 16):
+            self.writing.set()
+
+    def remove(self, obj: ObjectRef) -> None:
+        if obj.object_id in self.kept:
+            raise pyosd.PermissionDenied(5, 0x20, 0x02, "access denied")
+        self.removed.append(obj.object_id)
+
+
+def test_an_interrupt_ends_files_that_are_under_way(tmp_path: Path) -> None:
+    """One of them never ends by itself; what is there of it is removed."""
+    (tmp_path / "small").write_bytes(b"1")
+    stand = Stand()
+    moving = put_many(
+        cast(Target, stand), 1 << 16, [(tmp_path / "small", "small"), (Path("/dev/zero"), "zero")]
+    )
+    assert next(moving).name == "small"
+    assert stand.writing.wait(60)
+    cast(Generator[Moved], moving).close()
+    assert len(stand.removed) == 1
+
+
+@pytest.mark.parametrize(("kept", "removed"), [((1,), [100]), ((2,), [1])])
+def test_what_may_not_be_replaced(
+    tmp_path: Path, kept: tuple[int, ...], removed: list[int]
+) -> None:
+    """The new object goes, unless an old one has gone already."""
+    (tmp_path / "small").write_bytes(b"1")
+    stand = Stand(kept)
+    old = [ref(1 << 16, 1), ref(1 << 16, 2)]
+    files = [(tmp_path / "small", "small")]
+    (moved,) = put_many(cast(Target, stand), 1 << 16, files, replace=lambda _: old)
+    assert isinstance(moved.error, pyosd.PermissionDenied) and stand.removed == removed

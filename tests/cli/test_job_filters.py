@@ -11,6 +11,7 @@ import pytest
 
 from pyosd import connect
 from pyosd.cli.codes import Exit
+from pyosd.cli.job_filter import JobFilter
 from tests.cli.conftest import Run
 from tests.serving import Serving
 
@@ -86,6 +87,24 @@ def test_mine_are_those_of_the_user_that_the_target_knows(
     mine = submit()
     assert found(osd, pid, "--mine") == [mine]
     assert found(osd, pid, "--mine", "--user", "nobody") == []
+
+
+def test_mine_where_a_job_of_the_list_has_been_removed(
+    pid: str, submit: Any, osd: Run, serving: Serving
+) -> None:
+    """Between the listing and the question for the user's names."""
+    removed, kept = submit(), submit()
+    with serving.connect(local=True) as target:
+        listed = target.jobs(int(pid, 0))
+        listed.sort(key=lambda each: str(each.id) != removed)
+        osd("job", "kill", removed)
+        osd("job", "rm", removed)
+        assert kept in [str(each.id) for each in JobFilter(mine=True).of(target, listed)]
+
+
+def test_an_object_is_no_partition(osd: Run, pid: str) -> None:
+    said = osd("ps", "--partition", f"{pid}/0x10000", code=Exit.USAGE).stderr
+    assert "is an object: give its PID" in said
 
 
 def test_a_job_is_known_by_its_name(osd: Run, pid: str, submit: Any) -> None:

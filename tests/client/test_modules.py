@@ -121,6 +121,27 @@ def encrypted(path: Path) -> Path:
     return path
 
 
+def entry_changed(path: Path, offset: int, value: bytes) -> Path:
+    """An archive whose directory holds these bytes there in its only entry."""
+    raw = bytearray(zip_of(path, "a.py").read_bytes())
+    at = raw.rindex(b"PK\1\2") + offset
+    raw[at : at + len(value)] = value
+    path.write_bytes(raw)
+    return path
+
+
+def later(path: Path) -> Path:
+    return entry_changed(path, 6, b"\xff\0")
+
+
+def wrong_name(path: Path) -> Path:
+    entry_changed(path, 46, b"\xff")
+    raw = bytearray(path.read_bytes())
+    raw[raw.rindex(b"PK\1\2") + 9] |= 0x08  # the name is said to be UTF-8
+    path.write_bytes(raw)
+    return path
+
+
 def twice(path: Path) -> Path:
     with pytest.warns(UserWarning, match="Duplicate"):
         return zip_of(path, "a.py", "a.py")
@@ -144,6 +165,8 @@ HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a damaged entry": (damaged, "cannot read 'a.py'"),
     "a compiled module": (lambda p: zip_of(p, "a.so"), "package set"),
     "osd itself": (lambda p: zip_of(p, "osd/__init__.py"), "'osd' is the module through which"),
+    "a later zip": (later, "zip file version"),
+    "a name in no encoding": (wrong_name, "no zip archive"),
     "no zip archive": (lambda p: p.write_bytes(b"x") and p, "no zip archive"),  # type: ignore[dict-item, return-value]
 }
 
@@ -180,6 +203,20 @@ def test_a_module_that_does_not_compile(tmp_path: Path) -> None:
     with pytest.raises(SyntaxError) as raised:
         Modules(tmp_path / "wrong.py")
     assert (raised.value.filename, raised.value.lineno) == ("wrong.py", 2)
+
+
+def test_a_folder_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not left out in silence."""
+    scandir = os.scandir
+
+    def scan(path: Any) -> Any:
+        if Path(path).name == "deep":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(PermissionError):
+        Modules(folder / "kit")
 
 
 def test_a_zipapp_with_a_first_line(tmp_path: Path, folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import MakeHarness
 from tests.harness import Harness
+from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.processes import long_lived
 
 
@@ -22,6 +23,20 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def harness(make_harness: MakeHarness, path: Path) -> Harness:
     return make_harness(memory=1, control=path)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """One target that runs jobs for all tests of a module."""
+    skip_without_sandboxes()
+    folder = tmp_path_factory.mktemp("jobs")
+    running = Target(folder, f";control={folder / 'control'};checksums=on")
+    assert running.daemon is not None
+    pids = {running.daemon.pid, running.transport.process.pid}
+    long_lived.update(pids)
+    yield running
+    running.stop()
+    long_lived.difference_update(pids)
 
 
 @pytest.fixture(scope="module")

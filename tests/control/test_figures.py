@@ -18,9 +18,8 @@ from pyosd.types import AttributeValue, ref
 from scheduler.messages import Type
 from tests.control.peer import Peer
 from tests.harness import SOURCE, Harness
-from tests.jobs.conftest import Target, skip_without_sandboxes
+from tests.jobs.conftest import Target
 from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run
-from tests.processes import long_lived
 from tests.waiting import until
 
 BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][2:-1], 60.0]
@@ -100,20 +99,6 @@ def fields(value: object, at: str = "") -> Iterator[str]:
 
 
 # ---- jobs ----
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One target that runs jobs for all tests here."""
-    skip_without_sandboxes()
-    folder = tmp_path_factory.mktemp("jobs")
-    running = Target(folder, f";control={folder / 'control'};checksums=on")
-    assert running.daemon is not None
-    pids = {running.daemon.pid, running.transport.process.pid}
-    long_lived.update(pids)
-    yield running
-    running.stop()
-    long_lived.difference_update(pids)
 
 
 class Meter:

@@ -3,34 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from pyosd import job_array
 from scheduler.messages import Type
 from tests.control.peer import Peer
-from tests.jobs.conftest import Target, skip_without_sandboxes
+from tests.jobs.conftest import Target
 from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run
-from tests.processes import long_lived
 from tests.waiting import until
 
 ALIVE_MOST = ENDED_MOST = 32
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One target that runs jobs for all tests here."""
-    skip_without_sandboxes()
-    folder = tmp_path_factory.mktemp("jobs")
-    running = Target(folder, f";control={folder / 'control'}")
-    assert running.daemon is not None
-    pids = {running.daemon.pid, running.transport.process.pid}
-    long_lived.update(pids)
-    yield running
-    running.stop()
-    long_lived.difference_update(pids)
 
 
 def listed(served: Target) -> list[dict[str, Any]]:

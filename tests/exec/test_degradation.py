@@ -301,6 +301,7 @@ def test_a_daemon_of_another_version() -> None:
             assert busy(target, zone)
             serves_on(target, zone)
             until(lambda: len(later.heard) >= 2)
+            until(lambda: why in served.text(), why)
             assert served.text().count(why) == 1, "told once"
             job.kill(WAIT_S)
         later.close()

@@ -28,7 +28,7 @@ from pyosd.job_status import JobState, JobStatus
 from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.oracle import Clients
-from tests.processes import descendants, zygote_of
+from tests.processes import name_of, sandboxes_of, zygote_of
 from tests.serving import Serving, missing, own_options, sandboxes_missing
 from tests.waiting import until
 
@@ -156,10 +156,8 @@ def world(seed: int) -> Iterator[World]:
 
 
 def busy_sandbox(serving: Serving) -> int | None:
-    """The sandbox that has computed longest: a spare has only come up; a zygote has children."""
-    below = {pid: computed_ns(pid) for pid in descendants(serving.pids["iosd-sandboxd"])}
-    alone = [pid for pid in below if not descendants(pid)]
-    return max(alone, key=lambda pid: below[pid], default=None)
+    """The sandbox that has computed longest: a spare has only come up."""
+    return max(sandboxes_of(serving.pids["iosd-sandboxd"]), key=computed_ns, default=None)
 
 
 def computed_ns(pid: int) -> int:
@@ -264,6 +262,27 @@ def loses(serving: Serving, seed: int, folder: Path) -> bool:
         except OSDError as error:
             print(f"lost so much that looking fails: {error}")
             return True
+
+
+def test_only_a_sandbox_is_taken_for_one() -> None:
+    """Where there is none, the janitor of iosd-sandboxd is not killed: control groups would be left."""
+    why = missing() or sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+    with Serving("--isolation", "best", "--slots", "2") as serving:
+        sandboxd = serving.pids["iosd-sandboxd"]
+        busy = until(lambda: busy_sandbox(serving), "no sandbox")
+        zygote = zygote_of(sandboxd)
+        assert zygote is not None and name_of(zygote) == "iosd-zygote" and busy != zygote
+        os.kill(zygote, signal.SIGSTOP)  # it makes no other
+        try:
+            for pid in sandboxes_of(sandboxd):
+                os.kill(pid, signal.SIGKILL)
+            until(lambda: not sandboxes_of(sandboxd), "sandboxes are left")
+            assert busy_sandbox(serving) is None
+            assert zygote_of(sandboxd) == zygote
+        finally:
+            os.kill(zygote, signal.SIGCONT)
 
 
 def test_kill_9(world: World, seed: int, crash_round: int) -> None:

@@ -2,7 +2,8 @@
 """In which order jobs run where there is one sandbox: by priority, then by acceptance, those that wait
 for others when these have ended, held and cancelled ones never, over a `kill -9` of the target.
 
-Jobs are submitted at random while the first keeps the sandbox; each writes down that it runs.
+Jobs are submitted at random while the first keeps the sandbox; each writes down that it runs, and ends
+when all that the end before it let go stands in the queue.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from pyosd.job_array import submit as submit_array
 from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
+from tests.waiting import until
 
 JOBS = 16
 ENDS = {"pass": JobState.COMPLETED, "1 / 0": JobState.FAILED}
@@ -31,9 +34,15 @@ import osd, time
 while not osd.userobject({gate.partition_id}, {gate.object_id}).length():
     time.sleep(0.005)
 """
+LINE = 8
+"""Bytes of the diary's lines.  A job ends when the gate has more bytes than the diary has lines."""
 WRITES = """
-import osd
-osd.userobject({diary.partition_id}, {diary.object_id}).data.append("{name}\\n")
+import osd, time
+diary = osd.userobject({diary.partition_id}, {diary.object_id})
+gate = osd.userobject({gate.partition_id}, {gate.object_id})
+diary.data.append("{name:7}\\n")
+while gate.length() <= diary.length() // {line}:
+    time.sleep(0.005)
 {ends}
 """
 
@@ -66,9 +75,9 @@ class Entry:
         if self.state is None and missed:
             self.state = JobState.FAILED
 
-    def ready(self, just_ended: Entry | None) -> bool:
-        """May it run, if it has not been told of one?"""
-        waits = any(not each.state or each is just_ended for each, _ in self.first)
+    def ready(self) -> bool:
+        """May it run?"""
+        waits = any(not each.state for each, _ in self.first)
         return self.state is None and not self.held and not waits
 
     @property
@@ -80,10 +89,12 @@ def met(entry: Entry) -> bool:
     return entry.state is JobState.COMPLETED
 
 
-def submit(osd: Commands, rng: random.Random, diary: ObjectRef, before: list[Entry]) -> Entry:
+def submit(
+    osd: Commands, rng: random.Random, gate: ObjectRef, diary: ObjectRef, before: list[Entry]
+) -> Entry:
     name = f"job-{len(before)}"
     ends = rng.choice(["pass", "pass", "1 / 0"])
-    code = WRITES.format(diary=diary, name=name, ends=ends)
+    code = WRITES.format(line=LINE, gate=gate, diary=diary, name=name, ends=ends)
     first = [(each, rng.random() < 0.5) for each in rng.sample(before, min(len(before), 2))]
     first = first[: rng.choice((0, 0, 1, 2))]
     members = rng.choice((1, 1, 1, 3))
@@ -119,22 +130,44 @@ def settle(entries: list[Entry]) -> None:
         entry.settle()
 
 
-def check(entries: list[Entry], ran: list[str]) -> None:
-    """Each that ran was the first of those that could.  Who has just been let go by an end may not
-    stand in the queue yet when the sandbox is free."""
-    just_ended: Entry | None = None
-    settle(entries)
-    for name in ran:
-        entry = next(each for each in entries if each.name == name)
-        assert entry.ready(None), f"{name} ran: {ran}"
-        sure = [each for each in entries if each.ready(just_ended)]
-        assert all(entry.turn <= each.turn for each in sure), f"{name} was not next: {ran}"
+def told(osd: Commands, entry: Entry) -> bool:
+    """Has the target acted on the end of each job that this one was to run after?"""
+    status = Job(osd, entry.id).status()
+    return status.state is entry.state if entry.state else status.awaited is None
+
+
+def wait_until_told(osd: Commands, entries: list[Entry]) -> list[Entry]:
+    """Returns: those that stand in the queue from now on."""
+    ready = [each for each in entries if each.ready()]
+    for entry in (*ready, *(each for each in entries if each.state)):
+        until(partial(told, osd, entry), f"{entry.name} was not told of an end")
+    return ready
+
+
+def run_all(osd: Commands, gate: ObjectRef, diary: ObjectRef, entries: list[Entry]) -> None:
+    """Each that runs is the first of those that stood in the queue before the last end, or one which
+    that end has let go: the sandbox may be free before such a one is in the queue."""
+    ran: list[str] = []
+
+    def wait_for_next() -> str:
+        wanted = (len(ran) + 1) * LINE
+        return until(lambda: bytes(osd.read(diary, 0, wanted))[len(ran) * LINE : wanted]).decode()
+
+    queued = wait_until_told(osd, entries)
+    osd.write(gate, 0, b"+")
+    while any(each.ready() for each in entries):
+        ran.append(wait_for_next().strip())
+        entry = next(each for each in entries if each.name == ran[-1])
+        assert entry.ready(), f"{entry.name} ran: {ran}"
+        first = all(entry.turn <= each.turn for each in queued if each.ready())
+        assert first, f"{entry.name} was not next: {ran}"
+        queued = wait_until_told(osd, entries)
         entry.left -= 1
-        just_ended = None
         if entry.left == 0:
-            entry.state, just_ended = entry.ends, entry
+            entry.state = entry.ends
         settle(entries)
-    assert not [each.name for each in entries if each.ready(None)]
+        osd.write(gate, len(ran), b"+")
+    assert all(entry.state or stuck(entry) for entry in entries)
 
 
 def stuck(entry: Entry) -> bool:
@@ -150,7 +183,7 @@ def test_one_after_the_other(target: Target, seed: int, killed: bool) -> None:
     jobs.submit(osd, FIRST.format(gate=gate), zone=target.partition, priority=100)
     entries: list[Entry] = []
     for _ in range(JOBS):
-        entries.append(submit(osd, rng, diary, entries))
+        entries.append(submit(osd, rng, gate, diary, entries))
         settle(entries)
         control(osd, rng, rng.choice(entries))
         settle(entries)
@@ -158,11 +191,7 @@ def test_one_after_the_other(target: Target, seed: int, killed: bool) -> None:
         target.kill()
         target.start()
         osd = target.commands
-    osd.write(gate, 0, b"open")
-    for entry in entries:
-        if not stuck(entry):
-            Job(osd, entry.id).wait(DEADLINE_S)
-    check(entries, bytes(osd.read(diary, 0, 1 << 16)).decode().split())
+    run_all(osd, gate, diary, entries)
     for entry in entries:
         if entry.state:
             assert Job(osd, entry.id).wait(DEADLINE_S).state is entry.state, entry

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from scheduler.admin.exporter import exposition
-from scheduler.admin.metrics import METRICS, Reading
+from scheduler.admin.metrics import METRICS
+from scheduler.admin.readings import Reading
 from tests.manager.snapshot import snapshot
 from tools.metricsdoc import page
 

@@ -163,7 +163,7 @@ def test_follows_the_load(managed: Managed) -> None:
     sizes = [1, *(row["is"]["active"] for row in rows if "active" in (row["is"] or {}))]
     assert turns(sizes) <= 2, sizes
     last = f"control: pool default: active={sizes[-2]} -> active={sizes[-1]}, by iosd-manager"
-    assert last in managed.served.text()
+    until(lambda: last in managed.served.text(), last)
     assert finished(managed) >= 20
 
 
@@ -190,8 +190,9 @@ def test_manager_killed(managed: Managed) -> None:
     # The load may have the policy change other sizes meanwhile.
     assert [row["what"] for row in rows if row["what"] != "policy"] == ["link"]
     assert not [row for row in rows if "active" in (row["is"] or {})]
+    lost = "control: no resource manager any more"
+    until(lambda: lost in managed.served.text(), lost)
     text = managed.served.text()
-    assert "control: no resource manager any more" in text
     assert f" (process {before}, user " in text and f"process {before} (" not in text
 
 
@@ -243,9 +244,8 @@ def test_bounds_change_while_it_is_full(managed: Managed) -> None:
     managed.finish(jobs)
     rows = managed.log("pool.set")[-5:]
     assert [row["is"]["max"] for row in rows] == ["1", "4", "2", "3", "4"]
-    assert re.search(
-        "control: pool default: .*max=4.* -> .*max=1.* for root", managed.served.text()
-    )
+    line = re.compile("control: pool default: .*max=4.* -> .*max=1.* for root")
+    until(lambda: line.search(managed.served.text()), line.pattern)
     until(lambda: managed.pool["busy"] == 0)
 
 
@@ -303,8 +303,7 @@ def test_started_twice_and_stopped(managed: Managed, tmp_path: Path) -> None:
         until(lambda: managed.status["role"] == "standby")
         until(lambda: managed.pool["active"] == 2, "it sees what the other one does")
         managed.finish(jobs)
-        text = managed.served.text()
-        assert "has not been heard of" in text
+        until(lambda: "has not been heard of" in managed.served.text())
     until(lambda: managed.status["role"] == "manager")  # the other one has ended
     roles = [row["is"]["role"] for row in managed.log("link")]
     assert roles[-3:] in (["manager", "standby", "manager"], ["lost", "standby", "manager"])

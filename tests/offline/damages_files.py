@@ -52,7 +52,7 @@ def both_superblocks_gone(store: Store) -> None:
 
 @damage("store-ids-differ", two_roots=True)
 def another_store_id_on_the_ssd(store: Store) -> None:
-    from scheduler.store_tools.format import Superblock
+    from scheduler.store_tools.superblock import Superblock
 
     assert store.ssd is not None
     path = store.ssd / "superblock"

@@ -23,10 +23,11 @@ from pyosd.types import AttributeValue
 from scheduler.store_tools import backup_commands
 from scheduler.store_tools import restore as restoring
 from scheduler.store_tools.bdb import Database, Table
-from scheduler.store_tools.folders import write_superblock
-from scheduler.store_tools.format import MetaKind, Place, Superblock
+from scheduler.store_tools.folders import write_superblock, write_whole
+from scheduler.store_tools.format import MetaKind, Place
 from scheduler.store_tools.key_format import KeyKind, KeyName, decode_spans
 from scheduler.store_tools.restore import OPENINGS
+from scheduler.store_tools.superblock import Superblock
 from tests.harness import Harness, StartFailed, program
 from tests.offline.stores import APPLICATION, SECOND, Snapshot, Store, look, started
 
@@ -154,6 +155,59 @@ def test_a_folder_is_for_one_store(store: Store, backups: Path, folder: Path) ->
     assert [each.name for each in foreign.iterdir()] == ["letter"]
 
 
+def test_a_folder_in_the_store_is_refused(store: Store) -> None:
+    """It would be copied into itself."""
+    for root in store.roots:
+        inside = root / "backups"
+        result = run(backup_commands.backup, "make", inside, *roots(store))
+        assert result.exit_code == 78 and "give a folder outside it" in result.output
+        assert not inside.exists()
+
+
+def test_one_folder_is_not_two(store: Store, backups: Path, folder: Path) -> None:
+    make(store, backups)
+    words = ["--data", str(folder / "x"), "--ssd", str(folder / "x")]
+    result = run(backup_commands.restore, backups, *words)
+    assert result.exit_code == 78 and "--data and --ssd are the same folder" in result.output
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_disk_that_is_full_at_once(
+    store: Store, backups: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """Or a kill there: the folder is still an empty one for the next backup."""
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    result = run(backup_commands.backup, "make", backups, *roots(store))
+    assert result.exit_code == 1 and f"no space left in '{backups}'" in result.output
+    monkeypatch.undo()
+    if killed:
+        (backups / "iosd-backups.new").write_bytes(b"")
+    made = make(store, backups)["name"]
+    assert names(backups) == [made]
+
+
+def test_a_file_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the system takes a part of it; on failure nothing is left, and the old one stays."""
+    path, write, data = tmp_path / "file", os.write, os.urandom(10_000)
+    monkeypatch.setattr(os, "write", lambda descriptor, rest: write(descriptor, rest[:4096]))
+    write_whole(path, data)
+    assert path.read_bytes() == data
+
+    def partly(descriptor: int, rest: bytes) -> int:
+        if len(rest) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, rest[:4096])
+
+    monkeypatch.setattr(os, "write", partly)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, bytes(len(data)))
+    assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == data
+
+
 def test_a_new_identity(store: Store, before: Snapshot, backups: Path, folder: Path) -> None:
     make(store, backups)
     other = restored(store, backups, folder / "other", "--new-identity")
@@ -166,7 +220,9 @@ def test_a_new_identity(store: Store, before: Snapshot, backups: Path, folder: P
         assert look(osd) == before
 
 
-@pytest.mark.parametrize("what", ["byte", "length", "missing", "manifest", "about"])
+@pytest.mark.parametrize(
+    "what", ["byte", "length", "missing", "manifest", "about", "not an object", "superblock"]
+)
 def test_a_damaged_backup_is_refused(store: Store, backups: Path, folder: Path, what: str) -> None:
     made = backups / make(store, backups)["name"]
     victim = max(made.rglob("data/*/*/*"), key=lambda path: path.stat().st_size)
@@ -182,13 +238,40 @@ def test_a_damaged_backup_is_refused(store: Store, backups: Path, folder: Path, 
         (made / "manifest").write_bytes((made / "manifest").read_bytes()[:-1])
     if what == "about":
         (made / "backup.json").write_text("{")
+    if what == "not an object":
+        (made / "backup.json").write_text("[]")
+    if what == "superblock":
+        (made / "main" / "superblock.real").write_bytes(b"none")
     verified = run(backup_commands.backup, "verify", backups)
-    assert verified.exit_code == (1 if what in ("manifest", "about") else 65)
+    assert verified.exit_code == 65 and "damaged files: 1" in verified.output
     other = Store(folder / "other", store.two_roots, store.names)
     result = run(backup_commands.restore, backups, *roots(other))
-    assert result.exit_code == 1
-    if what not in ("manifest", "about"):
+    assert result.exit_code == 1 and "use another backup" in result.output
+    if what in ("byte", "length", "missing"):
         refused(other)
+
+
+@pytest.mark.parametrize("file", ["backup.json", "manifest"])
+def test_a_damaged_backup_hides_no_other(store: Store, backups: Path, file: str) -> None:
+    made = [make(store, backups)["name"] for _ in range(3)]
+    (backups / made[0] / file).write_text("[]")
+    (backups / made[2] / file).write_text("[]")
+    verified = run(backup_commands.backup, "verify", backups, "--all")
+    assert verified.exit_code == 65
+    assert [line.split(": ")[0] for line in verified.stdout.splitlines()] == [
+        str(backups / made[0] / file),
+        made[0],
+        made[1],
+        str(backups / made[2] / file),
+        made[2],
+    ]
+    listed = run(backup_commands.backup, "ls", backups)
+    if file == "backup.json":
+        assert listed.exit_code == 65 and f"{made[2]}/backup.json' is damaged" in listed.stderr
+        assert [line.split()[0] for line in listed.stdout.splitlines()] == [made[1]]
+    else:
+        assert listed.exit_code == 0
+    assert run(backup_commands.backup, "make", backups, *roots(store)).exit_code == 0
 
 
 def refused(store: Store) -> None:
@@ -385,6 +468,23 @@ def test_root_restores_for_the_owner_of_the_folder(
     for path in other.roots:
         os.chown(path, 54321, 54321)
     restored(store, backups, other.folder)
+    owners = {each.stat().st_uid for root in other.roots for each in (root, *root.rglob("*"))}
+    assert owners == {54321}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+def test_root_makes_folders_that_the_owner_reaches(
+    store: Store, backups: Path, folder: Path
+) -> None:
+    """The store's owner comes from the backup, as nothing of the path exists."""
+    for root in store.roots:
+        for path in (root, *root.rglob("*")):
+            os.chown(path, 54321, 54321, follow_symlinks=False)
+    for path in (folder, *folder.parents):
+        if path.is_relative_to("/dev/shm/"):
+            path.chmod(path.stat().st_mode | 0o111)
+    make(store, backups)
+    other = restored(store, backups, folder / "new" / "deep" / "other")
     owners = {each.stat().st_uid for root in other.roots for each in (root, *root.rglob("*"))}
     assert owners == {54321}
 

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from scheduler.store_tools.calibrate import calibrate, held, sizes_of
 from scheduler.store_tools.folders import Refused, lock
-from scheduler.store_tools.format import FileName, Place, Role
+from scheduler.store_tools.format import FileName, Place
 from scheduler.store_tools.measure import BLOCKS, IN_MEMORY, file_system_of
+from scheduler.store_tools.superblock import Role
 from tests.harness import SOURCE
 from tests.offline.stores import Snapshot, Store
 

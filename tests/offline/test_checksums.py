@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from pyosd.types import AttributeValue, ObjectRef, ref
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Database, Table
-from scheduler.store_tools.format import MetaKind, Superblock
+from scheduler.store_tools.format import MetaKind
 from scheduler.store_tools.sums_format import SumsRun
+from scheduler.store_tools.superblock import Superblock
 from tests.conftest import MakeHarness
 from tests.harness import Harness
 from tests.waiting import until

@@ -21,15 +21,14 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
-    Role,
     RootRecord,
-    Superblock,
     Unknown,
     parse_partition_key,
     partition_key,
 )
 from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
 from scheduler.store_tools.problems import Kind
+from scheduler.store_tools.superblock import Role, Superblock
 from tests.offline.stores import FIRST, HEAD, Store
 
 pytestmark = pytest.mark.parametrize(

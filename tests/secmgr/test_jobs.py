@@ -9,9 +9,7 @@ import pytest
 
 import pyosd
 from pyosd.types import ref
-from tests.conftest import unavailable
-from tests.secmgr.test_targets import ALL, Place, X
-from tests.serving import Serving, missing, sandboxes_missing
+from tests.secmgr.test_targets import ALL, Place, X, place_with_jobs
 from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -30,13 +28,8 @@ WAIT_S = 60.0
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    why = missing() or sandboxes_missing()
-    if why:
-        unavailable("sandbox", why)
-    with Serving("--security", "capkey") as serving:
-        made = Place(tmp_path_factory.mktemp("jobs"), serving, "CAPKEY")
+    with place_with_jobs(tmp_path_factory.mktemp("jobs")) as made:
         yield made
-        made.stop()
 
 
 def test_a_job_ends_with_its_own_access_alone(place: Place) -> None:

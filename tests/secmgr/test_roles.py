@@ -13,9 +13,7 @@ from click.testing import Result
 import pyosd
 from pyosd.secmgr.roles import ROLES
 from pyosd.types import ref
-from tests.conftest import unavailable
-from tests.secmgr.test_targets import DATA, Place, X
-from tests.serving import Serving, missing, sandboxes_missing
+from tests.secmgr.test_targets import DATA, Place, X, place_with_jobs
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 PID = "0x10000"
@@ -25,13 +23,8 @@ As = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    why = missing() or sandboxes_missing()
-    if why:
-        unavailable("sandbox", why)
-    with Serving("--security", "capkey") as serving:
-        made = Place(tmp_path_factory.mktemp("roles"), serving, "CAPKEY")
+    with place_with_jobs(tmp_path_factory.mktemp("roles")) as made:
         yield made
-        made.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from pyosd.types import ref
 from tests.conftest import unavailable
 from tests.processes import long_lived
 from tests.secmgr.process import Process
-from tests.serving import Serving, missing
+from tests.serving import Serving, missing, sandboxes_missing
 from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
@@ -102,6 +103,18 @@ class Place:
         address = self.secmgr.address
         self.secmgr.kill()
         self.start(address)
+
+
+@contextlib.contextmanager
+def place_with_jobs(folder: Path) -> Iterator[Place]:
+    """One whose target runs jobs, and demands CAPKEY."""
+    why = missing() or sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+    with Serving("--security", "capkey") as serving:
+        made = Place(folder, serving, "CAPKEY")
+        yield made
+        made.stop()
 
 
 @pytest.fixture(scope="module", params=["CAPKEY", "ALLDATA"])

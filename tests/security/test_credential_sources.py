@@ -23,7 +23,7 @@ from pyosd.credentials import (
     milliseconds,
 )
 from pyosd.errors import PermissionDenied
-from pyosd.types import ROOT, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, ObjectRef, ObjectType, PartitionId, ref
 
 P, PARTITION, USER = Permission, ObjectType.PARTITION, ObjectType.USER_OBJECT
 PID = 0x10000
@@ -121,6 +121,15 @@ class Counting:
 
     def refused(self, credential: Credential) -> None:
         self.given_back.append(credential)
+
+    def partitions(self) -> list[PartitionId]:
+        return [PartitionId(0x1_0000)]
+
+
+def test_cache_knows_the_partitions_of_its_source() -> None:
+    """A user without a permission on the root lists jobs of these, also through a cache."""
+    assert CachingSource(Counting(3600)).partitions() == [0x1_0000]
+    assert CachingSource(source()).partitions() is None
 
 
 def test_cache_keeps_what_lasts() -> None:

@@ -23,7 +23,7 @@ from pyosd.cdb import Options
 from pyosd.commands import Commands, Reply
 from pyosd.types import ObjectRef
 from scheduler.store_tools import commands as tools
-from scheduler.store_tools.format import Superblock
+from scheduler.store_tools.superblock import Superblock
 from tests.expect import OK, Outcome, check
 from tests.harness import Harness, StartFailed
 from tests.soak.faults import interposer

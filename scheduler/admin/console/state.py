@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scheduler.admin.metrics import Histogram, Reading, Sample, samples, table
+from scheduler.admin.metrics import samples
+from scheduler.admin.readings import Histogram, Reading, Sample, table
 from scheduler.state_store import merge
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uin
 	pthread_mutex_lock(&exec->lock);
 	if (status == OSD_OK &&
 	    ((head->pending.txn && head->pending.txn != txn) || head->array->changing > 0)) {
-		status = OSD_E_RETRY;
+		status = OSD_E_CONFLICT;
 	} else if (status == OSD_OK && head->in_table && !head->end_reason) {
 		first = !head->pending.txn;
 		changing = begin(exec, head, txn, control);

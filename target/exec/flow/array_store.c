@@ -42,7 +42,7 @@ enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *
 			continue;
 		}
 		if (status == OSD_OK && osd_after_await_decision(exec, record.id))
-			status = OSD_E_RETRY;
+			status = OSD_E_CONFLICT;
 		if (status == OSD_OK) {
 			osd_exec_forget_ended(exec, record.id);
 			status = remove_member(exec, txn, &record);

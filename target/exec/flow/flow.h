@@ -195,7 +195,7 @@ void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *
 /* ---- in the store, in the caller's transaction ----------------------------------------------- */
 
 /* Of an array that has ended: its members from *at on, what they left, their records, at most so many;
- * *at is then the first that was not looked at.  OSD_E_RETRY: another job still waits to be told how
+ * *at is then the first that was not looked at.  OSD_E_CONFLICT: another job still waits to be told how
  * one of them ended. */
 enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
 					 const struct osd_job_record *head, size_t most,

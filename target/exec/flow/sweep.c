@@ -27,7 +27,6 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 struct removal {
 	struct osd_exec *exec;
 	struct osd_object_id id;
-	bool in_steps; /* see osd_exec_object_removed */
 };
 
 /* The record, the surrogate it describes, and a result that had an object of its own; of an array
@@ -49,9 +48,8 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK && record.array.count)
 		status = osd_array_remove_members(removal->exec, txn, &record, OSD_REMOVED_AT_ONCE,
 						  &at);
-	removal->in_steps = status == OSD_OK && at < record.array.count;
-	if (removal->in_steps)
-		return OSD_E_BUSY;
+	if (status == OSD_OK && at < record.array.count)
+		return OSD_E_TXN_TOO_LARGE;
 	return status == OSD_OK ? osd_job_forget(removal->exec, txn, &record) : status;
 }
 
@@ -107,7 +105,7 @@ void osd_flow_sweep(struct osd_exec *exec)
 		stays = false;
 		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
-			struct removal removal = {exec, sweep.ids[i], false};
+			struct removal removal = {exec, sweep.ids[i]};
 
 			if (is_awaited(exec, sweep.ids[i])) {
 				stays = true;
@@ -116,11 +114,12 @@ void osd_flow_sweep(struct osd_exec *exec)
 			osd_exec_forget_ended(exec, sweep.ids[i]);
 			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired,
 					     &removal);
-			if (removal.in_steps)
+			if (status == OSD_E_TXN_TOO_LARGE) {
 				status = osd_array_remove_all(exec, removal.id);
-			if (removal.in_steps && status == OSD_OK)
-				status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
-						     remove_expired, &removal);
+				if (status == OSD_OK)
+					status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
+							     remove_expired, &removal);
+			}
 			if (status != OSD_E_BUSY)
 				continue;
 			stays = true; /* one of an array's members is awaited, or it is busy there */

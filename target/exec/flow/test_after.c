@@ -77,7 +77,7 @@ static enum osd_status forget(struct osd_object_id id)
 	enum osd_status status;
 
 	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
-	status = osd_exec_object_removed(exec, txn, id, NULL);
+	status = osd_exec_object_removed(exec, txn, id, false);
 	osd_txn_abort(txn);
 	return status;
 }
@@ -145,7 +145,7 @@ static void test_record_stays(void)
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
 		CHECK(submit("alice", first.object_id, &jobs[i]) == OSD_OK);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
-	while ((status = forget(first)) == OSD_E_RETRY)
+	while ((status = forget(first)) == OSD_E_CONFLICT)
 		sched_yield();
 	CHECK(status == OSD_OK && awaited() == 0);
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
@@ -166,7 +166,7 @@ static void test_pinned(void)
 	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
 	for (int i = 0; i < 3; i++)
-		CHECK(forget(first) == OSD_E_RETRY);
+		CHECK(forget(first) == OSD_E_CONFLICT);
 	CHECK(awaited() == 1 && forget(job) == OSD_OK);
 }
 

@@ -162,9 +162,9 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 		return job->kind->control(txn, job, control);
 	}
 	if (job && job->pending.txn && job->pending.txn != txn)
-		status = OSD_E_RETRY; /* another command is changing it right now */
+		status = OSD_E_CONFLICT; /* another command is changing it right now */
 	else if (job && job->kind->is_changing(job))
-		status = OSD_E_RETRY; /* or all of its array */
+		status = OSD_E_CONFLICT; /* or all of its array */
 	else if (job && !job->end_reason)
 		changing = begin_change(exec, job, txn, control, &first);
 	if (job && status == OSD_OK && !changing && control == OSD_CONTROL_KILL)

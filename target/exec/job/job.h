@@ -338,7 +338,7 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 					       uint64_t *deadline);
 /* Calls done of each, with its own job's id, and frees them; no lock held. */
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
-/* A place among the waits, exec->lock held: OSD_E_BUSY when the principal has its share (base/places.h).
+/* A place among the waits, exec->lock held: OSD_E_QUEUE_FULL when the principal has its share (base/places.h).
  * Started once the job has an id, or taken out when that has ended by then, or dropped. */
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_wait_order *order,

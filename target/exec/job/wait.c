@@ -24,7 +24,7 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 	enum osd_status status;
 
 	if (exec->quiescing)
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	status = osd_places_take(&exec->wait_places, order->principal, &holder);
 	if (status != OSD_OK)
 		return status;

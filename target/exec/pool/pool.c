@@ -244,7 +244,7 @@ enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, s
 				 bool force, struct osd_fair_entry *entry)
 {
 	if (!force && osd_pool_is_full(pool, count))
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	return osd_fair_queue_reserve(&pool->queue, principal, count, force, entry);
 }
 

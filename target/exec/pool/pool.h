@@ -227,7 +227,7 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name);
 struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name);
 /* Whether it, or the target, has not that many places left. */
 bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
-/* Places in the pool's queue for so many jobs; OSD_E_BUSY when it, the target or the principal has no
+/* Places in the pool's queue for so many jobs; OSD_E_QUEUE_FULL when it, the target or the principal has no
  * more, unless forced. */
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
 				 bool force, struct osd_fair_entry *entry);

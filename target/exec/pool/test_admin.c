@@ -226,14 +226,14 @@ static void test_modes(void)
 	CHECK_EQ(submit("", "addr:a"), OSD_OK);
 	CHECK_EQ(set("default", "mode=draining"), OSD_OK);
 	CHECK(osd_pool_starts(exec->pools->first)); /* those it has */
-	CHECK_EQ(submit("", "addr:a"), OSD_E_BUSY);
+	CHECK_EQ(submit("", "addr:a"), OSD_E_QUEUE_FULL);
 	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
 	CHECK_EQ(set("default", "mode=running;queue=1"), OSD_OK);
-	CHECK_EQ(submit("", "addr:b"), OSD_E_BUSY);
+	CHECK_EQ(submit("", "addr:b"), OSD_E_QUEUE_FULL);
 	CHECK_EQ(set("default", "queue=2"), OSD_OK);
 	CHECK_EQ(submit("", "addr:b"), OSD_OK);
 	osd_exec_shed(exec, true);
-	CHECK_EQ(submit("b", "addr:b"), OSD_E_BUSY);
+	CHECK_EQ(submit("b", "addr:b"), OSD_E_QUEUE_FULL);
 	osd_exec_shed(exec, false);
 	CHECK_EQ(submit("b", "addr:b"), OSD_OK);
 	CHECK_EQ(set("b", "users=addr:a,chap:c"), OSD_OK);
@@ -294,7 +294,7 @@ static void test_many_principals(void)
 	CHECK_EQ(osd_exec_principal_set(exec, "addr:a", &share, message), OSD_OK);
 	CHECK_EQ(submit("", "addr:a"), OSD_OK);
 	CHECK_EQ(submit("", "addr:a"), OSD_OK);
-	CHECK_EQ(submit("", "addr:a"), OSD_E_BUSY);
+	CHECK_EQ(submit("", "addr:a"), OSD_E_QUEUE_FULL);
 	CHECK_EQ(exec->pools->refused[OSD_REFUSAL_PRINCIPAL], 1);
 	osd_exec_principal_share(exec, "addr:a", &got);
 	CHECK(got.weight == 3 && got.queue_max == 2 && got.at_once == 1);

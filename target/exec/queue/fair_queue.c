@@ -110,13 +110,13 @@ enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char 
 	struct osd_fair_principal *principal;
 
 	if (!force && !fits(queue->place_count, count, queue->place_max))
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	principal = get_principal(queue, name);
 	if (!principal)
 		return OSD_E_NO_MEMORY;
 	if (!force && !fits(principal->place_count, count, place_max(queue, principal))) {
 		forget_if_idle(queue, principal);
-		return OSD_E_BUSY;
+		return OSD_E_QUEUE_FULL;
 	}
 	principal->holders++;
 	principal->place_count += count;

@@ -52,7 +52,7 @@ enum osd_status osd_fair_queue_init(struct osd_fair_queue *queue, size_t place_m
 /* Entries are the caller's; none may be queued. */
 void osd_fair_queue_release(struct osd_fair_queue *queue);
 
-/* Takes places for so many jobs; OSD_E_BUSY when the queue or the principal has not that many left.
+/* Takes places for so many jobs; OSD_E_QUEUE_FULL when the queue or the principal has not that many left.
  * force ignores the caps (jobs found at restart).  On OSD_OK entry->principal is set. */
 enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal,
 				       size_t count, bool force, struct osd_fair_entry *entry);

@@ -134,16 +134,16 @@ static void test_caps(void)
 	start(3, 2);
 	push(0, "a", 0);
 	push(1, "a", 0);
-	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &entries[2]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &entries[2]) == OSD_E_QUEUE_FULL);
 	push(3, "b", 0);
-	CHECK(osd_fair_queue_reserve(&queue, "c", 1, false, &entries[4]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "c", 1, false, &entries[4]) == OSD_E_QUEUE_FULL);
 	CHECK(osd_fair_queue_reserve(&queue, "c", 1, true, &entries[4]) == OSD_OK);
 	osd_fair_queue_unreserve(&queue, &entries[4]);
 	CHECK(osd_fair_queue_set_share(&queue, "c", (struct osd_fair_share){1, 1, 0}) == OSD_OK);
 	CHECK(osd_fair_queue_place_max(&queue, "c") == 1 &&
 	      osd_fair_queue_place_max(&queue, "d") == 2);
 	queue.place_max = 5;
-	CHECK(osd_fair_queue_reserve(&queue, "c", 2, false, &entries[4]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "c", 2, false, &entries[4]) == OSD_E_QUEUE_FULL);
 	while (queue.entry_count)
 		pop();
 	finish();
@@ -178,11 +178,11 @@ static void test_places(void)
 	struct osd_fair_entry array = {.sequence = 1}, single = {.sequence = 2}, late = {0};
 
 	CHECK(osd_fair_queue_init(&queue, 10, 6) == OSD_OK);
-	CHECK(osd_fair_queue_reserve(&queue, "a", 7, false, &array) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 7, false, &array) == OSD_E_QUEUE_FULL);
 	CHECK(osd_fair_queue_reserve(&queue, "a", 5, false, &array) == OSD_OK);
 	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &single) == OSD_OK);
-	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &late) == OSD_E_BUSY);
-	CHECK(osd_fair_queue_reserve(&queue, "b", 5, false, &late) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &late) == OSD_E_QUEUE_FULL);
+	CHECK(osd_fair_queue_reserve(&queue, "b", 5, false, &late) == OSD_E_QUEUE_FULL);
 	CHECK(queue.place_count == 6);
 	CHECK(osd_fair_queue_push(&queue, &array) == OSD_OK);
 	CHECK(osd_fair_queue_push(&queue, &single) == OSD_OK);

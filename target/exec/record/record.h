@@ -8,7 +8,7 @@
  *
  * Inside: reasons.c (states and reasons), store.c (the database tables).
  *
- * Locking: none.  Every call of store.c works inside the caller's transaction and may return OSD_E_RETRY. */
+ * Locking: none.  Every call of store.c works inside the caller's transaction and may return OSD_E_CONFLICT. */
 #ifndef OSD_EXEC_RECORD_RECORD_H
 #define OSD_EXEC_RECORD_RECORD_H
 

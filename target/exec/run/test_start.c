@@ -173,7 +173,7 @@ static void test_loses(void)
 	struct osd_object_id job;
 
 	start();
-	objects->faults->status = OSD_E_RETRY;
+	objects->faults->status = OSD_E_CONFLICT;
 	atomic_store(&objects->faults->fail_at, 1);
 	atomic_store(&objects->faults->goes_on, true);
 	CHECK_EQ(submit(&job), OSD_E_BUSY);
@@ -191,6 +191,6 @@ int main(void)
 {
 	test_loses();
 	test_faults(OSD_E_MEDIUM);
-	test_faults(OSD_E_RETRY);
+	test_faults(OSD_E_CONFLICT);
 	return 0;
 }

@@ -295,7 +295,7 @@ static struct osd_session_share *get_share(struct osd_op *op, struct osd_object_
 	*ret_status = OSD_OK;
 	if (share)
 		return share;
-	*ret_status = OSD_E_BUSY;
+	*ret_status = OSD_E_UNSUPPORTED;
 	op->why = "the job has been passed descriptors of as many objects as it may; read by calls";
 	if (session->share_count >= OSD_JOB_SHARED_MAX)
 		return NULL;
@@ -436,7 +436,7 @@ enum osd_status osd_op_share(struct osd_op *op)
 	 * that may read a range only, or so many bytes only, asks for each piece. */
 	if (osd_rights_have_range(session, id) ||
 	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
-		return OSD_E_BUSY;
+		return OSD_E_UNSUPPORTED;
 	status = check_zone(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);

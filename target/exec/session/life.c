@@ -104,7 +104,7 @@ static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_user_object_remove(txn, op_id(op));
 	if (status == OSD_OK && host)
-		status = host->object_removed(host->exec, txn, op_id(op), &op->in_steps);
+		status = host->object_removed(host->exec, txn, op_id(op), true);
 	return status;
 }
 
@@ -113,7 +113,7 @@ enum osd_status osd_op_remove(struct osd_op *op)
 	const struct osd_session_host *host = op->session->host;
 	enum osd_status status = osd_op_transact(op, remove_in);
 
-	if (!op->in_steps)
+	if (status != OSD_E_TXN_TOO_LARGE)
 		return status;
 	status = host->remove_members(host->exec, op_id(op));
 	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;

@@ -31,7 +31,7 @@ static enum osd_status is_in_zone(struct osd_session *session, struct osd_txn *t
 		return OSD_E_PERMISSION;
 	status = osd_collection_has(txn, zone->id, id.object_id, &member);
 	if (status != OSD_OK)
-		return status == OSD_E_RETRY ? status : OSD_E_PERMISSION;
+		return status == OSD_E_CONFLICT ? status : OSD_E_PERMISSION;
 	return member ? OSD_OK : OSD_E_PERMISSION;
 }
 

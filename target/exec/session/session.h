@@ -108,7 +108,7 @@ struct osd_session_host {
 	enum osd_status (*partition_removed)(struct osd_exec *exec, struct osd_txn *txn,
 					     uint64_t partition_id);
 	enum osd_status (*object_removed)(struct osd_exec *exec, struct osd_txn *txn,
-					  struct osd_object_id id, bool *ret_in_steps);
+					  struct osd_object_id id, bool in_steps);
 	enum osd_status (*remove_members)(struct osd_exec *exec, struct osd_object_id id);
 	void (*collection_removed)(struct osd_exec *exec, struct osd_object_id id);
 };
@@ -261,7 +261,6 @@ struct osd_op {
 	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
 	enum osd_status status; /* of the object layer, for the answer's code */
 	const char *why;	/* overrides the status's meaning in the message */
-	bool in_steps;		/* see osd_exec_object_removed */
 };
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
