@@ -27,8 +27,8 @@ MAY_INCLUDE = {
     # Stores and options for tests: nothing of the product may include it.
     "testing": {"base", "wire", "store", "unit"},
 }
-# The rooms of exec/, from the lowest up -> the rooms that each may include.  A room has one header, which is
-# its manual; only those named here have another.  Files in exec/ itself stand above all rooms.
+# The rooms of exec/, from the lowest up -> the rooms that each may include.  A room has one header, which
+# is its manual; only those named here have another.  Files in exec/ itself stand above all rooms.
 EXEC_ROOMS = {
     "record": set(),
     "queue": set(),
