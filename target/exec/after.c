@@ -382,9 +382,9 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 		memcpy(job->record.message, message, sizeof(message));
 	if (job->in_table && osd_exec_claim(exec, job, reason)) {
 		memcpy(job->record.message, message, sizeof(message));
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		osd_exec_end_claimed(exec, job, reason);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 	}
 	osd_job_unref(job);
 }
@@ -403,15 +403,15 @@ void *osd_after_main(void *arg)
 	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 	struct osd_exec *exec = arg;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	while (!exec->stopping) {
 		struct osd_job *job;
 
 		if (exec->after.settling) {
 			settle_some(exec);
-			pthread_mutex_unlock(&exec->lock);
+			osd_unlock(&exec->lock);
 			nanosleep(&pause, NULL);
-			pthread_mutex_lock(&exec->lock);
+			osd_lock(&exec->lock);
 			continue;
 		}
 		job = take_failed(exec);
@@ -420,7 +420,7 @@ void *osd_after_main(void *arg)
 		else if (exec->after.arrays)
 			osd_array_step(exec, take_array(exec));
 		else
-			pthread_cond_wait(&exec->after.work, &exec->lock);
+			osd_cond_wait(&exec->after.work, &exec->lock);
 	}
 	while (exec->after.failed) { /* found again at the next start */
 		struct osd_job *job = exec->after.failed;
@@ -430,7 +430,7 @@ void *osd_after_main(void *arg)
 	}
 	while (exec->after.arrays)
 		osd_job_unref(take_array(exec)->head);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return NULL;
 }
 
@@ -443,11 +443,11 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 {
 	struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		*ret_record = job->record;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return job != NULL;
 }
 

@@ -11,12 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
+
 #define OSD_GATE_STEPS 20
 
 struct osd_call_gate {
 	unsigned (*commands_queued)(void *context); /* any thread; NULL: there are none */
 	void *context;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t free;
 	unsigned inside, most;	/* under lock; most: constant */
 	unsigned waiting;	/* under lock; calls that are not steps of a long one */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -31,7 +32,7 @@ static void init_locks(struct osd_exec *exec)
 
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_mutex_init(&exec->lock, NULL);
+	osd_lock_init(&exec->lock, OSD_RANK_EXEC);
 	pthread_cond_init(&exec->after.work, NULL);
 	pthread_cond_init(&exec->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
@@ -91,10 +92,10 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	if (!osd_thread_start(&exec->after.thread, "iosd-after", osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (struct osd_pool *pool = exec->pools; pool && status == OSD_OK; pool = pool->next)
 		status = osd_proxies_start(pool, (unsigned)pool->config.max);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -193,13 +194,13 @@ static void free_jobs(struct osd_exec *exec)
 
 static void stop_threads(struct osd_exec *exec)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->stopping = true;
 	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
 	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->after.work);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_proxies_join(exec);
 	osd_wake(exec->monitor_wake);
 	osd_wake(exec->output_wake);
@@ -232,7 +233,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_closep(&exec->monitor_wake);
 	osd_closep(&exec->output_epoll);
 	osd_closep(&exec->output_wake);
-	pthread_mutex_destroy(&exec->lock);
+	osd_lock_destroy(&exec->lock);
 	pthread_cond_destroy(&exec->after.work);
 	pthread_cond_destroy(&exec->changed);
 	osd_call_gate_release(&exec->gate);
@@ -267,9 +268,9 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 {
 	struct in_partition in = {.partition_id = partition_id};
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_job_table_each(&exec->table, stands_in, &in);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (in.first.object_id == 0)
 		return OSD_OK;
 	*ret_job = in.first;
@@ -283,16 +284,16 @@ bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id)
 	struct timespec until;
 	bool decides;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	decides = !exec->formatting && osd_after_awaited(exec, id);
 	if (decides) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += SETTLE_WAIT_NSEC;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+		osd_cond_timedwait(&exec->changed, &exec->lock, &until);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return decides;
 }
 
@@ -333,12 +334,12 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 {
 	enum osd_status status = OSD_OK;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (osd_exec_find(exec, id))
 		status = OSD_E_JOB_IN_WAY;
 	else if (exec->accepting) /* it may be this one: in a moment the table knows */
 		status = OSD_E_CONFLICT;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -425,16 +426,16 @@ void osd_exec_end_jobs(struct osd_exec *exec)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += FORMAT_WAIT_SEC;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->formatting = true; /* nothing is started until osd_exec_formatted */
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	do { /* one that lost its sandbox just now waits for another attempt: look again */
 		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		if (exec->table.count > 0)
-			error = pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+			error = osd_cond_timedwait(&exec->changed, &exec->lock, &until);
 		left = exec->table.count;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 	} while (left > 0 && !error);
 	if (left > 0)
 		osd_warning("%zu jobs did not end in time for FORMAT OSD", left);
@@ -451,10 +452,10 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 
 	if (succeeded)
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->formatting = false;
 	osd_pools_wake(exec);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -464,7 +465,7 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 {
 	size_t places;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	places = osd_pools_places(exec);
 	*ret_stats = (struct osd_exec_stats){
 		/* With those that wait for other jobs, or are being accepted. */
@@ -480,7 +481,7 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 	memcpy(ret_stats->isolation, exec->pool.isolation, sizeof(ret_stats->isolation));
 	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
 		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id)

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "base/places.h"
 #include "exec/after.h"
 #include "exec/array.h"
@@ -104,7 +105,7 @@ struct osd_ended {
 };
 
 struct osd_exec {
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t changed;	       /* a sandbox or a job changed state */
 	struct osd_exec_config config; /* constant after open, strings owned */
 	struct osd_objects *objects;   /* constant */

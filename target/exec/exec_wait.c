@@ -168,10 +168,10 @@ void osd_exec_deliver_late(struct osd_exec *exec, struct osd_exec_wait *waits)
 
 void osd_exec_look_at_aborted(struct osd_exec *exec)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (exec->waits)
 		osd_monitor_by(exec, 0);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void osd_exec_quiesce(struct osd_exec *exec)
@@ -179,9 +179,9 @@ void osd_exec_quiesce(struct osd_exec *exec)
 	struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
 	struct osd_exec_wait *taken;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->quiescing = true;
 	taken = osd_exec_take_waits(exec, NULL);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_deliver(taken, outcome);
 }

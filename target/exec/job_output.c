@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
@@ -34,25 +35,25 @@ void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 				      .surrogate = surrogate,
 				      .stdout_limit = stdout_limit,
 				      .status = OSD_OK};
-	pthread_mutex_init(&output->lock, NULL);
-	pthread_mutex_init(&output->errors_lock, NULL);
+	osd_lock_init(&output->lock, OSD_RANK_OUTPUT);
+	osd_lock_init(&output->errors_lock, OSD_RANK_OUTPUT_ERRORS);
 }
 
 void osd_output_release(struct osd_output *output)
 {
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	osd_object_put(OSD_STEAL(output->object));
-	pthread_mutex_unlock(&output->lock);
-	pthread_mutex_lock(&output->errors_lock);
+	osd_unlock(&output->lock);
+	osd_lock(&output->errors_lock);
 	free(OSD_STEAL(output->errors));
 	output->released = true;
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 }
 
 void osd_output_destroy(struct osd_output *output)
 {
-	pthread_mutex_destroy(&output->errors_lock);
-	pthread_mutex_destroy(&output->lock);
+	osd_lock_destroy(&output->errors_lock);
+	osd_lock_destroy(&output->lock);
 }
 
 /* ---- reading; output->lock held -------------------------------------------------------------- */
@@ -111,9 +112,9 @@ static void keep_errors(struct osd_output *output, const uint8_t *bytes, size_t 
 
 static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
-	pthread_mutex_lock(&output->errors_lock);
+	osd_lock(&output->errors_lock);
 	keep_errors(output, bytes, length);
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 }
 
 typedef void store_fn(struct osd_output *output, const uint8_t *bytes, size_t length);
@@ -149,10 +150,10 @@ bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
 	bool more = false;
 
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	if (!output->closed)
 		more = drain(output, stdout_fd, stderr_fd);
-	pthread_mutex_unlock(&output->lock);
+	osd_unlock(&output->lock);
 	return more;
 }
 
@@ -170,11 +171,11 @@ static void drain_once(struct osd_output *output, int fd, store_fn *store)
 
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	drain_once(output, stdout_fd, store_stdout);
 	drain_once(output, stderr_fd, store_stderr);
 	output->closed = true;
-	pthread_mutex_unlock(&output->lock);
+	osd_unlock(&output->lock);
 }
 
 /* errors_lock held; the length of what is kept. */
@@ -202,11 +203,11 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 {
 	bool released;
 
-	pthread_mutex_lock(&output->errors_lock);
+	osd_lock(&output->errors_lock);
 	released = output->released;
 	*ret_length = copy_errors(output, buffer);
 	*ret_total = atomic_load(&output->stderr_length);
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 	return !released;
 }
 
@@ -251,13 +252,13 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 	struct osd_run *run;
 	bool more;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	run = find_run(exec, sandbox_id);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!run)
 		return false;
 	more = osd_output_drain(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (run->job->run == run) {
 		osd_job_touch(run->job);
 		if (atomic_load(&run->output.over_limit))
@@ -266,7 +267,7 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 			osd_exec_request_end(exec, run->job, atomic_load(&run->output.unstored));
 	}
 	osd_run_unref(run);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return more;
 }
 
@@ -291,9 +292,9 @@ static void deliver_late(struct osd_exec *exec)
 {
 	struct osd_exec_wait *late;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	late = OSD_STEAL(exec->late);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_deliver_late(exec, late);
 }
 
@@ -365,11 +366,11 @@ void *osd_output_main(void *arg)
 			drain_eventfd(exec->output_wake);
 			deliver_late(exec);
 		}
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		stopping = exec->stopping;
 		rights = exec->limited_count || rights_again || atomic_load(&exec->policy_changed);
 		sweep = sweep_due(exec, rights, &wait_msec);
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		/* However often policies change, no more than one sweep in that time. */
 		if (rights && !stopping && osd_monotonic_usec() >= rights_usec) {
 			/* A change that comes while it runs is for the next one. */

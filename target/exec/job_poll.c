@@ -29,7 +29,7 @@ static bool answer_poll(struct osd_exec *exec, struct osd_object_id id,
 
 	if (id.object_id == 0)
 		return false;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	live = job && !job->forget;
 	ended = job ? NULL : osd_exec_find_ended(exec, id);
@@ -37,7 +37,7 @@ static bool answer_poll(struct osd_exec *exec, struct osd_object_id id,
 		osd_job_tell_live(exec, job, answer);
 	else if (ended)
 		osd_job_tell_ended(ended, answer);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return live || ended;
 }
 
@@ -77,11 +77,11 @@ void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id)
 	struct osd_ended *ended = place_of(exec, id);
 	struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		job->forget = true;
 	if (is_of(ended, id))
 		ended->record.id = (struct osd_object_id){0, 0};
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }

@@ -13,9 +13,9 @@
 #ifndef OSD_EXEC_PROXY_OPS_H
 #define OSD_EXEC_PROXY_OPS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "exec/call_gate.h"
 #include "exec/job.h"
 #include "security/decide.h"
@@ -59,7 +59,7 @@ struct osd_session {
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
 
 	_Atomic bool revoked; /* its rights have ended: no call is served any more */
-	pthread_mutex_t
+	struct osd_lock
 		shares_lock; /* of shares: changed by the session's thread, seen by the sweep */
 
 	uint16_t last_op; /* the call that was served last */

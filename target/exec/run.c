@@ -106,7 +106,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.shares_lock = PTHREAD_MUTEX_INITIALIZER,
+		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		/* Nothing has been looked at yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,

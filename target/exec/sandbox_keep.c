@@ -144,9 +144,9 @@ bool osd_pool_renew(struct osd_exec *exec, struct osd_sandbox *sandbox)
 
 	sandbox->kill_usec = OSD_NEVER;
 	if (!hear(sandbox)) {
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		poll(&first_word, 1, RENEW_MSEC); /* its end of the socket goes with it */
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 	}
 	if (!sandbox->dead && hear(sandbox))
 		return true;

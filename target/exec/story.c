@@ -76,9 +76,9 @@ void osd_story_name(struct osd_run *run, struct osd_job *job, const struct osd_j
 		return;
 	osd_put_be(body, record->id.partition_id, 8);
 	osd_put_be(body + 8, record->id.object_id, 8);
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	osd_service_send(run->exec, OSD_SANDBOXD_JOB, run->sandbox->id, body, sizeof(body));
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 }
 
 void osd_story_started(struct osd_run *run, const struct osd_job_record *record)
