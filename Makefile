@@ -91,8 +91,8 @@ shmfuzz: build  ## SECONDS=60 of hostile sandboxes against a target under Addres
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
 
-faults: build   ## every n-th system call and allocation fails, or is the last
-	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py tests/fault/test_step_faults.py
+faults: build   ## every n-th store call, system call and allocation fails, or is the last
+	$(bin)/python -m pytest --all-faults $(foreach kind,call step store,tests/fault/test_$(kind)_faults.py)
 
 units: build    ## every command on all four logical units: the gate has two of them
 	$(bin)/python -m pytest --units sanitized,iscsi,bdb,memory tests/command
