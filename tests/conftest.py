@@ -42,7 +42,7 @@ MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--crash-rounds", type=int, default=30, help="rounds of kill -9")
+    parser.addoption("--crash-rounds", type=int, default=10, help="rounds of kill -9")
     parser.addoption("--all-faults", action="store_true", help="every n of the fault loops")
     parser.addoption(
         "--history-seconds", type=float, default=2.0, help="how long jobs' clients work"
