@@ -34,7 +34,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz shmfuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test vm-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz shmfuzz crash faults units pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -91,8 +91,11 @@ shmfuzz: build  ## SECONDS=60 of hostile sandboxes against a target under Addres
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
 
-faults: build   ## every n-th system call and allocation fails, or is the last
-	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py tests/fault/test_step_faults.py
+faults: build   ## every n-th store call, system call and allocation fails, or is the last
+	$(bin)/python -m pytest --all-faults $(foreach kind,call step store,tests/fault/test_$(kind)_faults.py)
+
+units: build    ## every command on all four logical units: the gate has two of them
+	$(bin)/python -m pytest --units sanitized,iscsi,bdb,memory tests/command
 
 pandas: build   ## scripts with pandas, in a pool whose package set is made for it
 	$(bin)/python -m pytest tests/exec/pandas_campaign.py

@@ -22,18 +22,9 @@ from typing import Any
 from scheduler import logs
 from scheduler.admin import places
 from scheduler.config import Config, in_force, load, needs_restart, pool_of
-from scheduler.messages import (
-    FRAME_MAX,
-    ErrorCode,
-    FrameError,
-    TargetError,
-    Type,
-    answer_fields,
-    decode,
-    encode,
-    request,
-)
+from scheduler.messages import ErrorCode, FrameError, TargetError, Type
 from scheduler.schema import ConfigError, Setting
+from scheduler.tool_link import Link
 
 __all__ = [
     "Differences",
@@ -165,24 +156,15 @@ def tell_target(control: Path, by: str, why: str) -> None:
         ConfigError: it refuses the file, and serves as before.
         OSError: nobody is there.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-        link.settimeout(TARGET_S)
-        link.connect(str(control))
-        try:
-            for serial, kind, keys in (
-                (1, Type.HELLO, {"role": "tool", "who": by, "versions": "1-1"}),
-                (2, Type.RELOAD, {"by": by, "why": why or None}),
-            ):
-                link.send(encode(request(kind, serial, keys)))
-                while (answer := decode(link.recv(FRAME_MAX + 1))).serial != serial:
-                    pass
-                answer_fields(answer)
-        except TargetError as error:
-            if error.code == ErrorCode.MANAGED:
-                raise Managed(error.message) from None
-            raise ConfigError(f"the target refuses it: {error.message}") from None
-        except FrameError as error:
-            raise ConnectionError(str(error)) from None
+    try:
+        with contextlib.closing(Link(control, by, TARGET_S)) as link:
+            link.ask(Type.RELOAD, by=by, why=why or None)
+    except TargetError as error:
+        if error.code == ErrorCode.MANAGED:
+            raise Managed(error.message) from None
+        raise ConfigError(f"the target refuses it: {error.message}") from None
+    except FrameError as error:
+        raise ConnectionError(str(error)) from None
 
 
 def tell_manager(url: str | None, target: str, by: str, why: str) -> None:

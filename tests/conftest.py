@@ -29,11 +29,20 @@ from tests.processes import children_of_this, long_lived, running
 from tests.sanitize.builds import ADDRESS
 from tests.serving import Serving, arguments, missing, shared
 
+SANITIZED = pytest.param("sanitized", marks=pytest.mark.after_task(ADDRESS.task))
+# The harness with sanitizers and a tgtd over iSCSI, both on Berkeley DB, cover the product.  The
+# harness without sanitizers, on Berkeley DB and in memory, is for mutants and for `make units`.
+UNITS = {
+    "sanitized": SANITIZED,
+    "iscsi": pytest.param("iscsi", marks=pytest.mark.tgtd),
+    "bdb": pytest.param("bdb"),
+    "memory": pytest.param("memory"),
+}
 MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--crash-rounds", type=int, default=30, help="rounds of kill -9")
+    parser.addoption("--crash-rounds", type=int, default=10, help="rounds of kill -9")
     parser.addoption("--all-faults", action="store_true", help="every n of the fault loops")
     parser.addoption(
         "--history-seconds", type=float, default=2.0, help="how long jobs' clients work"
@@ -41,8 +50,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rights-matrix", choices=("sample", "full"), default="sample", help="cases of the matrix"
     )
+    parser.addoption(
+        "--units",
+        type=units_named,
+        default="sanitized,iscsi",
+        help=f"logical units of tests/command: {','.join(UNITS)}",
+    )
     parser.addoption("--screenshots", help="folder for pictures of the console")
     parser.addoption("--seed", type=int, default=None, help="repeat a run's random choices")
+
+
+def units_named(text: str) -> list[str]:
+    """The logical units of `--units`.  Raises: ValueError: there is no such unit."""
+    names = text.split(",")
+    if unknown := set(names) - set(UNITS):
+        raise ValueError(f"no such logical units: {sorted(unknown)}")
+    return names
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -126,6 +149,9 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "crash_round" in metafunc.fixturenames:
         metafunc.parametrize("crash_round", range(metafunc.config.getoption("--crash-rounds")))
+    if "logical_unit" in metafunc.fixturenames:
+        units = [UNITS[name] for name in metafunc.config.getoption("--units")]
+        metafunc.parametrize("logical_unit", units, indirect=True, scope="session")
 
 
 def unavailable(layer: str, why: str) -> None:
@@ -181,18 +207,12 @@ def make_harness(tmp_path: Path) -> Iterator[MakeHarness]:
         raise failures[0]
 
 
-WIRE = pytest.param("iscsi", marks=pytest.mark.tgtd)
-
-
-SANITIZED = pytest.param("sanitized", marks=pytest.mark.after_task(ADDRESS.task))
-
-
-@pytest.fixture(scope="session", params=["bdb", "memory", SANITIZED, WIRE])
+@pytest.fixture(scope="session")
 def logical_unit(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Commands]:
-    """A logical unit for many tests, each of which works in partitions of its own: the harness on
-    both stores and with sanitizers, and a stock tgtd over iSCSI."""
+    """A logical unit for many tests, each of which works in partitions of its own.  `--units` names
+    the ones there are (UNITS)."""
     if request.param == "iscsi":
         with request.getfixturevalue("serving").connect() as session:
             yield session

@@ -27,7 +27,9 @@ LONG_FILE = 500
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)", re.DOTALL)
 NAME = re.compile(r"(?<!->)(?<![\w.])[A-Za-z_]\w*")
-LOCKS = re.compile(r"\bpthread_(mutex|rwlock|cond|spinlock|barrier)_t\s+([^*();]+?)\s*[;=]")
+LOCKS = re.compile(
+    r"\b(?:pthread_(mutex|cond|spinlock|barrier)_t|struct osd_(lock|rwlock))\s+([^*(){};]+?)\s*[;=]"
+)
 THREADS = re.compile(r"\bosd_thread_start\(\s*[^,\"]+,\s*\"([^\"]+)\"")
 
 
@@ -103,8 +105,8 @@ def source_of(path: str, text: str) -> Source:
     kept = without(text, strings=False)
     code = without(text, strings=True)
     locks = Counter[str]()
-    for kind, names in LOCKS.findall(code):
-        locks[kind] += len(names.split(","))
+    for pthread, own, names in LOCKS.findall(code):
+        locks[pthread or own] += len(names.split(","))
     return Source(
         path,
         text.count("\n"),

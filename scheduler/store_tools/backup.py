@@ -12,24 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from scheduler.admin import places
-from scheduler.messages import (
-    FRAME_MAX,
-    ErrorCode,
-    FrameError,
-    TargetError,
-    Type,
-    answer_fields,
-    decode,
-    encode,
-    request,
-)
+from scheduler.messages import ErrorCode, FrameError, TargetError, Type
 from scheduler.store_tools.copying import Copier, Foreign
 from scheduler.store_tools.folders import (
     EXIT_CONFIG,
@@ -47,6 +36,7 @@ from scheduler.store_tools.marked import marked
 from scheduler.store_tools.repository import PARTIAL, About, Backup, Repository
 from scheduler.store_tools.superblock import Role, Superblock
 from scheduler.store_tools.watching import Watcher
+from scheduler.tool_link import Link
 from scheduler.unit_commands import CONTROL_SOCKET
 
 __all__ = ["REAL", "Settings", "back_up"]
@@ -61,37 +51,6 @@ TRIES = 3
 TICK_S = 1.1
 ANSWER_S = 30.0
 Tell = Callable[[str, int, int], None]
-
-
-class Link:
-    """The control socket of a target."""
-
-    def __init__(self, path: Path) -> None:
-        self.serial = 0
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            self.socket.settimeout(ANSWER_S)
-            self.socket.connect(str(path))
-            self.ask(Type.HELLO, role="tool", who=WHO, versions="1-1")
-        except BaseException:
-            self.close()
-            raise
-
-    def ask(self, kind: Type, **keys: str | int | None) -> dict[str, object]:
-        """A request and its answer.  Raises: OSError; FrameError; TargetError."""
-        self.serial += 1
-        self.socket.send(encode(request(kind, self.serial, keys)))
-        while True:
-            data = self.socket.recv(FRAME_MAX + 1)
-            if not data:
-                raise ConnectionError("the target has closed the connection")
-            answer = decode(data)
-            if answer.serial == self.serial:
-                return dict(answer_fields(answer))
-
-    def close(self) -> None:
-        """Also what is frozen thaws."""
-        self.socket.close()
 
 
 class Settings:
@@ -122,7 +81,7 @@ def find_target(system_id: bytes, control: Path | None) -> Link:
     reasons = []
     for path in sockets(control):
         try:
-            link = Link(path)
+            link = Link(path, WHO, ANSWER_S)
         except (OSError, FrameError, TargetError) as error:
             reasons.append(f"{path}: {error}")
             continue

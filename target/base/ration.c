@@ -8,7 +8,7 @@ bool osd_ration_take(struct osd_ration *ration, uint64_t now_usec, unsigned *ret
 	bool granted;
 
 	*ret_withheld = 0;
-	pthread_mutex_lock(&ration->lock);
+	osd_lock(&ration->lock);
 	if (ration->period != period) {
 		ration->period = period;
 		ration->used = 0;
@@ -21,6 +21,6 @@ bool osd_ration_take(struct osd_ration *ration, uint64_t now_usec, unsigned *ret
 	} else {
 		ration->withheld++;
 	}
-	pthread_mutex_unlock(&ration->lock);
+	osd_unlock(&ration->lock);
 	return granted;
 }

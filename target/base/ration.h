@@ -5,12 +5,13 @@
 #ifndef OSD_BASE_RATION_H
 #define OSD_BASE_RATION_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
+
 struct osd_ration {
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	unsigned most;       /* lines in one period */
 	uint64_t period_usec;
 	uint64_t period; /* the number of the period that used counts */
@@ -19,7 +20,7 @@ struct osd_ration {
 
 #define OSD_RATION(lines, usec)                                                                    \
 	{                                                                                          \
-		PTHREAD_MUTEX_INITIALIZER, lines, usec, 0, 0, 0                                    \
+		OSD_LOCK_INITIALIZER(OSD_RANK_RATION), lines, usec, 0, 0, 0                        \
 	}
 
 /* Whether another line may be written now, at a monotonic time.  *ret_withheld: how many were refused

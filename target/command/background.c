@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/places.h"
 #include "base/util.h"
@@ -37,7 +38,7 @@ struct osd_backgrounds {
 	struct osd_objects *objects;
 	osd_rebuild_fn *rebuild;
 	void *dispatcher;
-	pthread_mutex_t lock; /* a leaf */
+	struct osd_lock lock; /* a leaf */
 	pthread_cond_t changed;
 	struct osd_turns turns;		/* under lock; waiting for their next step */
 	struct osd_background *running; /* under lock */
@@ -58,7 +59,7 @@ enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_
 	all->dispatcher = dispatcher;
 	all->places = OSD_PLACES(OSD_BACKGROUND_MAX);
 	osd_turns_init(&all->turns);
-	pthread_mutex_init(&all->lock, NULL);
+	osd_lock_init(&all->lock, OSD_RANK_BACKGROUNDS);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&all->changed, &monotonic);
@@ -77,7 +78,7 @@ void osd_backgrounds_free(struct osd_backgrounds *all)
 	while ((turn = osd_turns_take(&all->turns, OSD_TURN_NEVER, &wait)))
 		osd_background_drop(osd_container_of(turn, struct osd_background, turn));
 	pthread_cond_destroy(&all->changed);
-	pthread_mutex_destroy(&all->lock);
+	osd_lock_destroy(&all->lock);
 	free(all);
 }
 
@@ -94,25 +95,25 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 
 	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
 			     &principal);
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	if (!all->stopping)
 		status = osd_places_take(&all->places, principal.key, ret_holder);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 	return status;
 }
 
 static void take_extra_place(struct osd_backgrounds *all)
 {
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	osd_places_take_extra(&all->places);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 }
 
 static void give_place(struct osd_backgrounds *all, struct osd_place_holder *holder)
 {
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	osd_places_give(&all->places, holder);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 }
 
 void osd_background_drop(struct osd_background *background)
@@ -233,10 +234,10 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	tracked->state = accepted->state;
 	tracked->background = tracked->begun = tracked->claimed = true;
 	background->request.object = accepted->ctx->request->object;
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	osd_turns_add(&all->turns, &background->turn);
 	pthread_cond_signal(&all->changed);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 }
 
 static uint64_t now_ms(void)
@@ -251,9 +252,9 @@ static void wait_for_turn(struct osd_backgrounds *all, uint64_t wait_ms)
 	struct timespec deadline = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
 
 	if (wait_ms == OSD_TURN_NEVER)
-		pthread_cond_wait(&all->changed, &all->lock);
+		osd_cond_wait(&all->changed, &all->lock);
 	else
-		pthread_cond_timedwait(&all->changed, &all->lock, &deadline);
+		osd_cond_timedwait(&all->changed, &all->lock, &deadline);
 }
 
 /* NULL: stop. */
@@ -261,7 +262,7 @@ static struct osd_background *next_turn(struct osd_backgrounds *all)
 {
 	struct osd_background *background = NULL;
 
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	while (!all->stopping && !background) {
 		uint64_t wait_ms;
 		struct osd_turn *turn = osd_turns_take(&all->turns, now_ms(), &wait_ms);
@@ -272,7 +273,7 @@ static struct osd_background *next_turn(struct osd_backgrounds *all)
 			wait_for_turn(all, wait_ms);
 	}
 	all->running = background;
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 	return background;
 }
 
@@ -284,14 +285,14 @@ static bool end_turn(struct osd_backgrounds *all, struct osd_background *backgro
 	bool stays = lost || status == OSD_E_TASK_ABORTED ||
 		     (status == OSD_OK && !background->tracked->state.done);
 
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	all->running = NULL;
 	__atomic_store_n(&background->request.aborted, false, __ATOMIC_RELEASE);
 	if (stays && lost)
 		osd_turns_add_loser(&all->turns, &background->turn, now_ms());
 	else if (stays)
 		osd_turns_add(&all->turns, &background->turn);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 	return stays;
 }
 
@@ -322,18 +323,18 @@ static void interrupt(struct osd_backgrounds *all)
 
 void osd_backgrounds_interrupt(struct osd_backgrounds *all)
 {
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	interrupt(all);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 }
 
 void osd_backgrounds_stop(struct osd_backgrounds *all)
 {
-	pthread_mutex_lock(&all->lock);
+	osd_lock(&all->lock);
 	all->stopping = true;
 	interrupt(all);
 	pthread_cond_broadcast(&all->changed);
-	pthread_mutex_unlock(&all->lock);
+	osd_unlock(&all->lock);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* copies.c -- see copies.h. */
 #include "command/copies.h"
 
+#include "base/lock.h"
 #include "command/attributes.h"
 #include "command/commands.h"
 
@@ -10,12 +11,12 @@ void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_reque
 	copies->requeue = requeue;
 	copies->list = NULL;
 	atomic_init(&copies->count, 0);
-	pthread_mutex_init(&copies->lock, NULL);
+	osd_lock_init(&copies->lock, OSD_RANK_COPIES);
 }
 
 void osd_copies_release(struct osd_copies *copies)
 {
-	pthread_mutex_destroy(&copies->lock);
+	osd_lock_destroy(&copies->lock);
 }
 
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
@@ -25,11 +26,11 @@ void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
 	copying->last = &copying->waiting;
 	if (!copies)
 		return;
-	pthread_mutex_lock(&copies->lock);
+	osd_lock(&copies->lock);
 	copying->next = copies->list;
 	copies->list = copying;
 	atomic_fetch_add(&copies->count, 1);
-	pthread_mutex_unlock(&copies->lock);
+	osd_unlock(&copies->lock);
 }
 
 static void requeue_all(struct osd_copies *copies, struct osd_request *list)
@@ -48,13 +49,13 @@ void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying)
 
 	if (!copies)
 		return;
-	pthread_mutex_lock(&copies->lock);
+	osd_lock(&copies->lock);
 	at = &copies->list;
 	while (*at != copying)
 		at = &(*at)->next;
 	*at = copying->next;
 	atomic_fetch_sub(&copies->count, 1);
-	pthread_mutex_unlock(&copies->lock);
+	osd_unlock(&copies->lock);
 	requeue_all(copies, copying->waiting);
 }
 
@@ -105,7 +106,7 @@ enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_com
 
 	if (!copies || atomic_load(&copies->count) == 0)
 		return OSD_OK;
-	pthread_mutex_lock(&copies->lock);
+	osd_lock(&copies->lock);
 	copying = find(copies, ctx);
 	if (copying && osd_command_aborted(request)) {
 		status = OSD_E_TASK_ABORTED;
@@ -117,7 +118,7 @@ enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_com
 		copying->last = &request->next;
 		status = OSD_PENDING;
 	}
-	pthread_mutex_unlock(&copies->lock);
+	osd_unlock(&copies->lock);
 	return status;
 }
 
@@ -147,9 +148,9 @@ void osd_copies_look_at_aborted(struct osd_copies *copies)
 
 	if (!copies || atomic_load(&copies->count) == 0)
 		return;
-	pthread_mutex_lock(&copies->lock);
+	osd_lock(&copies->lock);
 	for (struct osd_copying *copying = copies->list; copying; copying = copying->next)
 		take_aborted(copying, &last);
-	pthread_mutex_unlock(&copies->lock);
+	osd_unlock(&copies->lock);
 	requeue_all(copies, list);
 }

@@ -11,9 +11,9 @@
 #ifndef OSD_COMMAND_COPIES_H
 #define OSD_COMMAND_COPIES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "base/status.h"
 #include "command/context.h"
 
@@ -28,7 +28,7 @@ struct osd_copying {
 struct osd_copies {
 	/* Dispatches a request again, on a worker; any thread. */
 	void (*requeue)(struct osd_request *request);
-	pthread_mutex_t lock;	  /* a leaf */
+	struct osd_lock lock;	  /* a leaf */
 	struct osd_copying *list; /* under lock */
 	_Atomic unsigned count;
 };

@@ -2,18 +2,20 @@
 /* gate.c -- see gate.h. */
 #include "command/gate.h"
 
+#include "base/lock.h"
+
 void osd_gate_init(struct osd_gate *gate)
 {
 	gate->active = 0;
 	gate->closed = false;
-	pthread_mutex_init(&gate->lock, NULL);
+	osd_lock_init(&gate->lock, OSD_RANK_GATE);
 	pthread_cond_init(&gate->changed, NULL);
 }
 
 void osd_gate_release(struct osd_gate *gate)
 {
 	pthread_cond_destroy(&gate->changed);
-	pthread_mutex_destroy(&gate->lock);
+	osd_lock_destroy(&gate->lock);
 }
 
 static bool is_closed(struct osd_gate *gate)
@@ -26,9 +28,9 @@ void osd_gate_leave(struct osd_gate *gate)
 	__atomic_sub_fetch(&gate->active, 1, __ATOMIC_SEQ_CST);
 	if (!is_closed(gate))
 		return;
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	pthread_cond_broadcast(&gate->changed);
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 }
 
 enum osd_status osd_gate_enter(struct osd_gate *gate)
@@ -43,10 +45,10 @@ enum osd_status osd_gate_enter(struct osd_gate *gate)
 void osd_gate_return(struct osd_gate *gate)
 {
 	while (osd_gate_enter(gate) != OSD_OK) {
-		pthread_mutex_lock(&gate->lock);
+		osd_lock(&gate->lock);
 		while (is_closed(gate))
-			pthread_cond_wait(&gate->changed, &gate->lock);
-		pthread_mutex_unlock(&gate->lock);
+			osd_cond_wait(&gate->changed, &gate->lock);
+		osd_unlock(&gate->lock);
 	}
 }
 
@@ -58,16 +60,16 @@ enum osd_status osd_gate_close(struct osd_gate *gate)
 
 void osd_gate_drain(struct osd_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	while (__atomic_load_n(&gate->active, __ATOMIC_SEQ_CST) != 0)
-		pthread_cond_wait(&gate->changed, &gate->lock);
-	pthread_mutex_unlock(&gate->lock);
+		osd_cond_wait(&gate->changed, &gate->lock);
+	osd_unlock(&gate->lock);
 }
 
 void osd_gate_open(struct osd_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	__atomic_store_n(&gate->closed, false, __ATOMIC_SEQ_CST);
 	pthread_cond_broadcast(&gate->changed);
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 }

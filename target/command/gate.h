@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/lock.h"
 #include "base/status.h"
 
 /* active and closed are atomic.  "Enter, then look whether it is closed" against "close, then
@@ -19,7 +20,7 @@
 struct osd_gate {
 	size_t active;
 	bool closed;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t changed;
 };
 

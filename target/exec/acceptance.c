@@ -41,13 +41,13 @@ static enum osd_status find_pool(struct osd_exec *exec,
 	const struct osd_exec_text *name = &submission->pool;
 	struct osd_pool *pool;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	pool = osd_pool_find_named(exec, name->bytes, name->length);
 	if (!pool || !may_fit(pool, submission))
 		status = OSD_E_CDB_FIELD;
 	else if (!osd_pool_admits(&pool->config, submission->principal))
 		status = OSD_E_POOL_ACCESS;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	*ret_pool = pool;
 	return status;
 }
@@ -59,10 +59,10 @@ static bool fill_pool(struct osd_job_record *record, const struct osd_exec_submi
 	bool settled;
 
 	record->limits = submission->limits;
-	pthread_mutex_lock(&pool->exec->lock);
+	osd_lock(&pool->exec->lock);
 	memcpy(record->pool, pool->config.name, sizeof(record->pool));
 	settled = osd_pool_settle_limits(&pool->config, &record->limits);
-	pthread_mutex_unlock(&pool->exec->lock);
+	osd_unlock(&pool->exec->lock);
 	return settled;
 }
 

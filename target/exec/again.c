@@ -22,11 +22,11 @@ static enum osd_status find_record(struct osd_exec *exec, struct osd_txn *txn,
 {
 	const struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		*ret_record = job->record;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return job ? OSD_OK : osd_job_record_get(txn, id, ret_record);
 }
 

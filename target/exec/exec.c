@@ -23,7 +23,7 @@ static void init_locks(struct osd_target *target)
 
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_mutex_init(&target->exec.lock, NULL);
+	osd_lock_init(&target->exec.lock, OSD_RANK_EXEC);
 	pthread_cond_init(&target->flow.work, NULL);
 	pthread_cond_init(&target->exec.changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
@@ -80,11 +80,11 @@ static enum osd_status start_threads(struct osd_target *target)
 	if (!osd_thread_start(&target->flow_thread, "iosd-after", osd_flow_main, &target->flow))
 		return OSD_E_NO_MEMORY;
 	target->flow_started = true;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (struct osd_pool *pool = exec->pools->first; pool && status == OSD_OK;
 	     pool = pool->next)
 		status = osd_proxies_start(pool, (unsigned)pool->config.max);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -270,10 +270,10 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 
 void osd_exec_look_at_aborted(struct osd_exec *exec)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (exec->waits)
 		osd_alarm_by(&exec->monitor, 0);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void osd_exec_quiesce(struct osd_exec *exec)
@@ -281,10 +281,10 @@ void osd_exec_quiesce(struct osd_exec *exec)
 	struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
 	struct osd_exec_wait *taken;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->quiescing = true;
 	taken = osd_exec_take_waits(exec, NULL);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_deliver(taken, outcome);
 }
 
@@ -317,14 +317,14 @@ static void stop_threads(struct osd_target *target)
 {
 	struct osd_exec *exec = &target->exec;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->stopping = exec->sandboxes->stopping = true;
 	osd_service_lost(
 		exec->sandboxes); /* ends every sandbox, and with it what the proxies wait for */
 	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->flow->work);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_proxies_join(exec);
 	osd_wake(exec->monitor.wake);
 	osd_wake(exec->output_wake);
@@ -360,7 +360,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_closep(&exec->monitor.wake);
 	osd_closep(&exec->sandboxes->pipes_epoll);
 	osd_closep(&exec->output_wake);
-	pthread_mutex_destroy(&exec->lock);
+	osd_lock_destroy(&exec->lock);
 	pthread_cond_destroy(&exec->flow->work);
 	pthread_cond_destroy(&exec->changed);
 	osd_call_gate_release(&exec->runs->gate);

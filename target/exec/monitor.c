@@ -89,10 +89,10 @@ void *osd_monitor_main(void *arg)
 	while (!stopping) {
 		uint64_t deadline;
 
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		deadline = look_around(exec, events, count);
 		stopping = exec->stopping;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		if (!stopping)
 			count = epoll_wait(exec->sandboxes->watch_epoll, events, EVENTS_AT_ONCE,
 					   timeout_msec(deadline));

@@ -28,13 +28,13 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 	struct osd_run *run;
 	bool more;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	run = find_run(exec, sandbox_id);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!run)
 		return false;
 	more = osd_output_drain(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (run->job->run == run) {
 		osd_job_touch(run->job);
 		if (atomic_load(&run->output.over_limit))
@@ -43,7 +43,7 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 			osd_exec_request_end(exec, run->job, atomic_load(&run->output.unstored));
 	}
 	osd_run_unref(run);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return more;
 }
 
@@ -86,9 +86,9 @@ static void deliver_late(struct osd_exec *exec)
 {
 	struct osd_exec_wait *late;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	late = OSD_STEAL(exec->late);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	deliver_each(exec, late);
 }
 
@@ -138,12 +138,12 @@ void *osd_output_main(void *arg)
 			osd_wake_drain(exec->output_wake);
 			deliver_late(exec);
 		}
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		stopping = exec->stopping;
 		rights = exec->runs->limited_count || rights_again ||
 			 atomic_load(&exec->runs->policy_changed);
 		sweep = sweep_due(exec, rights, &wait_msec);
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		/* However often policies change, no more than one sweep in that time. */
 		if (rights && !stopping && osd_monotonic_usec() >= rights_usec) {
 			/* A change that comes while it runs is for the next one. */

@@ -23,12 +23,12 @@ static enum osd_status look_in_memory(struct osd_exec *exec, struct osd_object_i
 	const struct osd_job_record *record;
 	const struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	record = job ? &job->record : osd_exec_find_ended(exec, id);
 	if (record)
 		status = owner_of(record, owner);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 

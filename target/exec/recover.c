@@ -409,10 +409,10 @@ static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record 
  * written down of none that has ended. */
 static void end_arrays(struct osd_exec *exec, const struct found *found)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (struct osd_array *array = found->arrays; array; array = array->next_found)
 		osd_array_end_if_over(exec, array);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 enum osd_status osd_exec_recover(struct osd_exec *exec)

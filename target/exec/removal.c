@@ -33,9 +33,9 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 {
 	struct in_partition in = {.partition_id = partition_id};
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_job_table_each(&exec->table, stands_in, &in);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (in.first.object_id == 0)
 		return OSD_OK;
 	*ret_job = in.first;
@@ -79,12 +79,12 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 {
 	enum osd_status status = OSD_OK;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (osd_exec_find(exec, id))
 		status = OSD_E_JOB_IN_WAY;
 	else if (exec->accepting) /* it may be this one: in a moment the table knows */
 		status = OSD_E_CONFLICT;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -163,16 +163,16 @@ void osd_exec_end_jobs(struct osd_exec *exec)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += FORMAT_WAIT_SEC;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->formatting = true; /* nothing is started until osd_exec_formatted */
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	do { /* one that lost its sandbox just now waits for another attempt: look again */
 		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		if (exec->table.count > 0)
-			error = pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+			error = osd_cond_timedwait(&exec->changed, &exec->lock, &until);
 		left = exec->table.count;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 	} while (left > 0 && !error);
 	if (left > 0)
 		osd_warning("%zu jobs did not end in time for FORMAT OSD", left);
@@ -189,10 +189,10 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 
 	if (succeeded)
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->formatting = false;
 	osd_pools_wake(exec);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 

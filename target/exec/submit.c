@@ -65,9 +65,9 @@ static void start_later(struct osd_acceptance *acceptance)
 {
 	struct osd_exec *exec = acceptance->exec;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_start_undo(OSD_STEAL(acceptance->run), acceptance->pool, &acceptance->record);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 /* Of what is stored beside record, code and arguments. */
@@ -279,7 +279,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		osd_flow_fill(job, &acceptance->record);
 		osd_story_accepted(job, &acceptance->record);
 	}
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
 		osd_after_drop(exec, job);
@@ -302,7 +302,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		osd_exec_wait_take(exec, wait);
 	}
 	osd_job_unref(job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (run)
 		osd_start_send(run);
 	if (ended)
@@ -312,7 +312,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, struct osd_job *job,
 		      struct osd_exec_wait *wait, bool busy)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT) {
 		exec->pools->refused[acceptance->refusal]++;
@@ -324,7 +324,7 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 	osd_exec_unplace(job);
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 /* Into memory with the surrogate: it will be polled, and commands on objects in memory do not
@@ -357,9 +357,9 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_QUEUE_FULL;
 	if (!acceptance->submission->done)
 		return OSD_OK;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	status = reserve_wait(exec, acceptance->submission, ret_wait);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -391,10 +391,10 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	acceptance.job = job;
 	acceptance.after = job->after;
 	keep_content(job, submission);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->accepting++;
 	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (status == OSD_OK) {
 		*ret_refusal = (struct osd_exec_refusal){0}; /* there is room */
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);

@@ -16,11 +16,11 @@
  *
  * Every buffer is allocated at its exact size, so that a sanitizer sees one byte too far. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "command/current.h"
@@ -43,7 +43,7 @@ struct harness_request {
 	uint8_t *cdb, *data_out, *data_in; /* owned */
 };
 
-static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct osd_lock output_lock = OSD_LOCK_INITIALIZER(OSD_RANK_HARNESS_OUTPUT);
 
 static void harness_request_free(struct harness_request *item)
 {
@@ -98,9 +98,9 @@ static void send_answer(struct harness_request *item)
 	osd_wr_zero(&w, 3);			   /* 13-15 */
 	osd_wr_be(&w, request->sense_length, 4);   /* 16-19 */
 	osd_wr_be(&w, request->data_in_length, 4); /* 20-23 */
-	pthread_mutex_lock(&output_lock);
+	osd_lock(&output_lock);
 	write_all(iov, OSD_ARRAY_SIZE(iov));
-	pthread_mutex_unlock(&output_lock);
+	osd_unlock(&output_lock);
 }
 
 static void answer(struct osd_request *request)

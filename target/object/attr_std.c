@@ -46,9 +46,9 @@ static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
 	struct osd_quotas quotas;
 
 	if (txn->id.partition_id == 0) {
-		pthread_rwlock_rdlock(&objects->partitions_lock);
+		osd_read_lock(&objects->partitions_lock);
 		quotas = objects->root.common.quotas;
-		pthread_rwlock_unlock(&objects->partitions_lock);
+		osd_rw_unlock(&objects->partitions_lock);
 	} else if (txn->id.object_id != 0) {
 		return txn->record.max_length;
 	} else {

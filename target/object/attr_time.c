@@ -25,9 +25,9 @@ uint8_t osd_root_bypass(struct osd_objects *objects)
 {
 	uint8_t bypass;
 
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	bypass = objects->root.common.bypass;
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	return bypass;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 
 #define FILES_SHARE 4u	 /* of the descriptors this process may have: an object has up to four */
@@ -22,7 +23,7 @@ void osd_cache_init(struct osd_objects *objects)
 {
 	struct rlimit limit;
 
-	pthread_mutex_init(&objects->cache_lock, NULL);
+	osd_lock_init(&objects->cache_lock, OSD_RANK_CACHE);
 	objects->open_max = OSD_CACHE_FILES;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		objects->open_max = (size_t)OSD_MIN(limit.rlim_cur / FILES_SHARE, OSD_CACHE_FILES);
@@ -44,7 +45,7 @@ static void entry_free(struct osd_object *object)
 	osd_version_release(object);
 	osd_tier_file_release(&object->file);
 	osd_range_lock_release(&object->ranges);
-	pthread_mutex_destroy(&object->mutex);
+	osd_lock_destroy(&object->mutex);
 	osd_partition_put(object->partition);
 	free(object);
 }
@@ -64,7 +65,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	object->type = record->type;
 	object->references = 1;
 	object->version_fd = -1;
-	pthread_mutex_init(&object->mutex, NULL);
+	osd_lock_init(&object->mutex, OSD_RANK_OBJECT);
 	osd_range_lock_init(&object->ranges, &object->mutex);
 	atomic_store(&object->length, record->length);
 	object->reserved_bytes = record->reserved_bytes;
@@ -244,11 +245,11 @@ struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object
 {
 	struct osd_object *object;
 
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	object = lookup(objects, id);
 	if (object)
 		refer(object);
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	return object;
 }
 
@@ -270,12 +271,12 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 		uint64_t removals;
 		bool stale;
 
-		pthread_mutex_lock(&objects->cache_lock);
+		osd_lock(&objects->cache_lock);
 		object = lookup(objects, id);
 		if (object)
 			refer(object);
 		removals = atomic_load(&objects->removals);
-		pthread_mutex_unlock(&objects->cache_lock);
+		osd_unlock(&objects->cache_lock);
 		if (object) {
 			*ret_object = object;
 			return OSD_OK;
@@ -283,11 +284,11 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 		status = entry_load(objects, id, &loaded);
 		if (status != OSD_OK)
 			return status;
-		pthread_mutex_lock(&objects->cache_lock);
+		osd_lock(&objects->cache_lock);
 		stale = lookup(objects, id) || atomic_load(&objects->removals) != removals;
 		if (!stale)
 			enter(objects, loaded);
-		pthread_mutex_unlock(&objects->cache_lock);
+		osd_unlock(&objects->cache_lock);
 		if (!stale) {
 			*ret_object = loaded;
 			return OSD_OK;
@@ -311,7 +312,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 		return NULL;
 	}
 	adopt_file_times(fresh);
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	object = lookup(objects, txn->id);
 	if (object) {
 		refer(object);
@@ -319,7 +320,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 		enter(objects, fresh);
 		object = OSD_STEAL(fresh);
 	}
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	if (fresh) {
 		fresh->references = 0;
 		entry_free(fresh);
@@ -336,7 +337,7 @@ void osd_object_put(struct osd_object *object)
 	if (!object)
 		return;
 	objects = object->objects;
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	if (--object->references == 0) {
 		if (object->cached) {
 			lru_append(object->counted_open ? &objects->lru_open : &objects->lru_shut,
@@ -348,7 +349,7 @@ void osd_object_put(struct osd_object *object)
 			leavers.free_list = object;
 		}
 	}
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	let_go(&leavers);
 	if (settle)
 		osd_kick_settle(objects);
@@ -358,12 +359,12 @@ void osd_cache_count_open(struct osd_object *object)
 {
 	struct osd_objects *objects = object->objects;
 
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	if (!object->counted_open && object->cached) {
 		object->counted_open = true;
 		objects->open_count++;
 	}
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 }
 
 enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,
@@ -435,7 +436,7 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 {
 	struct osd_object *object;
 
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
 	object = lookup(objects, id);
 	/* While its files are being replaced the next generation is the spare one. */
@@ -445,7 +446,7 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 		refer(object);
 		take_out(objects, object);
 	}
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	if (!object)
 		return false;
 	osd_object_mark_removed(object);
@@ -461,7 +462,7 @@ static struct osd_object *take_out_next(struct osd_objects *objects,
 	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS);
 	struct osd_object *found = NULL;
 
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
 	while (!found && *cursor < end) {
 		for (found = objects->cache[*cursor]; found && found->partition != partition;)
@@ -473,7 +474,7 @@ static struct osd_object *take_out_next(struct osd_objects *objects,
 		refer(found);
 		take_out(objects, found);
 	}
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	return found;
 }
 
@@ -494,13 +495,13 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 {
 	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS), count = 0;
 
-	pthread_mutex_lock(&objects->cache_lock);
+	osd_lock(&objects->cache_lock);
 	for (; *cursor < end && count < capacity / 2; ++*cursor)
 		for (struct osd_object *object = objects->cache[*cursor];
 		     object && count < capacity; object = object->hash_next)
 			if (!osd_object_is_settled(object))
 				ret_objects[count++] = refer(object);
-	pthread_mutex_unlock(&objects->cache_lock);
+	osd_unlock(&objects->cache_lock);
 	return count;
 }
 
@@ -516,5 +517,5 @@ void osd_cache_release(struct osd_objects *objects)
 			entry_free(object);
 		}
 	}
-	pthread_mutex_destroy(&objects->cache_lock);
+	osd_lock_destroy(&objects->cache_lock);
 }

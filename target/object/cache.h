@@ -4,12 +4,12 @@
 #ifndef OSD_OBJECT_CACHE_H
 #define OSD_OBJECT_CACHE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "object/object.h"
 #include "object/range_lock.h"
 #include "object/record.h"
@@ -43,7 +43,7 @@ struct osd_object {
 	bool cached; /* false: removed, freed with its last reference */
 	bool counted_open;
 
-	pthread_mutex_t mutex;
+	struct osd_lock mutex;
 	struct osd_range_lock ranges; /* under mutex */
 	uint64_t changes;	      /* under mutex: times it was locked to be changed */
 	_Atomic bool removed;	      /* set with the whole range locked */

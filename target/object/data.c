@@ -18,7 +18,7 @@
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end)
 {
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	for (;;) {
 		uint64_t length = atomic_load(&object->length);
 		bool grows = to_end || end > length;
@@ -31,35 +31,35 @@ enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *ran
 		if (grows ? OSD_MIN(offset, length) >= start : end <= length) {
 			osd_version_begin(object);
 			object->changes++;
-			pthread_mutex_unlock(&object->mutex);
+			osd_unlock(&object->mutex);
 			return OSD_OK;
 		}
 		osd_range_drop(&object->ranges, range); /* the length changed while we waited */
 	}
 	osd_range_drop(&object->ranges, range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	return OSD_E_NO_OBJECT;
 }
 
 void osd_object_unlock(struct osd_object *object, struct osd_range *range)
 {
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_version_end(object);
 	osd_range_drop(&object->ranges, range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 }
 
 void osd_object_mark_removed(struct osd_object *object)
 {
 	struct osd_range range;
 
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
 	atomic_store(&object->removed, true);
 	osd_version_removed(object);
 	osd_heads_count_length(object, atomic_load(&object->length), 0);
 	osd_range_drop(&object->ranges, &range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	osd_uncharge(object->objects, object->account, atomic_load(&object->length));
 }
 
@@ -68,10 +68,10 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 {
 	enum osd_status status = OSD_OK;
 
-	if (nowait && pthread_mutex_trylock(&object->mutex) != 0)
+	if (nowait && !osd_trylock(&object->mutex))
 		return OSD_E_WOULD_BLOCK;
 	if (!nowait)
-		pthread_mutex_lock(&object->mutex);
+		osd_lock(&object->mutex);
 	if (!nowait)
 		osd_range_acquire(&object->ranges, range, offset, end, false);
 	else if (!osd_range_try(&object->ranges, range, offset, end, false))
@@ -80,15 +80,15 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 		osd_range_drop(&object->ranges, range);
 		status = OSD_E_NO_OBJECT;
 	}
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	return status;
 }
 
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range)
 {
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_drop(&object->ranges, range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 }
 
 /* ---- times ------------------------------------------------------------------------------- */
@@ -217,9 +217,9 @@ uint64_t osd_object_head_bytes(struct osd_object *object)
 {
 	uint64_t bytes;
 
-	pthread_rwlock_rdlock(&object->file.replaced);
+	osd_read_lock(&object->file.replaced);
 	bytes = object->file.head_bytes;
-	pthread_rwlock_unlock(&object->file.replaced);
+	osd_rw_unlock(&object->file.replaced);
 	return bytes;
 }
 

@@ -62,9 +62,9 @@ static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_
 
 	if (status != OSD_OK)
 		return status;
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	changes = object->changes;
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	if (at == 0)
 		move->changes = changes;
 	status = changes == move->changes ? copy_piece(move, at, ret_end) : OSD_E_CONFLICT;

@@ -130,13 +130,13 @@ void osd_heads_count_length(struct osd_object *object, uint64_t before, uint64_t
 void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2])
 {
 	ret_bytes[0] = ret_bytes[1] = 0;
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
 		for (struct osd_partition *partition = objects->partitions[i]; partition;
 		     partition = partition->next)
 			for (size_t on = 0; on < 2; on++)
 				ret_bytes[on] += atomic_load(&partition->head_bytes[on]);
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 /* ---- settings --------------------------------------------------------------------------------- */

@@ -152,7 +152,7 @@ enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partiti
 	struct stages stages;
 	enum osd_status status;
 
-	pthread_mutex_lock(&objects->index_lock);
+	osd_lock(&objects->index_lock);
 	status = read_stages(objects, NULL, partition, &stages);
 	if (status == OSD_OK && stages.count && !atomic_load(&partition->index)) {
 		struct osd_index_slots *slots = calloc(1, sizeof(*slots));
@@ -164,7 +164,7 @@ enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partiti
 		set_slots(partition, &stages);
 	/* A query that saw what was before finds out. */
 	atomic_fetch_add(&partition->index_serial, 1);
-	pthread_mutex_unlock(&objects->index_lock);
+	osd_unlock(&objects->index_lock);
 	return status;
 }
 

@@ -30,6 +30,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "object/attributes.h"
 #include "object/cache.h"
 #include "object/data.h"
@@ -86,7 +87,7 @@ struct osd_objects {
 	} policy_watcher; /* changes while no transaction is open */
 	uint8_t seal[OSD_SEAL_BYTES];	 /* of a store in memory */
 
-	pthread_rwlock_t partitions_lock;
+	struct osd_rwlock partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */
 	_Atomic uint32_t epoch;					 /* the root record's */
@@ -99,7 +100,7 @@ struct osd_objects {
 	_Atomic uint64_t next_job_id; /* of those that stand apart */
 	double recovery_seconds;
 
-	pthread_mutex_t cache_lock;
+	struct osd_lock cache_lock;
 	struct osd_object *cache[OSD_CACHE_BUCKETS]; /* under cache_lock */
 	struct osd_lru lru_open, lru_shut;	     /* unreferenced; by whether files are open */
 	size_t cache_count, open_count, open_max;
@@ -108,12 +109,12 @@ struct osd_objects {
 
 	pthread_t maintenance, reaper, indexer, mover, scrub;
 	bool maintenance_runs, reaper_runs, indexer_runs, mover_runs, scrub_runs;
-	pthread_mutex_t work_lock;
+	struct osd_lock work_lock;
 	pthread_cond_t work;
 	bool stop, settle_now, reap_now, index_now, move_now, scrub_now; /* under work_lock */
 	_Atomic uint64_t tick;
 
-	pthread_mutex_t index_lock;	 /* osd_index_reload */
+	struct osd_lock index_lock;	 /* osd_index_reload */
 	_Atomic unsigned index_side;	 /* transactions that begin now count on this side */
 	_Atomic uint64_t index_users[2]; /* changing transactions under way */
 	/* Transactions that change entries: before they do, and when they are over.  A search that

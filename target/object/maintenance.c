@@ -23,7 +23,7 @@ static void settle_partitions(struct osd_objects *objects)
 	struct osd_partition *dirty[64];
 	size_t count = 0;
 
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++) {
 		for (struct osd_partition *partition = objects->partitions[i]; partition;
 		     partition = partition->next) {
@@ -33,7 +33,7 @@ static void settle_partitions(struct osd_objects *objects)
 			}
 		}
 	}
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	for (size_t i = 0; i < count; i++) {
 		osd_partition_settle(objects, dirty[i]);
 		osd_partition_put(dirty[i]);
@@ -64,16 +64,16 @@ static bool wait_so_long(struct osd_objects *objects, const bool *kicked, bool w
 	until.tv_nsec += (long)(usec % 1000000 * 1000);
 	until.tv_sec += (time_t)(usec / 1000000) + until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&objects->work_lock);
+	osd_lock(&objects->work_lock);
 	while (!objects->stop && !*kicked) {
 		if (!with_timeout)
-			pthread_cond_wait(&objects->work, &objects->work_lock);
-		else if (pthread_cond_timedwait(&objects->work, &objects->work_lock, &until) ==
+			osd_cond_wait(&objects->work, &objects->work_lock);
+		else if (osd_cond_timedwait(&objects->work, &objects->work_lock, &until) ==
 			 ETIMEDOUT)
 			break;
 	}
 	stop = objects->stop;
-	pthread_mutex_unlock(&objects->work_lock);
+	osd_unlock(&objects->work_lock);
 	return !stop;
 }
 
@@ -84,19 +84,19 @@ static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool 
 
 static void kick(struct osd_objects *objects, bool *kicked)
 {
-	pthread_mutex_lock(&objects->work_lock);
+	osd_lock(&objects->work_lock);
 	if (!*kicked) {
 		*kicked = true;
 		pthread_cond_broadcast(&objects->work);
 	}
-	pthread_mutex_unlock(&objects->work_lock);
+	osd_unlock(&objects->work_lock);
 }
 
 static void unkick(struct osd_objects *objects, bool *kicked)
 {
-	pthread_mutex_lock(&objects->work_lock);
+	osd_lock(&objects->work_lock);
 	*kicked = false;
-	pthread_mutex_unlock(&objects->work_lock);
+	osd_unlock(&objects->work_lock);
 }
 
 void osd_kick_settle(struct osd_objects *objects)
@@ -372,9 +372,9 @@ bool osd_should_stop(struct osd_objects *objects)
 {
 	bool stop;
 
-	pthread_mutex_lock(&objects->work_lock);
+	osd_lock(&objects->work_lock);
 	stop = objects->stop;
-	pthread_mutex_unlock(&objects->work_lock);
+	osd_unlock(&objects->work_lock);
 	return stop;
 }
 

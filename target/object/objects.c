@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -195,10 +196,10 @@ static enum osd_status start_threads(struct osd_objects *objects)
 
 static void stop_threads(struct osd_objects *objects)
 {
-	pthread_mutex_lock(&objects->work_lock);
+	osd_lock(&objects->work_lock);
 	objects->stop = true;
 	pthread_cond_broadcast(&objects->work);
-	pthread_mutex_unlock(&objects->work_lock);
+	osd_unlock(&objects->work_lock);
 	if (objects->scrub_runs)
 		pthread_join(objects->scrub, NULL);
 	if (objects->mover_runs)
@@ -223,10 +224,10 @@ static void init_locks(struct osd_objects *objects)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&objects->work, &attributes);
 	pthread_condattr_destroy(&attributes);
-	pthread_mutex_init(&objects->work_lock, NULL);
-	pthread_mutex_init(&objects->index_lock, NULL);
-	pthread_mutex_init(&objects->sums.lock, NULL);
-	pthread_rwlock_init(&objects->partitions_lock, NULL);
+	osd_lock_init(&objects->work_lock, OSD_RANK_OBJECTS_WORK);
+	osd_lock_init(&objects->index_lock, OSD_RANK_INDEX);
+	osd_lock_init(&objects->sums.lock, OSD_RANK_DAMAGED);
+	osd_rwlock_init(&objects->partitions_lock, OSD_RANK_PARTITIONS);
 	osd_cache_init(objects);
 }
 
@@ -324,10 +325,10 @@ void osd_objects_close(struct osd_objects *objects)
 	osd_media_close(objects->media);
 	osd_space_end(objects);
 	pthread_cond_destroy(&objects->work);
-	pthread_mutex_destroy(&objects->work_lock);
-	pthread_mutex_destroy(&objects->index_lock);
-	pthread_mutex_destroy(&objects->sums.lock);
-	pthread_rwlock_destroy(&objects->partitions_lock);
+	osd_lock_destroy(&objects->work_lock);
+	osd_lock_destroy(&objects->index_lock);
+	osd_lock_destroy(&objects->sums.lock);
+	osd_rwlock_destroy(&objects->partitions_lock);
 	free(objects);
 }
 

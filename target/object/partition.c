@@ -33,7 +33,7 @@ void osd_partition_put(struct osd_partition *partition)
 {
 	if (!partition || atomic_fetch_sub(&partition->references, 1) != 1)
 		return;
-	pthread_mutex_destroy(&partition->tally_lock);
+	osd_lock_destroy(&partition->tally_lock);
 	free(atomic_load(&partition->index));
 	free(partition);
 }
@@ -56,11 +56,11 @@ void osd_partition_insert(struct osd_objects *objects, struct osd_partition *par
 {
 	struct osd_partition **bucket = bucket_of(objects, partition->id);
 
-	pthread_rwlock_wrlock(&objects->partitions_lock);
+	osd_write_lock(&objects->partitions_lock);
 	atomic_fetch_add(&partition->references, 1);
 	partition->next = *bucket;
 	*bucket = partition;
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	osd_note_policy_change(objects);
 }
 
@@ -69,12 +69,12 @@ static void take_out(struct osd_objects *objects, struct osd_partition *partitio
 {
 	struct osd_partition **link = bucket_of(objects, partition->id);
 
-	pthread_rwlock_wrlock(&objects->partitions_lock);
+	osd_write_lock(&objects->partitions_lock);
 	while (*link && *link != partition)
 		link = &(*link)->next;
 	if (*link)
 		*link = partition->next;
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 /* With partitions_lock held for writing. */
@@ -91,11 +91,11 @@ static void retire(struct osd_objects *objects, struct osd_partition *partition)
 {
 	take_out(objects, partition);
 	osd_cache_remove_partition(objects, partition);
-	pthread_rwlock_wrlock(&objects->partitions_lock); /* quota.c */
+	osd_write_lock(&objects->partitions_lock); /* quota.c */
 	atomic_fetch_sub(&objects->partition_count, 1);
 	close_account(objects, &partition->data);
 	close_account(objects, &partition->apart);
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	osd_note_policy_change(objects);
 	for (size_t i = 0; i < objects->watcher_count; i++)
 		objects->watchers[i].fn(objects->watchers[i].arg, partition->id);
@@ -156,13 +156,13 @@ enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *t
 		if (partition)
 			atomic_fetch_add(&partition->references, 1);
 	} else {
-		pthread_rwlock_rdlock(&objects->partitions_lock);
+		osd_read_lock(&objects->partitions_lock);
 		partition = *bucket_of(objects, id);
 		while (partition && partition->id != id)
 			partition = partition->next;
 		if (partition)
 			atomic_fetch_add(&partition->references, 1);
-		pthread_rwlock_unlock(&objects->partitions_lock);
+		osd_rw_unlock(&objects->partitions_lock);
 	}
 	if (!partition)
 		return OSD_E_NO_PARTITION;
@@ -238,11 +238,11 @@ static void run_root_changed(struct osd_txn *txn, struct osd_effect *effect, boo
 	struct osd_root_record *root = effect->arg;
 
 	if (committed) {
-		pthread_rwlock_wrlock(&txn->objects->partitions_lock);
+		osd_write_lock(&txn->objects->partitions_lock);
 		txn->objects->root = *root;
 		atomic_store(&txn->objects->epoch, root->epoch);
 		atomic_store(&txn->objects->isolation, root->isolation);
-		pthread_rwlock_unlock(&txn->objects->partitions_lock);
+		osd_rw_unlock(&txn->objects->partitions_lock);
 	}
 	free(root);
 }

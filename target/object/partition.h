@@ -5,11 +5,11 @@
 #ifndef OSD_OBJECT_PARTITION_H
 #define OSD_OBJECT_PARTITION_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "object/object.h"
 #include "object/record.h"
 
@@ -59,7 +59,7 @@ struct osd_partition {
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
 	/* tally.c */
-	pthread_mutex_t tally_lock;
+	struct osd_lock tally_lock;
 	struct osd_tally tallies[OSD_TALLIES]; /* under tally_lock */
 	uint64_t tally_clock;		       /* under tally_lock */
 	_Atomic uint64_t members_changing;     /* noted by transactions under way */

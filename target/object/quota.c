@@ -69,11 +69,11 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_accoun
 
 	if (delta == 0)
 		return OSD_OK;
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	status = charge(objects, account, delta, use_reserve);
 	if (status == OSD_OK)
 		add_used(objects, account, delta);
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	return status;
 }
 
@@ -81,14 +81,14 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_accoun
 static void add_bytes(struct osd_objects *objects, struct osd_charge_account *account,
 		      uint64_t delta)
 {
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	if (!atomic_load(&account->removed)) {
 		atomic_fetch_add(&account->charges, 1);
 		atomic_fetch_add(&account->charged_bytes, delta);
 		atomic_fetch_add(&objects->charged_bytes, delta);
 		add_used(objects, account, delta);
 	}
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
@@ -127,9 +127,9 @@ static void add_other(struct osd_objects *objects, struct osd_charge_account *ac
 void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t bytes)
 {
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	add_other(objects, account, what, bytes);
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 /* effect: value the bytes taken, which go back if the transaction comes to nothing; generation those
@@ -138,10 +138,10 @@ static void run_charged(struct osd_txn *txn, struct osd_effect *effect, bool com
 {
 	uint64_t back = committed ? effect->generation : effect->value;
 
-	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
+	osd_read_lock(&txn->objects->partitions_lock);
 	if (back)
 		add_other(txn->objects, effect->arg, effect->head_on, 0 - back);
-	pthread_rwlock_unlock(&txn->objects->partitions_lock);
+	osd_rw_unlock(&txn->objects->partitions_lock);
 }
 
 static bool is_charge(const struct osd_effect *effect, const struct osd_charge_account *account,
@@ -181,14 +181,14 @@ static enum osd_status take_more(struct osd_txn *txn, struct osd_effect *effect,
 	enum osd_status status = OSD_OK;
 
 	delta -= own;
-	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
+	osd_read_lock(&txn->objects->partitions_lock);
 	if (delta && limited)
 		status = charge(txn->objects, account, delta, false);
 	if (delta && limited && status == OSD_OK && account)
 		atomic_fetch_add(counter_of(account, effect->head_on), delta);
 	if (delta && !limited)
 		add_other(txn->objects, account, effect->head_on, delta);
-	pthread_rwlock_unlock(&txn->objects->partitions_lock);
+	osd_rw_unlock(&txn->objects->partitions_lock);
 	if (status != OSD_OK)
 		return status;
 	effect->generation -= own;
@@ -266,22 +266,22 @@ enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_acc
 {
 	enum osd_status status;
 
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	status = add_count(objects, account, count);
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 	return status;
 }
 
 void osd_count_drop(struct osd_objects *objects, struct osd_charge_account *account,
 		    uint64_t count)
 {
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	if (!atomic_load(&account->removed)) {
 		atomic_fetch_add(&account->charges, 1);
 		atomic_fetch_sub(&account->object_count, count);
 		atomic_fetch_sub(&objects->object_count, count);
 	}
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit)

@@ -6,9 +6,10 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 
-void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex)
+void osd_range_lock_init(struct osd_range_lock *lock, struct osd_lock *mutex)
 {
 	*lock = (struct osd_range_lock){.mutex = mutex, .last = &lock->first};
 }
@@ -48,7 +49,7 @@ static void wait_for_turn(struct osd_range_lock *lock, struct osd_range *range)
 	osd_thread_waits();
 	range->turn = &turn;
 	do
-		pthread_cond_wait(&turn, lock->mutex);
+		osd_cond_wait(&turn, lock->mutex);
 	while (is_blocked(lock, range));
 	range->turn = NULL;
 	pthread_cond_destroy(&turn);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
+
 struct osd_range {
 	struct osd_range *next;
 	uint64_t start, end; /* [start, end); end UINT64_MAX: without end */
@@ -17,11 +19,11 @@ struct osd_range {
 };
 
 struct osd_range_lock {
-	pthread_mutex_t *mutex;		 /* borrowed: the object's */
+	struct osd_lock *mutex;		 /* borrowed: the object's */
 	struct osd_range *first, **last; /* under mutex: held or waited for, oldest first */
 };
 
-void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex);
+void osd_range_lock_init(struct osd_range_lock *lock, struct osd_lock *mutex);
 void osd_range_lock_release(struct osd_range_lock *lock);
 /* All with the mutex held; acquire lets go of it while it waits. */
 void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,

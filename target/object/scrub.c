@@ -94,9 +94,9 @@ enum osd_status osd_scrub_load(struct osd_objects *objects)
 
 static void show_pass(struct osd_objects *objects, const struct osd_scrub_pass *pass)
 {
-	pthread_mutex_lock(&objects->sums.lock);
+	osd_lock(&objects->sums.lock);
 	objects->sums.pass = *pass;
-	pthread_mutex_unlock(&objects->sums.lock);
+	osd_unlock(&objects->sums.lock);
 }
 
 static void store_pass(struct osd_objects *objects, const struct osd_scrub_pass *pass)
@@ -122,10 +122,10 @@ void osd_scrub_tell(struct osd_objects *objects, bool start)
 {
 	struct osd_sums *sums = &objects->sums;
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	sums->start = start && (sums->pass.state != OSD_SCRUB_RUNNING || sums->stop);
 	sums->stop = !start;
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 	osd_kick_scrub(objects);
 }
 
@@ -133,11 +133,11 @@ static bool is_told(struct osd_objects *objects, bool *what, bool take)
 {
 	bool told;
 
-	pthread_mutex_lock(&objects->sums.lock);
+	osd_lock(&objects->sums.lock);
 	told = *what;
 	if (take)
 		*what = false;
-	pthread_mutex_unlock(&objects->sums.lock);
+	osd_unlock(&objects->sums.lock);
 	return told;
 }
 

@@ -97,13 +97,13 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 	if (object->type != OSD_USER_OBJECT || !close)
 		return settle_times(object, durable);
 	/* Not osd_object_lock: the data does not change, so the version must not. */
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : settle_all(object, durable);
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_drop(&object->ranges, &range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	return status;
 }
 

@@ -140,15 +140,15 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 	struct osd_range range;
 	enum osd_status status;
 
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : share_locked(object, &share);
 	if (status == OSD_OK)
 		atomic_fetch_add(&object->shares, 1);
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_drop(&object->ranges, &range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	if (status == OSD_OK) {
 		read_ahead(&share);
 		*ret_share = share;
@@ -160,13 +160,13 @@ void osd_object_unshare(struct osd_object *object)
 {
 	struct osd_range range;
 
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 	if (atomic_fetch_sub(&object->shares, 1) == 1 && object->length_rules)
 		object->untrimmed =
 			osd_object_fit_files(object, atomic_load(&object->length)) != OSD_OK;
-	pthread_mutex_lock(&object->mutex);
+	osd_lock(&object->mutex);
 	osd_range_drop(&object->ranges, &range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_unlock(&object->mutex);
 }

@@ -155,7 +155,7 @@ static void look_at_partitions(struct osd_objects *objects, struct osd_space *sp
 			       uint64_t *ret_on_ssd)
 {
 	*ret_on_ssd = 0;
-	pthread_rwlock_rdlock(&objects->partitions_lock);
+	osd_read_lock(&objects->partitions_lock);
 	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
 		for (struct osd_partition *partition = objects->partitions[i]; partition;
 		     partition = partition->next) {
@@ -170,7 +170,7 @@ static void look_at_partitions(struct osd_objects *objects, struct osd_space *sp
 					      .quota_bytes = quota,
 					      .objects = atomic_load(&partition->data.object_count)});
 		}
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 static void look_at_devices(struct osd_objects *objects, struct osd_space *space, uint64_t on_ssd)

@@ -314,7 +314,7 @@ void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
 	struct osd_sums *sums = &object->objects->sums;
 	bool known = false;
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	for (size_t i = 0; !known && i < sums->count; i++) {
 		known = same_block(&sums->list[i], object->id, offset);
 		sums->list[i].seen = sums->list[i].seen || known;
@@ -322,7 +322,7 @@ void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
 	if (!known && sums->count < OSD_SUMS_LIST)
 		sums->list[sums->count++] =
 			(struct osd_damaged_block){object->id, offset, true};
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 	if (!known)
 		osd_error("object %" PRIx64 ".%" PRIx64 " is damaged: bytes %" PRIu64 " to %" PRIu64
 			  " differ from their checksum; write them again, or restore the object",
@@ -347,7 +347,7 @@ uint64_t osd_object_first_damage(struct osd_object *object, uint64_t start)
 	struct osd_sums *sums = &object->objects->sums;
 	uint64_t first = UINT64_MAX;
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct osd_damaged_block *block = &sums->list[i];
 
@@ -355,7 +355,7 @@ uint64_t osd_object_first_damage(struct osd_object *object, uint64_t start)
 		    block->offset + OSD_SUM_BLOCK > start)
 			first = OSD_MIN(first, block->offset);
 	}
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 	return first == UINT64_MAX ? start : first;
 }
 
@@ -363,10 +363,10 @@ void osd_sums_begin_pass(struct osd_objects *objects)
 {
 	struct osd_sums *sums = &objects->sums;
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	for (size_t i = 0; i < sums->count; i++)
 		sums->list[i].seen = false;
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 }
 
 void osd_sums_end_pass(struct osd_objects *objects)
@@ -374,12 +374,12 @@ void osd_sums_end_pass(struct osd_objects *objects)
 	struct osd_sums *sums = &objects->sums;
 	size_t kept = 0;
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	for (size_t i = 0; i < sums->count; i++)
 		if (sums->list[i].seen)
 			sums->list[kept++] = sums->list[i];
 	sums->count = kept;
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 }
 
 bool osd_objects_keep_sums(const struct osd_objects *objects)
@@ -398,8 +398,8 @@ void osd_sums_stats(struct osd_objects *objects, struct osd_sums_stats *ret_stat
 		.damaged = atomic_load(&sums->figures.damaged),
 		.forgotten = atomic_load(&sums->figures.forgotten),
 	};
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	ret_stats->damaged_now = sums->count;
 	ret_stats->pass = sums->pass;
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 }

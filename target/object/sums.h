@@ -5,11 +5,11 @@
 #ifndef OSD_OBJECT_SUMS_H
 #define OSD_OBJECT_SUMS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "object/object.h"
 #include "store/sums.h"
 
@@ -57,7 +57,7 @@ struct osd_sums {
 	uint64_t interval_ms;			    /* constant */
 	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
 	void *context;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	struct osd_damaged_block list[OSD_SUMS_LIST]; /* under lock */
 	size_t count;				      /* under lock */
 	struct osd_scrub_pass pass;		      /* under lock; changed by the scrub's thread */

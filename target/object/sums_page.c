@@ -67,13 +67,13 @@ static size_t list_value(struct osd_objects *objects, uint8_t value[OSD_SUMS_LIS
 	struct osd_sums *sums = &objects->sums;
 	struct osd_wr w = osd_wr_init(value, (size_t)OSD_SUMS_LIST * LIST_ENTRY);
 
-	pthread_mutex_lock(&sums->lock);
+	osd_lock(&sums->lock);
 	for (size_t i = 0; i < sums->count; i++) {
 		osd_wr_be(&w, sums->list[i].id.partition_id, 8);
 		osd_wr_be(&w, sums->list[i].id.object_id, 8);
 		osd_wr_be(&w, sums->list[i].offset, 8);
 	}
-	pthread_mutex_unlock(&sums->lock);
+	osd_unlock(&sums->lock);
 	return osd_wr_used(&w);
 }
 

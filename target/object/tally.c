@@ -12,6 +12,7 @@
  * transaction that changes members was under way meanwhile. */
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 #include "object/internal.h"
 
@@ -60,7 +61,7 @@ static void set(struct osd_partition *partition, uint64_t of, uint64_t from, uin
 
 void osd_tally_init(struct osd_partition *partition)
 {
-	pthread_mutex_init(&partition->tally_lock, NULL);
+	osd_lock_init(&partition->tally_lock, OSD_RANK_TALLY);
 	partition->tallies[0] =
 		(struct osd_tally){.of = OSD_TALLY_USER_OBJECTS, .known = true, .stays = true};
 	partition->tallies[1] =
@@ -71,21 +72,21 @@ bool osd_tally_get(struct osd_partition *partition, uint64_t of, uint64_t from, 
 {
 	struct osd_tally *tally;
 
-	pthread_mutex_lock(&partition->tally_lock);
+	osd_lock(&partition->tally_lock);
 	tally = find(partition, of, from);
 	if (tally) {
 		tally->used = ++partition->tally_clock;
 		*ret_count = tally->count <= INT64_MAX ? tally->count : 0;
 	}
-	pthread_mutex_unlock(&partition->tally_lock);
+	osd_unlock(&partition->tally_lock);
 	return tally;
 }
 
 void osd_tally_put(struct osd_partition *partition, uint64_t of, uint64_t from, uint64_t count)
 {
-	pthread_mutex_lock(&partition->tally_lock);
+	osd_lock(&partition->tally_lock);
 	set(partition, of, from, count);
-	pthread_mutex_unlock(&partition->tally_lock);
+	osd_unlock(&partition->tally_lock);
 }
 
 uint64_t osd_tally_begin(struct osd_partition *partition)
@@ -99,11 +100,11 @@ void osd_tally_end(struct osd_partition *partition, uint64_t begun, uint64_t of,
 {
 	if (begun == UINT64_MAX)
 		return;
-	pthread_mutex_lock(&partition->tally_lock);
+	osd_lock(&partition->tally_lock);
 	if (atomic_load(&partition->members_changing) == 0 &&
 	    atomic_load(&partition->member_changes) == begun)
 		set(partition, of, 0, count);
-	pthread_mutex_unlock(&partition->tally_lock);
+	osd_unlock(&partition->tally_lock);
 }
 
 /* ---- changes ----------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ void osd_tally_end(struct osd_partition *partition, uint64_t begun, uint64_t of,
 void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t first, uint64_t count,
 		      bool added)
 {
-	pthread_mutex_lock(&partition->tally_lock);
+	osd_lock(&partition->tally_lock);
 	for (size_t i = 0; i < OSD_TALLIES; i++) {
 		struct osd_tally *tally = &partition->tallies[i];
 		uint64_t before, counted;
@@ -126,7 +127,7 @@ void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t fir
 		else
 			tally->count -= counted; /* what came may be told after what went */
 	}
-	pthread_mutex_unlock(&partition->tally_lock);
+	osd_unlock(&partition->tally_lock);
 }
 
 /* Ids that a transaction adds to a list or takes away. */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/lock.h"
 #include "base/test.h"
 #include "object/range_lock.h"
 #include "object/record.h"
@@ -120,7 +121,7 @@ static void test_keys(void)
 
 static void test_range_lock(void)
 {
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	struct osd_lock mutex = OSD_LOCK_INITIALIZER(OSD_RANK_OBJECT);
 	struct osd_range_lock lock;
 	struct osd_range a, b, c, d;
 
@@ -145,7 +146,7 @@ static void test_range_lock(void)
 #define WAITERS 4
 
 struct queue {
-	pthread_mutex_t mutex;
+	struct osd_lock mutex;
 	struct osd_range_lock lock;
 	unsigned next, order[WAITERS]; /* who had the lock, under mutex */
 };
@@ -162,11 +163,11 @@ static void *wait_and_note(void *arg)
 	struct queue *queue = waiter->queue;
 	struct osd_range range;
 
-	pthread_mutex_lock(&queue->mutex);
+	osd_lock(&queue->mutex);
 	osd_range_acquire(&queue->lock, &range, 0, 100, true);
 	queue->order[queue->next++] = waiter->number;
 	osd_range_drop(&queue->lock, &range);
-	pthread_mutex_unlock(&queue->mutex);
+	osd_unlock(&queue->mutex);
 	return NULL;
 }
 
@@ -174,17 +175,17 @@ static unsigned count_waiting(struct queue *queue)
 {
 	unsigned count = 0;
 
-	pthread_mutex_lock(&queue->mutex);
+	osd_lock(&queue->mutex);
 	for (const struct osd_range *range = queue->lock.first; range; range = range->next)
 		count += range->turn != NULL;
-	pthread_mutex_unlock(&queue->mutex);
+	osd_unlock(&queue->mutex);
 	return count;
 }
 
 /* Whose turn it is wakes up, one after the other, and nobody is forgotten. */
 static void test_turns(void)
 {
-	struct queue queue = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct queue queue = {.mutex = OSD_LOCK_INITIALIZER(OSD_RANK_OBJECT)};
 	struct waiter waiters[WAITERS];
 	struct osd_range held, last, apart;
 
@@ -196,12 +197,12 @@ static void test_turns(void)
 		while (count_waiting(&queue) <= i)
 			sched_yield();
 	}
-	pthread_mutex_lock(&queue.mutex);
+	osd_lock(&queue.mutex);
 	CHECK(!osd_range_try(&queue.lock, &last, 99, 100, false));
 	CHECK(osd_range_try(&queue.lock, &apart, 100, 200, true));
 	CHECK_EQ(queue.next, 0);
 	osd_range_drop(&queue.lock, &held);
-	pthread_mutex_unlock(&queue.mutex);
+	osd_unlock(&queue.mutex);
 	for (unsigned i = 0; i < WAITERS; i++) {
 		pthread_join(waiters[i].thread, NULL);
 		CHECK_EQ(queue.order[i], i);

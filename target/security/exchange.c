@@ -2,11 +2,11 @@
 /* exchange.c -- see exchange.h. */
 #include "security/exchange.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/util.h"
 #include "security/secret.h"
 
@@ -22,7 +22,7 @@ struct exchange {
 struct osd_exchanges {
 	struct osd_keyring *keyring;
 	uint64_t limit_usec;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	struct exchange *list; /* under lock; EXCHANGES in secret memory */
 };
 
@@ -39,7 +39,7 @@ struct osd_exchanges *osd_exchanges_new(struct osd_keyring *keyring, unsigned se
 		free(exchanges);
 		return NULL;
 	}
-	pthread_mutex_init(&exchanges->lock, NULL);
+	osd_lock_init(&exchanges->lock, OSD_RANK_EXCHANGES);
 	return exchanges;
 }
 
@@ -48,7 +48,7 @@ void osd_exchanges_free(struct osd_exchanges *exchanges)
 	if (!exchanges)
 		return;
 	osd_secret_free(exchanges->list, EXCHANGES * sizeof(*exchanges->list));
-	pthread_mutex_destroy(&exchanges->lock);
+	osd_lock_destroy(&exchanges->lock);
 	free(exchanges);
 }
 
@@ -111,7 +111,7 @@ enum osd_status osd_exchange_begin(struct osd_exchanges *exchanges, struct osd_t
 						 (struct osd_mac_input){work->shared, length},
 						 &work->key);
 	if (status == OSD_OK) {
-		pthread_mutex_lock(&exchanges->lock);
+		osd_lock(&exchanges->lock);
 		exchange = place_for(exchanges, nexus);
 		exchange->nexus = nexus;
 		exchange->deadline_usec = osd_monotonic_usec() + exchanges->limit_usec;
@@ -119,7 +119,7 @@ enum osd_status osd_exchange_begin(struct osd_exchanges *exchanges, struct osd_t
 		memcpy(exchange->theirs, theirs, length);
 		memcpy(exchange->ours, ours, length);
 		exchange->key = work->key;
-		pthread_mutex_unlock(&exchanges->lock);
+		osd_unlock(&exchanges->lock);
 	}
 	osd_secret_free(work, sizeof(*work));
 	return status;
@@ -130,12 +130,12 @@ bool osd_exchange_pending(struct osd_exchanges *exchanges, uint64_t nexus,
 {
 	struct exchange *exchange;
 
-	pthread_mutex_lock(&exchanges->lock);
+	osd_lock(&exchanges->lock);
 	exchange = find(exchanges, nexus);
 	*ret_secret = (struct osd_secret){.known = exchange != NULL};
 	if (exchange)
 		memcpy(ret_secret->key, exchange->key.authentication, sizeof(ret_secret->key));
-	pthread_mutex_unlock(&exchanges->lock);
+	osd_unlock(&exchanges->lock);
 	return ret_secret->known;
 }
 
@@ -149,11 +149,11 @@ static void ended(void *arg, bool committed)
 	struct ended *end = arg;
 	struct exchange *exchange;
 
-	pthread_mutex_lock(&end->exchanges->lock);
+	osd_lock(&end->exchanges->lock);
 	exchange = committed ? find(end->exchanges, end->nexus) : NULL;
 	if (exchange)
 		explicit_bzero(exchange, sizeof(*exchange));
-	pthread_mutex_unlock(&end->exchanges->lock);
+	osd_unlock(&end->exchanges->lock);
 	free(end);
 }
 
@@ -181,7 +181,7 @@ enum osd_status osd_exchange_end(struct osd_exchanges *exchanges, struct osd_txn
 	struct exchange *exchange;
 	struct osd_key_pair key;
 
-	pthread_mutex_lock(&exchanges->lock);
+	osd_lock(&exchanges->lock);
 	exchange = find(exchanges, nexus);
 	if (!exchange)
 		status = OSD_E_SEQUENCE;
@@ -190,7 +190,7 @@ enum osd_status osd_exchange_end(struct osd_exchanges *exchanges, struct osd_txn
 		status = OSD_E_PARAM_FIELD;
 	else
 		key = exchange->key;
-	pthread_mutex_unlock(&exchanges->lock);
+	osd_unlock(&exchanges->lock);
 	if (status != OSD_OK)
 		return status;
 	status = osd_keyring_set_master(exchanges->keyring, txn, identifier, &key);

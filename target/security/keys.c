@@ -8,11 +8,11 @@
  * Locks: keyring->loading, held over reading records; then keyring->lock, for a few instructions. */
 #include "security/keys.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "security/exchange.h"
@@ -105,7 +105,7 @@ static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct h
 {
 	struct holder **link = bucket_of(keyring, partition_id), *old;
 
-	pthread_rwlock_wrlock(&keyring->lock);
+	osd_write_lock(&keyring->lock);
 	while (*link && (*link)->partition_id != partition_id)
 		link = &(*link)->next;
 	old = *link;
@@ -116,7 +116,7 @@ static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct h
 		holder->next = *bucket_of(keyring, partition_id);
 		*bucket_of(keyring, partition_id) = holder;
 	}
-	pthread_rwlock_unlock(&keyring->lock);
+	osd_rw_unlock(&keyring->lock);
 	free_holder(keyring, old);
 }
 
@@ -208,11 +208,11 @@ static void reload(struct osd_keyring *keyring, uint64_t partition_id)
 	struct holder *holder = NULL;
 	enum osd_status status = OSD_E_INTERNAL;
 
-	pthread_mutex_lock(&keyring->loading);
+	osd_lock(&keyring->loading);
 	for (unsigned i = 0; status != OSD_OK && i < 3; i++)
 		status = read_anew(keyring, partition_id, &holder);
 	replace(keyring, partition_id, holder);
-	pthread_mutex_unlock(&keyring->loading);
+	osd_unlock(&keyring->loading);
 	if (status != OSD_OK)
 		osd_error("cannot read secret keys: %s", osd_status_info(status)->meaning);
 }
@@ -222,14 +222,14 @@ static bool next_in(struct osd_keyring *keyring, size_t bucket, uint64_t from, u
 {
 	bool found = false;
 
-	pthread_rwlock_rdlock(&keyring->lock);
+	osd_read_lock(&keyring->lock);
 	for (struct holder *holder = keyring->buckets[bucket]; holder; holder = holder->next) {
 		if (holder->partition_id < from || (found && holder->partition_id > *ret_id))
 			continue;
 		*ret_id = holder->partition_id;
 		found = true;
 	}
-	pthread_rwlock_unlock(&keyring->lock);
+	osd_rw_unlock(&keyring->lock);
 	return found;
 }
 
@@ -268,7 +268,7 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 	const struct holder *holder;
 	uint8_t mask;
 
-	pthread_rwlock_rdlock(&keyring->lock);
+	osd_read_lock(&keyring->lock);
 	holder = find(keyring, osd_keys_holder(level, partition_id));
 	if (!holder)
 		holder = keyring->nobody;
@@ -278,7 +278,7 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 	for (size_t i = 0; i < OSD_MAC_LENGTH; i++)
 		ret_secret->key[i] = (holder->keys[slot][i] & mask) |
 				     (keyring->nobody->keys[slot][i] & (uint8_t)~mask);
-	pthread_rwlock_unlock(&keyring->lock);
+	osd_rw_unlock(&keyring->lock);
 }
 
 struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring)
@@ -306,17 +306,17 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 
 	if (status != OSD_OK)
 		return status;
-	pthread_rwlock_rdlock(&keyring->lock);
+	osd_read_lock(&keyring->lock);
 	holder = find(keyring, partition_id);
 	stale = holder && holder->frozen != ret_policy->frozen;
-	pthread_rwlock_unlock(&keyring->lock);
+	osd_rw_unlock(&keyring->lock);
 	if (!stale)
 		return OSD_OK;
-	pthread_rwlock_wrlock(&keyring->lock);
+	osd_write_lock(&keyring->lock);
 	holder = find(keyring, partition_id);
 	if (holder)
 		holder->frozen = ret_policy->frozen;
-	pthread_rwlock_unlock(&keyring->lock);
+	osd_rw_unlock(&keyring->lock);
 	return OSD_OK;
 }
 
@@ -416,8 +416,8 @@ static struct osd_keyring *new_keyring(struct osd_objects *objects)
 	if (!keyring)
 		return NULL;
 	keyring->objects = objects;
-	pthread_mutex_init(&keyring->loading, NULL);
-	pthread_rwlock_init(&keyring->lock, NULL);
+	osd_lock_init(&keyring->loading, OSD_RANK_KEYS_LOADING);
+	osd_rwlock_init(&keyring->lock, OSD_RANK_KEYRING);
 	keyring->policies = osd_policies_new(objects);
 	keyring->exchanges = osd_exchanges_new(keyring, OSD_EXCHANGE_SECONDS);
 	keyring->nobody = new_holder(keyring, OSD_KEYS_ABOVE);
@@ -468,7 +468,7 @@ void osd_keyring_close(struct osd_keyring *keyring)
 	osd_secret_free(keyring->seal, OSD_SEAL_BYTES);
 	osd_exchanges_free(keyring->exchanges);
 	osd_policies_free(keyring->policies);
-	pthread_rwlock_destroy(&keyring->lock);
-	pthread_mutex_destroy(&keyring->loading);
+	osd_rwlock_destroy(&keyring->lock);
+	osd_lock_destroy(&keyring->loading);
 	free(keyring);
 }

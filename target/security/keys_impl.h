@@ -3,8 +3,7 @@
 #ifndef OSD_SECURITY_KEYS_IMPL_H
 #define OSD_SECURITY_KEYS_IMPL_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "security/keys.h"
 
 #define OSD_KEY_BUCKETS 256
@@ -18,8 +17,8 @@ struct osd_keyring {
 	struct osd_policies *policies;
 	struct osd_exchanges *exchanges;
 	uint8_t *seal; /* secret memory; NULL: none yet */
-	pthread_mutex_t loading;
-	pthread_rwlock_t lock;
+	struct osd_lock loading;
+	struct osd_rwlock lock;
 	struct holder *buckets[OSD_KEY_BUCKETS]; /* under lock */
 	struct holder *nobody;			 /* keys that nobody has */
 	struct holder *unused;			 /* under loading */

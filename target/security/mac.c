@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 
@@ -29,7 +30,7 @@ static const struct {
 	[OSD_HMAC_SHA1] = {GCRY_MD_SHA1, 20},
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct osd_lock lock = OSD_LOCK_INITIALIZER(OSD_RANK_MAC);
 static struct osd_mac_state *unused[OSD_MAC_ALGORITHMS]; /* under lock */
 
 /* ---- the library ------------------------------------------------------------------------- */
@@ -79,21 +80,21 @@ static struct osd_mac_state *take_state(enum osd_mac_algorithm algorithm)
 {
 	struct osd_mac_state *state;
 
-	pthread_mutex_lock(&lock);
+	osd_lock(&lock);
 	state = unused[algorithm];
 	if (state)
 		unused[algorithm] = state->next;
-	pthread_mutex_unlock(&lock);
+	osd_unlock(&lock);
 	return state ? state : new_state(algorithm);
 }
 
 static void give_back(struct osd_mac_state *state, enum osd_mac_algorithm algorithm)
 {
 	gcry_md_reset(state->hash);
-	pthread_mutex_lock(&lock);
+	osd_lock(&lock);
 	state->next = unused[algorithm];
 	unused[algorithm] = state;
-	pthread_mutex_unlock(&lock);
+	osd_unlock(&lock);
 }
 
 /* ---- HMAC -------------------------------------------------------------------------------- */

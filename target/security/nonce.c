@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "object/txn_run.h"
@@ -32,7 +33,7 @@
 struct window {
 	struct window *next;
 	uint64_t partition_id;
-	pthread_mutex_t writing, lock;
+	struct osd_lock writing, lock;
 	struct osd_nonce_set set; /* under lock, as are these */
 	struct osd_nonce_spans refused, used;
 	struct osd_nonce_spans durable; /* in the store */
@@ -45,12 +46,12 @@ struct window {
 struct osd_nonces {
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
-	pthread_rwlock_t lock;
+	struct osd_rwlock lock;
 	struct window *buckets[BUCKETS]; /* under lock */
 
 	pthread_t writer;
 	bool writer_runs;
-	pthread_mutex_t writer_lock;
+	struct osd_lock writer_lock;
 	pthread_cond_t wake;
 	bool stop;	    /* under writer_lock */
 	_Atomic bool awake; /* the writer looks again before it sleeps */
@@ -93,21 +94,21 @@ static enum osd_status write_ahead(struct osd_nonces *nonces, struct window *win
 	struct osd_nonce_spans spans;
 	enum osd_status status = OSD_OK;
 
-	pthread_mutex_lock(&window->writing);
-	pthread_mutex_lock(&window->lock);
+	osd_lock(&window->writing);
+	osd_lock(&window->lock);
 	spans = window->durable;
-	pthread_mutex_unlock(&window->lock);
+	osd_unlock(&window->lock);
 	/* Another may have done it meanwhile. */
 	if (osd_spans_after(&spans, time) <= time + TICK_MS) {
 		osd_spans_add(&spans, time, time + AHEAD_MS);
 		status = write_spans(nonces, window->partition_id, &spans);
 		if (status == OSD_OK) {
-			pthread_mutex_lock(&window->lock);
+			osd_lock(&window->lock);
 			window->durable = spans;
-			pthread_mutex_unlock(&window->lock);
+			osd_unlock(&window->lock);
 		}
 	}
-	pthread_mutex_unlock(&window->writing);
+	osd_unlock(&window->writing);
 	return status;
 }
 
@@ -131,8 +132,8 @@ static struct window *find(struct osd_nonces *nonces, uint64_t partition_id)
 static void free_window(struct window *window)
 {
 	osd_nonce_set_release(&window->set);
-	pthread_mutex_destroy(&window->lock);
-	pthread_mutex_destroy(&window->writing);
+	osd_lock_destroy(&window->lock);
+	osd_lock_destroy(&window->writing);
 	free(window);
 }
 
@@ -142,7 +143,7 @@ static enum osd_status add_window(struct osd_nonces *nonces, uint64_t partition_
 	struct window *window;
 	enum osd_status status = OSD_OK;
 
-	pthread_rwlock_wrlock(&nonces->lock);
+	osd_write_lock(&nonces->lock);
 	if (!find(nonces, partition_id))
 		status = read_spans(nonces, partition_id, &spans);
 	if (status == OSD_OK && !find(nonces, partition_id)) {
@@ -151,13 +152,13 @@ static enum osd_status add_window(struct osd_nonces *nonces, uint64_t partition_
 		if (window) {
 			window->partition_id = partition_id;
 			window->refused = window->used = window->durable = spans;
-			pthread_mutex_init(&window->lock, NULL);
-			pthread_mutex_init(&window->writing, NULL);
+			osd_lock_init(&window->lock, OSD_RANK_WINDOW);
+			osd_lock_init(&window->writing, OSD_RANK_WINDOW_WRITING);
 			window->next = *bucket_of(nonces, partition_id);
 			*bucket_of(nonces, partition_id) = window;
 		}
 	}
-	pthread_rwlock_unlock(&nonces->lock);
+	osd_rw_unlock(&nonces->lock);
 	return status;
 }
 
@@ -166,13 +167,13 @@ static void partition_gone(void *arg, uint64_t partition_id)
 	struct osd_nonces *nonces = arg;
 	struct window **link = bucket_of(nonces, partition_id), *window;
 
-	pthread_rwlock_wrlock(&nonces->lock);
+	osd_write_lock(&nonces->lock);
 	while (*link && (*link)->partition_id != partition_id)
 		link = &(*link)->next;
 	window = *link;
 	if (window)
 		*link = window->next;
-	pthread_rwlock_unlock(&nonces->lock);
+	osd_rw_unlock(&nonces->lock);
 	if (window)
 		free_window(window);
 }
@@ -214,9 +215,9 @@ static enum osd_status take_or_write(struct osd_nonces *nonces, struct window *w
 	enum osd_status status;
 
 	for (;;) {
-		pthread_mutex_lock(&window->lock);
+		osd_lock(&window->lock);
 		status = take(window, nonce);
-		pthread_mutex_unlock(&window->lock);
+		osd_unlock(&window->lock);
 		if (status != OSD_E_WOULD_BLOCK || nowait)
 			return status;
 		status = write_ahead(nonces, window, nonce->time);
@@ -229,9 +230,9 @@ static void wake_writer(struct osd_nonces *nonces)
 {
 	if (atomic_exchange(&nonces->awake, true))
 		return;
-	pthread_mutex_lock(&nonces->writer_lock);
+	osd_lock(&nonces->writer_lock);
 	pthread_cond_signal(&nonces->wake);
-	pthread_mutex_unlock(&nonces->writer_lock);
+	osd_unlock(&nonces->writer_lock);
 }
 
 enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id,
@@ -246,15 +247,15 @@ enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id
 		return status;
 	if (wanted.time + policy.oldest_ms < now_ms || wanted.time > now_ms + policy.newest_ms)
 		return OSD_E_NONCE_TIME;
-	pthread_rwlock_rdlock(&nonces->lock);
+	osd_read_lock(&nonces->lock);
 	while (status == OSD_OK && !(window = find(nonces, partition_id))) {
-		pthread_rwlock_unlock(&nonces->lock);
+		osd_rw_unlock(&nonces->lock);
 		status = nowait ? OSD_E_WOULD_BLOCK : add_window(nonces, partition_id);
-		pthread_rwlock_rdlock(&nonces->lock);
+		osd_read_lock(&nonces->lock);
 	}
 	if (status == OSD_OK)
 		status = take_or_write(nonces, window, &wanted, nowait);
-	pthread_rwlock_unlock(&nonces->lock);
+	osd_rw_unlock(&nonces->lock);
 	if (status == OSD_OK)
 		wake_writer(nonces);
 	return status;
@@ -265,14 +266,14 @@ uint64_t osd_nonces_clock(struct osd_nonces *nonces, uint64_t partition_id, uint
 	struct window *window;
 	uint64_t clock = now_ms;
 
-	pthread_rwlock_rdlock(&nonces->lock);
+	osd_read_lock(&nonces->lock);
 	window = find(nonces, partition_id);
 	if (window) {
-		pthread_mutex_lock(&window->lock);
+		osd_lock(&window->lock);
 		clock = osd_spans_after(&window->refused, now_ms);
-		pthread_mutex_unlock(&window->lock);
+		osd_unlock(&window->lock);
 	}
-	pthread_rwlock_unlock(&nonces->lock);
+	osd_rw_unlock(&nonces->lock);
 	return clock;
 }
 
@@ -283,13 +284,13 @@ static bool look_after(struct osd_nonces *nonces, struct window *window)
 {
 	uint64_t newest;
 
-	pthread_mutex_lock(&window->lock);
+	osd_lock(&window->lock);
 	newest = window->newest;
 	window->newest = 0;
 	if (!newest && window->set.count && window->quiet_after < osd_now_ms())
 		(void)osd_nonce_set_forget(&window->set, UINT64_MAX - 1, window->oldest_ms,
 					   &window->refused); /* it is tried again */
-	pthread_mutex_unlock(&window->lock);
+	osd_unlock(&window->lock);
 	if (newest)
 		(void)write_ahead(nonces, window, newest); /* who needs it tries again */
 	return newest != 0;
@@ -299,11 +300,11 @@ static bool look_after_all(struct osd_nonces *nonces)
 {
 	bool busy = false;
 
-	pthread_rwlock_rdlock(&nonces->lock);
+	osd_read_lock(&nonces->lock);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct window *window = nonces->buckets[i]; window; window = window->next)
 			busy = look_after(nonces, window) || busy;
-	pthread_rwlock_unlock(&nonces->lock);
+	osd_rw_unlock(&nonces->lock);
 	return busy;
 }
 
@@ -318,7 +319,7 @@ static void rest(struct osd_nonces *nonces, uint64_t ms)
 	until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
 	until.tv_nsec = (long)(ns % 1000000000);
 	while (!nonces->stop && !(ms == REST_MS && atomic_load(&nonces->awake)))
-		if (pthread_cond_timedwait(&nonces->wake, &nonces->writer_lock, &until) != 0)
+		if (osd_cond_timedwait(&nonces->wake, &nonces->writer_lock, &until) != 0)
 			return;
 }
 
@@ -327,16 +328,16 @@ static void *writer_main(void *arg)
 	struct osd_nonces *nonces = arg;
 	unsigned quiet = 0;
 
-	pthread_mutex_lock(&nonces->writer_lock);
+	osd_lock(&nonces->writer_lock);
 	while (!nonces->stop) {
 		rest(nonces, quiet < IDLE_TICKS ? TICK_MS : REST_MS);
-		pthread_mutex_unlock(&nonces->writer_lock);
+		osd_unlock(&nonces->writer_lock);
 		quiet = look_after_all(nonces) ? 0 : quiet + 1;
 		if (quiet >= IDLE_TICKS)
 			atomic_store(&nonces->awake, false);
-		pthread_mutex_lock(&nonces->writer_lock);
+		osd_lock(&nonces->writer_lock);
 	}
-	pthread_mutex_unlock(&nonces->writer_lock);
+	osd_unlock(&nonces->writer_lock);
 	return NULL;
 }
 
@@ -363,8 +364,8 @@ enum osd_status osd_nonces_open(struct osd_objects *objects, struct osd_keyring 
 		return OSD_E_NO_MEMORY;
 	nonces->objects = objects;
 	nonces->keyring = keyring;
-	pthread_rwlock_init(&nonces->lock, NULL);
-	pthread_mutex_init(&nonces->writer_lock, NULL);
+	osd_rwlock_init(&nonces->lock, OSD_RANK_NONCES);
+	osd_lock_init(&nonces->writer_lock, OSD_RANK_NONCES_WRITER);
 	if (!start_writer(nonces)) {
 		osd_nonces_close(nonces);
 		return OSD_E_NO_MEMORY;
@@ -378,10 +379,10 @@ static void stop_writer(struct osd_nonces *nonces)
 {
 	if (!nonces->writer_runs)
 		return;
-	pthread_mutex_lock(&nonces->writer_lock);
+	osd_lock(&nonces->writer_lock);
 	nonces->stop = true;
 	pthread_cond_signal(&nonces->wake);
-	pthread_mutex_unlock(&nonces->writer_lock);
+	osd_unlock(&nonces->writer_lock);
 	pthread_join(nonces->writer, NULL);
 }
 
@@ -402,7 +403,7 @@ void osd_nonces_close(struct osd_nonces *nonces)
 		}
 	}
 	pthread_cond_destroy(&nonces->wake);
-	pthread_mutex_destroy(&nonces->writer_lock);
-	pthread_rwlock_destroy(&nonces->lock);
+	osd_lock_destroy(&nonces->writer_lock);
+	osd_rwlock_destroy(&nonces->lock);
 	free(nonces);
 }

@@ -3,9 +3,9 @@
  * from before it was read, so a change is in force for every request that comes after its answer. */
 #include "security/policy.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 #include "object/txn_run.h"
 #include "wire/capability.h"
@@ -24,7 +24,7 @@ struct slot {
 struct osd_policies {
 	struct osd_objects *objects;
 	uint64_t number; /* of these among all there were; not 0 */
-	pthread_rwlock_t lock;
+	struct osd_rwlock lock;
 	struct slot slots[SLOTS]; /* under lock */
 };
 
@@ -42,7 +42,7 @@ struct osd_policies *osd_policies_new(struct osd_objects *objects)
 		return NULL;
 	policies->objects = objects;
 	policies->number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-	pthread_rwlock_init(&policies->lock, NULL);
+	osd_rwlock_init(&policies->lock, OSD_RANK_POLICIES);
 	return policies;
 }
 
@@ -50,7 +50,7 @@ void osd_policies_free(struct osd_policies *policies)
 {
 	if (!policies)
 		return;
-	pthread_rwlock_destroy(&policies->lock);
+	osd_rwlock_destroy(&policies->lock);
 	free(policies);
 }
 
@@ -103,11 +103,11 @@ static bool find(struct osd_policies *policies, uint64_t partition_id, uint64_t 
 	struct slot *slot = slot_of(policies, partition_id);
 	bool found;
 
-	pthread_rwlock_rdlock(&policies->lock);
+	osd_read_lock(&policies->lock);
 	found = slot->partition_id == partition_id && slot->changes == changes;
 	if (found)
 		*ret_policy = slot->policy;
-	pthread_rwlock_unlock(&policies->lock);
+	osd_rw_unlock(&policies->lock);
 	return found;
 }
 
@@ -148,9 +148,9 @@ enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition
 			     &(struct reading){partition_id, ret_policy});
 	if (status != OSD_OK)
 		return status;
-	pthread_rwlock_wrlock(&policies->lock);
+	osd_write_lock(&policies->lock);
 	*slot = (struct slot){partition_id, changes, *ret_policy};
-	pthread_rwlock_unlock(&policies->lock);
+	osd_rw_unlock(&policies->lock);
 	return OSD_OK;
 }
 

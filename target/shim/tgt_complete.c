@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "shim/shim.h"
@@ -20,7 +21,7 @@
 struct shim_completions {
 	struct osd_unit **unit; /* borrowed */
 	int event_fd, timer_fd;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	struct shim_command *head, **tail; /* under lock */
 	struct shim_command *watched;	   /* main thread only */
 	bool armed;			   /* main thread only: the timer runs */
@@ -34,12 +35,12 @@ void shim_done(struct osd_request *request)
 	struct shim_completions *completions = command->lu->completions;
 	bool was_empty;
 
-	pthread_mutex_lock(&completions->lock);
+	osd_lock(&completions->lock);
 	was_empty = completions->head == NULL;
 	command->next = NULL;
 	*completions->tail = command;
 	completions->tail = &command->next;
-	pthread_mutex_unlock(&completions->lock);
+	osd_unlock(&completions->lock);
 	/* Without the lock, which the loop takes first.  It may have finished the command by now, and
 	 * close the unit; but the unit's close waits until this has returned. */
 	if (was_empty && eventfd_write(completions->event_fd, 1) != 0)
@@ -50,11 +51,11 @@ static struct shim_command *take_all(struct shim_completions *completions)
 {
 	struct shim_command *list;
 
-	pthread_mutex_lock(&completions->lock);
+	osd_lock(&completions->lock);
 	list = completions->head;
 	completions->head = NULL;
 	completions->tail = &completions->head;
-	pthread_mutex_unlock(&completions->lock);
+	osd_unlock(&completions->lock);
 	return list;
 }
 
@@ -145,7 +146,7 @@ static void release(struct shim_completions *completions)
 {
 	osd_closep(&completions->event_fd);
 	osd_closep(&completions->timer_fd);
-	pthread_mutex_destroy(&completions->lock);
+	osd_lock_destroy(&completions->lock);
 	free(completions);
 }
 
@@ -157,7 +158,7 @@ struct shim_completions *shim_completions_create(struct osd_unit **unit)
 		return NULL;
 	completions->unit = unit;
 	completions->tail = &completions->head;
-	pthread_mutex_init(&completions->lock, NULL);
+	osd_lock_init(&completions->lock, OSD_RANK_COMPLETIONS);
 	completions->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	completions->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (completions->event_fd < 0 || completions->timer_fd < 0 || !add_events(completions)) {

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "base/util.h"
 
@@ -29,7 +30,7 @@ struct osd_both {
 	_Atomic(struct io_uring *) rings[RINGS]; /* owned; NULL: empty, or in use */
 	_Atomic bool no_rings;
 	_Atomic uint64_t by_rings, by_helpers;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t work;
 	struct call *first, **last; /* waiting for a helper; under lock */
 	unsigned waiting, idle;	    /* calls, helpers; under lock */
@@ -225,31 +226,31 @@ static void *helper_main(void *arg)
 {
 	struct osd_both *both = arg;
 
-	pthread_mutex_lock(&both->lock);
+	osd_lock(&both->lock);
 	while (!both->stop) {
 		struct call *call = both->first;
 
 		if (!call) {
 			both->idle++;
-			pthread_cond_wait(&both->work, &both->lock);
+			osd_cond_wait(&both->work, &both->lock);
 			both->idle--;
 			continue;
 		}
 		leave_queue(both, call);
 		call->taken = true;
-		pthread_mutex_unlock(&both->lock);
+		osd_unlock(&both->lock);
 		perform(call->op);
-		pthread_mutex_lock(&both->lock);
+		osd_lock(&both->lock);
 		call->done = true;
 		pthread_cond_signal(&call->finished);
 	}
-	pthread_mutex_unlock(&both->lock);
+	osd_unlock(&both->lock);
 	return NULL;
 }
 
 static void queue(struct osd_both *both, struct call *call)
 {
-	pthread_mutex_lock(&both->lock);
+	osd_lock(&both->lock);
 	*both->last = call;
 	both->last = &call->next;
 	both->waiting++;
@@ -257,7 +258,7 @@ static void queue(struct osd_both *both, struct call *call)
 	    osd_thread_start(&both->helpers[both->helper_count], "iosd-both", helper_main, both))
 		both->helper_count++;
 	pthread_cond_signal(&both->work);
-	pthread_mutex_unlock(&both->lock);
+	osd_unlock(&both->lock);
 }
 
 /* What no helper has begun meanwhile the caller does. */
@@ -268,12 +269,12 @@ static void by_helper(struct osd_both *both, struct osd_data_op *here, struct os
 	pthread_cond_init(&call.finished, NULL);
 	queue(both, &call);
 	perform(here);
-	pthread_mutex_lock(&both->lock);
+	osd_lock(&both->lock);
 	if (!call.taken)
 		leave_queue(both, &call);
 	while (call.taken && !call.done)
-		pthread_cond_wait(&call.finished, &both->lock);
-	pthread_mutex_unlock(&both->lock);
+		osd_cond_wait(&call.finished, &both->lock);
+	osd_unlock(&both->lock);
 	pthread_cond_destroy(&call.finished);
 	if (!call.taken)
 		perform(there);
@@ -290,7 +291,7 @@ enum osd_status osd_both_open(bool rings, struct osd_both **ret_both)
 		return OSD_E_NO_MEMORY;
 	atomic_store(&both->no_rings, !rings);
 	both->last = &both->first;
-	pthread_mutex_init(&both->lock, NULL);
+	osd_lock_init(&both->lock, OSD_RANK_BOTH);
 	pthread_cond_init(&both->work, NULL);
 	*ret_both = both;
 	return OSD_OK;
@@ -300,16 +301,16 @@ void osd_both_close(struct osd_both *both)
 {
 	if (!both)
 		return;
-	pthread_mutex_lock(&both->lock);
+	osd_lock(&both->lock);
 	both->stop = true;
 	pthread_cond_broadcast(&both->work);
-	pthread_mutex_unlock(&both->lock);
+	osd_unlock(&both->lock);
 	for (unsigned i = 0; i < both->helper_count; i++)
 		pthread_join(both->helpers[i], NULL);
 	for (size_t i = 0; i < RINGS; i++)
 		ring_free(atomic_load(&both->rings[i]));
 	pthread_cond_destroy(&both->work);
-	pthread_mutex_destroy(&both->lock);
+	osd_lock_destroy(&both->lock);
 	free(both);
 }
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/util.h"
 
 #define STORES 2u
@@ -29,7 +30,7 @@ struct osd_freeze {
 	struct frozen_data stores[STORES];
 	_Atomic uint64_t changing; /* transactions that change something */
 	_Atomic bool on;	   /* changed under lock */
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t over;	/* on is false again, or no transaction is open */
 	uint64_t deadline_usec; /* monotonic; under lock */
 };
@@ -55,16 +56,16 @@ static void let_go(struct osd_freeze *freeze)
 /* Returns when the store is not frozen.  The first caller to reach the deadline ends the freeze. */
 static void wait_for_end(struct osd_freeze *freeze)
 {
-	pthread_mutex_lock(&freeze->lock);
+	osd_lock(&freeze->lock);
 	while (atomic_load(&freeze->on)) {
 		struct timespec until = to_timespec(freeze->deadline_usec);
 
 		if (osd_monotonic_usec() >= freeze->deadline_usec)
 			let_go(freeze);
 		else
-			pthread_cond_timedwait(&freeze->over, &freeze->lock, &until);
+			osd_cond_timedwait(&freeze->over, &freeze->lock, &until);
 	}
-	pthread_mutex_unlock(&freeze->lock);
+	osd_unlock(&freeze->lock);
 }
 
 void osd_freeze_enter(struct osd_freeze *freeze)
@@ -83,9 +84,9 @@ void osd_freeze_leave(struct osd_freeze *freeze)
 {
 	if (!freeze || atomic_fetch_sub(&freeze->changing, 1) != 1 || !atomic_load(&freeze->on))
 		return;
-	pthread_mutex_lock(&freeze->lock);
+	osd_lock(&freeze->lock);
 	pthread_cond_broadcast(&freeze->over);
-	pthread_mutex_unlock(&freeze->lock);
+	osd_unlock(&freeze->lock);
 }
 
 bool osd_freeze_is_on(struct osd_freeze *freeze)
@@ -201,7 +202,7 @@ static bool drain(struct osd_freeze *freeze, uint64_t until_usec)
 	struct timespec until = to_timespec(until_usec);
 
 	while (atomic_load(&freeze->changing) > 0)
-		if (pthread_cond_timedwait(&freeze->over, &freeze->lock, &until) == ETIMEDOUT)
+		if (osd_cond_timedwait(&freeze->over, &freeze->lock, &until) == ETIMEDOUT)
 			return atomic_load(&freeze->changing) == 0;
 	return true;
 }
@@ -232,9 +233,9 @@ enum osd_status osd_freeze_begin(struct osd_freeze *freeze, uint64_t wait_usec,
 {
 	enum osd_status status;
 
-	pthread_mutex_lock(&freeze->lock);
+	osd_lock(&freeze->lock);
 	status = begin_locked(freeze, wait_usec, freeze_usec);
-	pthread_mutex_unlock(&freeze->lock);
+	osd_unlock(&freeze->lock);
 	if (status != OSD_OK)
 		return status;
 	status = freeze->kv->ops->checkpoint(freeze->kv, true);
@@ -247,10 +248,10 @@ bool osd_freeze_end(struct osd_freeze *freeze)
 {
 	bool lasted;
 
-	pthread_mutex_lock(&freeze->lock);
+	osd_lock(&freeze->lock);
 	lasted = atomic_load(&freeze->on) && osd_monotonic_usec() < freeze->deadline_usec;
 	let_go(freeze);
-	pthread_mutex_unlock(&freeze->lock);
+	osd_unlock(&freeze->lock);
 	return lasted;
 }
 
@@ -262,7 +263,7 @@ enum osd_status osd_freeze_open(struct osd_kv *kv, struct osd_data *head, struct
 
 	if (!freeze)
 		return OSD_E_NO_MEMORY;
-	pthread_mutex_init(&freeze->lock, NULL);
+	osd_lock_init(&freeze->lock, OSD_RANK_FREEZE);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&freeze->over, &attributes);
@@ -282,6 +283,6 @@ void osd_freeze_close(struct osd_freeze *freeze)
 	osd_freeze_end(freeze);
 	freeze->kv->freeze = NULL;
 	pthread_cond_destroy(&freeze->over);
-	pthread_mutex_destroy(&freeze->lock);
+	osd_lock_destroy(&freeze->lock);
 	free(freeze);
 }

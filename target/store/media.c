@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 #include "store/superblock.h"
 
@@ -309,7 +310,7 @@ enum osd_status osd_media_open(const struct osd_media_config *config, char messa
 	if (!store)
 		return osd_root_fail(message, ENOMEM, "cannot open '%s'", config->directory);
 	store->media.main = store->media.heads = (struct osd_media_root){-1, -1, -1};
-	pthread_mutex_init(&store->media.lock, NULL);
+	osd_lock_init(&store->media.lock, OSD_RANK_MEDIA);
 	status = open_roots(store, config, message);
 	if (status != OSD_OK) {
 		osd_media_close(&store->media);
@@ -333,7 +334,7 @@ void osd_media_close(struct osd_media *media)
 		stamp_both(store);
 	close_root(&media->main);
 	close_root(&media->heads);
-	pthread_mutex_destroy(&media->lock);
+	osd_lock_destroy(&media->lock);
 	free(store);
 }
 
@@ -369,10 +370,10 @@ bool osd_media_ballast_release(struct osd_media *media)
 {
 	bool released;
 
-	pthread_mutex_lock(&media->lock);
+	osd_lock(&media->lock);
 	released = media->ballast_held && unlinkat(media->main.directory_fd, "ballast", 0) == 0;
 	media->ballast_held = false;
-	pthread_mutex_unlock(&media->lock);
+	osd_unlock(&media->lock);
 	return released;
 }
 
@@ -403,10 +404,10 @@ bool osd_media_ballast_restore(struct osd_media *media)
 {
 	bool held;
 
-	pthread_mutex_lock(&media->lock);
+	osd_lock(&media->lock);
 	if (!media->ballast_held)
 		media->ballast_held = make_ballast(media->main.directory_fd);
 	held = media->ballast_held;
-	pthread_mutex_unlock(&media->lock);
+	osd_unlock(&media->lock);
 	return held;
 }

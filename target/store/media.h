@@ -6,10 +6,10 @@
 #ifndef OSD_STORE_MEDIA_H
 #define OSD_STORE_MEDIA_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/status.h"
 
 #define OSD_MEDIA_VERSION    1
@@ -41,7 +41,7 @@ struct osd_media {
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID]; /* Root Information #3 */
 	uint64_t head_bytes;			/* of new objects; UINT64_MAX with one root */
 	uint64_t features;			/* the main root's */
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	bool ballast_held; /* under lock */
 };
 

@@ -50,14 +50,14 @@ static enum osd_status read_part(struct osd_sums_file *file, uint64_t offset, vo
 	enum osd_status status;
 
 	if (!(flags & OSD_DATA_READ_NOWAIT))
-		pthread_mutex_lock(&file->lock);
-	else if (pthread_mutex_trylock(&file->lock) != 0)
+		osd_lock(&file->lock);
+	else if (!osd_trylock(&file->lock))
 		return OSD_E_WOULD_BLOCK;
 	status = osd_data_read(file->inner, block * OSD_SUM_BLOCK, bytes, OSD_SUM_BLOCK, flags,
 			       &got);
 	if (status == OSD_OK)
 		status = compare(file, block, 1, bytes, got, flags);
-	pthread_mutex_unlock(&file->lock);
+	osd_unlock(&file->lock);
 	if (status != OSD_OK)
 		return status;
 	*ret_read = got > from ? OSD_MIN(length, got - from) : 0;
@@ -213,7 +213,7 @@ static enum osd_status check_locked(struct batch *batch, uint64_t end)
 	struct osd_sums_file *file = batch->file;
 	enum osd_status status = OSD_OK;
 
-	pthread_mutex_lock(&file->lock);
+	osd_lock(&file->lock);
 	if (batch->check->make)
 		status = osd_sums_prepare(file, true);
 	if (status == OSD_OK)
@@ -222,7 +222,7 @@ static enum osd_status check_locked(struct batch *batch, uint64_t end)
 		memset(batch->bytes, 0, batch->blocks * OSD_SUM_BLOCK);
 	if (status == OSD_OK && batch->blocks)
 		status = compare_batch(batch);
-	pthread_mutex_unlock(&file->lock);
+	osd_unlock(&file->lock);
 	batch->first += batch->blocks;
 	return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 #include "store/sums_impl.h"
 
@@ -187,10 +188,10 @@ static enum osd_status run_change(struct change *change)
 	plan(change);
 	parts = change->first_part || change->last_part;
 	if (parts)
-		pthread_mutex_lock(&file->lock);
+		osd_lock(&file->lock);
 	status = make_change(change);
 	if (parts)
-		pthread_mutex_unlock(&file->lock);
+		osd_unlock(&file->lock);
 	return status;
 }
 
@@ -245,9 +246,9 @@ static enum osd_status sums_truncate(struct osd_data_file *base, uint64_t size)
 		return osd_data_truncate(file->inner, size);
 	if (status != OSD_OK)
 		return status;
-	pthread_mutex_lock(&file->lock);
+	osd_lock(&file->lock);
 	status = cut(file, size, stat.size);
-	pthread_mutex_unlock(&file->lock);
+	osd_unlock(&file->lock);
 	return status;
 }
 
@@ -268,7 +269,7 @@ static enum osd_status sums_open_file(struct osd_data *data, const struct osd_da
 	}
 	file->base.data = data;
 	file->name = sums_name(name);
-	pthread_mutex_init(&file->lock, NULL);
+	osd_lock_init(&file->lock, OSD_RANK_SUMS_FILE);
 	*ret_file = &file->base;
 	return OSD_OK;
 }
@@ -279,7 +280,7 @@ static void sums_close_file(struct osd_data_file *base)
 
 	osd_sums_close(file);
 	osd_data_close_file(file->inner);
-	pthread_mutex_destroy(&file->lock);
+	osd_lock_destroy(&file->lock);
 	free(file);
 }
 

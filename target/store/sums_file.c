@@ -134,9 +134,9 @@ enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags)
 		return OSD_E_NO_OBJECT;
 	if (flags & OSD_DATA_READ_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
-	pthread_mutex_lock(&file->lock);
+	osd_lock(&file->lock);
 	status = open_locked(file, 0);
-	pthread_mutex_unlock(&file->lock);
+	osd_unlock(&file->lock);
 	return status;
 }
 
@@ -161,10 +161,10 @@ enum osd_status osd_sums_prepare(struct osd_sums_file *file, bool locked)
 	if (atomic_load_explicit(&file->ready, memory_order_acquire))
 		return OSD_OK;
 	if (!locked)
-		pthread_mutex_lock(&file->lock);
+		osd_lock(&file->lock);
 	status = prepare_locked(file);
 	if (!locked)
-		pthread_mutex_unlock(&file->lock);
+		osd_unlock(&file->lock);
 	return status;
 }
 

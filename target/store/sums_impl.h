@@ -4,8 +4,7 @@
 #ifndef OSD_STORE_SUMS_IMPL_H
 #define OSD_STORE_SUMS_IMPL_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "store/sums.h"
 
 #define OSD_SUMS_HEADER 32u
@@ -25,7 +24,7 @@ struct osd_sums_file {
 	struct osd_data_file *inner; /* owned */
 	struct osd_data_name name;   /* of the file of sums */
 	/* Taken for changes and reads of parts of blocks, and while the file of sums is opened. */
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	_Atomic(struct osd_data_file *) sums; /* owned; NULL: not open */
 	_Atomic bool ready;		      /* it is of this epoch, and not sealed */
 	_Atomic bool absent;		      /* looked for, and not there */

@@ -9,20 +9,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
 {
 	*file = (struct osd_tier_file){.tier = tier, .head_bytes = OSD_TIER_ONE};
-	pthread_mutex_init(&file->lock, NULL);
-	pthread_rwlock_init(&file->replaced, NULL);
+	osd_lock_init(&file->lock, OSD_RANK_TIER_FILE);
+	osd_rwlock_init(&file->replaced, OSD_RANK_TIER_REPLACED);
 }
 
 void osd_tier_file_release(struct osd_tier_file *file)
 {
 	osd_tier_shut(file);
-	pthread_mutex_destroy(&file->lock);
-	pthread_rwlock_destroy(&file->replaced);
+	osd_lock_destroy(&file->lock);
+	osd_rwlock_destroy(&file->replaced);
 }
 
 struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file)
@@ -46,7 +47,7 @@ void osd_tier_shut(struct osd_tier_file *file)
 
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other)
 {
-	pthread_rwlock_wrlock(&file->replaced);
+	osd_write_lock(&file->replaced);
 	osd_tier_shut(file);
 	file->name = other->name;
 	file->head_bytes = other->head_bytes;
@@ -54,7 +55,7 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	file->no_tail = false; /* it may have been given one by link */
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
-	pthread_rwlock_unlock(&file->replaced);
+	osd_rw_unlock(&file->replaced);
 	osd_tier_file_release(other);
 }
 
@@ -74,7 +75,7 @@ enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool c
 		struct osd_data_name name = file->name;
 
 		name.tail = tail;
-		pthread_mutex_lock(&file->lock);
+		osd_lock(&file->lock);
 		open = atomic_load_explicit(slot, memory_order_acquire);
 		if (!open && tail && !create && file->no_tail)
 			status = OSD_E_NO_OBJECT;
@@ -85,7 +86,7 @@ enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool c
 			file->no_tail = status == OSD_E_NO_OBJECT;
 		if (status == OSD_OK)
 			atomic_store_explicit(slot, open, memory_order_release);
-		pthread_mutex_unlock(&file->lock);
+		osd_unlock(&file->lock);
 	}
 	if (status == OSD_OK)
 		*ret_file = open;
@@ -343,9 +344,9 @@ enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
 {
 	enum osd_status status;
 
-	pthread_rwlock_rdlock(&file->replaced);
+	osd_read_lock(&file->replaced);
 	status = sync_held(file, directories);
-	pthread_rwlock_unlock(&file->replaced);
+	osd_rw_unlock(&file->replaced);
 	return status;
 }
 

@@ -12,10 +12,10 @@
 #ifndef OSD_STORE_TIER_H
 #define OSD_STORE_TIER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "store/both.h"
 #include "store/store.h"
 
@@ -35,9 +35,9 @@ struct osd_tier_file {
 	struct osd_data_name name; /* of the head; constant while open */
 	uint64_t head_bytes;
 	enum osd_tier_head_on head_on;
-	pthread_mutex_t lock;			    /* while opening */
+	struct osd_lock lock;			    /* while opening */
 	bool no_tail;				    /* under lock: looked for, and not there */
-	pthread_rwlock_t replaced;		    /* written while adopting; see osd_tier_sync */
+	struct osd_rwlock replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
 

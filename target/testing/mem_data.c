@@ -4,11 +4,11 @@
  * holes where nothing was written. */
 #include "testing/stores.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 
 #define MEM_BUCKETS  1024u
@@ -21,7 +21,7 @@ struct mem_file {
 	struct osd_data_name name;
 	struct mem_file *next; /* in its bucket; under the store's lock */
 	unsigned references;   /* under the store's lock: open files, and 1 for the name */
-	pthread_rwlock_t lock;
+	struct osd_rwlock lock;
 	uint8_t *bytes;	 /* owned; under lock */
 	uint8_t *blocks; /* owned; under lock: 1 for each MEM_BLOCK bytes that is no hole */
 	size_t size, capacity;
@@ -30,7 +30,7 @@ struct mem_file {
 
 struct mem_data {
 	struct osd_data base;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	struct mem_file *buckets[MEM_BUCKETS]; /* under lock */
 };
 
@@ -72,7 +72,7 @@ static void file_put(struct mem_file *file)
 {
 	if (--file->references)
 		return;
-	pthread_rwlock_destroy(&file->lock);
+	osd_rwlock_destroy(&file->lock);
 	free(file->bytes);
 	free(file->blocks);
 	free(file);
@@ -89,7 +89,7 @@ static struct mem_file *file_new(struct mem_data *mem, const struct osd_data_nam
 	file->name = *name;
 	file->references = 1;
 	file->modified_ms = now_ms();
-	pthread_rwlock_init(&file->lock, NULL);
+	osd_rwlock_init(&file->lock, OSD_RANK_MEM_FILE);
 	file->next = *bucket;
 	*bucket = file;
 	return file;
@@ -102,7 +102,7 @@ static enum osd_status mem_open_file(struct osd_data *data, const struct osd_dat
 	enum osd_status status = OSD_OK;
 	struct mem_file *file;
 
-	pthread_mutex_lock(&mem->lock);
+	osd_lock(&mem->lock);
 	file = *bucket_of(mem, name);
 	while (file && !same_name(&file->name, name))
 		file = file->next;
@@ -116,7 +116,7 @@ static enum osd_status mem_open_file(struct osd_data *data, const struct osd_dat
 		file->references++;
 		*ret_file = &file->base;
 	}
-	pthread_mutex_unlock(&mem->lock);
+	osd_unlock(&mem->lock);
 	return status;
 }
 
@@ -124,9 +124,9 @@ static void mem_close_file(struct osd_data_file *base)
 {
 	struct mem_data *mem = to_mem(base->data);
 
-	pthread_mutex_lock(&mem->lock);
+	osd_lock(&mem->lock);
 	file_put(to_file(base));
-	pthread_mutex_unlock(&mem->lock);
+	osd_unlock(&mem->lock);
 }
 
 static enum osd_status mem_read(struct osd_data_file *base, uint64_t offset, void *buffer,
@@ -136,12 +136,12 @@ static enum osd_status mem_read(struct osd_data_file *base, uint64_t offset, voi
 	size_t available;
 
 	(void)flags;
-	pthread_rwlock_rdlock(&file->lock);
+	osd_read_lock(&file->lock);
 	available = offset < file->size ? file->size - (size_t)offset : 0;
 	available = OSD_MIN(available, length);
 	if (available)
 		memcpy(buffer, file->bytes + offset, available);
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	*ret_read = available;
 	return OSD_OK;
 }
@@ -205,7 +205,7 @@ static enum osd_status mem_write(struct osd_data_file *base, uint64_t offset, co
 	struct mem_file *file = to_file(base);
 	enum osd_status status = OSD_OK;
 
-	pthread_rwlock_wrlock(&file->lock);
+	osd_write_lock(&file->lock);
 	if (offset + length > file->size)
 		status = file_resize(file, offset + length);
 	if (status == OSD_OK && length) {
@@ -213,7 +213,7 @@ static enum osd_status mem_write(struct osd_data_file *base, uint64_t offset, co
 		mark_blocks(file, offset, offset + length, true);
 	}
 	file->modified_ms = now_ms();
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return status;
 }
 
@@ -222,9 +222,9 @@ static enum osd_status mem_truncate(struct osd_data_file *base, uint64_t size)
 	struct mem_file *file = to_file(base);
 	enum osd_status status;
 
-	pthread_rwlock_wrlock(&file->lock);
+	osd_write_lock(&file->lock);
 	status = file_resize(file, size);
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return status;
 }
 
@@ -232,14 +232,14 @@ static enum osd_status mem_zero(struct osd_data_file *base, uint64_t offset, uin
 {
 	struct mem_file *file = to_file(base);
 
-	pthread_rwlock_wrlock(&file->lock);
+	osd_write_lock(&file->lock);
 	if (offset < file->size) {
 		length = OSD_MIN(length, file->size - offset);
 		memset(file->bytes + offset, 0, (size_t)length);
 		mark_blocks(file, offset, offset + length, false);
 	}
 	file->modified_ms = now_ms();
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return OSD_OK;
 }
 
@@ -247,11 +247,11 @@ static enum osd_status mem_stat(struct osd_data_file *base, struct osd_data_stat
 {
 	struct mem_file *file = to_file(base);
 
-	pthread_rwlock_rdlock(&file->lock);
+	osd_read_lock(&file->lock);
 	*ret_stat = (struct osd_data_stat){file->size, 0, file->modified_ms};
 	for (size_t i = 0; i < file->capacity / MEM_BLOCK; i++)
 		ret_stat->allocated += file->blocks[i] * MEM_BLOCK;
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return OSD_OK;
 }
 
@@ -262,7 +262,7 @@ static enum osd_status mem_next_extent(struct osd_data_file *base, uint64_t offs
 	enum osd_status status = OSD_E_BEYOND_END;
 	uint64_t start = offset, end;
 
-	pthread_rwlock_rdlock(&file->lock);
+	osd_read_lock(&file->lock);
 	while (start < file->size && !file->blocks[start / MEM_BLOCK])
 		start = (start / MEM_BLOCK + 1) * MEM_BLOCK;
 	if (start < file->size) {
@@ -272,7 +272,7 @@ static enum osd_status mem_next_extent(struct osd_data_file *base, uint64_t offs
 		*ret_end = OSD_MIN(end, file->size);
 		status = OSD_OK;
 	}
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return status;
 }
 
@@ -329,9 +329,9 @@ static enum osd_status mem_set_modified(struct osd_data_file *base, uint64_t mod
 {
 	struct mem_file *file = to_file(base);
 
-	pthread_rwlock_wrlock(&file->lock);
+	osd_write_lock(&file->lock);
 	file->modified_ms = modified_ms;
-	pthread_rwlock_unlock(&file->lock);
+	osd_rw_unlock(&file->lock);
 	return OSD_OK;
 }
 
@@ -365,9 +365,9 @@ static enum osd_status mem_remove(struct osd_data *data, const struct osd_data_n
 {
 	struct mem_data *mem = to_mem(data);
 
-	pthread_mutex_lock(&mem->lock);
+	osd_lock(&mem->lock);
 	unlink_matching(bucket_of(mem, name), name, false);
-	pthread_mutex_unlock(&mem->lock);
+	osd_unlock(&mem->lock);
 	return OSD_OK;
 }
 
@@ -377,10 +377,10 @@ static enum osd_status mem_remove_partition(struct osd_data *data, uint64_t part
 	struct osd_data_name name = {.partition_id = partition_id, .incarnation = incarnation};
 	struct mem_data *mem = to_mem(data);
 
-	pthread_mutex_lock(&mem->lock);
+	osd_lock(&mem->lock);
 	for (size_t i = 0; i < MEM_BUCKETS; i++)
 		unlink_matching(&mem->buckets[i], &name, true);
-	pthread_mutex_unlock(&mem->lock);
+	osd_unlock(&mem->lock);
 	return OSD_OK;
 }
 
@@ -409,7 +409,7 @@ static void mem_close(struct osd_data *data)
 			file_put(file);
 		}
 	}
-	pthread_mutex_destroy(&mem->lock);
+	osd_lock_destroy(&mem->lock);
 	free(mem);
 }
 
@@ -443,7 +443,7 @@ enum osd_status osd_mem_data_open(struct osd_data **ret_data)
 	if (!mem)
 		return OSD_E_NO_MEMORY;
 	mem->base.ops = &mem_ops;
-	pthread_mutex_init(&mem->lock, NULL);
+	osd_lock_init(&mem->lock, OSD_RANK_MEM_DATA);
 	*ret_data = &mem->base;
 	return OSD_OK;
 }

@@ -8,11 +8,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 
 struct mem_record {
@@ -27,7 +27,7 @@ struct mem_table {
 
 struct mem_kv {
 	struct osd_kv base;
-	pthread_rwlock_t lock;
+	struct osd_rwlock lock;
 	struct mem_table tables[OSD_KV_TABLES]; /* under lock */
 	_Atomic uint64_t commits, aborts;
 };
@@ -136,31 +136,28 @@ static void lock_for(struct mem_txn *txn)
 	if (txn->locked)
 		return;
 	if (txn->read_only)
-		pthread_rwlock_rdlock(&to_mem(txn->base.kv)->lock);
+		osd_read_lock(&to_mem(txn->base.kv)->lock);
 	else
-		pthread_rwlock_wrlock(&to_mem(txn->base.kv)->lock);
+		osd_write_lock(&to_mem(txn->base.kv)->lock);
 	txn->locked = true;
 }
 
 /* Whether the caller must unlock.  A read of its own inside a writing transaction of the same
- * thread would hang in Berkeley DB; here it is caught. */
+ * thread would hang in Berkeley DB; here the order of locks refuses it. */
 static bool read_lock(struct mem_kv *mem, struct osd_kv_txn *txn)
 {
-	int error;
-
 	if (txn) {
 		lock_for(to_txn(txn));
 		return false;
 	}
-	error = pthread_rwlock_rdlock(&mem->lock);
-	assert(error == 0);
-	return error == 0;
+	osd_read_lock(&mem->lock);
+	return true;
 }
 
 static void read_unlock(struct mem_kv *mem, bool locked)
 {
 	if (locked)
-		pthread_rwlock_unlock(&mem->lock);
+		osd_rw_unlock(&mem->lock);
 }
 
 /* ---- transactions ------------------------------------------------------------------------ */
@@ -175,7 +172,7 @@ static enum osd_status mem_begin(struct osd_kv *kv, enum osd_kv_access access,
 	txn->base.kv = kv;
 	txn->read_only = access != OSD_KV_CHANGE;
 	if (access == OSD_KV_READ_NOWAIT) {
-		if (pthread_rwlock_tryrdlock(&to_mem(kv)->lock) != 0) {
+		if (!osd_try_read_lock(&to_mem(kv)->lock)) {
 			free(txn);
 			return OSD_E_WOULD_BLOCK;
 		}
@@ -213,7 +210,7 @@ static void txn_end(struct mem_txn *txn, bool committed)
 		free(undo);
 	}
 	if (txn->locked)
-		pthread_rwlock_unlock(&mem->lock);
+		osd_rw_unlock(&mem->lock);
 	free(txn);
 }
 
@@ -382,7 +379,7 @@ static void mem_close(struct osd_kv *kv)
 			free(mem->tables[i].records[j]);
 		free(mem->tables[i].records);
 	}
-	pthread_rwlock_destroy(&mem->lock);
+	osd_rwlock_destroy(&mem->lock);
 	free(mem);
 }
 
@@ -407,7 +404,7 @@ enum osd_status osd_mem_kv_open(struct osd_kv **ret_kv)
 	if (!mem)
 		return OSD_E_NO_MEMORY;
 	mem->base.ops = &mem_ops;
-	pthread_rwlock_init(&mem->lock, NULL);
+	osd_rwlock_init(&mem->lock, OSD_RANK_MEM_STORE);
 	*ret_kv = &mem->base;
 	return OSD_OK;
 }

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 
@@ -19,7 +20,7 @@
 struct model_data {
 	struct osd_data base;
 	struct osd_data *inner; /* owned */
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	struct osd_model_arm arm;	 /* under lock */
 	uint64_t calls, late, busy_nsec; /* under lock; late: the real device took longer */
 };
@@ -72,13 +73,13 @@ static void take_time(struct model_data *data, uint64_t came_nsec, enum osd_mode
 {
 	uint64_t began, end, now = now_nsec();
 
-	pthread_mutex_lock(&data->lock);
+	osd_lock(&data->lock);
 	began = OSD_MAX(came_nsec, data->arm.free_nsec);
 	end = osd_model_plan(&data->arm, came_nsec, work, name, offset, length);
 	data->calls++;
 	data->late += now > end;
 	data->busy_nsec += end - began;
-	pthread_mutex_unlock(&data->lock);
+	osd_unlock(&data->lock);
 	if (now < end)
 		sleep_until(end);
 }
@@ -304,7 +305,7 @@ static void model_close(struct osd_data *base)
 		  data->arm.device.arm ? "hdd" : "ssd", (unsigned long long)data->calls,
 		  (unsigned long long)(data->busy_nsec / 1000000), (unsigned long long)data->late);
 	osd_data_close(data->inner);
-	pthread_mutex_destroy(&data->lock);
+	osd_lock_destroy(&data->lock);
 	free(data);
 }
 
@@ -344,7 +345,7 @@ enum osd_status osd_model_data_wrap(struct osd_data *inner, const struct osd_mod
 	data->base.ops = &model_ops;
 	data->inner = inner;
 	data->arm.device = *device;
-	pthread_mutex_init(&data->lock, NULL);
+	osd_lock_init(&data->lock, OSD_RANK_MODEL_STORE);
 	*ret_data = &data->base;
 	return OSD_OK;
 }

@@ -142,17 +142,17 @@ static void finish(struct osd_unit *unit, struct osd_request *request)
 	struct osd_request stand_in, *resumed = NULL;
 
 	osd_figures_note(unit->figures, request, now_ns());
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	osd_tasks_replace(&unit->tasks, request, &stand_in);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	request->done(request); /* the front end may free it */
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	osd_tasks_remove(&unit->tasks, &stand_in);
 	if (unit->tasks.asking)
 		osd_tasks_settle(&unit->tasks, &resumed);
 	if (--unit->outstanding == 0)
 		pthread_cond_broadcast(&unit->idle);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	resume_all(resumed);
 }
 
@@ -170,19 +170,19 @@ static void park_vote(struct osd_request *request)
 		finish(unit, request);
 		return;
 	}
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	request->resumed = true;
 	push(unit, request);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 }
 
 void osd_unit_requeue(struct osd_request *request)
 {
 	struct osd_unit *unit = request->unit;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	push(unit, request);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 }
 
 static void run(struct osd_unit *unit, struct osd_request *request)
@@ -214,32 +214,32 @@ static void *worker_main(void *argument)
 	struct osd_worker *worker = argument;
 	struct osd_unit *unit = worker->unit;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	while (worker->index < threads_of(unit->wanted)) {
 		struct osd_request *request = pop(unit);
 		enum osd_command_span span;
 
 		if (!request) {
 			unit->idle_workers++;
-			pthread_cond_wait(&unit->ready, &unit->lock);
+			osd_cond_wait(&unit->ready, &unit->lock);
 			unit->idle_workers--;
 			unit->waking = false;
 			continue;
 		}
 		span = request->span; /* the request may be gone when it has run */
 		call_worker(unit);
-		pthread_mutex_unlock(&unit->lock);
+		osd_unlock(&unit->lock);
 		if (span == OSD_SPAN_SHORT)
 			run(unit, request);
 		else
 			run_long(unit, request);
-		pthread_mutex_lock(&unit->lock);
+		osd_lock(&unit->lock);
 		unit->running--;
 		unit->running_of[span]--;
 	}
 	worker->state = OSD_WORKER_ENDED;
 	call_worker(unit); /* the one that was called may be this one */
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	return NULL;
 }
 
@@ -266,16 +266,16 @@ static void join_ended(struct osd_unit *unit)
 		if (worker->state != OSD_WORKER_ENDED)
 			continue;
 		worker->state = OSD_WORKER_FREE;
-		pthread_mutex_unlock(&unit->lock);
+		osd_unlock(&unit->lock);
 		pthread_join(worker->thread, NULL);
-		pthread_mutex_lock(&unit->lock);
+		osd_lock(&unit->lock);
 	}
 }
 
 unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers)
 {
 	workers = OSD_MAX(1u, OSD_MIN(workers, (unsigned)OSD_WORKERS_MAX));
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	unit->wanted = workers;
 	join_ended(unit);
 	for (unsigned i = 0; i < threads_of(workers); i++) {
@@ -288,7 +288,7 @@ unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers)
 	}
 	workers = unit->wanted;
 	pthread_cond_broadcast(&unit->ready);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	return workers;
 }
 
@@ -302,7 +302,7 @@ void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
 	struct osd_unit_load load = {0};
 	uint64_t now = now_ns(), oldest;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	load.workers = unit->wanted;
 	load.busy = unit->running;
 	for (enum osd_command_span span = OSD_SPAN_SHORT; span < OSD_SPANS; span++)
@@ -310,7 +310,7 @@ void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
 	oldest = osd_queue_oldest_ns(&unit->queue);
 	if (oldest < now)
 		load.oldest_usec = (now - oldest) / 1000;
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	*ret_load = load;
 }
 
@@ -318,18 +318,18 @@ static bool has_thread(struct osd_unit *unit, unsigned index)
 {
 	bool has;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	has = unit->workers[index].state != OSD_WORKER_FREE;
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	return has;
 }
 
 void osd_unit_stop_workers(struct osd_unit *unit)
 {
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	unit->wanted = 0;
 	pthread_cond_broadcast(&unit->ready);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
 		if (has_thread(unit, i))
 			pthread_join(unit->workers[i].thread, NULL);
@@ -342,22 +342,22 @@ static void *urgent_main(void *argument)
 {
 	struct osd_unit *unit = argument;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	while (unit->urgent_head || !unit->stop_urgent) {
 		struct osd_request *request = unit->urgent_head;
 
 		if (!request) {
-			pthread_cond_wait(&unit->urgent_ready, &unit->lock);
+			osd_cond_wait(&unit->urgent_ready, &unit->lock);
 			continue;
 		}
 		unit->urgent_head = request->next;
 		if (!unit->urgent_head)
 			unit->urgent_tail = &unit->urgent_head;
-		pthread_mutex_unlock(&unit->lock);
+		osd_unlock(&unit->lock);
 		run(unit, request);
-		pthread_mutex_lock(&unit->lock);
+		osd_lock(&unit->lock);
 	}
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	return NULL;
 }
 
@@ -386,10 +386,10 @@ void osd_unit_stop_others(struct osd_unit *unit)
 	}
 	if (!unit->urgent_runs)
 		return;
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	unit->stop_urgent = true;
 	pthread_cond_signal(&unit->urgent_ready);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	pthread_join(unit->urgent, NULL);
 }
 
@@ -407,7 +407,7 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 	request->resumed = false;
 	request->submitted_ns = now_ns();
 	request->span = osd_command_span(def, request);
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	osd_tasks_add(&unit->tasks, request);
 	unit->outstanding++;
 	if (def && def->flags & OSD_CMD_URGENT) {
@@ -419,7 +419,7 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 		enqueue(unit, request);
 		call = wants_worker(unit);
 	}
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	if (call)
 		pthread_cond_signal(&unit->ready);
 }
@@ -457,9 +457,9 @@ void osd_unit_abort(struct osd_unit *unit, struct osd_request *request)
 {
 	struct osd_request *resumed = NULL;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	osd_tasks_abort(&unit->tasks, request, &resumed);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	osd_dispatch_aborted(unit->dispatcher);
 	resume_all(resumed);
 }
@@ -471,9 +471,9 @@ enum osd_status osd_unit_manage_tasks(struct osd_request *asker, uint8_t functio
 	struct osd_request *resumed = NULL;
 	enum osd_status status;
 
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	status = osd_tasks_manage(&unit->tasks, asker, function, tag, ret_response, &resumed);
-	pthread_mutex_unlock(&unit->lock);
+	osd_unlock(&unit->lock);
 	osd_dispatch_aborted(unit->dispatcher);
 	resume_all(resumed);
 	return status;

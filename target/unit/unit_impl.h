@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "command/copies.h"
 #include "command/dispatch.h"
 #include "unit/unit.h"
@@ -37,7 +38,7 @@ struct osd_unit {
 	struct osd_figures *figures;
 	struct osd_control *control; /* NULL: there is no such socket */
 
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_queue queue; /* under lock */

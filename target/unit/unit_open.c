@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "unit/control.h"
@@ -206,7 +207,7 @@ static struct osd_unit *unit_create(void)
 
 	if (!unit)
 		return NULL;
-	pthread_mutex_init(&unit->lock, NULL);
+	osd_lock_init(&unit->lock, OSD_RANK_UNIT);
 	pthread_cond_init(&unit->ready, NULL);
 	pthread_cond_init(&unit->idle, NULL);
 	pthread_cond_init(&unit->urgent_ready, NULL);
@@ -294,10 +295,10 @@ void osd_unit_close(struct osd_unit *unit)
 	osd_control_stop(unit->control);
 	if (unit->exec)
 		osd_exec_quiesce(unit->exec); /* so that waiting commands end */
-	pthread_mutex_lock(&unit->lock);
+	osd_lock(&unit->lock);
 	while (unit->outstanding)
-		pthread_cond_wait(&unit->idle, &unit->lock);
-	pthread_mutex_unlock(&unit->lock);
+		osd_cond_wait(&unit->idle, &unit->lock);
+	osd_unlock(&unit->lock);
 	osd_unit_stop_workers(unit);
 	osd_unit_stop_others(unit);
 	osd_dispatcher_free(unit->dispatcher);
@@ -312,6 +313,6 @@ void osd_unit_close(struct osd_unit *unit)
 	pthread_cond_destroy(&unit->urgent_ready);
 	pthread_cond_destroy(&unit->idle);
 	pthread_cond_destroy(&unit->ready);
-	pthread_mutex_destroy(&unit->lock);
+	osd_lock_destroy(&unit->lock);
 	free(unit);
 }

@@ -8,13 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.command.held import (
-    Held,
-)
+from tests.command.held import Held
 from tests.conftest import MakeHarness
 
 
-@pytest.fixture(params=["bdb", "memory"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Commands that are held run on Berkeley DB, and in memory where `--units` names it."""
+    if "held" in metafunc.fixturenames:
+        named = metafunc.config.getoption("--units")
+        stores = ["bdb", "memory"] if "memory" in named else ["bdb"]
+        metafunc.parametrize("held", stores, indirect=True)
+
+
+@pytest.fixture
 def held(
     request: pytest.FixtureRequest, tmp_path: Path, make_harness: MakeHarness
 ) -> Iterator[Held]:

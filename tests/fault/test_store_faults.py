@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -260,20 +260,33 @@ SPENT = 20
 """Calls of the store that looking at it makes, before and after the history; about."""
 
 
-STRIDE = 9
-"""On disk, where each n opens the store twice, a run tries every ninth; which, the seed says."""
+STRIDES = {"memory": 3, "bdb": 9}
+"""A run tries every third n, or on disk, where each n opens the store twice, every ninth.  The seed
+chooses the first one; --all-faults (make faults) tries every n."""
 
 
-def numbers(seed: int, stride: int) -> Iterator[int]:
-    """Which calls to fail."""
-    return itertools.count(1 + seed % stride, stride)
+Numbers = Callable[[str], Iterator[int]]
+
+
+@pytest.fixture
+def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
+    """Which calls to fail on a backend."""
+    every = request.config.getoption("--all-faults")
+
+    def chosen(backend: str) -> Iterator[int]:
+        stride = 1 if every else STRIDES[backend]
+        return itertools.count(1 + seed % stride, stride)
+
+    return chosen
 
 
 @pytest.mark.parametrize("backend", ["memory", "bdb"])
-def test_nth_call_fails(make_harness: MakeHarness, tmp_path: Path, seed: int, backend: str) -> None:
-    """For n = 1, 2, ... until nothing fires: an error with the right key, no harm done."""
+def test_nth_call_fails(
+    make_harness: MakeHarness, tmp_path: Path, numbers: Numbers, backend: str
+) -> None:
+    """For one n after another until nothing fires: an error with the right key, no harm done."""
     fired_late = 0
-    for n in numbers(seed, 1 if backend == "memory" else STRIDE):
+    for n in numbers(backend):
         options: dict[str, object] = {"memory": 1}
         if backend == "bdb":
             options = {"dir": tmp_path / f"store{n}"}
@@ -302,9 +315,9 @@ def test_nth_call_fails(make_harness: MakeHarness, tmp_path: Path, seed: int, ba
     assert fired_late > 50, "hardly a call was made to fail"
 
 
-def test_killed_at_nth_call(make_harness: MakeHarness, tmp_path: Path, seed: int) -> None:
+def test_killed_at_nth_call(make_harness: MakeHarness, tmp_path: Path, numbers: Numbers) -> None:
     """The process dies inside its n-th call of the store: what was answered is there."""
-    for n in numbers(seed, STRIDE):
+    for n in numbers("bdb"):
         done = 0
         with contextlib.suppress(StartFailed):
             harness = make_harness(fault=n, fault_kill=1, dir=tmp_path / f"store{n}")

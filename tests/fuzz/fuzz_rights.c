@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/session/session.h"
@@ -415,7 +416,7 @@ static void open_job(struct world *w, const uint8_t *bytes)
 		.host = &w->runs.host,
 		.job = {A, 0x7000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
-		.shares_lock = PTHREAD_MUTEX_INITIALIZER,
+		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		.hooks = {.wrote = hook_wrote, .share = hook_share},
 	};
 	choose_zone(w, bytes[0]);
@@ -468,7 +469,7 @@ static void open_world(struct world *w, const char *file)
 
 	HOLDS(osd_objects_open(&config, message, &w->objects) == OSD_OK);
 	HOLDS(osd_keyring_open(w->objects, file, message, &w->keyring) == OSD_OK);
-	pthread_mutex_init(&w->exec.lock, NULL);
+	osd_lock_init(&w->exec.lock, OSD_RANK_EXEC);
 	HOLDS(osd_job_table_init(&w->exec.table) == OSD_OK);
 	w->exec.objects = w->objects;
 	w->exec.sandboxes = &w->sandboxes;

@@ -15,6 +15,7 @@ from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.types import ROOT, ref
 from tests.harness_transport import HarnessTransport
+from tests.processes import long_lived
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -107,9 +108,31 @@ def skip_without_sandboxes() -> None:
         pytest.skip("needs root and a finished build")
 
 
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[Target]:
+@pytest.fixture(scope="session")
+def shared_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """One target for many tests: those marked `shares_target`."""
     skip_without_sandboxes()
-    running = Target(tmp_path)
+    running = Target(tmp_path_factory.mktemp("jobs"))
+    assert running.daemon is not None
+    processes = {running.daemon.pid, running.transport.process.pid}
+    long_lived.update(processes)
     yield running
     running.stop()
+    long_lived.difference_update(processes)
+
+
+@pytest.fixture
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
+    """A target of the test's own, or the shared one with a partition of the test's own."""
+    skip_without_sandboxes()
+    if request.node.get_closest_marker("shares_target") is None:
+        running = Target(tmp_path)
+        yield running
+        running.stop()
+        return
+    shared: Target = request.getfixturevalue("shared_target")
+    shared.partition = ref(shared.commands.create_partition())
+    yield shared
+    partition_id = shared.partition.partition_id
+    if partition_id in shared.commands.list_partitions():  # a test may remove it
+        shared.commands.remove_partition(partition_id, contents=True)

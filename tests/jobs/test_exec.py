@@ -53,6 +53,7 @@ def ended(job: Job) -> tuple[JobState, int]:
 # ---- how jobs end
 
 
+@pytest.mark.shares_target
 def test_output_and_result_come_back(target: Target) -> None:
     job = run(target, "import osd\nprint('hello')\nosd.result({'n': 1})", name="greeting")
     assert job.result(DEADLINE_S) == {"n": 1}
@@ -63,6 +64,7 @@ def test_output_and_result_come_back(target: Target) -> None:
     assert status.sha256 and status.submitted and status.started and status.ended
 
 
+@pytest.mark.shares_target
 def test_synchronous_exec_returns_the_result(target: Target) -> None:
     reply = target.commands.exec_code(
         target.partition,
@@ -75,6 +77,7 @@ def test_synchronous_exec_returns_the_result(target: Target) -> None:
     assert Job(target.commands, reply.job).status().state == JobState.COMPLETED
 
 
+@pytest.mark.shares_target
 def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
     reply = target.commands.exec_code(target.partition, b"1 / 0", synchronous=True)
     assert reply.job is not None and reply.error is not None
@@ -86,6 +89,7 @@ def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
     assert "ZeroDivisionError" in job.status().message
 
 
+@pytest.mark.shares_target
 def test_wait_runs_out_and_the_job_goes_on(target: Target) -> None:
     params = ExecParams(wait=0.1)
     going_on = target.commands.create(target.partition.partition_id)
@@ -96,6 +100,7 @@ def test_wait_runs_out_and_the_job_goes_on(target: Target) -> None:
     assert ended(Job(target.commands, reply.job)) == (JobState.COMPLETED, 0)
 
 
+@pytest.mark.shares_target
 def test_long_result_spills_into_an_object(target: Target) -> None:
     job = run(target, "import osd\nosd.result(b'0123456789' * 30000)")
     assert job.result(DEADLINE_S) == b"0123456789" * 30000
@@ -103,6 +108,7 @@ def test_long_result_spills_into_an_object(target: Target) -> None:
     assert status.flags & JobFlag.RESULT_SPILLED and status.result_object is not None
 
 
+@pytest.mark.shares_target
 def test_long_stderr_keeps_both_ends(target: Target) -> None:
     job = run(target, "import sys\nfor i in range(20000): print(i, file=sys.stderr)")
     status = job.wait(DEADLINE_S)
@@ -112,6 +118,7 @@ def test_long_stderr_keeps_both_ends(target: Target) -> None:
     assert text.startswith(b"0\n1\n") and text.endswith(b"19999\n")
 
 
+@pytest.mark.shares_target
 @pytest.mark.parametrize(
     ("code", "limits", "state", "reason"),
     [
@@ -132,6 +139,7 @@ def test_ends(
     assert status.reason_label and status.hint
 
 
+@pytest.mark.shares_target
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
@@ -145,6 +153,7 @@ def test_what_to_do_about_memory(target: Target, code: str, advice: str) -> None
     assert job.status().hint.endswith(f" MiB: {advice}")
 
 
+@pytest.mark.shares_target
 def test_output_is_cut_at_its_limit(target: Target) -> None:
     job = run(target, "while True: print('x' * 99)", limits=Limits(output=5000))
     status = job.wait(DEADLINE_S)
@@ -152,6 +161,7 @@ def test_output_is_cut_at_its_limit(target: Target) -> None:
     assert len(job.output()) == status.stdout_length == 5000
 
 
+@pytest.mark.shares_target
 def test_output_grows_while_the_job_runs(target: Target) -> None:
     job = run(target, "print('first', flush=True)\n" + SLEEP)
     until(lambda: job.output() == b"first\n")
@@ -171,6 +181,7 @@ except osd.PermissionDenied:
 """
 
 
+@pytest.mark.shares_target
 def test_zones_hold(target: Target) -> None:
     commands, partition = target.commands, target.partition
     inside = commands.create(partition.partition_id)
@@ -193,6 +204,7 @@ def test_zones_hold(target: Target) -> None:
             assert job.output() == (b"written\n" if name in allowed else b"denied\n"), (zone, name)
 
 
+@pytest.mark.shares_target
 def test_absent_zone_is_refused(target: Target) -> None:
     with pytest.raises(errors.NotFound):
         run(target, "pass", zone=ref(target.partition.partition_id, 0x99999))
@@ -203,6 +215,7 @@ def test_absent_zone_is_refused(target: Target) -> None:
 # ---- control
 
 
+@pytest.mark.shares_target
 def test_kill_cancel_hold_release(target: Target) -> None:
     held = run(target, "print('ran')", hold=True)
     assert held.status().state == JobState.HELD
@@ -226,6 +239,7 @@ def says(job: Job, message: str) -> bool:
     return job.status().message == message
 
 
+@pytest.mark.shares_target
 def test_generation_grows_with_progress(target: Target) -> None:
     steps = [target.commands.create(target.partition.partition_id) for _ in range(4)]
     job = run(
@@ -246,6 +260,7 @@ def test_generation_grows_with_progress(target: Target) -> None:
     assert job.status().message == "step 3"
 
 
+@pytest.mark.shares_target
 def test_same_key_is_the_same_job(target: Target) -> None:
     first = run(target, "print('once')", key="k")
     assert run(target, "print('once')", key="k").id == first.id
@@ -259,6 +274,7 @@ def test_same_key_is_the_same_job(target: Target) -> None:
 # ---- what stands in the way
 
 
+@pytest.mark.shares_target
 def test_unfinished_job_guards_its_surrogate_and_partition(target: Target) -> None:
     job = run(target, SLEEP)
     until(lambda: is_running(job))
@@ -276,6 +292,7 @@ def test_unfinished_job_guards_its_surrogate_and_partition(target: Target) -> No
     target.commands.remove_partition(target.partition.partition_id, contents=True)
 
 
+@pytest.mark.shares_target
 def test_removing_the_zone_ends_its_jobs(target: Target) -> None:
     collection = target.commands.create_collection(target.partition.partition_id)
     running = run(target, SLEEP, zone=collection)
@@ -392,12 +409,14 @@ def test_jobs_survive_the_daemon(target: Target) -> None:
 # ---- sizes
 
 
+@pytest.mark.shares_target
 def test_large_code_and_arguments(target: Target) -> None:
     code = "import osd\nosd.result(len(osd.args))\n" + "# padding\n" * 300_000
     job = run(target, code, args=b"a" * 200_000)
     assert job.result(DEADLINE_S) == 200_000
 
 
+@pytest.mark.shares_target
 def test_usage_is_reported(target: Target) -> None:
     job = run(target, "block = bytearray(40 << 20)\nfor i in range(300_000): pass")
     status = job.wait(DEADLINE_S)
@@ -405,6 +424,7 @@ def test_usage_is_reported(target: Target) -> None:
     assert status.cpu_user + status.cpu_system > 0 and status.run_time > 0
 
 
+@pytest.mark.shares_target
 def test_many_waits_at_once(target: Target) -> None:
     code, params = b"import time\ntime.sleep(0.02)", ExecParams(wait=30)
     with ThreadPoolExecutor(80) as pool:
@@ -468,6 +488,7 @@ def test_more_slots_than_the_daemon_keeps(target: Target) -> None:
 # ---- data
 
 
+@pytest.mark.shares_target
 def test_scripts_read_and_write_large_objects(target: Target) -> None:
     data = bytes(range(256)) * (20 << 10)  # 5 MiB: beyond the head of a two-tier object
     obj = target.commands.create(target.partition.partition_id)
@@ -489,6 +510,7 @@ osd.result([hashlib.sha256(whole).hexdigest(), hashlib.sha256(bytes(mapped)).hex
         assert bytes(piece) == data[start : start + (1 << 20)]
 
 
+@pytest.mark.shares_target
 def test_removed_object_is_gone_for_a_running_script(target: Target) -> None:
     obj = target.commands.create(target.partition.partition_id)
     target.commands.write(obj, 0, b"x" * 100_000)
@@ -510,6 +532,7 @@ except osd.NotFound:
     assert job.output() == b"100000\ngone\n"
 
 
+@pytest.mark.shares_target
 def test_scripts_create_write_iterate_and_remove(target: Target) -> None:
     partition = target.partition.partition_id
     code = f"""
@@ -528,6 +551,7 @@ print(o.exists())
     assert job.output() == b"[b'line 1\\n', b'line 2\\n'] text\nFalse\n"
 
 
+@pytest.mark.shares_target
 def test_listing_1_of_the_paper(target: Target) -> None:
     top = Path(__file__).parents[2]
     job = run(target, (top / "examples" / "listing1.py").read_text(), zone=ROOT)

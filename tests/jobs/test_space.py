@@ -50,6 +50,7 @@ def large_object(target: Target, length: int) -> ObjectRef:
 # ---- bytes read
 
 
+@pytest.mark.shares_target
 @pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
 def test_io_limit_holds_for_large_reads(target: Target, how: str) -> None:
     """They would be made through descriptors, where nobody counts."""
@@ -59,6 +60,7 @@ def test_io_limit_holds_for_large_reads(target: Target, how: str) -> None:
     assert status.bytes_read <= MIB
 
 
+@pytest.mark.shares_target
 def test_reads_within_an_io_limit_are_exact(target: Target) -> None:
     """Also of those that would be maps, which are copies then."""
     made = large_object(target, 3 * MIB)
@@ -67,6 +69,7 @@ def test_reads_within_an_io_limit_are_exact(target: Target) -> None:
     assert (status.state, status.bytes_read) == (JobState.COMPLETED, 4 * MIB)
 
 
+@pytest.mark.shares_target
 @pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
 def test_bytes_read_include_descriptors(target: Target, how: str) -> None:
     """Each time an object's descriptors are passed its length counts as read."""

@@ -21,7 +21,7 @@ def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant
     return Mutant(name, file, before, after, tests)
 
 
-NOT_ISCSI = ("-k", "not iscsi and not sanitized")
+WITHOUT_SANITIZERS = ("--units", "bdb,memory")
 
 POLICY_TESTS = ("tests/scheduler/test_policy.py", "tests/scheduler/test_policy_properties.py")
 
@@ -303,7 +303,7 @@ MUTANTS = (
         "target/object/quota.c",
         "	if (account && !add_below(&account->charged_bytes, delta, quota))",
         "	if (account && !add_below(&account->charged_bytes, delta, OSD_NO_LIMIT))",
-        *("tests/command/test_quotas.py", *NOT_ISCSI),
+        *("tests/command/test_quotas.py", *WITHOUT_SANITIZERS),
     ),
     mutant(
         "jobs count as the partition's data",
@@ -324,7 +324,7 @@ MUTANTS = (
         "target/object/index_keep.c",
         "	struct osd_index_change *change = add_change(txn, put);",
         "	struct osd_index_change *change = add_change(txn, true);\n\n	(void)put;",
-        *("tests/command/test_index.py", *NOT_ISCSI),
+        *("tests/command/test_index.py", *WITHOUT_SANITIZERS),
     ),
     # ---- wire ----
     mutant(
@@ -339,7 +339,7 @@ MUTANTS = (
         "target/wire/sense.c",
         "	osd_wr_be(w, sense->field_pointer, 2);",
         "	osd_wr_be(w, sense->field_pointer + 1u, 2);",
-        *("tests/command/test_conditions.py", *NOT_ISCSI),
+        *("tests/command/test_conditions.py", *WITHOUT_SANITIZERS),
     ),
     mutant(
         "residuals are not told to tgtd",

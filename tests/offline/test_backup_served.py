@@ -31,9 +31,9 @@ from pyosd.jobs import submit
 from pyosd.types import AttributeValue, ObjectRef, ref
 from scheduler.messages import TargetError, Type
 from scheduler.store_tools import backup_commands
-from scheduler.store_tools.backup import Link
 from scheduler.store_tools.copying import Copier
 from scheduler.store_tools.folders import open_roots
+from scheduler.tool_link import Link
 from tests.harness import Harness, program
 from tests.offline.stores import APPLICATION, Store
 from tests.offline.test_backup import names, run
@@ -273,10 +273,11 @@ def test_a_killed_backup_leaves_the_target_going(served: Served) -> None:
         process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL)
         time.sleep(delay)  # any instant will do
         process.send_signal(signal.SIGKILL)
-        killed = process.wait() == -signal.SIGKILL
+        process.wait()
         served.go_on()
-        assert not killed or names(served.backups) == whole
-        whole = names(served.backups)
+        found = names(served.backups)  # one more if the kill came after it had its name
+        assert found[: len(whole)] == whole and len(found) <= len(whole) + 1
+        whole = found
     start = time.time()
     name = str(make(served)["name"])
     end = time.time()
@@ -287,7 +288,7 @@ def test_a_killed_backup_leaves_the_target_going(served: Served) -> None:
 
 def test_a_killed_target_ends_a_backup(served: Served) -> None:
     served.go_on()
-    link = Link(served.folder / "control")
+    link = Link(served.folder / "control", "test", 30.0)
     store = link.ask(Type.SNAPSHOT)["store"]
     assert isinstance(store, dict)
     process = subprocess.Popen(
@@ -323,10 +324,10 @@ def ask_freeze(link: Link, freeze_ms: int, store: str | None = None) -> dict[str
 
 def test_a_freeze_holds_commands_and_ends(served: Served) -> None:
     served.go_on()
-    link = Link(served.folder / "control")
+    link = Link(served.folder / "control", "test", 30.0)
     assert ask_freeze(link, 20_000)["frozen"] is True
     before = [len(each.answered) for each in served.clients]
-    other = Link(served.folder / "control")
+    other = Link(served.folder / "control", "test", 30.0)
     with pytest.raises(TargetError, match="frozen already"):
         ask_freeze(other, 20_000)
     assert other.ask(Type.THAW)["lasted"] is False  # it is not the other's
@@ -355,7 +356,7 @@ def test_data_alone_waits(folder: Path) -> None:
     for obj in (one, other):
         osd.write(obj, 0, b"before")
         osd.flush(obj)
-    link = Link(folder / "control")
+    link = Link(folder / "control", "test", 30.0)
     ask_freeze(link, 20_000)
     written = threading.Event()
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The dependency rule of target/README.md on every include and import; banned functions."""
+"""The dependency rule of target/README.md on every include and import; banned functions.
+
+Each rule is one item, which lists every file that breaks it.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,8 +96,18 @@ def c_files(*folders: str) -> list[Path]:
     )
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+def code_of(path: Path) -> str:
+    """The text of a C file without comments and strings."""
+    return COMMENT_OR_STRING.sub(" ", text_of(path))
+
+
 def includes(path: Path) -> Iterator[tuple[str, str]]:
-    for match in INCLUDE.finditer(path.read_text()):
+    for match in INCLUDE.finditer(text_of(path)):
         yield match.group(1), match.group(2)
 
 
@@ -107,18 +119,34 @@ def target_folder(path: Path) -> str:
     return path.relative_to(ROOT / "target").parts[0]
 
 
-@pytest.mark.parametrize("path", c_files("target"), ids=name)
-def test_target_includes_only_lower_folders(path: Path) -> None:
+C_FILES = c_files("target", "sandbox", "pyosd/_core")
+PRODUCT_FILES = [path for path in C_FILES if not path.name.startswith("test_")]
+
+
+def judge(files: Iterable[Path], offence: Callable[[Path], str | None]) -> None:
+    """Fail with a line for each file that `offence` has something to say about."""
+    checked, found = 0, []
+    for path in files:
+        checked += 1
+        if said := offence(path):
+            found.append(f"{name(path)}: {said}")
+    assert checked, "the rule applies to no file"
+    assert not found, "\n".join(found)
+
+
+def forbidden_include(path: Path) -> str:
+    """Headers of folders that a file of target/ may not include."""
     folder = target_folder(path)
     allowed = MAY_INCLUDE[folder] | ASSEMBLY.get(folder, set()) | {folder}
     if path.name.startswith("test_"):
         allowed |= OF_TESTS | ({"object"} if folder == "testing" else set())
-    for quote, header in includes(path):
-        if quote != '"' or "/" not in header:
-            continue
-        if header in COMMAND_CONTRACTS and folder in ("exec", "unit", "shim", "harness"):
-            continue
-        assert header.split("/")[0] in allowed, f"{name(path)} includes {header}"
+    contracts = COMMAND_CONTRACTS if folder in ("exec", "unit", "shim", "harness") else set()
+    return ", ".join(
+        f"includes {header}"
+        for quote, header in includes(path)
+        if quote == '"' and "/" in header
+        if header not in contracts and header.split("/")[0] not in allowed
+    )
 
 
 @pytest.mark.parametrize("path", c_files("target/exec"), ids=name)
@@ -150,36 +178,46 @@ def test_other_trees_use_base_and_wire_alone(path: Path) -> None:
             assert top in ("base", "wire"), f"{name(path)} includes {header}"
 
 
-@pytest.mark.parametrize("path", c_files("target", "sandbox", "pyosd/_core"), ids=name)
-def test_foreign_headers_stay_in_one_place(path: Path) -> None:
-    for _, header in includes(path):
-        for pattern, keepers in KEPT_IN_ONE_PLACE.items():
-            if re.fullmatch(pattern, header):
-                assert re.fullmatch(keepers, name(path)), f"{name(path)} includes {header}"
+def test_other_trees_use_base_and_wire_alone() -> None:
+    others = set(MAY_INCLUDE) - {"base", "wire"}
+    judge(
+        c_files("sandbox", "pyosd/_core"),
+        lambda path: ", ".join(
+            f"includes {header}"
+            for quote, header in includes(path)
+            if quote == '"' and header.split("/")[0] in others
+        ),
+    )
 
 
-PRODUCT_FILES = [
-    path
-    for path in c_files("target", "sandbox", "pyosd/_core")
-    if not path.name.startswith("test_")
-]
+def test_foreign_headers_stay_in_one_place() -> None:
+    judge(
+        C_FILES,
+        lambda path: ", ".join(
+            f"includes {header}"
+            for _, header in includes(path)
+            for pattern, keepers in KEPT_IN_ONE_PLACE.items()
+            if re.fullmatch(pattern, header) and not re.fullmatch(keepers, name(path))
+        ),
+    )
 
 
-@pytest.mark.parametrize("path", PRODUCT_FILES, ids=name)
-def test_banned_functions(path: Path) -> None:
-    code = COMMENT_OR_STRING.sub(" ", path.read_text())
-    found = re.findall(rf"(?<![\w.>])({'|'.join(BANNED)})\s*\(", code)
-    assert not found, f"{name(path)} calls {', '.join(sorted(set(found)))}"
+def test_banned_functions() -> None:
+    banned = re.compile(rf"(?<![\w.>])({'|'.join(BANNED)})\s*\(")
+    judge(PRODUCT_FILES, lambda path: ", ".join(sorted(set(banned.findall(code_of(path))))))
 
 
-@pytest.mark.parametrize("path", c_files("target", "sandbox", "pyosd/_core"), ids=name)
-def test_c_file_opens_with_licence_and_purpose(path: Path) -> None:
-    first, second = path.read_text().split("\n", 2)[:2]
-    assert first == "/* SPDX-License-Identifier: GPL-2.0-or-later */"
-    assert second.startswith(f"/* {path.name} -- "), f"{name(path)}: say what lives here"
+def test_c_files_open_with_licence_and_purpose() -> None:
+    def offence(path: Path) -> str | None:
+        first, second = text_of(path).split("\n", 2)[:2]
+        if first != "/* SPDX-License-Identifier: GPL-2.0-or-later */":
+            return "the first line is not the licence"
+        return None if second.startswith(f"/* {path.name} -- ") else "say what lives here"
+
+    judge(C_FILES, offence)
 
 
-# What a command is like stands in its row of the table: code for all commands names none of them.
+# A command's properties stand in its row of the table: code for all commands names no command.
 GENERIC = (
     "target/command/authorise.c",
     "target/command/authorise_attributes.c",
@@ -194,13 +232,11 @@ GENERIC = (
 )
 
 
-@pytest.mark.parametrize("path", [ROOT / path for path in GENERIC], ids=name)
-def test_code_for_all_commands_names_none(path: Path) -> None:
-    if path.name.startswith("test_"):
-        return
-    code = COMMENT_OR_STRING.sub(" ", path.read_text())
-    found = re.findall(r"\bOSD_SA_\w+", code)
-    assert not found, f"{name(path)} names {', '.join(sorted(set(found)))}: make it a column"
+def test_code_for_all_commands_names_none() -> None:
+    judge(
+        [ROOT / path for path in GENERIC if not Path(path).name.startswith("test_")],
+        lambda path: ", ".join(sorted(set(re.findall(r"\bOSD_SA_\w+", code_of(path))))),
+    )
 
 
 # A byte of a CDB, or an address inside it.
@@ -209,66 +245,74 @@ CDB_BYTES = re.compile(r"(?<!uint8_t )\b(?:cdb|scb)\s*(?:\[|\+\s*\w)")
 READS_CDB_BYTES = {"target/security/check.c", "target/command/cmd_perform.c"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in PRODUCT_FILES if "target/" in name(path) and target_folder(path) != "wire"],
-    ids=name,
-)
-def test_bytes_of_a_cdb_are_read_in_wire_alone(path: Path) -> None:
-    if name(path) in READS_CDB_BYTES:
-        return
-    code = COMMENT_OR_STRING.sub(" ", path.read_text())
-    found = CDB_BYTES.findall(code)
-    assert not found, f"{name(path)} reads bytes of a CDB: wire/cdb_peek.h does"
+def test_bytes_of_a_cdb_are_read_in_wire_alone() -> None:
+    files = [
+        path
+        for path in PRODUCT_FILES
+        if name(path).startswith("target/") and target_folder(path) != "wire"
+        if name(path) not in READS_CDB_BYTES
+    ]
+    judge(files, lambda path: "use wire/cdb_peek.h" if CDB_BYTES.search(code_of(path)) else None)
 
 
 def python_files(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """Names of the modules that a Python file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text_of(path))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module or ""
+            found.add(node.module or "")
+    return frozenset(found)
 
 
-@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
-def test_packages_do_not_import_one_another(path: Path) -> None:
-    foreign = {"pyosd": "scheduler", "scheduler": "pyosd"}[path.relative_to(ROOT).parts[0]]
-    for module in imported(path):
-        assert module.split(".")[0] != foreign, f"{name(path)} imports {module}"
+PYTHON_FILES = python_files("pyosd", "scheduler")
 
 
-@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
-def test_zeromq_stays_in_the_resource_manager(path: Path) -> None:
-    if any(module.split(".")[0] == "zmq" for module in imported(path)):
-        assert name(path) in ("scheduler/server.py", "scheduler/admin/client.py")
+def imports_one_of(path: Path, *packages: str) -> str:
+    found = sorted(module for module in imported(path) if module.split(".")[0] in packages)
+    return f"imports {', '.join(found)}" if found else ""
 
 
-@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
-def test_berkeley_db_stays_in_the_offline_tools(path: Path) -> None:
-    if any(module.split(".")[0] in ("bsddb3", "berkeleydb") for module in imported(path)):
-        assert name(path) == "scheduler/store_tools/bdb.py"
+def test_packages_do_not_import_one_another() -> None:
+    judge(python_files("pyosd"), lambda path: imports_one_of(path, "scheduler"))
+    judge(python_files("scheduler"), lambda path: imports_one_of(path, "pyosd"))
 
 
-@pytest.mark.parametrize(
-    "path", python_files("pyosd", "scheduler", "tests", "bench", "tools"), ids=name
-)
-def test_python_file_opens_with_licence_and_purpose(path: Path) -> None:
-    text = path.read_text()
-    if not text.strip():
-        return
-    assert text.startswith("# SPDX-License-Identifier: GPL-2.0-or-later\n"), name(path)
-    assert ast.get_docstring(ast.parse(text)), f"{name(path)}: say what lives here"
+def test_zeromq_stays_in_the_resource_manager() -> None:
+    keepers = {"scheduler/server.py", "scheduler/admin/client.py"}
+    others = [path for path in PYTHON_FILES if name(path) not in keepers]
+    judge(others, lambda path: imports_one_of(path, "zmq"))
 
 
-SOURCES = [*c_files("target", "sandbox", "pyosd"), *python_files("pyosd", "scheduler")]
+def test_berkeley_db_stays_in_the_offline_tools() -> None:
+    others = [path for path in PYTHON_FILES if name(path) != "scheduler/store_tools/bdb.py"]
+    judge(others, lambda path: imports_one_of(path, "bsddb3", "berkeleydb"))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_promises_left(path: Path) -> None:
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line)
-        assert not found, f"{name(path)}:{number}: {line.strip()}"
+def test_python_files_open_with_licence_and_purpose() -> None:
+    def offence(path: Path) -> str | None:
+        text = text_of(path)
+        if not text.startswith("# SPDX-License-Identifier: GPL-2.0-or-later\n"):
+            return "the first line is not the licence"
+        return None if ast.get_docstring(ast.parse(text)) else "say what lives here"
+
+    files = python_files("pyosd", "scheduler", "tests", "bench", "tools")
+    judge([path for path in files if text_of(path).strip()], offence)
+
+
+def test_no_promises_left() -> None:
+    promise = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    judge(
+        [*c_files("target", "sandbox", "pyosd"), *PYTHON_FILES],
+        lambda path: "; ".join(
+            f"line {number}: {line.strip()}"
+            for number, line in enumerate(text_of(path).splitlines(), 1)
+            if promise.search(line)
+        ),
+    )

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     # queue.c and pool.c call each other; figures.c is called, and calls nobody.
     "target/exec/queue.c": """
-/* osd_figures_alone(); pthread_mutex_t not_a_lock; */
-static pthread_mutex_t first, second;
+/* osd_figures_alone(); struct osd_lock not_a_lock; */
+static struct osd_lock first, second;
 static const char *text = "osd_figures_alone()";
 
 static int helper(int a)
@@ -29,7 +29,7 @@ static int helper(int a)
 int osd_queue_push(int a,
 		int b)
 {
-	pthread_mutex_t *borrowed = &first;
+	struct osd_lock *borrowed = &first;
 
 	return osd_pool_take(helper(a + b));
 }
@@ -58,10 +58,11 @@ int osd_figures_alone(void)
     "target/exec/pool.h": """
 struct pool {
 	pthread_cond_t changed;
-	pthread_rwlock_t *others;
+	struct osd_rwlock *others;
 };
+void osd_pool_init(struct osd_lock *lock, struct osd_rwlock *other);
 """,
-    "target/exec/test_pool.c": "pthread_mutex_t lock;\n",
+    "target/exec/test_pool.c": "struct osd_lock lock;\n",
     "target/wire/cdb.c": "int osd_cdb(void)\n{\n" + "\tstep();\n" * 510 + "}\n",
     "sandbox/main.c": 'int main(void)\n{\n\tosd_thread_start(&thread->id, "iosd-watch", run, NULL);\n}\n',
 }
@@ -104,9 +105,9 @@ def test_report(tree: Path) -> None:
     assert "target/wire 1 513 0 0 % 513 513 513 1" in lines
     assert "files above 500 lines: 1 of 6" in "\n".join(lines)
     assert "513 target/wire/cdb.c" in lines
-    assert "locks: 1 cond, 2 mutex" in "\n".join(lines)
+    assert "locks: 1 cond, 2 lock" in "\n".join(lines)
     assert "target/exec/pool.h 1 cond" in lines
-    assert "target/exec/queue.c 2 mutex" in lines
+    assert "target/exec/queue.c 2 lock" in lines
     assert "iosd-watch sandbox/main.c" in lines
 
 

@@ -254,16 +254,16 @@ bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id)
 	struct timespec until;
 	bool decides;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	decides = !exec->formatting && osd_after_awaited(exec, id);
 	if (decides) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += DECIDE_NSEC;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+		osd_cond_timedwait(&exec->changed, &exec->lock, &until);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return decides;
 }
 
@@ -400,9 +400,9 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 		memcpy(job->record.message, message, sizeof(message));
 	if (job->in_table && osd_exec_claim(exec, job, reason)) {
 		memcpy(job->record.message, message, sizeof(message));
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		osd_exec_end_claimed(exec, job, reason);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 	}
 	osd_job_unref(job);
 }
@@ -440,11 +440,11 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 {
 	struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		*ret_record = job->record;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return job != NULL;
 }
 

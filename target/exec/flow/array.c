@@ -435,9 +435,9 @@ static void end_member(struct osd_exec *exec, struct osd_array *array, struct os
 		return;
 	if (is_of_predecessor(reason))
 		memcpy(member->record.message, head->message, sizeof(head->message));
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_end_claimed(exec, member, reason);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 }
 
 /* "2 FAILED, 1 TIMEOUT of 16" */
@@ -483,9 +483,9 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 		record.run_usec =
 			(record.ended_msec - OSD_MIN(record.ended_msec, record.started_msec)) *
 			1000;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_finish(exec, head, &record, &remains);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 }
 
 void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)

@@ -66,7 +66,7 @@ static void change_ended(void *arg, bool committed)
 	struct osd_exec *exec = change->exec;
 	struct osd_job *head = change->head;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (committed && head->in_table)
 		apply(exec, head);
 	head->pending.txn = NULL;
@@ -75,7 +75,7 @@ static void change_ended(void *arg, bool committed)
 	if (head->in_table)
 		osd_array_work(exec, head->array, 0); /* it has waited for this */
 	osd_job_unref(head);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	free(change);
 }
 
@@ -113,7 +113,7 @@ static bool next_stored(struct osd_exec *exec, struct osd_job *head, uint32_t *a
 {
 	bool found = false;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (; *at < head->record.array.count && !found; ++*at) {
 		struct osd_job *member =
 			osd_exec_find(exec, osd_array_member_id(&head->record, *at));
@@ -122,7 +122,7 @@ static bool next_stored(struct osd_exec *exec, struct osd_job *head, uint32_t *a
 		if (found)
 			*ret_record = member->record;
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return found;
 }
 
@@ -134,10 +134,10 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn,
 	uint16_t ending;
 	uint32_t at = 0;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	record = head->record;
 	ending = head->array->ending_next;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	record.generation++;
 	record.state = head->pending.state;
 	record.reason = head->pending.reason;
@@ -163,7 +163,7 @@ enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uin
 	bool changing = false, first = false;
 	enum osd_status status = change ? OSD_OK : OSD_E_NO_MEMORY;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (status == OSD_OK &&
 	    ((head->pending.txn && head->pending.txn != txn) || head->array->changing > 0)) {
 		status = OSD_E_CONFLICT;
@@ -174,7 +174,7 @@ enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uin
 	if (changing && first)
 		*change = (struct change){exec, osd_job_ref(head)};
 	osd_job_unref(head);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!changing || !first) {
 		free(change);
 		return changing ? write_change(exec, txn, head) : status;

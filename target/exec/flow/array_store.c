@@ -10,9 +10,9 @@ bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record)
 
 	if (!(record->flags & OSD_JOB_MEMBER))
 		return false;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	keeps = !exec->formatting && osd_exec_find(exec, head);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return keeps;
 }
 

@@ -50,7 +50,7 @@ void osd_flow_begin_due(struct osd_exec *exec)
 	struct due due = {.exec = exec, .now_msec = osd_wall_msec()};
 
 	do {
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		due.count = 0;
 		if (exec->begin_msec <= due.now_msec) {
 			exec->begin_msec = UINT64_MAX;
@@ -58,7 +58,7 @@ void osd_flow_begin_due(struct osd_exec *exec)
 		} else if (exec->begin_msec != UINT64_MAX) {
 			osd_exec_sweep_by(exec, exec->begin_msec);
 		}
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		for (size_t i = 0; i < due.count; i++) {
 			struct release one = {exec, due.ids[i]};
 			enum osd_status status =
@@ -70,10 +70,10 @@ void osd_flow_begin_due(struct osd_exec *exec)
 				    (unsigned long long)one.id.partition_id,
 				    (unsigned long long)one.id.object_id,
 				    osd_status_info(status)->name);
-			pthread_mutex_lock(&exec->lock);
+			osd_lock(&exec->lock);
 			exec->begin_msec = 0;
 			osd_exec_sweep_by(exec, due.now_msec + AGAIN_MSEC);
-			pthread_mutex_unlock(&exec->lock);
+			osd_unlock(&exec->lock);
 			return;
 		}
 	} while (due.count == BEGIN_AT_ONCE);

@@ -57,9 +57,9 @@ static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
 {
 	bool awaited;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	awaited = osd_after_awaited(exec, id);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return awaited;
 }
 
@@ -80,16 +80,16 @@ static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 {
 	bool due;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	due = exec->idle_msec < now_msec;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!due)
 		return;
 	osd_exec_end_matching(exec, has_idled, &now_msec, OSD_REASON_EXPIRED);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->idle_msec = UINT64_MAX;
 	osd_job_table_each(&exec->table, note_idle, exec);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void osd_flow_sweep(struct osd_exec *exec)
@@ -130,7 +130,7 @@ void osd_flow_sweep(struct osd_exec *exec)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
 		return;
 	}
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_exec_sweep_by(exec, stays ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }

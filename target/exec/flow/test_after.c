@@ -86,9 +86,9 @@ static size_t awaited(void)
 {
 	size_t count;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	count = exec->flow->awaited.count;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return count;
 }
 
@@ -159,10 +159,10 @@ static void test_pinned(void)
 
 	CHECK(submit("alice", 0, &first) == OSD_OK);
 	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_after_pin(osd_exec_find(exec, first)); /* waits for none: nothing to pin */
 	osd_after_pin(osd_exec_find(exec, job));
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
 	for (int i = 0; i < 3; i++)
@@ -180,9 +180,9 @@ static void test_expired(void)
 	CHECK(submit("alice", 0, &other) == OSD_OK);
 	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
 	expiry_usec = 0;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_after_pin(osd_exec_find(exec, job));
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
 	osd_exec_end_one(exec, other, OSD_REASON_KILLED);

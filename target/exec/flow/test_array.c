@@ -107,10 +107,10 @@ static uint8_t state_now(struct osd_exec *on, struct osd_objects *objects, struc
 	struct osd_txn *txn;
 	uint8_t state;
 
-	pthread_mutex_lock(&on->lock);
+	osd_lock(&on->lock);
 	head = osd_exec_find(on, id);
 	state = head ? osd_array_state(head->array) : 0;
-	pthread_mutex_unlock(&on->lock);
+	osd_unlock(&on->lock);
 	if (state)
 		return state;
 	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);

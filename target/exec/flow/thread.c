@@ -24,7 +24,7 @@ void *osd_flow_main(void *arg)
 	struct osd_flow *flow = arg;
 	struct osd_exec *exec = flow->exec;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	while (!exec->stopping) {
 		bool rests;
 
@@ -32,16 +32,16 @@ void *osd_flow_main(void *arg)
 			if (flow->arrays)
 				osd_array_step(exec, take_array(flow));
 			else
-				pthread_cond_wait(&flow->work, &exec->lock);
+				osd_cond_wait(&flow->work, &exec->lock);
 		} else if (rests) {
-			pthread_mutex_unlock(&exec->lock);
+			osd_unlock(&exec->lock);
 			nanosleep(&pause, NULL);
-			pthread_mutex_lock(&exec->lock);
+			osd_lock(&exec->lock);
 		}
 	}
 	osd_after_drop_failed(exec);
 	while (flow->arrays)
 		osd_job_unref(take_array(flow)->head);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return NULL;
 }

@@ -84,10 +84,10 @@ static void run_note(void *arg, bool committed)
 	struct note *note = arg;
 	uint64_t back = committed ? note->freed : note->taken;
 
-	pthread_mutex_lock(&note->exec->lock);
+	osd_lock(&note->exec->lock);
 	if (back)
 		give(&note->exec->stored, note->principal, back);
-	pthread_mutex_unlock(&note->exec->lock);
+	osd_unlock(&note->exec->lock);
 	free(note);
 }
 
@@ -96,10 +96,10 @@ static enum osd_status take_noted(struct note *note, bool limited)
 	struct osd_exec *exec = note->exec;
 	enum osd_status status;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	status = take(&exec->stored, note->principal, note->taken,
 		      limited ? exec->stored.most : UINT64_MAX);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
@@ -185,11 +185,11 @@ bool osd_job_charge_keeps(struct osd_exec *exec, const struct osd_job_record *re
 		return false;
 	if (record->id.partition_id != OSD_JOBS_PARTITION)
 		return true;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	entry = *find(&exec->stored, record->principal);
 	if (entry)
 		keeps = entry->bytes <= exec->stored.most / 2;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return keeps;
 }
 

@@ -45,7 +45,7 @@ static void change_ended(void *arg, bool committed)
 	struct osd_exec_wait *waits = NULL;
 	struct osd_exec_outcome outcome = {0};
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (committed && osd_job_state_terminal(job->pending.state)) {
 		exec->held_count -= job->record.state == OSD_STATE_HELD;
 		osd_job_record_end(&job->record, job->pending.state, job->pending.reason);
@@ -68,7 +68,7 @@ static void change_ended(void *arg, bool committed)
 	job->pending.txn = NULL;
 	job->kind->change_ended(job);
 	osd_job_unref(job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);
 	free(change);
 }
@@ -101,9 +101,9 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 {
 	struct osd_job_record record;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	record = job->record;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (osd_job_state_terminal(job->pending.state)) {
 		osd_job_record_end(&record, job->pending.state, job->pending.reason);
 		return osd_job_write_end(exec, txn, &record);
@@ -133,9 +133,9 @@ static enum osd_status write_kill(struct change *change, struct osd_txn *txn)
 {
 	enum osd_status status = osd_job_write_live(change->exec, txn, change->job);
 
-	pthread_mutex_lock(&change->exec->lock);
+	osd_lock(&change->exec->lock);
 	osd_job_unref(change->job);
-	pthread_mutex_unlock(&change->exec->lock);
+	osd_unlock(&change->exec->lock);
 	free(change);
 	return status;
 }
@@ -153,11 +153,11 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 	change = calloc(1, sizeof(*change));
 	if (!change)
 		return OSD_E_NO_MEMORY;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job && job->kind->control) {
 		osd_job_ref(job);
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		free(change);
 		return job->kind->control(txn, job, control);
 	}
@@ -173,7 +173,7 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 		*change = (struct change){exec, osd_job_ref(job)};
 	if (first)
 		job->kind->change_begins(job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (killing)
 		return write_kill(change, txn);
 	if (!changing) {
@@ -205,7 +205,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 		return OSD_E_PARAM_FIELD;
 	/* Memory first: a job that ends meanwhile takes it from there, one that has ended is in the
 	 * store. */
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job && !(job->record.flags & OSD_JOB_MEMBER)) {
 		job->record.expiry_msec = expiry_msec;
@@ -215,7 +215,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	} else {
 		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_forget_ended(exec, id);
 	status = osd_job_record_get(txn, id, &record);
 	if (status != OSD_OK)

@@ -117,12 +117,12 @@ static void fix_record(struct ending *ending)
 {
 	const struct osd_job_record *live = &ending->job->record;
 
-	pthread_mutex_lock(&ending->exec->lock);
+	osd_lock(&ending->exec->lock);
 	ending->record.generation = OSD_MAX(ending->record.generation, live->generation + 1);
 	if (live->expiry_msec)
 		ending->record.expiry_msec = live->expiry_msec;
 	ending->job->recorded = true;
-	pthread_mutex_unlock(&ending->exec->lock);
+	osd_unlock(&ending->exec->lock);
 }
 
 /* The quota leaves no room for all of it.  Why a job failed is kept, up to OSD_JOB_RESERVE_BYTES,
@@ -216,7 +216,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		outcome.result_length = ending.remains->result_length;
 	}
 	osd_story_ended(job, &ending.record);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job->record = ending.record;
 	osd_exec_sweep_by(exec, ending.record.expiry_msec);
 	exec->ops->ended(exec, job, &ending.record);
@@ -226,7 +226,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	else
 		job->kind->unended(job);
 	osd_exec_forget(exec, job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);
 }
 
@@ -253,14 +253,14 @@ void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t r
 {
 	struct osd_job_record record;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	record = job->record;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_job_record_end(&record, osd_job_reason_info(reason)->terminal_state, reason);
 	osd_exec_finish(exec, job, &record, NULL);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_job_unref(job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason)
@@ -268,10 +268,10 @@ void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t r
 	struct osd_job *job;
 	bool mine;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	mine = job && osd_exec_claim(exec, job, reason);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (mine)
 		osd_exec_end_claimed(exec, job, reason);
 }
@@ -304,9 +304,9 @@ void osd_exec_end_matching(struct osd_exec *exec,
 
 	do {
 		matching.count = 0;
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		osd_job_table_each(&exec->table, claim_if_picked, &matching);
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		for (size_t i = 0; i < matching.count; i++)
 			osd_exec_end_claimed(exec, matching.claimed[i], reason);
 	} while (matching.count == OSD_ARRAY_SIZE(matching.claimed));

@@ -36,11 +36,11 @@ void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id)
 	struct osd_ended *ended = place_of(exec, id);
 	struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		job->forget = true;
 	if (is_of(ended, id))
 		ended->record.id = (struct osd_object_id){0, 0};
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }

@@ -172,13 +172,13 @@ enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, s
 	/* From the first put on the record is locked: whoever added a flag before that wrote it
 	 * before us and is seen here, whoever adds one later writes after us. */
 	do {
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		record = job->record;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		status = osd_job_record_put(txn, &record);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		same = record.flags == job->record.flags;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 	} while (status == OSD_OK && !same);
 	return status;
 }

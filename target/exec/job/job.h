@@ -29,6 +29,7 @@
 #include <sys/types.h>
 
 #include "base/alarm.h"
+#include "base/lock.h"
 #include "base/places.h"
 #include "exec/queue/queue.h"
 #include "exec/record/record.h"
@@ -234,7 +235,7 @@ struct osd_exec_ops {
 /* The jobs of a target, and the way from one room to another: a room above this one finds its own part here,
  * and knows what is in it alone. */
 struct osd_exec {
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t changed;		/* a sandbox or a job changed state */
 	const struct osd_exec_ops *ops; /* constant */
 	struct osd_objects *objects;	/* constant */

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/test.h"
 #include "exec/target.h"
 
@@ -90,7 +91,7 @@ static void test_monitor_is_woken_once(void)
 
 int main(void)
 {
-	pthread_mutex_init(&exec.lock, NULL);
+	osd_lock_init(&exec.lock, OSD_RANK_EXEC);
 	pool.exec = &exec;
 	pthread_cond_init(&pool.work, NULL);
 	pthread_cond_init(&exec.changed, NULL);

@@ -107,7 +107,7 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	enum osd_status status = OSD_E_NO_OBJECT;
 	struct osd_pool *pool;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	pool = find(exec, name, message);
 	if (pool) {
 		change = (struct osd_pool_change){pool->config, pool->supply.active, pool->mode};
@@ -119,7 +119,7 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 		status = exec->pools->start_threads(pool, (unsigned)change.config.max);
 	if (status == OSD_OK)
 		osd_pool_apply(pool, &change);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (status != OSD_OK && !message[0])
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", osd_status_info(status)->meaning);
 	return status;
@@ -132,13 +132,13 @@ bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *ke
 	const struct osd_pool *pool;
 	bool found = false;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	pool = osd_pool_find_named(exec, name, strlen(name));
 	if (pool) {
 		now = (struct osd_pool_change){pool->config, pool->supply.active, pool->mode};
 		found = osd_pool_change_value(&now, key, value);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return found;
 }
 
@@ -147,19 +147,19 @@ enum osd_status osd_exec_pool_recycle(struct osd_exec *exec, const char *name,
 {
 	struct osd_pool *pool;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	pool = find(exec, name, message);
 	/* Where iosd-sandboxd is not there all will be new when it is. */
 	if (pool && osd_service_send(exec->sandboxes, OSD_SANDBOXD_ROTATE, 0, pool->config.name,
 				     strlen(pool->config.name)))
 		pool->recycling = true;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return pool ? OSD_OK : OSD_E_NO_OBJECT;
 }
 
 void osd_exec_shed(struct osd_exec *exec, bool on)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->pools->shedding = on;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }

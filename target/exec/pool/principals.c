@@ -195,7 +195,7 @@ void osd_exec_each_usage(struct osd_exec *exec, const char *after,
 	bool more = true;
 	size_t at;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	/* '(' is before any name that there is. */
 	if (principals->others.name && (!after || strcmp(after, OSD_PRINCIPALS_OTHERS) < 0))
 		more = fn(arg, &principals->others);
@@ -208,7 +208,7 @@ void osd_exec_each_usage(struct osd_exec *exec, const char *after,
 		count_now(exec, usage.name, &usage);
 		more = fn(arg, &usage);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 /* ---- shares ---------------------------------------------------------------------------------- */
@@ -281,10 +281,10 @@ void osd_exec_principal_share(struct osd_exec *exec, const char *name,
 {
 	const struct osd_account *account;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	account = find(&exec->pools->principals, name);
 	*ret_share = account ? account->usage.share : plain;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 enum osd_status osd_exec_principal_set(struct osd_exec *exec, const char *name,
@@ -297,9 +297,9 @@ enum osd_status osd_exec_principal_set(struct osd_exec *exec, const char *name,
 	snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", wrong ? wrong : "");
 	if (wrong)
 		return status;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	status = set_share(exec, name, share, message);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (status == OSD_E_NO_MEMORY)
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", osd_status_info(status)->meaning);
 	return status;

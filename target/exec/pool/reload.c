@@ -163,14 +163,14 @@ enum osd_status osd_exec_pools_reload(struct osd_exec *exec, char *changed, size
 		return OSD_E_PARAM_FIELD;
 	}
 	status = osd_pools_read(exec->pools, message, &table);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (status == OSD_OK)
 		status = check(exec, &table, message);
 	if (status == OSD_OK)
 		status = make_room(exec, &table);
 	if (status == OSD_OK)
 		apply(exec, &table, &lines);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (status != OSD_OK && !message[0])
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", osd_status_info(status)->meaning);
 	return status;

@@ -74,10 +74,10 @@ static void check_refused(const char *name, const char *words, const char *why)
 /* As if so many jobs ran. */
 static void occupy(struct osd_pool *pool, unsigned busy)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	pool->supply.busy = busy;
 	pthread_cond_broadcast(&pool->work);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 static void await_threads(struct osd_pool *pool, unsigned count)
@@ -86,9 +86,9 @@ static void await_threads(struct osd_pool *pool, unsigned count)
 	unsigned seen = UINT32_MAX;
 
 	for (int i = 0; i < 10000 && seen != count; i++) {
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 		seen = pool->proxies;
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		if (seen != count)
 			nanosleep(&step, NULL);
 	}
@@ -350,10 +350,10 @@ static void test_reload(void)
 	      osd_pool_starts(exec->pools->first) == false);
 	CHECK_EQ(submit("b", "addr:a"), OSD_E_CDB_FIELD);
 	CHECK(osd_pool_find_any(exec, "c")->gone);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	while (b->supply.busy > 0)
 		osd_pool_vacate(b, NULL);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	await_threads(b, 0); /* the monitor has seen it */
 	CHECK(b->gone && !b->leaving);
 	CHECK_EQ(reload("budget=4294967296\nname=default;max=4;memory_max=268435456\n"

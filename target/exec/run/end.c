@@ -38,7 +38,7 @@ static void await_death(struct osd_run *run)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += DEATH_USEC / 1000000;
 	while ((!sandbox->dead || !sandbox->exit_known) && !sandbox->given_up)
-		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
+		if (osd_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
 			break;
 }
 
@@ -163,7 +163,7 @@ static void fill_record(struct osd_run *run, struct osd_job_record *record)
 {
 	struct osd_job *job = run->job;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	osd_job_show_progress(job, osd_monotonic_usec(), true);
 	note_usage(run, &job->record);
 	note_flags(run, &job->record);
@@ -173,7 +173,7 @@ static void fill_record(struct osd_run *run, struct osd_job_record *record)
 			memcpy(job->record.message, run->session.line, sizeof(job->record.message));
 	}
 	*record = job->record;
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 }
 
 /* ---- another attempt ------------------------------------------------------------------------- */
@@ -229,7 +229,7 @@ static void again(struct osd_run *run, uint16_t reason)
 	uint64_t delay;
 
 	erase_output(run);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_RETRY);
 	job->end_reason = 0;
 	job->run = NULL;
@@ -247,7 +247,7 @@ static void again(struct osd_run *run, uint16_t reason)
 	record->attempt -= run->unheard;
 	if (!run->unheard)
 		osd_figures_again(exec, reason);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ static void release(struct osd_run *run)
 	if (run->handed_over_usec)
 		osd_output_release(&run->output);
 	osd_session_release(&run->session);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->running_count--;
 	exec->runs->limited_count -= run->session.rights.limited;
 	if (run->job->run == run)
@@ -347,7 +347,7 @@ static void release(struct osd_run *run)
 	}
 	osd_run_unref(run);
 	pthread_cond_broadcast(&exec->changed);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 void osd_run_end(struct osd_run *run)
@@ -356,13 +356,13 @@ void osd_run_end(struct osd_run *run)
 	uint16_t reason;
 	bool stopping, kept;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (run->handed_over_usec && !finished(run))
 		await_death(run);
 	stopping = exec->stopping && !finished(run);
 	reason = stopping ? 0 : decide(run);
 	kept = finished(run) && run->sandbox->supply->reuse != OSD_REUSE_NEVER; /* most likely */
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (run->handed_over_usec)
 		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
 	if (!stopping) /* else the next start decides, as after a crash */

@@ -20,25 +20,25 @@ void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 				      .surrogate = surrogate,
 				      .stdout_limit = stdout_limit,
 				      .status = OSD_OK};
-	pthread_mutex_init(&output->lock, NULL);
-	pthread_mutex_init(&output->errors_lock, NULL);
+	osd_lock_init(&output->lock, OSD_RANK_OUTPUT);
+	osd_lock_init(&output->errors_lock, OSD_RANK_OUTPUT_ERRORS);
 }
 
 void osd_output_release(struct osd_output *output)
 {
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	osd_object_put(OSD_STEAL(output->object));
-	pthread_mutex_unlock(&output->lock);
-	pthread_mutex_lock(&output->errors_lock);
+	osd_unlock(&output->lock);
+	osd_lock(&output->errors_lock);
 	free(OSD_STEAL(output->errors));
 	output->released = true;
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 }
 
 void osd_output_destroy(struct osd_output *output)
 {
-	pthread_mutex_destroy(&output->errors_lock);
-	pthread_mutex_destroy(&output->lock);
+	osd_lock_destroy(&output->errors_lock);
+	osd_lock_destroy(&output->lock);
 }
 
 /* ---- reading; output->lock held -------------------------------------------------------------- */
@@ -97,9 +97,9 @@ static void keep_errors(struct osd_output *output, const uint8_t *bytes, size_t 
 
 static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
-	pthread_mutex_lock(&output->errors_lock);
+	osd_lock(&output->errors_lock);
 	keep_errors(output, bytes, length);
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 }
 
 typedef void store_fn(struct osd_output *output, const uint8_t *bytes, size_t length);
@@ -135,10 +135,10 @@ bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
 	bool more = false;
 
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	if (!output->closed)
 		more = drain(output, stdout_fd, stderr_fd);
-	pthread_mutex_unlock(&output->lock);
+	osd_unlock(&output->lock);
 	return more;
 }
 
@@ -156,11 +156,11 @@ static void drain_once(struct osd_output *output, int fd, store_fn *store)
 
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
-	pthread_mutex_lock(&output->lock);
+	osd_lock(&output->lock);
 	drain_once(output, stdout_fd, store_stdout);
 	drain_once(output, stderr_fd, store_stderr);
 	output->closed = true;
-	pthread_mutex_unlock(&output->lock);
+	osd_unlock(&output->lock);
 }
 
 /* errors_lock held; the length of what is kept. */
@@ -188,10 +188,10 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 {
 	bool released;
 
-	pthread_mutex_lock(&output->errors_lock);
+	osd_lock(&output->errors_lock);
 	released = output->released;
 	*ret_length = copy_errors(output, buffer);
 	*ret_total = atomic_load(&output->stderr_length);
-	pthread_mutex_unlock(&output->errors_lock);
+	osd_unlock(&output->errors_lock);
 	return !released;
 }

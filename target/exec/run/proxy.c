@@ -38,10 +38,10 @@ static enum osd_status hook_wrote(void *arg)
 {
 	struct osd_run *run = arg;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	run->job->record.flags |= OSD_JOB_WROTE;
 	osd_job_touch(run->job);
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 	return store_record(run);
 }
 
@@ -51,9 +51,9 @@ static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t com
 	struct osd_run *run = arg;
 	enum osd_status status;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	run->job->record.result_object = companion;
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 	status = osd_job_write_live(run->exec, txn, run->job);
 	return status == OSD_OK ? osd_job_companion_put(txn, run->job->record.id, companion)
 				: status;
@@ -72,13 +72,13 @@ static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, 
 	struct osd_run *run = arg;
 	struct osd_job *job = run->job;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	job->progress_next = not_back(job, progress);
 	job->progress_waits = true;
 	memcpy(job->message_next, message, length);
 	job->message_next[length] = '\0';
 	osd_job_show_progress(job, osd_monotonic_usec(), false);
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 }
 
 static enum osd_status hook_share(void *arg, const int *fds, size_t count)
@@ -96,9 +96,9 @@ static bool hook_is_to_end(void *arg)
 	struct osd_run *run = arg;
 	bool asked;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	asked = run->job->end_reason != 0;
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 	return asked;
 }
 
@@ -143,10 +143,10 @@ static enum osd_status get_content(struct osd_run *run, struct osd_job_record *r
 	struct osd_job *whole;
 	enum osd_status status;
 
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	whole = osd_job_whole(run->job);
 	content.bytes = whole != run->job ? copy_content(whole) : OSD_STEAL(whole->content);
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 	if (content.bytes) {
 		*ret_bytes = content.bytes;
 		return OSD_OK;
@@ -179,7 +179,7 @@ static bool settle_limits(struct osd_run *run)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += LIMITS_USEC / 1000000;
 	while (sandbox->limits_asked && !sandbox->dead)
-		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
+		if (osd_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
 			break;
 	return !sandbox->limits_asked && !sandbox->limits_refused && !sandbox->dead;
 }
@@ -214,10 +214,10 @@ static void end_if_revoked(struct osd_run *run)
 {
 	if (!osd_rights_ended(&run->session))
 		return;
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	if (!run->job->end_reason)
 		run->job->end_reason = OSD_REASON_REVOKED;
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 }
 
 enum handed_over { HANDED_OVER, NOT_WANTED, SANDBOX_BAD, LIMITS_BAD, STORE_BAD };
@@ -231,13 +231,13 @@ static enum handed_over hand_over(struct osd_run *run)
 	bool wanted, limited, refused;
 
 	end_if_revoked(run);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	limited = settle_limits(run);
 	refused = run->sandbox->limits_refused;
 	run->unheard = !limited && !refused && !run->sandbox->dead;
 	record = job->record;
 	wanted = !job->end_reason;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
 	if (!limited)
@@ -246,13 +246,13 @@ static enum handed_over hand_over(struct osd_run *run)
 	    !open_session(run))
 		return STORE_BAD;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	wanted = !job->end_reason;
 	if (wanted) {
 		osd_run_begin(run);
 		watch_deadlines(run);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
 	osd_run_note_start(run, &record);
@@ -262,9 +262,9 @@ static enum handed_over hand_over(struct osd_run *run)
 /* What is left to do for a run that was started at once. */
 static enum handed_over take_over(struct osd_run *run)
 {
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	watch_deadlines(run);
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 	if (run->sent)
 		osd_sandbox_watch_again(run->exec->sandboxes, run->sandbox);
 	if (run->not_sent)
@@ -350,18 +350,18 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 {
 	struct osd_run *run = osd_run_create(exec, sandbox);
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (!run) { /* out of memory: try again in a while */
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
 		osd_exec_delay(exec, job, 100000);
 		osd_sandbox_give_back(exec->sandboxes, sandbox, false);
 		osd_job_unref(job);
-		pthread_mutex_unlock(&exec->lock);
+		osd_unlock(&exec->lock);
 		return;
 	}
 	osd_run_set_job(run, job);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	serve_or_give_up(run, hand_over(run));
 }
 
@@ -452,12 +452,12 @@ bool osd_proxy_work(struct osd_pool *pool)
 		job = take_job(pool, &occupant);
 	if (!started && !job)
 		return again;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (started)
 		serve_or_give_up(started, take_over(started));
 	else
 		run_job(exec, job, sandbox);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_pool_vacate(pool, occupant);
 	return true;
 }

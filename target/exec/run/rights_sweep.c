@@ -16,10 +16,10 @@ static bool look_at(struct osd_exec *exec, struct osd_run *run)
 	if (status != OSD_E_PERMISSION && !ended)
 		return status == OSD_OK;
 	atomic_store(&session->revoked, true);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	if (run->job->run == run)
 		osd_exec_request_end(exec, run->job, OSD_REASON_REVOKED);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return true;
 }
 
@@ -29,7 +29,7 @@ bool osd_rights_sweep(struct osd_exec *exec)
 	size_t count = 0;
 	bool done = true;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (struct osd_sandbox *sandbox = exec->sandboxes->list; sandbox;
 	     sandbox = sandbox->next) {
 		struct osd_run *run = sandbox->user;
@@ -37,13 +37,13 @@ bool osd_rights_sweep(struct osd_exec *exec)
 		if (run && count < OSD_ARRAY_SIZE(runs))
 			runs[count++] = osd_run_ref(run);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	for (size_t i = 0; i < count; i++)
 		done &= look_at(exec, runs[i]);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (size_t i = 0; i < count; i++)
 		osd_run_unref(runs[i]);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return done;
 }
 

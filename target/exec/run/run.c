@@ -101,7 +101,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.shares_lock = PTHREAD_MUTEX_INITIALIZER,
+		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		/* Nothing has been looked at yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
@@ -171,10 +171,10 @@ void osd_run_name_job(struct osd_run *run, struct osd_job *job, const struct osd
 {
 	if (!osd_story_is_told(job))
 		return;
-	pthread_mutex_lock(&run->exec->lock);
+	osd_lock(&run->exec->lock);
 	osd_sandbox_name_job(run->exec->sandboxes, run->sandbox, record->id.partition_id,
 			     record->id.object_id);
-	pthread_mutex_unlock(&run->exec->lock);
+	osd_unlock(&run->exec->lock);
 }
 
 void osd_run_note_start(struct osd_run *run, const struct osd_job_record *record)

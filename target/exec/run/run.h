@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "exec/job/job.h"
 #include "exec/pool/pool.h"
 #include "exec/sandbox/sandbox.h"
@@ -23,7 +24,7 @@
 /* Its stdout pipe goes into the surrogate's data while it runs, its stderr pipe into memory (the first 20 and
  * the last 40 KiB), both read by the output thread and, at the end, by the proxy (design D13, D17). */
 struct osd_output {
-	pthread_mutex_t lock; /* guards what follows but the atomics; outside exec->lock */
+	struct osd_lock lock; /* guards what follows but the atomics; outside exec->lock */
 	struct osd_objects *objects;
 	struct osd_object_id surrogate;
 	struct osd_object *object; /* opened at the first byte */
@@ -36,7 +37,7 @@ struct osd_output {
 	_Atomic uint16_t unstored; /* reason for the job's end once something could not be stored */
 	/* A leaf, never held over a call into the store: stderr is read inside transactions, while
 	 * `lock` is held by who waits for one. */
-	pthread_mutex_t errors_lock;
+	struct osd_lock errors_lock;
 	uint8_t *errors; /* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
 	bool released;	 /* errors are in the store, or nowhere */
 };

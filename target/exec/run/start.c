@@ -118,17 +118,17 @@ void osd_start_send(struct osd_run *run)
 	struct osd_job_record record;
 	bool sent;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	record = run->job->record;
 	content = OSD_STEAL(run->job->content);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_run_note_start(run, &record);
 	sent = run->sent || osd_run_send(run, &record, content);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	run->not_sent = !sent;
 	run->next_started = pool->started;
 	pool->started = run;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	pthread_cond_signal(&pool->work); /* pools and their condition live as long as exec */
 }
 

@@ -44,9 +44,9 @@ static void add_sandbox(void)
 	sandbox->shm = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			    -1, 0);
 	CHECK(sandbox->shm != MAP_FAILED);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	exec->sandboxes->list = sandbox;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 static void start(void)
@@ -73,10 +73,10 @@ static void stop(void)
 {
 	atomic_store(&objects->faults->fail_at, 0);
 	osd_exec_quiesce(exec);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	sandbox->exit_known = true;
 	osd_sandbox_died(exec->sandboxes, sandbox);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_exec_close(exec);
 	osd_sandbox_unref(sandbox);
 	osd_objects_close(objects);
@@ -138,7 +138,7 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 	hit = atomic_load(&objects->faults->calls) >= atomic_load(&objects->faults->fail_at);
 	count = count_sent(&sent);
 	CHECK(count <= 1);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	*ret_taken_back = sandbox->kill_sent;
 	if (got == OSD_OK)
 		check_accepted(job, count == 1 && !sandbox->kill_sent);
@@ -152,7 +152,7 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 	CHECK_EQ(sandbox->state, sandbox->kill_sent ? OSD_SANDBOX_ENDING
 				 : got == OSD_OK    ? OSD_SANDBOX_TAKEN
 						    : OSD_SANDBOX_READY);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	stop();
 	return hit;
 }
@@ -179,11 +179,11 @@ static void test_loses(void)
 	CHECK_EQ(submit(&job), OSD_E_BUSY);
 	atomic_store(&objects->faults->goes_on, false);
 	CHECK(refusal.queue_depth == 0 && refusal.retry_after_msec == 0);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	CHECK_EQ(exec->pools->first->queue.place_count, 0);
 	for (size_t i = 0; i < OSD_REFUSAL_COUNT; i++)
 		CHECK_EQ(exec->pools->refused[i], 0);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	stop();
 }
 

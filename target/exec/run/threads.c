@@ -28,13 +28,13 @@ static void *run(void *arg)
 	struct osd_exec *exec = pool->exec;
 
 	osd_thread_take_long_turns(); /* calls may come one on the other */
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	while (pool->started || (!exec->stopping && is_needed(pool)))
 		if (!osd_proxy_work(pool) && !exec->stopping && is_needed(pool))
-			pthread_cond_wait(&pool->work, &exec->lock);
+			osd_cond_wait(&pool->work, &exec->lock);
 	pool->proxies--;
 	self->done = true;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return NULL;
 }
 

@@ -159,9 +159,9 @@ bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 
 	sandbox->kill_usec = OSD_NEVER;
 	if (!hear(sandbox)) {
-		pthread_mutex_unlock(sandboxes->lock);
+		osd_unlock(sandboxes->lock);
 		poll(&first_word, 1, RENEW_MSEC); /* its end of the socket goes with it */
-		pthread_mutex_lock(sandboxes->lock);
+		osd_lock(sandboxes->lock);
 	}
 	if (!sandbox->dead && hear(sandbox))
 		return true;

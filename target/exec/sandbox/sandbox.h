@@ -24,6 +24,7 @@
 #include <sys/types.h>
 
 #include "base/alarm.h"
+#include "base/lock.h"
 #include "base/status.h"
 #include "exec/sandbox/reuse.h"
 #include "wire/proxy_frame.h"
@@ -185,7 +186,7 @@ struct osd_sandbox_ops {
 
 struct osd_sandboxes {
 	/* Set before osd_sandboxes_init; constant, and borrowed, but for stopping. */
-	pthread_mutex_t *lock;
+	struct osd_lock *lock;
 	pthread_cond_t *changed;      /* broadcast when a sandbox has changed its state */
 	struct osd_alarm *alarm;      /* of the thread that watches sandboxes */
 	int watch_epoll, pipes_epoll; /* that thread's; of the thread that reads their pipes */

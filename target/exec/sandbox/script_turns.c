@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "base/util.h"
 
@@ -24,7 +25,7 @@ struct osd_script_turns {
 	unsigned usec;
 	bool (*wanted)(void *context);
 	void *context;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t changed;
 	atomic_bool computing, stopping; /* set under lock */
 	unsigned count;
@@ -40,10 +41,10 @@ static void nap(unsigned usec)
 
 static void wait_for_scripts(struct osd_script_turns *turns)
 {
-	pthread_mutex_lock(&turns->lock);
+	osd_lock(&turns->lock);
 	while (!turns->computing && !turns->stopping)
-		pthread_cond_wait(&turns->changed, &turns->lock);
-	pthread_mutex_unlock(&turns->lock);
+		osd_cond_wait(&turns->changed, &turns->lock);
+	osd_unlock(&turns->lock);
 }
 
 static void *run(void *arg)
@@ -79,7 +80,7 @@ struct osd_script_turns *osd_script_turns_start(unsigned usec, bool (*wanted)(vo
 	turns->usec = OSD_MAX(usec, LEAST_USEC);
 	turns->wanted = wanted;
 	turns->context = context;
-	pthread_mutex_init(&turns->lock, NULL);
+	osd_lock_init(&turns->lock, OSD_RANK_SCRIPT_TURNS);
 	pthread_cond_init(&turns->changed, NULL);
 	for (int i = 0; i < CPU_SETSIZE; i++) {
 		struct turner *turner = &turns->turners[turns->count];
@@ -101,23 +102,23 @@ void osd_script_turns_set(struct osd_script_turns *turns, bool computing)
 {
 	if (turns->computing == computing)
 		return;
-	pthread_mutex_lock(&turns->lock);
+	osd_lock(&turns->lock);
 	turns->computing = computing;
 	pthread_cond_broadcast(&turns->changed);
-	pthread_mutex_unlock(&turns->lock);
+	osd_unlock(&turns->lock);
 }
 
 void osd_script_turns_stop(struct osd_script_turns *turns)
 {
 	if (!turns)
 		return;
-	pthread_mutex_lock(&turns->lock);
+	osd_lock(&turns->lock);
 	turns->stopping = true;
 	pthread_cond_broadcast(&turns->changed);
-	pthread_mutex_unlock(&turns->lock);
+	osd_unlock(&turns->lock);
 	for (unsigned i = 0; i < turns->count; i++)
 		pthread_join(turns->turners[i].thread, NULL);
 	pthread_cond_destroy(&turns->changed);
-	pthread_mutex_destroy(&turns->lock);
+	osd_lock_destroy(&turns->lock);
 	free(turns);
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/lock.h"
+
 #define STEP_NSEC 50000
 
 void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
@@ -12,14 +14,14 @@ void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
 {
 	*gate = (struct osd_call_gate){
 		.commands_queued = commands_queued, .context = context, .most = most};
-	pthread_mutex_init(&gate->lock, NULL);
+	osd_lock_init(&gate->lock, OSD_RANK_CALL_GATE);
 	pthread_cond_init(&gate->free, NULL);
 }
 
 void osd_call_gate_release(struct osd_call_gate *gate)
 {
 	pthread_cond_destroy(&gate->free);
-	pthread_mutex_destroy(&gate->lock);
+	osd_lock_destroy(&gate->lock);
 }
 
 /* Under lock. */
@@ -27,7 +29,7 @@ static void wait_for_place(struct osd_call_gate *gate)
 {
 	gate->waiting++;
 	while (gate->inside >= gate->most)
-		pthread_cond_wait(&gate->free, &gate->lock);
+		osd_cond_wait(&gate->free, &gate->lock);
 	gate->waiting--;
 }
 
@@ -42,16 +44,16 @@ static void give_way(struct osd_call_gate *gate)
 	const struct timespec step = {.tv_nsec = STEP_NSEC};
 
 	pthread_cond_signal(&gate->free); /* the word may have been for somebody else */
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 	nanosleep(&step, NULL);
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 }
 
 void osd_call_gate_enter(struct osd_call_gate *gate)
 {
 	unsigned steps = 0;
 
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	wait_for_place(gate);
 	while (steps < OSD_GATE_STEPS && commands_wait(gate)) {
 		steps++;
@@ -60,7 +62,7 @@ void osd_call_gate_enter(struct osd_call_gate *gate)
 	}
 	gate->inside++;
 	gate->given += steps > 0;
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 }
 
 bool osd_call_gate_enter_step(struct osd_call_gate *gate)
@@ -68,7 +70,7 @@ bool osd_call_gate_enter_step(struct osd_call_gate *gate)
 	unsigned steps = 0;
 	bool entered;
 
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	while (steps < OSD_GATE_STEPS &&
 	       (gate->inside >= gate->most || gate->waiting > 0 || commands_wait(gate))) {
 		steps++;
@@ -77,14 +79,14 @@ bool osd_call_gate_enter_step(struct osd_call_gate *gate)
 	entered = gate->inside < gate->most;
 	gate->inside += entered;
 	gate->given += steps > 0;
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 	return entered;
 }
 
 void osd_call_gate_leave(struct osd_call_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	osd_lock(&gate->lock);
 	gate->inside--;
 	pthread_cond_signal(&gate->free);
-	pthread_mutex_unlock(&gate->lock);
+	osd_unlock(&gate->lock);
 }

@@ -276,9 +276,9 @@ static void close_share(struct osd_session *session, struct osd_session_share *s
 {
 	struct osd_object *object = share->object;
 
-	pthread_mutex_lock(&session->shares_lock);
+	osd_lock(&session->shares_lock);
 	share->object = NULL;
-	pthread_mutex_unlock(&session->shares_lock);
+	osd_unlock(&session->shares_lock);
 	session->share_fds -= share->fd_count;
 	osd_object_unshare(object);
 	osd_object_put(object);
@@ -309,9 +309,9 @@ static struct osd_session_share *get_share(struct osd_op *op, struct osd_object_
 	share->created_ms = created_ms;
 	share->next = *bucket;
 	session->share_count++;
-	pthread_mutex_lock(&session->shares_lock);
+	osd_lock(&session->shares_lock);
 	*bucket = share;
-	pthread_mutex_unlock(&session->shares_lock);
+	osd_unlock(&session->shares_lock);
 	return share;
 }
 
@@ -346,9 +346,9 @@ static enum osd_status send_share(struct osd_op *op, const struct osd_share *sha
 static void note_share(struct osd_session *session, struct osd_session_share *share,
 		       struct osd_object *object, size_t fd_count)
 {
-	pthread_mutex_lock(&session->shares_lock);
+	osd_lock(&session->shares_lock);
 	share->object = object;
-	pthread_mutex_unlock(&session->shares_lock);
+	osd_unlock(&session->shares_lock);
 	share->fd_count = fd_count;
 	session->share_fds += fd_count;
 }
@@ -371,10 +371,10 @@ static bool set_passed(struct osd_session *session, struct osd_session_share *sh
 {
 	bool before;
 
-	pthread_mutex_lock(&session->shares_lock);
+	osd_lock(&session->shares_lock);
 	before = share->passed;
 	share->passed = passed;
-	pthread_mutex_unlock(&session->shares_lock);
+	osd_unlock(&session->shares_lock);
 	return before;
 }
 
@@ -465,10 +465,10 @@ static void release_shares(struct osd_session *session)
 	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++) {
 		struct osd_session_share *share, *next;
 
-		pthread_mutex_lock(&session->shares_lock);
+		osd_lock(&session->shares_lock);
 		share = session->shares[i];
 		session->shares[i] = NULL;
-		pthread_mutex_unlock(&session->shares_lock);
+		osd_unlock(&session->shares_lock);
 		for (; share; share = next) {
 			next = share->next;
 			if (share->object)

@@ -362,12 +362,12 @@ static enum osd_status look_at_shares(struct osd_session *session)
 {
 	enum osd_status status = OSD_OK;
 
-	pthread_mutex_lock(&session->shares_lock);
+	osd_lock(&session->shares_lock);
 	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++)
 		for (struct osd_session_share *share = session->shares[i];
 		     share && status == OSD_OK; share = share->next)
 			status = look_at_share(session, share);
-	pthread_mutex_unlock(&session->shares_lock);
+	osd_unlock(&session->shares_lock);
 	return status;
 }
 

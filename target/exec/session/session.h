@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/histogram.h"
 #include "exec/record/record.h"
 #include "security/decide.h"
@@ -43,7 +44,7 @@ struct osd_keyring;
 struct osd_call_gate {
 	unsigned (*commands_queued)(void *context); /* any thread; NULL: there are none */
 	void *context;
-	pthread_mutex_t lock;
+	struct osd_lock lock;
 	pthread_cond_t free;
 	unsigned inside, most;	/* under lock; most: constant */
 	unsigned waiting;	/* under lock; calls that are not steps of a long one */
@@ -152,7 +153,7 @@ struct osd_session {
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
 
 	_Atomic bool revoked; /* its rights have ended: no call is served any more */
-	pthread_mutex_t
+	struct osd_lock
 		shares_lock; /* of shares: changed by the session's thread, seen by the sweep */
 
 	uint16_t last_op; /* the call that was served last */

@@ -64,7 +64,7 @@ static struct osd_session start(const struct osd_capability *capability)
 		.limits = {.io_bytes = UINT64_MAX, .result_bytes = 1 << 20},
 		.rights = {.limited = true, .grant = {.capability = *capability, .verified = true}},
 		.policy_seen = UINT64_MAX,
-		.shares_lock = PTHREAD_MUTEX_INITIALIZER,
+		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		.hooks = {.wrote = accept_all, .share = take_descriptors},
 	};
 

@@ -69,11 +69,11 @@ bool osd_exec_jobs_wait(struct osd_exec *exec)
 {
 	bool wait = false;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (const struct osd_pool *pool = exec->pools->first; pool && !wait; pool = pool->next)
 		wait = pool->supply.serving && pool->mode != OSD_POOL_PAUSED &&
 		       osd_fair_queue_runnable(&pool->queue) > 0;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return wait;
 }
 
@@ -203,10 +203,10 @@ static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 	struct osd_exec_stats stats;
 
 	osd_exec_stats(exec, &stats);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	memcpy(refused, exec->pools->refused, sizeof(refused));
 	memcpy(retried, exec->pools->retried, sizeof(retried));
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_json_open(json, "jobs", '{');
 	osd_json_bool(json, "service", stats.service_connected);
 	osd_json_text(json, "isolation", stats.isolation);
@@ -289,15 +289,15 @@ void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 	write_all_jobs(exec, json);
 	write_calls(exec, json);
 	osd_json_open(json, "pools", '[');
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (pool = exec->pools->first; pool; pool = pool->next) {
 		if (pool->gone && !pool->queue.place_count && !pool->supply.busy)
 			continue;
 		view_pool(exec, pool, &view);
-		pthread_mutex_unlock(&exec->lock); /* pools only come, at the end of the list */
+		osd_unlock(&exec->lock); /* pools only come, at the end of the list */
 		write_pool(&view, json);
-		pthread_mutex_lock(&exec->lock);
+		osd_lock(&exec->lock);
 	}
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	osd_json_close(json, ']');
 }

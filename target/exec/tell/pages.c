@@ -104,7 +104,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	*ret_view = osd_txn_kept(txn);
 	if (*ret_view && is_of(*ret_view, id))
 		return OSD_OK;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	members = job ? job->record.array.count : 0;
 	v = calloc(1, sizeof(*v) + members);
@@ -114,7 +114,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 		ended = osd_exec_find_ended(exec, id);
 	if (v && ended)
 		v->own = *ended;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	if (!v)
 		return OSD_E_NO_MEMORY;
 	v->members = members;

@@ -20,11 +20,11 @@ static struct osd_run *find_run(struct osd_exec *exec, struct osd_object_id id)
 	struct osd_run *run = NULL;
 	struct osd_job *job;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job && job->run)
 		run = osd_run_ref(job->run);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return run;
 }
 
@@ -38,9 +38,9 @@ static bool live_errors(struct osd_exec *exec, struct osd_object_id id, uint8_t 
 	if (!run)
 		return false;
 	found = osd_output_errors(&run->output, buffer, ret_length, ret_total);
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_run_unref(run);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return found;
 }
 

@@ -13,7 +13,7 @@ static bool answer_poll(struct osd_exec *exec, struct osd_object_id id,
 
 	if (id.object_id == 0)
 		return false;
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	live = job && !job->forget;
 	ended = job ? NULL : osd_exec_find_ended(exec, id);
@@ -21,7 +21,7 @@ static bool answer_poll(struct osd_exec *exec, struct osd_object_id id,
 		osd_job_tell_live(exec, job, answer);
 	else if (ended)
 		osd_job_tell_ended(ended, answer);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return live || ended;
 }
 

@@ -76,12 +76,12 @@ unsigned osd_exec_recent(struct osd_exec *exec,
 	struct choice choice = {.count = 0};
 	unsigned count = 0;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	osd_job_table_each(&exec->table, choose, &choice);
 	for (unsigned i = 0; i < choice.count; i++)
 		describe(&choice.jobs[i]->record, &jobs[count++]);
 	for (uint64_t i = 0; i < OSD_MIN(recent->count, OSD_RECENT_ENDED); i++)
 		jobs[count++] = recent->ended[(recent->count - 1 - i) % OSD_RECENT_ENDED];
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 	return count;
 }

@@ -94,11 +94,11 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 
 static void put_pools(struct osd_exec *exec, struct osd_wr *w)
 {
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
 		if (!pool->gone || pool->queue.place_count > 0)
 			put_pool(exec, pool, w);
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)

@@ -12,7 +12,7 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 {
 	size_t places;
 
-	pthread_mutex_lock(&exec->lock);
+	osd_lock(&exec->lock);
 	places = osd_pools_places(exec);
 	*ret_stats = (struct osd_exec_stats){
 		/* With those that wait for other jobs, or are being accepted. */
@@ -28,5 +28,5 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 	memcpy(ret_stats->isolation, exec->sandboxes->isolation, sizeof(ret_stats->isolation));
 	for (struct osd_sandbox *sandbox = exec->sandboxes->list; sandbox; sandbox = sandbox->next)
 		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
-	pthread_mutex_unlock(&exec->lock);
+	osd_unlock(&exec->lock);
 }
