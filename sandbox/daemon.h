@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "cgroup.h"
+#include "engine_names.h"
 #include "layers.h"
 #include "wire/sandboxd_frame.h"
 #include "zygote_frame.h"
@@ -27,7 +28,7 @@
 #define POOL_NAME_MAX 64u
 #define SET_ID_MAX 64u
 
-enum osd_sandbox_state { OSD_SANDBOX_FREE, OSD_SANDBOX_STARTING, OSD_SANDBOX_LIVE };
+enum osd_slot_state { OSD_SLOT_FREE, OSD_SLOT_STARTING, OSD_SLOT_LIVE };
 
 /* What the target gets with SPAWNED, in this order after the pidfd. */
 enum osd_target_fd {
@@ -38,8 +39,8 @@ enum osd_target_fd {
 	TARGET_FD_COUNT
 };
 
-struct osd_sandbox {
-	enum osd_sandbox_state state;
+struct osd_slot {
+	enum osd_slot_state state;
 	bool kill; /* asked for while it was still starting */
 	uint64_t id;     /* the target's */
 	uint64_t serial; /* ours */
@@ -63,9 +64,10 @@ struct osd_zygote {
 	bool ready, retiring;
 };
 
-/* What is said of a pool; borrowed.  NULL: nothing. */
+/* What the file or the options say of a pool; borrowed.  NULL: the key is not given. */
 struct osd_pool_words {
 	const char *name;
+	const char *engine;   /* what runs its jobs: engine_names.h */
 	const char *packages; /* folder of a package set */
 	const char *set;      /* its id: a hash of its manifest */
 	const char *preload;  /* modules, separated by commas; else what the manifest names */
@@ -75,7 +77,7 @@ struct osd_pool_words {
  * that none sees another's packages, and one that does not come up harms nobody else. */
 struct osd_zygotes {
 	char *name; /* as struct osd_pool_words; owned; NULL: no pool stands here */
-	char *packages, *set, *preload;
+	char *engine, *packages, *set, *preload;
 	bool leaving; /* removed from the file */
 	bool wanted;  /* the target has asked for a sandbox, and not said that it needs no more */
 	bool rotate;  /* the target asked for another zygote */
@@ -97,7 +99,7 @@ struct osd_daemon {
 	uid_t peer; /* the target's user, who owns the socket; ours unless --uid names another */
 	/* state */
 	struct osd_cgroups cgroups;
-	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
+	struct osd_slot *sandboxes; /* max of them, by slot; owned */
 	struct osd_zygotes pools[OSD_POOLS_MAX]; /* the first is `default` */
 	int listen_fd, target_fd; /* -1: none */
 	bool greeted;             /* the target has said HELLO */
@@ -131,15 +133,15 @@ void osd_target_drop(struct osd_daemon *daemon);
 
 bool osd_slots_init(struct osd_daemon *daemon);
 bool osd_slots_all_free(const struct osd_daemon *daemon);
-struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
+struct osd_slot *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
 void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
 		    const struct osd_sandbox_limits *limits);
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
 		    const struct osd_sandbox_limits *limits);
 /* It works for this job, says the target. */
 void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object);
-void osd_slot_kill(struct osd_sandbox *sandbox);
-void osd_slot_nudge(const struct osd_sandbox *sandbox);
+void osd_slot_kill(struct osd_slot *sandbox);
+void osd_slot_nudge(const struct osd_slot *sandbox);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* What a zygote said about one of its sandboxes. */
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd);
@@ -148,6 +150,13 @@ void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *mes
 void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message);
 /* That zygote is gone, and all its sandboxes with it. */
 void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zygote);
+
+/* ---- zygote_launch.c ------------------------------------------------------------------------- */
+
+/* Start a zygote in namespaces of its own: pid and socket.  -errno: *ret_what failed; some of it may be
+ * there. */
+int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes *pool,
+		      struct osd_zygote *zygote, const char **ret_what);
 
 /* ---- zygote_link.c --------------------------------------------------------------------------- */
 
@@ -185,16 +194,16 @@ int osd_share_wait(struct osd_daemon *daemon);
 /* ---- pools.c --------------------------------------------------------------------------------- */
 
 /* NULL: there is none of this name. */
-struct osd_zygotes *osd_pool_find(struct osd_daemon *daemon, const char *name, size_t length);
+struct osd_zygotes *osd_zygotes_find(struct osd_daemon *daemon, const char *name, size_t length);
 /* NULL, or what is wrong. */
 const char *osd_pool_words_check(const struct osd_pool_words *words);
 /* Another one, or other words for the one of this name; false: there is no room. */
-bool osd_pool_add(struct osd_daemon *daemon, const struct osd_pool_words *words);
+bool osd_zygotes_add(struct osd_daemon *daemon, const struct osd_pool_words *words);
 /* The pools of daemon->pools_file instead of those there are; false: they are not as they should be,
  * which is logged, and nothing was changed.  New ones are to be started. */
 bool osd_pools_load(struct osd_daemon *daemon);
 /* If it is leaving and nobody wants it: its zygotes retire, and with the last it is forgotten. */
-void osd_pool_leave(struct osd_daemon *daemon, struct osd_zygotes *pool);
+void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool);
 /* There is no target any more. */
 void osd_pools_unwanted(struct osd_daemon *daemon);
 void osd_pools_release(struct osd_daemon *daemon);
