@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fork_pages.h -- memory of the zygote laid out so that forking it and ending the child costs little:
- * page tables copied and given back are a good part of the price.
+/* fork_pages.h -- lays out the memory of the zygote so that a fork, and the end of the child, cost little.
+ * A good part of that cost is copying page tables and giving them back.
  *
- * Interpreter memory lies in whole huge pages, which are shared by one entry each; a child that writes
- * gets ordinary ones.  Where the kernel does not play along nothing is lost but speed.
+ * The interpreter's memory lies in whole huge pages: a fork copies one entry for each.  A child that writes
+ * to one gets ordinary pages.  If the kernel refuses huge pages, forks are slower and still correct.
  *
- * One thread, zygote only. */
+ * For the zygote only, in its one thread. */
 #ifndef OSD_SANDBOX_FORK_PAGES_H
 #define OSD_SANDBOX_FORK_PAGES_H
 
-/* Before the interpreter starts: where it is to take its memory from. */
+/* Call this before the interpreter starts: it gives the interpreter its memory from a reserve. */
 void osd_fork_pages_prepare(void);
-/* When all that sandboxes are to find is in memory: what is allocated from here on lies together. */
+/* Call this when everything that sandboxes share is in memory.  Later allocations lie side by side. */
 void osd_fork_pages_gather(void);
-/* The last. */
+/* Call this last, before the first fork: it moves code and data into huge pages. */
 void osd_fork_pages_settle(void);
 
 #endif
