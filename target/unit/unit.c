@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "command/table.h"
-#include "unit/figures.h"
+#include "unit/command_figures.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_BUDGET_NS UINT64_C(50000)
@@ -139,17 +139,18 @@ static void resume_all(struct osd_request *resumed)
 
 static void finish(struct osd_unit *unit, struct osd_request *request)
 {
-	struct osd_request stand_in, *resumed = NULL;
+	struct osd_request *resumed = NULL;
+	struct osd_task stand_in;
 
 	osd_figures_note(unit->figures, request, now_ns());
 	pthread_mutex_lock(&unit->lock);
-	osd_tasks_replace(&unit->tasks, request, &stand_in);
+	osd_tasks_replace(request, &stand_in);
 	pthread_mutex_unlock(&unit->lock);
 	request->done(request); /* the front end may free it */
 	pthread_mutex_lock(&unit->lock);
-	osd_tasks_remove(&unit->tasks, &stand_in);
+	osd_tasks_remove(&stand_in);
 	if (unit->tasks.asking)
-		osd_tasks_settle(&unit->tasks, &resumed);
+		osd_tasks_resume_askers(&unit->tasks, &resumed);
 	if (--unit->outstanding == 0)
 		pthread_cond_broadcast(&unit->idle);
 	pthread_mutex_unlock(&unit->lock);

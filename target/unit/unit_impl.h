@@ -17,7 +17,7 @@
 #include "command/dispatch.h"
 #include "unit/unit.h"
 #include "unit/queue.h"
-#include "unit/tasks.h"
+#include "unit/task_list.h"
 
 enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /* to be joined */ };
 
