@@ -58,9 +58,6 @@ struct osd_unit {
 	bool stop_urgent;				/* under lock */
 	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
 	struct osd_worker workers[OSD_WORKERS_MAX];
-
-	/* Of the thread that calls osd_unit_try, which is one. */
-	uint64_t window_start_ns, window_spent_ns, last_end_ns;
 };
 
 /* Submits again a request that waited aside (osd_copies.requeue). */
