@@ -121,6 +121,15 @@ static int allow_reading(int ruleset_fd, const char *path, struct osd_step *step
 	return allow_at(ruleset_fd, fd, access, path, step);
 }
 
+static int allow_all(int ruleset_fd, const char *const *paths, struct osd_step *step)
+{
+	int error = 0;
+
+	for (; *paths && !error; paths++)
+		error = allow_reading(ruleset_fd, *paths, step);
+	return error;
+}
+
 static int allow_scratch(int ruleset_fd, const char *path, long abi, struct osd_step *step)
 {
 	OSD_CLEANUP_CLOSE int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -130,12 +139,11 @@ static int allow_scratch(int ruleset_fd, const char *path, long abi, struct osd_
 	return allow_at(ruleset_fd, fd, SCRATCH_ACCESS & FS_ACCESS(abi), path, step);
 }
 
-int osd_landlock_build(const char *package, const char *set, const char *scratch,
-		       int *ret_ruleset_fd, struct osd_step *step)
+int osd_landlock_build(const char *const *folders, const char *package, const char *set,
+		       const char *scratch, int *ret_ruleset_fd, struct osd_step *step)
 {
-	const char *const readable[] = {OSD_PYTHON_STDLIB, "/usr/share/zoneinfo", package,
-					SINK,              "/dev/zero",           "/dev/urandom",
-					set};
+	const char *const readable[] = {"/usr/share/zoneinfo", package, SINK, "/dev/zero",
+					"/dev/urandom", set, NULL};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	OSD_CLEANUP_CLOSE int fd = -1;
 	struct ruleset_attr attr = {0};
@@ -151,8 +159,9 @@ int osd_landlock_build(const char *package, const char *set, const char *scratch
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (fd < 0)
 		return osd_step_failed(step, "make Landlock ruleset", NULL);
-	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]) && readable[i] && !error; i++)
-		error = allow_reading(fd, readable[i], step);
+	error = allow_all(fd, folders, step);
+	if (!error)
+		error = allow_all(fd, readable, step);
 	if (!error && scratch)
 		error = allow_scratch(fd, scratch, abi, step);
 	if (error)

@@ -23,12 +23,12 @@ int osd_confine_uid(unsigned id, struct osd_step *step);
 
 int osd_confine_no_new_privs(struct osd_step *step);
 
-/* Made in the zygote: read-only below the interpreter's library; no network, no signals
- * and no abstract sockets across the border where the kernel can (ABI 4, 6).  package: directory
- * of osd; set: of the pool's package set, or NULL; scratch: where regular files and folders may be made, changed and
- * removed, or NULL. */
-int osd_landlock_build(const char *package, const char *set, const char *scratch,
-		       int *ret_ruleset_fd, struct osd_step *step);
+/* Called in the zygote.  The rules allow reading the engine's folders (NULL ends them), its support folder
+ * `package` and the package set (NULL: none).  In `scratch` (NULL: none) regular files and folders may be
+ * made, changed and removed.  Where the kernel can (ABI 4, 6) they also forbid network, and signals and
+ * abstract sockets to processes outside. */
+int osd_landlock_build(const char *const *folders, const char *package, const char *set,
+		       const char *scratch, int *ret_ruleset_fd, struct osd_step *step);
 int osd_confine_landlock(int ruleset_fd, struct osd_step *step);
 
 #endif

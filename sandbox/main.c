@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* main.c -- what a sandbox does, in order: sandbox_steps reads as the list.  Whatever fails
- * before READY is told over the job socket as FAILED; nothing of the job has run then.
- * Namespaces and the root are the zygote's (root.c, zygote.c); each right given up: confine.c. */
+/* main.c -- what a sandbox does, in order: sandbox_steps is the list.  If a step before READY fails, the
+ * sandbox reports FAILED over the job socket and ends; nothing of the job has run then.  The zygote has
+ * made the namespaces and the root (zygote.c, root.c); confine.c gives up one right after the other. */
 #include "main.h"
 
 #include <errno.h>
@@ -20,20 +20,25 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "base/util.h"
 #include "confine.h"
+#include "engine.h"
 #include "fd_message.h"
 #include "layers.h"
 #include "manage.h"
 #include "proxy_client.h"
-#include "py_host.h"
 #include "scratch.h"
 #include "seccomp_rules.h"
+#include "wire/cursor.h"
+#include "wire/proxy_frame.h"
 #include "zygote_frame.h"
 
 #define EXIT_NOT_STARTED 125
 #define SHM_FD           3
 #define LANDLOCK_FD      5
-#define KEEP_FROM        64 /* descriptors are parked above before 0-4 are laid out */
+#define KEEP_FROM        64 /* descriptors are parked from here on before 0-4 are laid out */
+#define REPORT_MAX       (60u << 10) /* of a job's traceback; the payload page keeps as much (design D13) */
+#define LINE_BYTES_MAX   512u
 
 struct sandbox {
 	const struct osd_confinement *confinement;
@@ -89,7 +94,7 @@ static int map_shared_memory(struct sandbox *s, struct osd_step *step)
 	close(SHM_FD);
 	s->shm = memory;
 	osd_proxy_attach(s->shm, OSD_SANDBOX_JOB_FD);
-	osd_manage_attach(s->shm);
+	osd_manage_attach(s->shm, s->confinement->engine->interrupt);
 	return 0;
 }
 
@@ -130,7 +135,7 @@ static int enter_landlock(struct sandbox *s, struct osd_step *step)
 	return error;
 }
 
-/* Of processor and disk. */
+/* For processor and disk. */
 static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 {
 	(void)s, (void)step;
@@ -146,10 +151,9 @@ static int install_filter(struct sandbox *s, struct osd_step *step)
 	return osd_seccomp_install(&s->confinement->filter, step);
 }
 
-static int dry_run(struct sandbox *s, struct osd_step *step)
+static int begin_engine(struct sandbox *s, struct osd_step *step)
 {
-	(void)s;
-	if (osd_host_prewarm())
+	if (s->confinement->engine->begin())
 		return 0;
 	errno = ENOEXEC;
 	return osd_step_failed(step, "run a first script", NULL);
@@ -171,7 +175,7 @@ static const struct {
 	{enter_landlock, OSD_LAYER_LANDLOCK},
 	{let_others_go_first, 0},
 	{install_filter, OSD_LAYER_SECCOMP},
-	{dry_run, 0},
+	{begin_engine, 0},
 };
 
 /* The job socket is still where the zygote received it until the descriptors are laid out. */
@@ -187,7 +191,7 @@ static void tell(const struct sandbox *s, enum osd_job_message type, const char 
 
 	/* write, not send: the filter has no send */
 	if (write(job_socket(s), message, length) < 0)
-		_exit(EXIT_NOT_STARTED); /* the target is gone; so is our reason to be */
+		_exit(EXIT_NOT_STARTED); /* the target is gone */
 }
 
 static void take_steps(struct sandbox *s)
@@ -213,8 +217,8 @@ static void take_steps(struct sandbox *s)
 
 #define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_JOB_INLINE_MAX)
 
-/* name, args and code where they lie: behind the header, or in the sealed memfd. */
-static bool find_texts(struct osd_host_job *job, const uint8_t *texts, size_t length)
+/* Name, args and code follow one another: behind the header, or in the sealed memfd. */
+static bool find_texts(struct osd_engine_job *job, const uint8_t *texts, size_t length)
 {
 	const struct osd_job_run *run = &job->run;
 
@@ -226,7 +230,7 @@ static bool find_texts(struct osd_host_job *job, const uint8_t *texts, size_t le
 	return true;
 }
 
-static bool map_texts(struct osd_host_job *job, int memfd)
+static bool map_texts(struct osd_engine_job *job, int memfd)
 {
 	struct stat status;
 	void *bytes;
@@ -237,7 +241,7 @@ static bool map_texts(struct osd_host_job *job, int memfd)
 	return bytes != MAP_FAILED && find_texts(job, bytes, (size_t)status.st_size);
 }
 
-static void forget_texts(struct osd_host_job *job)
+static void forget_texts(struct osd_engine_job *job)
 {
 	size_t length = (size_t)job->run.name_bytes + job->run.args_bytes + job->run.code_bytes;
 
@@ -248,7 +252,7 @@ static void forget_texts(struct osd_host_job *job)
 }
 
 /* Waits for RUN.  False: the target closed the socket, or sent something else. */
-static bool receive_job(struct osd_host_job *job)
+static bool receive_job(struct osd_engine_job *job)
 {
 	static uint8_t message[INLINE_BYTES];
 	int memfd = -1;
@@ -270,7 +274,7 @@ static bool receive_job(struct osd_host_job *job)
 
 /* ---- before another job ------------------------------------------------------------------ */
 
-/* 0-2 and the job socket are what they were, and block; all others are closed. */
+/* Whether 0-2 and the job socket are the same files as before, in blocking mode.  Closes all others. */
 static bool clean_descriptors(const struct sandbox *s)
 {
 	static const int wanted[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
@@ -288,18 +292,53 @@ static bool clean_descriptors(const struct sandbox *s)
 	       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
 }
 
-/* Of the job nothing is left in its scratch folder.  After its descriptors are closed: a file that is deleted but
- * open counts.  Else the sandbox ends, and the zygote mounts a new folder. */
+/* Whether the job left nothing in its scratch folder.  Check this after closing its descriptors: a deleted
+ * file that is still open counts.  If not, the sandbox ends, and the zygote mounts a new folder. */
 static bool scratch_is_clean(const struct sandbox *s)
 {
 	return !osd_scratch_possible(s->confinement->layers) || osd_scratch_is_empty(osd_scratch_here);
+}
+
+/* ---- run ------------------------------------------------------------------------------------- */
+
+/* FINISH: be32 n, the report, one line for people.  True: the proxy has another job for us. */
+static bool send_finish(const struct osd_engine_result *result)
+{
+	static uint8_t body[4 + REPORT_MAX + LINE_BYTES_MAX];
+	size_t report = OSD_MIN(result->report_bytes, (size_t)REPORT_MAX);
+	struct osd_wr w = osd_wr_init(body, sizeof(body));
+	struct osd_call call = {.op = OSD_CALL_FINISH, .a = result->exit_code, .b = result->kind};
+	struct osd_answer answer;
+	const uint8_t *unused;
+
+	osd_wr_be(&w, report, 4);
+	osd_wr_bytes(&w, result->report, report);
+	osd_wr_bytes(&w, result->line, OSD_MIN(result->line_bytes, (size_t)LINE_BYTES_MAX));
+	call.body_bytes = (uint32_t)osd_wr_used(&w);
+	osd_manage_sample();
+	return osd_proxy_call(&call, body, &answer, &unused) && answer.a == 1;
+}
+
+/* Run the job and report its end.  True: another one follows here, else leave with *ret_code. */
+static bool run_job(const struct osd_engine *engine, const struct osd_engine_job *job, int *ret_code)
+{
+	struct osd_engine_result result;
+	bool another;
+
+	osd_proxy_open(true);
+	engine->call(job, &result);
+	another = send_finish(&result);
+	osd_proxy_open(false);
+	*ret_code = (int)(result.exit_code & 0xff);
+	return another;
 }
 
 noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 			       const struct osd_sandbox_start *start)
 {
 	struct sandbox sandbox = {.confinement = confinement, .start = start, .landlock_fd = -1};
-	struct osd_host_job job = {0};
+	const struct osd_engine *engine = confinement->engine;
+	struct osd_engine_job job = {0};
 
 	take_steps(&sandbox);
 	for (;;) {
@@ -309,10 +348,10 @@ noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 		tell(&sandbox, OSD_JOB_READY, "");
 		if (!receive_job(&job))
 			_exit(EXIT_NOT_STARTED);
-		if (!osd_host_run(&job, &code))
+		if (!run_job(engine, &job, &code))
 			_exit(code);
 		forget_texts(&job);
-		if (!osd_host_clean() || !clean_descriptors(&sandbox) ||
+		if (!engine->clean() || !clean_descriptors(&sandbox) ||
 		    !scratch_is_clean(&sandbox))
 			_exit(code);
 	}

@@ -6,13 +6,15 @@
 #include <linux/filter.h>
 #include <stdnoreturn.h>
 
+#include "engine.h"
 #include "wire/sandboxd_frame.h"
 
 /* the job socket; 0 /dev/null, 1 and 2 pipes, 3 shared memory until mapped */
 #define OSD_SANDBOX_JOB_FD 4
 
-/* What the zygote prepared once, for all. */
+/* What the zygote prepared once, for all its sandboxes. */
 struct osd_confinement {
+	const struct osd_engine *engine;
 	unsigned layers;
 	unsigned uid_base; /* slot n runs as uid_base + 1 + n */
 	struct sock_fprog filter;

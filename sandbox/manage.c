@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* manage.c -- see manage.h. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "manage.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
-
-#include "osdcore_module.h"
 
 /* one per process: set before the first nudge, then constant */
 static struct osd_shm *shm;
+static void (*interrupt_engine)(void);
 
 static uint64_t microseconds(struct timeval time)
 {
@@ -30,12 +27,12 @@ static void sample_usage(void)
 	atomic_store(&shm->peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
 }
 
-/* Nothing here but what a signal handler may do.  The interpreter looks for its own signal between two
- * bytecodes; a sleep or a blocking read in C is ended by this one.  Between the interpreter's look
- * and the entry into a blocking call neither is seen, so who tells a script to end nudges again. */
+/* Everything in here is allowed in a signal handler.  A sleep or a blocking read in C returns with EINTR.
+ * The engine may be about to enter one and miss the signal, so the target nudges again until a job that
+ * has to end has ended. */
 static void heed(int signal)
 {
-	/* for good: who was told to end is given no other job */
+	/* never reset: a sandbox whose job was told to end gets no other job */
 	static volatile sig_atomic_t ending;
 	int error = errno;
 	uint32_t seen = atomic_load(&shm->control.seq);
@@ -44,15 +41,16 @@ static void heed(int signal)
 	sample_usage();
 	if (atomic_load(&shm->control_word) == OSD_CONTROL_END)
 		ending = 1;
-	if (ending && !osd_core_has_ended())
-		PyErr_SetInterruptEx(OSD_END_SIGNAL);
+	if (ending)
+		interrupt_engine();
 	atomic_store(&shm->control_answer, seen);
 	errno = error;
 }
 
-void osd_manage_attach(struct osd_shm *memory)
+void osd_manage_attach(struct osd_shm *memory, void (*interrupt)(void))
 {
 	shm = memory;
+	interrupt_engine = interrupt;
 }
 
 void osd_manage_begin(void)

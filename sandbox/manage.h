@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* manage.h -- a sandbox's answers to the control line: iosd-sandboxd nudges it by a signal, whose handler
- * samples usage, and raises osd.Ended in the script when that is told to end.  It neither needs the
- * GIL nor waits for anything, so it answers whatever the script computes; a script that blocks the
- * signal is sampled at its end only, and not asked to end but killed. */
+/* manage.h -- how a sandbox answers its control line.  iosd-sandboxd sends a signal (a nudge).  Its handler
+ * samples usage, and interrupts the engine if the job has to end.  The handler takes no lock and waits for
+ * nothing, so it answers whatever the job computes.  A script that blocks the signal is sampled only at
+ * its end; it is killed without being asked to end. */
 #ifndef OSD_SANDBOX_MANAGE_H
 #define OSD_SANDBOX_MANAGE_H
 
@@ -10,16 +10,14 @@
 
 #include "wire/proxy_frame.h"
 
-/* The signal whose Python handler raises osd.Ended. */
-#define OSD_END_SIGNAL SIGTERM
-/* By itself it does nothing to a process, and the filter keeps scripts from sending it. */
+/* Its default action is to do nothing, and the filter forbids scripts to send it. */
 #define OSD_NUDGE_SIGNAL SIGURG
 
-/* shm is borrowed for good. */
-void osd_manage_attach(struct osd_shm *shm);
-/* Before each job: nudges are heeded, whatever the job before did to signals, and usage is sampled. */
+/* interrupt: of the engine.  shm is borrowed for good. */
+void osd_manage_attach(struct osd_shm *shm, void (*interrupt)(void));
+/* Before each job: install the handler again, as the job before may have changed it, and sample usage. */
 void osd_manage_begin(void);
-/* Samples usage as a nudge does: a short job is over before it was ever nudged. */
+/* Sample usage as a nudge does.  A short job ends before the first nudge. */
 void osd_manage_sample(void);
 
 #endif

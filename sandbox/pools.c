@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pools.c -- which pools this daemon makes sandboxes for: those of the command line, or of a file that
- * is read again at SIGHUP.  The file is the one the target reads (target/exec/pool/config.c), a pool
- * a line:
- *
- *   name=NAME;packages=/FOLDER;set=ID;preload=NAMES;...
- *
- * of which everything but these four keys is the target's business.  Sandboxes that run are not
- * disturbed: a pool with another package set gets a zygote of its own from then on, and the zygote of
- * one that is not in the file any more goes with its last sandbox. */
-#include <errno.h>
-#include <stdio.h>
+/* pools.c -- the pools that this daemon makes sandboxes for: those of the command line, or of a file
+ * (wire/pool_file.h) that it reads again at SIGHUP.  A new version of the file does not disturb sandboxes
+ * that run.  A pool that has changed gets a new zygote for its next sandboxes; the zygote of a pool that
+ * was removed ends with its last sandbox. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
+#include "wire/pool_file.h"
 
-#define FILE_MAX (64u << 10)
-
-struct osd_zygotes *osd_pool_find(struct osd_daemon *daemon, const char *name, size_t length)
+struct osd_zygotes *osd_zygotes_find(struct osd_daemon *daemon, const char *name, size_t length)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
 		struct osd_zygotes *pool = &daemon->pools[i];
@@ -44,6 +36,21 @@ static bool same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : !a && !b;
 }
 
+static const char *engine_of(const struct osd_pool_words *words)
+{
+	return words->engine ? words->engine : OSD_ENGINE_DEFAULT;
+}
+
+static bool is_engine(const char *name)
+{
+#define X(engine)                                                                                  \
+	if (strcmp(name, #engine) == 0)                                                            \
+		return true;
+	OSD_ENGINES(X)
+#undef X
+	return false;
+}
+
 static char *copy(const char *text, bool *failed)
 {
 	char *made = text ? strdup(text) : NULL;
@@ -55,10 +62,11 @@ static char *copy(const char *text, bool *failed)
 static void clear(struct osd_zygotes *pool)
 {
 	free(pool->name);
+	free(pool->engine);
 	free(pool->packages);
 	free(pool->set);
 	free(pool->preload);
-	pool->name = pool->packages = pool->set = pool->preload = NULL;
+	pool->name = pool->engine = pool->packages = pool->set = pool->preload = NULL;
 	pool->leaving = pool->wanted = pool->rotate = false;
 	pool->failed = 0;
 	pool->retry_usec = 0;
@@ -66,12 +74,13 @@ static void clear(struct osd_zygotes *pool)
 	pool->state = OSD_POOL_STARTING;
 }
 
-bool osd_pool_add(struct osd_daemon *daemon, const struct osd_pool_words *words)
+bool osd_zygotes_add(struct osd_daemon *daemon, const struct osd_pool_words *words)
 {
-	struct osd_zygotes *pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	struct osd_zygotes *pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	bool failed = false;
-	char *strings[] = {copy(words->name, &failed), copy(words->packages, &failed),
-			   copy(words->set, &failed), copy(words->preload, &failed)};
+	char *strings[] = {copy(words->name, &failed), copy(engine_of(words), &failed),
+			   copy(words->packages, &failed), copy(words->set, &failed),
+			   copy(words->preload, &failed)};
 
 	if (!pool)
 		pool = find_free(daemon);
@@ -82,9 +91,10 @@ bool osd_pool_add(struct osd_daemon *daemon, const struct osd_pool_words *words)
 	}
 	clear(pool);
 	pool->name = strings[0];
-	pool->packages = strings[1];
-	pool->set = strings[2];
-	pool->preload = strings[3];
+	pool->engine = strings[1];
+	pool->packages = strings[2];
+	pool->set = strings[3];
+	pool->preload = strings[4];
 	return true;
 }
 
@@ -96,7 +106,7 @@ void osd_pools_release(struct osd_daemon *daemon)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-void osd_pool_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
+void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
 {
 	if (!pool->leaving || pool->wanted)
 		return;
@@ -113,25 +123,24 @@ void osd_pools_unwanted(struct osd_daemon *daemon)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
 		daemon->pools[i].wanted = false;
-		osd_pool_leave(daemon, &daemon->pools[i]);
+		osd_zygotes_leave(daemon, &daemon->pools[i]);
 	}
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* What the daemon makes of a line; words borrow from it.  NULL, or what is wrong. */
+/* The keys of one line that concern the daemon; words borrow from the line.  NULL, or what is wrong. */
 static const char *parse_line(char *line, struct osd_pool_words *words)
 {
-	char *rest = NULL;
+	char *word, *value;
 
-	for (char *word = strtok_r(line, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-		char *value = strchr(word, '=');
-
+	while (osd_pool_file_next(&line, &word, &value)) {
 		if (!value)
 			return "a word without a value";
-		*value++ = '\0';
 		if (strcmp(word, "name") == 0)
 			words->name = value;
+		else if (strcmp(word, "engine") == 0)
+			words->engine = value;
 		else if (strcmp(word, "packages") == 0)
 			words->packages = value;
 		else if (strcmp(word, "set") == 0)
@@ -146,6 +155,10 @@ const char *osd_pool_words_check(const struct osd_pool_words *words)
 {
 	if (!words->name || strlen(words->name) - 1 >= POOL_NAME_MAX)
 		return "a pool needs a name of up to 64 bytes";
+#define X(engine) " " #engine
+	if (!is_engine(engine_of(words)))
+		return "unknown engine; the engines are:" OSD_ENGINES(X);
+#undef X
 	if (words->packages && words->packages[0] != '/')
 		return "the folder of a package set is an absolute path";
 	if (words->set && strlen(words->set) - 1 >= SET_ID_MAX)
@@ -175,7 +188,7 @@ static const char *parse(char *text, struct wanted *wanted)
 	while (!wrong && (line = strsep(&text, "\n"))) {
 		struct osd_pool_words words = {0};
 
-		if (!*line || strncmp(line, "budget=", 7) == 0)
+		if (!*line || strncmp(line, OSD_POOL_BUDGET, strlen(OSD_POOL_BUDGET)) == 0)
 			continue;
 		wrong = parse_line(line, &words);
 		if (!wrong && find_wanted(wanted, words.name))
@@ -193,7 +206,8 @@ static const char *parse(char *text, struct wanted *wanted)
 	return wrong;
 }
 
-/* Before anything is changed: those that leave keep their places until they are gone. */
+/* Checked before anything is changed.  A pool that was removed keeps its place until its last sandbox has
+ * ended. */
 static const char *check_room(struct osd_daemon *daemon, const struct wanted *wanted)
 {
 	unsigned used = 0;
@@ -203,26 +217,27 @@ static const char *check_room(struct osd_daemon *daemon, const struct wanted *wa
 	for (size_t i = 0; i < wanted->count; i++) {
 		const char *name = wanted->pools[i].name;
 
-		used += !osd_pool_find(daemon, name, strlen(name));
+		used += !osd_zygotes_find(daemon, name, strlen(name));
 	}
 	return used > OSD_POOLS_MAX ? "too many pools that were removed still have sandboxes" : NULL;
 }
 
 static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 {
-	struct osd_zygotes *pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	struct osd_zygotes *pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	bool wanted = pool && pool->wanted;
 
-	if (pool && same(pool->packages, words->packages) && same(pool->set, words->set) &&
+	if (pool && same(pool->engine, engine_of(words)) &&
+	    same(pool->packages, words->packages) && same(pool->set, words->set) &&
 	    same(pool->preload, words->preload)) {
 		pool->leaving = false;
 		return true;
 	}
-	if (!osd_pool_add(daemon, words))
+	if (!osd_zygotes_add(daemon, words))
 		return false;
 	if (pool)
 		osd_zygotes_retire(daemon, pool);
-	pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	pool->wanted = wanted;
 	osd_target_tell_pool(daemon, pool);
 	return true;
@@ -234,7 +249,7 @@ static const char *take_all(struct osd_daemon *daemon, const struct wanted *want
 		struct osd_zygotes *pool = &daemon->pools[i];
 
 		pool->leaving = pool->name && !find_wanted(wanted, pool->name);
-		osd_pool_leave(daemon, pool);
+		osd_zygotes_leave(daemon, pool);
 	}
 	for (size_t i = 0; i < wanted->count; i++) {
 		if (!take(daemon, &wanted->pools[i]))
@@ -245,18 +260,12 @@ static const char *take_all(struct osd_daemon *daemon, const struct wanted *want
 
 bool osd_pools_load(struct osd_daemon *daemon)
 {
-	OSD_CLEANUP_FREE char *text = calloc(1, FILE_MAX + 1);
-	FILE *file = fopen(daemon->pools_file, "re");
 	struct wanted wanted = {.count = 0};
-	const char *wrong = file ? NULL : strerror(errno);
-	size_t length = 0;
+	const char *wrong = NULL, *unreadable;
+	OSD_CLEANUP_FREE char *text = osd_pool_file_read(daemon->pools_file, &unreadable);
 
-	if (file && text)
-		length = fread(text, 1, FILE_MAX, file);
-	if (file)
-		fclose(file);
-	if (!text || length == FILE_MAX)
-		wrong = text ? "it is too long" : "no memory";
+	if (!text)
+		wrong = unreadable;
 	if (!wrong)
 		wrong = parse(text, &wanted);
 	if (!wrong)

@@ -27,7 +27,6 @@ struct entry {
 };
 
 static const struct entry binds[] = {
-	{OSD_PYTHON_STDLIB, true, false},
 	{"/usr/lib/x86_64-linux-gnu", true, true},
 	{"/usr/lib/aarch64-linux-gnu", true, true},
 	{"/usr/share/zoneinfo", true, true},
@@ -198,18 +197,26 @@ static int mount_stage(unsigned slots, struct osd_step *step)
 	return make_scratch_places(slots, step);
 }
 
-int osd_root_enter(int package_fd, int set_fd, unsigned slots, struct osd_step *step)
+static int bind_all(const char *const *folders, struct osd_step *step)
+{
+	int error = 0;
+
+	for (; *folders && !error; folders++)
+		error = bind_entry(&(struct entry){*folders, true, false}, step);
+	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]) && !error; i++)
+		error = bind_entry(&binds[i], step);
+	return error;
+}
+
+int osd_root_enter(const char *const *folders, int package_fd, int set_fd, unsigned slots,
+		   struct osd_step *step)
 {
 	int error = mount_stage(slots, step);
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++) {
-		error = bind_entry(&binds[i], step);
-		if (error)
-			return error;
-	}
-	error = link_libraries(step);
+	if (!error)
+		error = bind_all(folders, step);
+	if (!error)
+		error = link_libraries(step);
 	if (!error)
 		error = copy_package(package_fd, step);
 	if (!error && set_fd >= 0)

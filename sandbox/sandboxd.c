@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd.c -- iosd-sandboxd: options, start, poll loop.  The daemon makes sandboxes for one
- * target at a time, because it has the rights for it and the target has not.  No Python here, no
- * threads.  Parts: daemon.h. */
+/* sandboxd.c -- iosd-sandboxd: isolation level, start, poll loop.  The daemon makes sandboxes for one target
+ * at a time, because it has the privileges that takes and the target has not.  It has no Python and no
+ * threads.  Its parts: daemon.h. */
 #include <errno.h>
-#include <getopt.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,165 +21,14 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
+#include "options.h"
 #include "privileges.h"
 #include "uid_range.h"
 
 #define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
-#define MAX_LIMIT       1024u
 #define ROTATE_DEFAULT  2000u
 #define CPU_SHARE_DEFAULT 5u
 #define OPEN_FILES_WANT 16384
-
-static const char usage[] =
-	"usage: iosd-sandboxd --socket PATH --python-dir DIR [option...]\n"
-	"       iosd-sandboxd --print-level\n"
-	"  --socket PATH        listen here (Unix SEQPACKET)\n"
-	"  --python-dir DIR     folder that holds the Python package osd\n"
-	"  --max N              most sandboxes at once (default 320)\n"
-	"  --isolation LEVEL    full (default), no-cgroup, no-userns, minimal, or best: the best\n"
-	"                       this host can give\n"
-	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"
-	"  --uid UID            the target's user: the socket becomes this user's, and nobody else but\n"
-	"                       root may connect (default: our own user)\n"
-	"  --uid-base N         sandboxes run as N+1, N+2, ..., up to --max of them, ids that nobody\n"
-	"                       else of this host may have (default 2130706432)\n"
-	"  --cpu-share PERCENT  least share of the processors for all sandboxes together, as far as they\n"
-	"                       can use it; 0: only what nobody else uses (default 5, at most 90)\n"
-	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
-	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
-	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
-	"  --packages DIR       the pool's package set, made by `osd pool build`\n"
-	"  --package-set ID     the set must be this one\n"
-	"  --preload NAMES      modules of the set, or of the standard library, to import ahead of\n"
-	"                       need, separated by commas\n"
-	"  --print-level        print what isolation this host can give, as JSON, and exit\n";
-
-struct options {
-	const char *isolation;
-	char package[PATH_MAX];
-	bool print_level;
-	struct osd_pool_words pool; /* the one that options are about */
-	bool pools; /* there are such options */
-};
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
-{
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = strtoul(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || number < least || number > most)
-		return false;
-	*ret_number = (unsigned)number;
-	return true;
-}
-
-static bool take_peer(struct osd_daemon *daemon, const char *text)
-{
-	unsigned uid;
-
-	if (!parse_number(text, 0, INT32_MAX, &uid))
-		return false;
-	daemon->peer = uid;
-	return true;
-}
-
-/* About the pool named last. */
-static bool take_pool_option(struct osd_daemon *daemon, struct options *options, int option,
-			     const char *value)
-{
-	struct osd_pool_words *pool = &options->pool;
-
-	options->pools = true;
-	switch (option) {
-	case 'P':
-		*pool = (struct osd_pool_words){.name = value};
-		break;
-	case 'S':
-		pool->packages = value;
-		break;
-	case 'I':
-		pool->set = value;
-		break;
-	case 'L':
-		pool->preload = value;
-		break;
-	default:
-		return false;
-	}
-	return !osd_pool_words_check(pool) && osd_pool_add(daemon, pool);
-}
-
-static bool take_option(struct osd_daemon *daemon, struct options *options, int option,
-			const char *value)
-{
-	switch (option) {
-	case 's':
-		daemon->socket_path = value;
-		return true;
-	case 'p':
-		return snprintf(options->package, sizeof(options->package), "%s/osd", value) <
-		       (int)sizeof(options->package);
-	case 'i':
-		options->isolation = value;
-		return true;
-	case 'c':
-		daemon->cgroup_parent = value;
-		return true;
-	case 'm':
-		return parse_number(value, 1, MAX_LIMIT, &daemon->max);
-	case 'u':
-		return take_peer(daemon, value);
-	case 'b':
-		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
-	case 'w':
-		return parse_number(value, 0, OSD_CPU_SHARE_MAX, &daemon->cpu_share);
-	case 'r':
-		return parse_number(value, 1, INT32_MAX, &daemon->rotate_after);
-	case 'l':
-		options->print_level = true;
-		return true;
-	case 'f':
-		daemon->pools_file = value;
-		return true;
-	default:
-		return take_pool_option(daemon, options, option, value);
-	}
-}
-
-static bool parse_options(struct osd_daemon *daemon, struct options *options, int argc, char **argv)
-{
-	static const struct option table[] = {
-		{"socket", required_argument, NULL, 's'},
-		{"python-dir", required_argument, NULL, 'p'},
-		{"max", required_argument, NULL, 'm'},
-		{"isolation", required_argument, NULL, 'i'},
-		{"cgroup-parent", required_argument, NULL, 'c'},
-		{"uid", required_argument, NULL, 'u'},
-		{"uid-base", required_argument, NULL, 'b'},
-		{"cpu-share", required_argument, NULL, 'w'},
-		{"rotate-after", required_argument, NULL, 'r'},
-		{"pools-file", required_argument, NULL, 'f'},
-		{"pool", required_argument, NULL, 'P'},
-		{"packages", required_argument, NULL, 'S'},
-		{"package-set", required_argument, NULL, 'I'},
-		{"preload", required_argument, NULL, 'L'},
-		{"print-level", no_argument, NULL, 'l'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (!take_option(daemon, options, option, optarg))
-			return false;
-	}
-	daemon->package = options->package;
-	return optind == argc && !(daemon->pools_file && options->pools) &&
-	       (options->print_level || (daemon->socket_path && options->package[0]));
-}
 
 /* ---- level ----------------------------------------------------------------------------------- */
 
@@ -264,7 +112,7 @@ static bool check_uids(const struct osd_daemon *daemon)
 	return false;
 }
 
-static bool choose_level(struct osd_daemon *daemon, const struct options *options,
+static bool choose_level(struct osd_daemon *daemon, const struct osd_options *options,
 			 const struct osd_layer_states *states)
 {
 	daemon->level = osd_level_choose(options->isolation, states, daemon->missing,
@@ -496,17 +344,15 @@ int main(int argc, char **argv)
 				    .cpu_share = CPU_SHARE_DEFAULT,
 				    .listen_fd = -1,
 				    .target_fd = -1};
-	struct options options = {.isolation = "full", .pool.name = "default"};
+	struct osd_options options = {.isolation = "full", .pool.name = "default"};
 	struct osd_layer_states states = {{0}};
 
 	osd_log_init(STDERR_FILENO, "iosd-sandboxd", OSD_LOG_INFO);
 	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++)
 		daemon.pools[i / OSD_ZYGOTES].zygotes[i % OSD_ZYGOTES].socket = -1;
-	osd_pool_add(&daemon, &options.pool); /* the first */
-	if (!parse_options(&daemon, &options, argc, argv)) {
-		fputs(usage, stderr);
+	osd_zygotes_add(&daemon, &options.pool); /* the first */
+	if (!osd_options_parse(&daemon, &options, argc, argv))
 		return 2;
-	}
 	if (daemon.pools_file && !osd_pools_load(&daemon))
 		return 1;
 	raise_open_files();

@@ -62,9 +62,9 @@ static bool is_late(const struct osd_daemon *daemon, uint64_t now, uint64_t *ret
 			return true;
 	}
 	for (unsigned i = 0; i < daemon->max; i++) {
-		const struct osd_sandbox *sandbox = &daemon->sandboxes[i];
+		const struct osd_slot *sandbox = &daemon->sandboxes[i];
 
-		if (sandbox->state != OSD_SANDBOX_STARTING)
+		if (sandbox->state != OSD_SLOT_STARTING)
 			continue;
 		if (now >= sandbox->asked_usec + FORK_USEC)
 			return true;

@@ -42,29 +42,29 @@ bool osd_slots_init(struct osd_daemon *daemon)
 bool osd_slots_all_free(const struct osd_daemon *daemon)
 {
 	for (unsigned i = 0; i < daemon->max; i++) {
-		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE)
+		if (daemon->sandboxes[i].state != OSD_SLOT_FREE)
 			return false;
 	}
 	return true;
 }
 
-struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id)
+struct osd_slot *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id)
 {
 	for (unsigned i = 0; i < daemon->max; i++) {
-		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE && daemon->sandboxes[i].id == id)
+		if (daemon->sandboxes[i].state != OSD_SLOT_FREE && daemon->sandboxes[i].id == id)
 			return &daemon->sandboxes[i];
 	}
 	return NULL;
 }
 
 /* A free slot, as long as the target keeps to what it asked for in HELLO. */
-static struct osd_sandbox *free_slot(struct osd_daemon *daemon)
+static struct osd_slot *free_slot(struct osd_daemon *daemon)
 {
-	struct osd_sandbox *found = NULL;
+	struct osd_slot *found = NULL;
 	unsigned used = 0;
 
 	for (unsigned i = 0; i < daemon->max; i++) {
-		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE)
+		if (daemon->sandboxes[i].state != OSD_SLOT_FREE)
 			used++;
 		else if (!found)
 			found = &daemon->sandboxes[i];
@@ -72,7 +72,7 @@ static struct osd_sandbox *free_slot(struct osd_daemon *daemon)
 	return used < daemon->allowed ? found : NULL;
 }
 
-static void release(struct osd_sandbox *sandbox)
+static void release(struct osd_slot *sandbox)
 {
 	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
@@ -81,14 +81,14 @@ static void release(struct osd_sandbox *sandbox)
 	sandbox->pid = 0;
 	sandbox->job_partition = sandbox->job_object = 0;
 	sandbox->kill = sandbox->resizing = false;
-	sandbox->state = OSD_SANDBOX_FREE;
+	sandbox->state = OSD_SLOT_FREE;
 }
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
 /* Of those whose job the target tells of everybody hears, of the others at level debug. */
 static __attribute__((format(printf, 3, 4))) void
-say(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox, const char *format, ...)
+say(const struct osd_daemon *daemon, const struct osd_slot *sandbox, const char *format, ...)
 {
 	const struct osd_log_about about = {sandbox->job_partition, sandbox->job_object,
 					    sandbox->id, daemon->pools[sandbox->pool].name};
@@ -104,7 +104,7 @@ say(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox, const ch
 	osd_log_about(&about, level, "%s", text);
 }
 
-static void say_exit(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+static void say_exit(const struct osd_daemon *daemon, const struct osd_slot *sandbox,
 		     const struct osd_sandbox_exit *status)
 {
 	bool exited = WIFEXITED(status->wait_status);
@@ -135,7 +135,7 @@ static int make_shared_memory(void)
 }
 
 /* The target's ends into sandbox->target_fds, the sandbox's into theirs (all -1 before). */
-static bool make_channels(struct osd_sandbox *sandbox, int theirs[SPAWN_FD_CGROUPS])
+static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS])
 {
 	int pair[2], output[2];
 
@@ -160,7 +160,7 @@ static bool make_channels(struct osd_sandbox *sandbox, int theirs[SPAWN_FD_CGROU
 /* ---- SPAWN ----------------------------------------------------------------------------------- */
 
 /* Control groups and channels, then the request to the zygote; what failed, or NULL. */
-static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbox,
 			      struct osd_zygote *zygote)
 {
 	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
@@ -188,7 +188,7 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *san
 void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
 		    const struct osd_sandbox_limits *limits)
 {
-	struct osd_sandbox *sandbox = free_slot(daemon);
+	struct osd_slot *sandbox = free_slot(daemon);
 	struct osd_zygote *zygote = osd_zygote_current(pool);
 	const char *failed;
 
@@ -210,17 +210,17 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *
 		osd_target_refuse(daemon, id, failed);
 		return;
 	}
-	sandbox->state = OSD_SANDBOX_STARTING;
+	sandbox->state = OSD_SLOT_STARTING;
 	sandbox->asked_usec = osd_monotonic_usec();
 	osd_zygote_count_fork(daemon, pool);
 }
 
 /* ---- what zygotes say ------------------------------------------------------------------------ */
 
-static struct osd_sandbox *about(struct osd_daemon *daemon, const struct zygote_message *message,
-				 enum osd_sandbox_state state)
+static struct osd_slot *about(struct osd_daemon *daemon, const struct zygote_message *message,
+				 enum osd_slot_state state)
 {
-	struct osd_sandbox *sandbox;
+	struct osd_slot *sandbox;
 
 	if (message->slot >= daemon->max)
 		return NULL;
@@ -251,7 +251,7 @@ static pid_t pid_of(int pidfd)
 
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd)
 {
-	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_STARTING);
+	struct osd_slot *sandbox = about(daemon, message, OSD_SLOT_STARTING);
 	int fds[1 + TARGET_FD_COUNT] = {pidfd};
 	uint8_t body[4];
 
@@ -259,7 +259,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 		osd_closep(&pidfd);
 		return;
 	}
-	sandbox->state = OSD_SANDBOX_LIVE;
+	sandbox->state = OSD_SLOT_LIVE;
 	sandbox->pidfd = pidfd;
 	sandbox->pid = pidfd < 0 ? 0 : pid_of(pidfd);
 	if (sandbox->pid <= 0) { /* with its channels closed it exits, if it cannot be killed */
@@ -282,10 +282,10 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 
 void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object)
 {
-	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
+	struct osd_slot *sandbox = osd_slot_by_id(daemon, id);
 	const struct osd_log_about about = {partition, object, id, NULL};
 
-	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE) {
+	if (!sandbox || sandbox->state != OSD_SLOT_LIVE) {
 		osd_log_about(&about, OSD_LOG_INFO, "sandbox exit: before its job was named");
 		return;
 	}
@@ -296,7 +296,7 @@ void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, u
 
 void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message)
 {
-	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_STARTING);
+	struct osd_slot *sandbox = about(daemon, message, OSD_SLOT_STARTING);
 
 	if (!sandbox)
 		return;
@@ -304,7 +304,7 @@ void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *mes
 	release(sandbox);
 }
 
-static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+static void tell_exit(struct osd_daemon *daemon, struct osd_slot *sandbox,
 		      struct osd_sandbox_exit status)
 {
 	uint8_t body[64];
@@ -319,7 +319,7 @@ static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
 
 void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message)
 {
-	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_LIVE);
+	struct osd_slot *sandbox = about(daemon, message, OSD_SLOT_LIVE);
 
 	if (sandbox)
 		tell_exit(daemon, sandbox, message->status);
@@ -328,15 +328,15 @@ void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *mes
 void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zygote)
 {
 	for (unsigned i = 0; i < daemon->max; i++) {
-		struct osd_sandbox *sandbox = &daemon->sandboxes[i];
+		struct osd_slot *sandbox = &daemon->sandboxes[i];
 
 		if (sandbox->pool != pool || sandbox->zygote != zygote)
 			continue;
-		if (sandbox->state == OSD_SANDBOX_LIVE) {
+		if (sandbox->state == OSD_SLOT_LIVE) {
 			osd_slot_kill(sandbox); /* without process namespace it may be alive */
 			tell_exit(daemon, sandbox,
 				  (struct osd_sandbox_exit){.wait_status = SIGKILL});
-		} else if (sandbox->state == OSD_SANDBOX_STARTING) {
+		} else if (sandbox->state == OSD_SLOT_STARTING) {
 			osd_target_refuse(daemon, sandbox->id, "its zygote died");
 			release(sandbox);
 		}
@@ -345,7 +345,7 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 
 /* ---- LIMITS and KILL ------------------------------------------------------------------------- */
 
-static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+static int set_limits(struct osd_daemon *daemon, const struct osd_slot *sandbox,
 		      const struct osd_sandbox_limits *limits, struct osd_step *step)
 {
 	const struct osd_zygote *zygote = &daemon->pools[sandbox->pool].zygotes[sandbox->zygote];
@@ -371,7 +371,7 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandb
 }
 
 /* Everything but the size of its scratch folder, which is the zygote's to set. */
-static void finish_limits(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+static void finish_limits(struct osd_daemon *daemon, struct osd_slot *sandbox,
 			  const struct osd_sandbox_limits *limits)
 {
 	struct osd_step step;
@@ -388,7 +388,7 @@ static void finish_limits(struct osd_daemon *daemon, struct osd_sandbox *sandbox
 	osd_target_send(daemon, OSD_SANDBOXD_LIMITS_SET, sandbox->id, NULL, 0, NULL, 0);
 }
 
-static bool same_scratch(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+static bool same_scratch(const struct osd_daemon *daemon, const struct osd_slot *sandbox,
 			 const struct osd_sandbox_limits *limits)
 {
 	return !osd_scratch_possible(daemon->layers) ||
@@ -396,7 +396,7 @@ static bool same_scratch(const struct osd_daemon *daemon, const struct osd_sandb
 		       osd_scratch_bytes(limits->memory_bytes);
 }
 
-static bool ask_for_resize(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+static bool ask_for_resize(struct osd_daemon *daemon, struct osd_slot *sandbox,
 			   const struct osd_sandbox_limits *limits)
 {
 	struct zygote_message message = {.type = ZYGOTE_RESIZE,
@@ -413,7 +413,7 @@ static bool ask_for_resize(struct osd_daemon *daemon, struct osd_sandbox *sandbo
 
 void osd_slot_resized(struct osd_daemon *daemon, const struct zygote_message *message)
 {
-	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_LIVE);
+	struct osd_slot *sandbox = about(daemon, message, OSD_SLOT_LIVE);
 
 	if (!sandbox || !sandbox->resizing)
 		return;
@@ -426,9 +426,9 @@ void osd_slot_resized(struct osd_daemon *daemon, const struct zygote_message *me
 
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
 {
-	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
+	struct osd_slot *sandbox = osd_slot_by_id(daemon, id);
 
-	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE || sandbox->pid <= 0)
+	if (!sandbox || sandbox->state != OSD_SLOT_LIVE || sandbox->pid <= 0)
 		osd_target_refuse(daemon, id, "no such sandbox");
 	else if (sandbox->resizing)
 		osd_target_refuse(daemon, id, "its limits are being set");
@@ -438,17 +438,17 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 		osd_target_refuse(daemon, id, "the zygote does not listen");
 }
 
-void osd_slot_nudge(const struct osd_sandbox *sandbox)
+void osd_slot_nudge(const struct osd_slot *sandbox)
 {
-	if (sandbox->state == OSD_SANDBOX_LIVE)
+	if (sandbox->state == OSD_SLOT_LIVE)
 		syscall(SYS_pidfd_send_signal, sandbox->pidfd, OSD_NUDGE_SIGNAL, NULL, 0);
 }
 
-void osd_slot_kill(struct osd_sandbox *sandbox)
+void osd_slot_kill(struct osd_slot *sandbox)
 {
-	if (sandbox->state == OSD_SANDBOX_STARTING)
+	if (sandbox->state == OSD_SLOT_STARTING)
 		sandbox->kill = true;
-	else if (sandbox->state == OSD_SANDBOX_LIVE)
+	else if (sandbox->state == OSD_SLOT_LIVE)
 		syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
 }
 

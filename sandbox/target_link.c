@@ -177,7 +177,7 @@ static struct osd_zygotes *find_pool(struct osd_daemon *daemon,
 {
 	size_t length = message->body_bytes - from;
 
-	return length ? osd_pool_find(daemon, (const char *)message->body + from, length)
+	return length ? osd_zygotes_find(daemon, (const char *)message->body + from, length)
 		      : &daemon->pools[0];
 }
 
@@ -206,7 +206,7 @@ static void heed_pool(struct osd_daemon *daemon, const struct osd_sandboxd_messa
 		osd_zygote_rotate(daemon, pool);
 	} else if (pool) {
 		pool->wanted = false;
-		osd_pool_leave(daemon, pool);
+		osd_zygotes_leave(daemon, pool);
 	}
 }
 
@@ -235,7 +235,7 @@ static bool share(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
-	struct osd_sandbox *sandbox;
+	struct osd_slot *sandbox;
 
 	if (message->type == OSD_SANDBOXD_HELLO) {
 		hello(daemon, message);

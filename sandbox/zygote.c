@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote.c -- iosd-zygote: a warm interpreter, process 1 of its own process namespace, that forks a
- * sandbox for each request of iosd-sandboxd and reaps it.  Started by zygote_link.c inside its
- * namespaces, as their root.  One thread, always: a fork of several is not safe.
- * Not here: what a sandbox does after the fork (main.c). */
-#include <Python.h>
-
+/* zygote.c -- iosd-zygote: it prepares the engine of its pool (engine.h), forks a sandbox for each request of
+ * iosd-sandboxd, and reaps it.  zygote_launch.c starts it as process 1 and root of its namespaces.
+ * It must never have a second thread: a fork copies one thread only, and may copy a lock that another
+ * holds.  What a sandbox does after the fork stands in main.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -26,11 +24,11 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "confine.h"
+#include "engine.h"
 #include "fd_message.h"
 #include "layers.h"
 #include "main.h"
 #include "privileges.h"
-#include "py_host.h"
 #include "root.h"
 #include "scratch.h"
 #include "seccomp_rules.h"
@@ -46,7 +44,7 @@ struct child {
 
 struct zygote {
 	struct osd_confinement confinement;
-	struct osd_host_packages packages; /* folders as seen after the change of root */
+	struct osd_engine_setup setup; /* folders as seen after the change of root */
 	uint64_t set_bytes;
 	unsigned slots;
 	struct child *children; /* by slot */
@@ -103,7 +101,7 @@ static int prepare_process(struct zygote *z, struct osd_step *step)
 	if (error)
 		return error;
 	z->tasks_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	z->packages.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	z->setup.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	z->own_pid_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (z->own_pid_fd < 0)
 		return osd_step_failed(step, "open own pidfd", NULL);
@@ -118,10 +116,10 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 	int error = 0;
 
 	if (layers & OSD_LAYER_MOUNTNS) {
-		error = osd_root_enter(ZYGOTE_FD_PACKAGE, z->packages.set ? ZYGOTE_FD_SET : -1,
-				       z->slots, step);
-		z->packages.osd = OSD_ROOT_PACKAGE;
-		z->packages.folder = OSD_ROOT_SET;
+		error = osd_root_enter(z->confinement.engine->folders, ZYGOTE_FD_PACKAGE,
+				       z->setup.set ? ZYGOTE_FD_SET : -1, z->slots, step);
+		z->setup.support = OSD_ROOT_PACKAGE;
+		z->setup.folder = OSD_ROOT_SET;
 	}
 	if (!error && layers & OSD_LAYER_SECCOMP)
 		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD,
@@ -195,8 +193,9 @@ static int prepare_rules(const struct zygote *z, struct child *child, bool scrat
 	osd_closep(&child->landlock_fd);
 	child->landlock_fd = -1;
 	osd_scratch_path((unsigned)(child - z->children), path);
-	return osd_landlock_build(z->packages.osd, z->packages.set ? z->packages.folder : NULL,
-				  scratch ? path : NULL, &child->landlock_fd, step);
+	return osd_landlock_build(z->confinement.engine->folders, z->setup.support,
+				  z->setup.set ? z->setup.folder : NULL, scratch ? path : NULL,
+				  &child->landlock_fd, step);
 }
 
 /* An empty scratch folder, and the rules of file access with it. */
@@ -234,7 +233,7 @@ static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request
 	if (error)
 		return error;
 	start.limits.memory_bytes += z->set_bytes;
-	pid = osd_host_fork();
+	pid = z->confinement.engine->fork();
 	if (pid != 0)
 		return pid;
 	sigemptyset(&none);
@@ -399,23 +398,36 @@ static void tune_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 
-static bool start_interpreter(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
+static bool prepare_engine(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 {
 	tune_malloc();
 	close(ZYGOTE_FD_PACKAGE);
-	if (z->packages.set)
+	if (z->setup.set)
 		close(ZYGOTE_FD_SET);
-	if (!osd_host_start(&z->packages, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
+	if (!z->confinement.engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
 		return false;
-	osd_closep(&z->packages.statm_fd);
+	osd_closep(&z->setup.statm_fd);
 	if (one_thread(z))
 		return true;
 	snprintf(text, ZYGOTE_TEXT_MAX, "a module that was imported ahead of need started a thread");
 	return false;
 }
 
-/* iosd-zygote LAYERS SLOTS UID_BASE PACKAGE POOL FOLDER SET PRELOAD, started by iosd-sandboxd only;
- * FOLDER "": no package set */
+/* Arguments: argv of zygote_launch.c.  An empty FOLDER: the pool has no package set. */
+static void read_arguments(struct zygote *z, char **argv)
+{
+	z->confinement.engine = osd_engine_find(argv[1]);
+	z->confinement.layers = (unsigned)strtoul(argv[2], NULL, 16);
+	z->slots = (unsigned)strtoul(argv[3], NULL, 10);
+	z->confinement.uid_base = (unsigned)strtoul(argv[4], NULL, 10);
+	z->setup = (struct osd_engine_setup){.support = argv[5],
+					     .pool = argv[6],
+					     .folder = argv[7],
+					     .set = argv[7][0] ? argv[8] : NULL,
+					     .preload = argv[9]};
+}
+
+/* iosd-zygote ENGINE LAYERS SLOTS UID_BASE PACKAGE POOL FOLDER SET PRELOAD */
 int main(int argc, char **argv)
 {
 	struct zygote z = {.tasks_fd = -1};
@@ -423,19 +435,16 @@ int main(int argc, char **argv)
 	char text[ZYGOTE_TEXT_MAX];
 	int error;
 
-	if (argc != 9) {
+	if (argc != 10) {
 		fprintf(stderr, "iosd-zygote is started by iosd-sandboxd\n");
 		return 2;
 	}
-	z.confinement.layers = (unsigned)strtoul(argv[1], NULL, 16);
-	z.slots = (unsigned)strtoul(argv[2], NULL, 10);
-	z.confinement.uid_base = (unsigned)strtoul(argv[3], NULL, 10);
-	z.packages = (struct osd_host_packages){.osd = argv[4],
-						.pool = argv[5],
-						.folder = argv[6],
-						.set = argv[6][0] ? argv[7] : NULL,
-						.preload = argv[8]};
+	read_arguments(&z, argv);
 	osd_log_init(STDERR_FILENO, "iosd-zygote", OSD_LOG_INFO);
+	if (!z.confinement.engine) {
+		tell(ZYGOTE_FAILED, NULL, "it has no such engine", -1);
+		return 1;
+	}
 	z.children = calloc(z.slots, sizeof(*z.children));
 	if (!z.children)
 		return 1;
@@ -446,7 +455,7 @@ int main(int argc, char **argv)
 		error = prepare_confinement(&z, &step);
 	if (error)
 		return refuse_to_start(&step, error);
-	if (!start_interpreter(&z, text)) {
+	if (!prepare_engine(&z, text)) {
 		tell(ZYGOTE_FAILED, NULL, text, -1);
 		return 1;
 	}

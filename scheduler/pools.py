@@ -153,8 +153,9 @@ class Pool:
         return self.settings[key].value
 
     def line(self) -> str:
-        """What the module and iosd-sandboxd read (target/exec/pool/config.c, sandbox/pools.c)."""
-        words = {"name": self.name, "max": self["max"], "min": self["min"]}
+        """What the module and iosd-sandboxd read (target/wire/pool_file.h)."""
+        words = {"name": self.name, "engine": self["engine"]}
+        words |= {"max": self["max"], "min": self["min"]}
         words |= {"warm_spare": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
         words["idle_timeout"] = self["idle_timeout"]
         words["max_jobs_per_sandbox"] = self["max_jobs_per_sandbox"]

@@ -62,8 +62,8 @@ SIGTERM ends it in order. A second one on the same state stands by until the fir
 
 
 def sandboxd_options() -> list[tuple[str, str]]:
-    """What the usage text of sandbox/sandboxd.c says: an option with its argument, and its words."""
-    source = (ROOT / "sandbox" / "sandboxd.c").read_text()
+    """What the usage text of sandbox/options.c says: an option with its argument, and its words."""
+    source = (ROOT / "sandbox" / "options.c").read_text()
     found = re.search(r"usage\[\] =\n(.*?);\n", source, re.DOTALL)
     assert found is not None
     lines = re.findall(r'"(.*)\\n"', found[1])

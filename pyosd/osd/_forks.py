@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is to be done in a sandbox because it was forked (sandbox/py_host.c).
+"""What is to be done in a sandbox because it was forked (sandbox/python/python_engine.c).
 
 A zygote forks between two requests, with one thread: no lock is held and no other thread is lost.
 Most of what Python code wants to be called for at a fork would find nothing to mend, and would write

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Python half of a sandbox's host (sandbox/py_host.c): what is imported ahead of need, how a job's
-code is run, how its end is put in words.  Loaded in the zygote only.
+"""The Python half of the engine `python` (sandbox/python/python_engine.c): what is imported ahead of need,
+how a job's code is run, how its end is put in words.  Loaded in the zygote only.
 
 Whatever the script does to modules it shares with us, a report comes out: functions used after it ran
-are bound here before, and py_host.c has words of its own should even that fail.
+are bound here before, and python_engine.c has words of its own should even that fail.
 """
 
 from __future__ import annotations

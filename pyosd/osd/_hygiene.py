@@ -9,9 +9,9 @@ Three steps:
 
 1. What jobs often change is restored: modules, their dicts, lists and sets, and their classes.  Dicts are
    compared by their versions, so that only what a job touched costs anything.
-2. All other objects that can be reached are compared with what they were (sandbox/osdcore_watch.c): one
-   that differs makes the sandbox unfit.  Functions and classes are compared only if the job has set
-   something in one of them (sandbox/osdcore_barrier.c).
+2. All other objects that can be reached are compared with what they were
+   (sandbox/python/osdcore_watch.c): one that differs makes the sandbox unfit.  Functions and classes are
+   compared only if the job has set something in one of them (sandbox/python/osdcore_barrier.c).
 3. An object that the job made and that is still there makes it unfit, too.  What is there before the first
    job is the garbage collector's permanent generation, so its list of objects has only later ones.
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a zygote does before it forks sandboxes (sandbox/py_host.c): everything they are to find done.
+"""What a zygote of the engine `python` (sandbox/python/python_engine.c) does before it forks sandboxes, so
+that no sandbox has to do it.
 
 Not here: how a job runs (_host.py), how a sandbox is cleaned for another one (_hygiene.py), what a
 package set is (_packages.py).

@@ -8,7 +8,7 @@
 #include "command/context.h"
 #include "command/current.h"
 #include "command/integrity.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "exec/exec.h"
 #include "object/page_provider.h"
 #include "wire/cursor.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_check.c -- OBJECT STRUCTURE CHECK (osd2-wire 3.2): of a partition or of the whole store. */
 #include "command/commands.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "command/validate.h"
 
 /* Damage ends the command with a CHECK CONDITION, but it has done its work: attributes, among them

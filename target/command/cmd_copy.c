@@ -5,7 +5,7 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/copies.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "wire/continuation.h"
 
 enum { FIELD_METHOD = 14 };

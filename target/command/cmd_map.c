@@ -3,7 +3,7 @@
 #include "base/util.h"
 #include "command/authorise.h"
 #include "command/commands.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "wire/map_data.h"
 
 #define DESCRIPTORS_MAX 65536u /* in one answer, or counted for ADDITIONAL LENGTH (design D26) */

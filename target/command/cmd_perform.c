@@ -4,7 +4,7 @@
  * FUNCTION (osd2-wire 3.17, 3.18).
  *
  * Data and sense data of an embedded command are its own: no object identification, field pointers
- * into the embedded CDB.  Not here: the functions themselves (command/tasks.h). */
+ * into the embedded CDB.  Not here: the functions themselves (command/task_management.h). */
 #include <string.h>
 
 #include "base/util.h"
@@ -201,7 +201,7 @@ static bool is_function(uint8_t function)
 	return false;
 }
 
-/* The answer is written before the commands have ended, and sent when they have (tasks.h). */
+/* The answer is written before the commands have ended, and sent when they have (task_management.h). */
 enum osd_status osd_cmd_perform_task_management_function(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;

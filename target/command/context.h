@@ -32,7 +32,7 @@
 
 #include "base/status.h"
 #include "command/request.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "object/object.h"
 #include "wire/continuation.h"
 
@@ -65,7 +65,7 @@ enum osd_command_flags {
 	OSD_CMD_NEEDS_IDENTITY = 0x0004, /* the front end must provide osd_request.identity */
 };
 
-/* Commands that wait for the same things; their latency is measured together (unit/figures.h). */
+/* Commands that wait for the same things; their latency is measured together (unit/command_figures.h). */
 #define OSD_LATENCY_CLASSES(X)                                                                     \
 	X(READ, "read")                                                                            \
 	X(WRITE, "write")                                                                          \
@@ -148,7 +148,7 @@ struct osd_command_context {
 	/* Set by a function that failed: after this, which runs transactions of its own, the command
 	 * is tried again. */
 	enum osd_status (*first)(struct osd_command_context *ctx);
-	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no unit */
+	osd_manage_tasks_fn *manage_tasks; /* command/task_management.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */
 	const char *hold;		     /* osd_command_hold */

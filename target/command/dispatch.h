@@ -24,7 +24,7 @@ struct osd_dispatcher_config {
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES]; /* VPD page B1h's */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
 	struct osd_copies *copies; /* copies.h; borrowed; NULL: commands never wait aside */
-	const char *hold; /* tests only (tasks.h); borrowed; NULL: none */
+	const char *hold; /* tests only (task_management.h); borrowed; NULL: none */
 	bool osc_compat;  /* request->osc_compat of all */
 	bool strict;	  /* request->strict of all */
 	bool osc_list_e;  /* request->osc_list_e */

@@ -74,6 +74,16 @@ struct osd_unit;
  * processor and the disk are busy, leave half the processors to others. */
 enum osd_command_span { OSD_SPAN_SHORT, OSD_SPAN_LONG, OSD_SPAN_MOVES, OSD_SPANS };
 
+/* A command in the list of those that the unit has (unit/task_list.h), which fills this. */
+struct osd_task {
+	struct osd_task *next, **at;
+	struct osd_request *request; /* NULL: the command is being answered, and may be freed */
+	uint64_t nexus_id, tag;
+	uint64_t serial;    /* in order of submission */
+	uint8_t asked;	    /* the function whose end the command waits for; 0: none */
+	uint64_t asked_tag; /* and its TASK TAG */
+};
+
 struct osd_request {
 	/* Set by the front end before osd_unit_submit; borrowed, unchanged, valid until
 	 * done(). */
@@ -126,13 +136,8 @@ struct osd_request {
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
 	enum osd_command_span span; /* osd_command_span */
-	bool aborted;	     /* atomic: a task management function covers it (command/tasks.h) */
-	struct {
-		struct osd_request *next, **at; /* among all the unit has */
-		uint64_t serial;		/* in order of submission */
-		uint8_t asked; /* the function whose end this request waits for; 0: none */
-		uint64_t tag;  /* and its TASK TAG */
-	} task;
+	bool aborted;	     /* atomic: a task management function covers it (command/task_management.h) */
+	struct osd_task task;
 };
 
 #endif

@@ -231,13 +231,14 @@ static int read_request(struct harness_request **ret_item)
 
 static int serve(struct osd_unit *unit)
 {
+	struct osd_inline_window window = {0};
 	struct harness_request *item;
 	int got;
 
 	while ((got = read_request(&item)) > 0) {
 		if (!item)
 			continue;
-		if (osd_unit_try(unit, &item->request))
+		if (osd_unit_try(unit, &window, &item->request))
 			answer(&item->request);
 		else
 			osd_unit_submit(unit, &item->request);

@@ -22,6 +22,7 @@ struct shim_lu {
 	struct tgt_lu *lu;
 	char *options; /* owned; as given at bs_init */
 	struct osd_unit *unit; /* NULL until bs_open */
+	struct osd_inline_window window; /* of tgtd's one thread */
 	struct shim_completions *completions; /* NULL until bs_open */
 	struct shim_command *free_commands;
 	unsigned free_count;

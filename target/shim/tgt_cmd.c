@@ -202,7 +202,7 @@ int shim_cmd_submit(struct tgt_cmd *cmd)
 	command->lu = lu;
 	command->cmd = cmd;
 	fill_request(command);
-	if (osd_unit_try(lu->unit, &command->request)) {
+	if (osd_unit_try(lu->unit, &lu->window, &command->request)) {
 		result = put_answer(cmd, &command->request);
 		command_put(command);
 		return result;

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "unit/control_impl.h"
 #include "unit/unit.h"
-#include "unit/figures.h"
+#include "unit/command_figures.h"
 #include "exec/figures.h"
 #include "object/object.h"
 #include "object/space.h"

@@ -9,12 +9,14 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "command/table.h"
-#include "unit/figures.h"
+#include "unit/command_figures.h"
 
+/* A front end's thread runs commands itself for at most half of its time.  The workers run the rest, so
+ * that the front end goes on to receive and send. */
 #define INLINE_WINDOW_NS UINT64_C(100000)
-#define INLINE_BUDGET_NS UINT64_C(50000)
-/* Commands that follow each other this closely come from a queue, not from one round trip after the
- * other: then large ones go to the workers, and two processors copy. */
+#define INLINE_SPENT_NS	 UINT64_C(50000)
+/* Commands that follow each other this closely come from a queue, not one after the answer of the other.
+ * The workers run the large ones of these, so that two processors copy. */
 #define PIPELINED_GAP_NS UINT64_C(20000)
 #define PIPELINED_BYTES	 (16u << 10)
 
@@ -139,17 +141,18 @@ static void resume_all(struct osd_request *resumed)
 
 static void finish(struct osd_unit *unit, struct osd_request *request)
 {
-	struct osd_request stand_in, *resumed = NULL;
+	struct osd_request *resumed = NULL;
+	struct osd_task stand_in;
 
 	osd_figures_note(unit->figures, request, now_ns());
 	osd_lock(&unit->lock);
-	osd_tasks_replace(&unit->tasks, request, &stand_in);
+	osd_tasks_replace(request, &stand_in);
 	osd_unlock(&unit->lock);
 	request->done(request); /* the front end may free it */
 	osd_lock(&unit->lock);
-	osd_tasks_remove(&unit->tasks, &stand_in);
+	osd_tasks_remove(&stand_in);
 	if (unit->tasks.asking)
-		osd_tasks_settle(&unit->tasks, &resumed);
+		osd_tasks_resume_askers(&unit->tasks, &resumed);
 	if (--unit->outstanding == 0)
 		pthread_cond_broadcast(&unit->idle);
 	osd_unlock(&unit->lock);
@@ -424,27 +427,28 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 		pthread_cond_signal(&unit->ready);
 }
 
-bool osd_unit_try(struct osd_unit *unit, struct osd_request *request)
+bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
+		  struct osd_request *request)
 {
 	uint64_t start = now_ns();
 	bool done;
 
-	if (start - unit->window_start_ns > INLINE_WINDOW_NS) {
-		unit->window_start_ns = start;
-		unit->window_spent_ns = 0;
+	if (start - window->start_ns > INLINE_WINDOW_NS) {
+		window->start_ns = start;
+		window->spent_ns = 0;
 	}
-	if (unit->window_spent_ns >= INLINE_BUDGET_NS)
+	if (window->spent_ns >= INLINE_SPENT_NS)
 		return false;
 	if (request->data_in_capacity > PIPELINED_BYTES &&
-	    start - unit->last_end_ns < PIPELINED_GAP_NS)
+	    start - window->last_end_ns < PIPELINED_GAP_NS)
 		return false;
 	request->unit = unit;
 	request->submitted_ns = start;
 	done = osd_dispatch_inline(unit->dispatcher, request) == OSD_DISPATCH_DONE;
-	unit->last_end_ns = now_ns();
-	unit->window_spent_ns += unit->last_end_ns - start;
+	window->last_end_ns = now_ns();
+	window->spent_ns += window->last_end_ns - start;
 	if (done)
-		osd_figures_note(unit->figures, request, unit->last_end_ns);
+		osd_figures_note(unit->figures, request, window->last_end_ns);
 	return done;
 }
 

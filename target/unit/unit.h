@@ -14,9 +14,9 @@
 
 #include "base/status.h"
 #include "command/request.h"
-#include "command/tasks.h"
+#include "command/task_management.h"
 #include "unit/config.h"
-#include "unit/figures.h"
+#include "unit/command_figures.h"
 
 struct osd_unit;
 
@@ -41,19 +41,24 @@ const char *osd_unit_serial(const struct osd_unit *unit);
 
 /* Queues the request; returns at once. */
 void osd_unit_submit(struct osd_unit *unit, struct osd_request *request);
-/* For a master thread that must not wait: true when the request was finished at once, on this
- * thread, without a done() call (at most 50 us of such work in any 100 us); false: submit it. */
-bool osd_unit_try(struct osd_unit *unit, struct osd_request *request);
+/* For the thread of a front end, which must not wait.  True: the request is finished, without a call of
+ * done().  False: submit it.  The thread runs commands for at most 50 us of each 100 us; window keeps the
+ * account, belongs to the thread and is zero at first. */
+struct osd_inline_window {
+	uint64_t start_ns, spent_ns, last_end_ns;
+};
+bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
+		  struct osd_request *request);
 
 /* A parked request goes on; any thread, exactly once per parking (command/context.h). */
 void osd_unit_resume(struct osd_request *request);
 /* A task management function covers the request, which was submitted and is not done yet: it ends
- * with TASK ABORTED where it next looks (command/tasks.h).  Never waits. */
+ * with TASK ABORTED where it next looks (command/task_management.h).  Never waits. */
 void osd_unit_abort(struct osd_unit *unit, struct osd_request *request);
-/* PERFORM TASK MANAGEMENT FUNCTION of a request that the unit runs (command/tasks.h). */
+/* PERFORM TASK MANAGEMENT FUNCTION of a request that the unit runs (command/task_management.h). */
 osd_manage_tasks_fn osd_unit_manage_tasks;
 
-/* Any thread: a front end has refused a command for this (unit/figures.h). */
+/* Any thread: a front end has refused a command for this (unit/command_figures.h). */
 void osd_unit_reject(struct osd_unit *unit, enum osd_rejection why);
 
 struct osd_unit_load {

@@ -18,7 +18,7 @@
 #include "command/dispatch.h"
 #include "unit/unit.h"
 #include "unit/queue.h"
-#include "unit/tasks.h"
+#include "unit/task_list.h"
 
 enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /* to be joined */ };
 
@@ -59,9 +59,6 @@ struct osd_unit {
 	bool stop_urgent;				/* under lock */
 	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
 	struct osd_worker workers[OSD_WORKERS_MAX];
-
-	/* Of the thread that calls osd_unit_try, which is one. */
-	uint64_t window_start_ns, window_spent_ns, last_end_ns;
 };
 
 /* Submits again a request that waited aside (osd_copies.requeue). */

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "unit/control.h"
-#include "unit/figures.h"
+#include "unit/command_figures.h"
 #include "exec/exec.h"
 #include "security/keys.h"
 #include "security/local_keys.h"

@@ -41,7 +41,9 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def daemon(folder: Path, tmp_path: Path) -> Iterator[Daemon]:
-    (folder / "pools").write_text("budget=1\nname=one;max=2;spares=1\nname=two;max=1\n")
+    (folder / "pools").write_text(
+        "budget=1\nname=one;engine=python;max=2;spares=1\nname=two;max=1\n"
+    )
     with (folder / "log").open("wb") as log:
         running = Daemon(tmp_path, "--pools-file", folder / "pools", stderr=log.fileno())
     for name in ("one", "two"):
@@ -119,6 +121,7 @@ def test_pools_come_change_and_go(daemon: Daemon, folder: Path) -> None:
 WRONG = {
     "name=one;packages=here": "the folder of a package set is an absolute path",
     "max=1": "a pool needs a name",
+    "name=one;engine=perl": "unknown engine; the engines are: python",
     "name=one;max": "a word without a value",
     "name=one\nname=one": "two pools of one name",
     "\n".join(f"name=p{i}" for i in range(16)): "too many pools",

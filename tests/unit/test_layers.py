@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from scheduler.pools import POOL_KEYS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # folder of target/ -> folders whose headers it may include, besides its own
@@ -61,7 +65,7 @@ OF_TESTS = {"testing"}
 # header -> the only files that may include it (style guide, point 7)
 KEPT_IN_ONE_PLACE = {
     r"db\.h": r"target/store/attr_bdb\w*\.[ch]",
-    r"Python\.h": r"(sandbox|pyosd/_core)/.*",
+    r"Python\.h": r"(sandbox/python|pyosd/_core)/.*",
     r"seccomp\.h": r"sandbox/.*",
 }
 BANNED = (
@@ -315,3 +319,14 @@ def test_no_promises_left() -> None:
             if promise.search(line)
         ),
     )
+
+
+def test_one_list_of_engines() -> None:
+    """What a configuration may name is what the sandboxes have."""
+    names = re.findall(
+        r"\bX\((\w+)\)$", (ROOT / "sandbox/engine_names.h").read_text(), re.MULTILINE
+    )
+    engine = next(key for key in POOL_KEYS if key.name == "engine")
+    assert names and [engine.convert(each) for each in names] == names
+    with pytest.raises(ValueError, match=f"^one of {', '.join(names)}$"):
+        engine.convert("none of them")

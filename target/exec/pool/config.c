@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* config.c -- the file that tells a target its pools: plain text which the supervisor writes
- * from TOML (scheduler/pools.py), so no units, and few words about mistakes.
- *
- *   budget=BYTES                        at most once
- *   name=NAME;max=2;memory=268435456    a pool a line, keys in any order
- *
- * iosd-sandboxd reads packages= and preload= in it (sandbox/pools.c).
+/* config.c -- what a target reads of the file of pools (wire/pool_file.h).  The supervisor writes that
+ * file from TOML, so it has no units, and messages about mistakes are short.
  *
  * Pure but for the reading of the file. */
 #include <errno.h>
@@ -17,8 +12,8 @@
 
 #include "base/util.h"
 #include "exec/pool/pool.h"
+#include "wire/pool_file.h"
 
-#define FILE_MAX      (64u << 10)
 #define LEAST_MEMORY  (UINT64_C(32) << 20) /* below this the interpreter does not come up */
 #define SLOTS_MAX     64u
 #define SANDBOXES_MAX 320u /* iosd-sandboxd keeps no more (its option --max) */
@@ -220,9 +215,7 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 		return set_word(config->name, sizeof(config->name), value);
 	if (!live && strcmp(key, "set") == 0)
 		return set_word(config->set, sizeof(config->set), value);
-	if (!live && (strcmp(key, "packages") == 0 || strcmp(key, "preload") == 0))
-		return true; /* iosd-sandboxd's, which reads the same file */
-	return false;
+	return !live && osd_pool_file_is_sandbox_key(key);
 }
 
 bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
@@ -275,18 +268,16 @@ static enum osd_status add(struct parse *parse, struct osd_pool_config *config)
 static enum osd_status parse_line(struct parse *parse, char *line)
 {
 	struct osd_pool_change change = {.config = blank()};
-	char *rest = NULL, expected[64];
+	const size_t budget = strlen(OSD_POOL_BUDGET);
+	char *word, *value, expected[64];
 
-	if (strncmp(line, "budget=", 7) == 0)
-		return parse_number(line + 7, 1, INT64_MAX, &parse->table.budget_bytes)
+	if (strncmp(line, OSD_POOL_BUDGET, budget) == 0)
+		return parse_number(line + budget, 1, INT64_MAX, &parse->table.budget_bytes)
 			       ? OSD_OK
-			       : wrong(parse, "not a number of bytes:", line + 7);
-	for (char *word = strtok_r(line, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-		char *value = strchr(word, '=');
-
+			       : wrong(parse, "not a number of bytes:", line + budget);
+	while (osd_pool_file_next(&line, &word, &value)) {
 		if (!value)
 			return wrong(parse, "no value:", word);
-		*value++ = '\0';
 		if (!set_key(&change, false, word, value, expected))
 			return wrong(parse, "unknown key, or a value out of range:", word);
 	}
@@ -364,19 +355,12 @@ enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse 
 enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_reuse reuse,
 				    char message[256], struct osd_pool_table *ret_table)
 {
-	OSD_CLEANUP_FREE char *text = calloc(1, FILE_MAX + 1);
-	FILE *file = path ? fopen(path, "re") : NULL;
-	size_t length = 0;
+	const char *why = "";
+	OSD_CLEANUP_FREE char *text = path ? osd_pool_file_read(path, &why) : strdup("");
 
-	if (file && text)
-		length = fread(text, 1, FILE_MAX, file);
-	if (file)
-		fclose(file);
-	if (!text)
-		return OSD_E_NO_MEMORY;
-	if ((path && !file) || length == FILE_MAX) {
-		snprintf(message, 256, "cannot read the pools of '%.150s': %s", path,
-			 file ? "too long" : strerror(errno));
+	if (!text) {
+		snprintf(message, 256, "cannot read the pools of '%.150s': %.60s", path ? path : "",
+			 why);
 		return OSD_E_PARAM_FIELD;
 	}
 	return osd_pool_table_parse(text, slots, reuse, message, ret_table);
@@ -413,15 +397,11 @@ enum osd_status osd_pool_change_parse(char *words, char message[256],
 				      struct osd_pool_change *change)
 {
 	struct osd_pool_change next = *change;
-	char *rest = NULL, expected[64];
+	char *word, *value, expected[64];
 	enum osd_status status;
 
 	next.active = UNSET;
-	for (char *word = strtok_r(words, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-		char *value = strchr(word, '=');
-
-		if (value)
-			*value++ = '\0';
+	while (osd_pool_file_next(&words, &word, &value)) {
 		if (value && set_key(&next, true, word, value, expected))
 			continue;
 		if (!value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures.c -- see figures.h. */
-#include "unit/figures.h"
+/* command_figures.c -- see command_figures.h. */
+#include "unit/command_figures.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_tasks.c -- which commands a task management function covers, and when its asker goes on. */
-#include "unit/tasks.h"
+/* test_task_list.c -- which commands a task management function covers, and when its asker goes on. */
+#include "unit/task_list.h"
 
 #include "base/test.h"
 
@@ -47,8 +47,8 @@ static struct osd_request *end(struct osd_request *request)
 {
 	struct osd_request *resumed = NULL;
 
-	osd_tasks_remove(&tasks, request);
-	osd_tasks_settle(&tasks, &resumed);
+	osd_tasks_remove(&request->task);
+	osd_tasks_resume_askers(&tasks, &resumed);
 	return resumed;
 }
 
@@ -73,17 +73,20 @@ static void test_abort_task(void)
 static void test_being_answered(void)
 {
 	enum osd_task_response response;
-	struct osd_request stand_in;
+	struct osd_task stand_in;
 
 	for (unsigned i = 0; i < TASKS - 1; i++) {
+		struct osd_request *resumed = NULL;
+
 		begin();
-		osd_tasks_replace(&tasks, &requests[i], &stand_in);
+		osd_tasks_replace(&requests[i], &stand_in);
 		memset(&requests[i], 0xff, sizeof(requests[i])); /* the front end's again */
 		CHECK_EQ(manage(&requests[5], OSD_TASK_LU_RESET, 0, &response), OSD_PENDING);
-		CHECK(stand_in.aborted);
 		for (unsigned j = 0; j < TASKS - 1; j++)
 			CHECK(j == i || end(&requests[j]) == NULL);
-		CHECK(end(&stand_in) == &requests[5]);
+		osd_tasks_remove(&stand_in);
+		osd_tasks_resume_askers(&tasks, &resumed);
+		CHECK(resumed == &requests[5]);
 	}
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures.h -- how many commands ended how, and how long they took (docs/control.md, "commands").
+/* command_figures.h -- how many commands ended how, and how long they took (docs/control.md, "commands").
  *
  * Any thread notes and any thread reads, without a lock.  What a command pays is three relaxed
  * additions; the time is the unit's, who has it anyway or asks the clock once. */
-#ifndef OSD_UNIT_FIGURES_H
-#define OSD_UNIT_FIGURES_H
+#ifndef OSD_UNIT_COMMAND_FIGURES_H
+#define OSD_UNIT_COMMAND_FIGURES_H
 
 #include "command/request.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tasks.h -- task management functions over the commands of one logical unit, as PERFORM TASK
+/* task_management.h -- task management functions over the commands of one logical unit, as PERFORM TASK
  * MANAGEMENT FUNCTION names them (osd2-wire 3.18).  The unit does the work; a command function
  * reaches it through ctx->manage_tasks.
  *
@@ -7,8 +7,8 @@
  * that is aborted ends with SAM status TASK ABORTED at its next bounded step (what it has committed
  * stays), or as it would have ended if it has none left.  Background commands (command/tracking.h)
  * have been answered and are tasks no more. */
-#ifndef OSD_COMMAND_TASKS_H
-#define OSD_COMMAND_TASKS_H
+#ifndef OSD_COMMAND_TASK_MANAGEMENT_H
+#define OSD_COMMAND_TASK_MANAGEMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

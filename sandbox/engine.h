@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* engine.h -- what runs the code of jobs.  Everything around it is shared by all engines: namespaces,
+ * control groups, the system-call filter, limits, the job socket, calls to the proxy.
+ *
+ * A zygote has one engine, named by its pool.  In the zygote: prepare, then fork for each sandbox.
+ * In a sandbox, on its main thread: begin, then call for each job and clean between two jobs.  There is
+ * no way to shut an engine down: the process ends with _exit. */
+#ifndef OSD_SANDBOX_ENGINE_H
+#define OSD_SANDBOX_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine_names.h"
+#include "wire/proxy_frame.h"
+
+#define OSD_ENGINE_FOLDERS 4
+
+/* What the pool's zygote prepares sandboxes from; strings borrowed for good. */
+struct osd_engine_setup {
+	const char *support; /* folder of the engine's own files: Python's package osd */
+	const char *pool;    /* name of the pool */
+	const char *folder;  /* of the pool's package set */
+	const char *set;     /* id of the package set; NULL: the pool has none */
+	const char *preload; /* modules to load, separated by commas; "": those the set names */
+	int statm_fd;	     /* /proc/self/statm; -1: none */
+};
+
+/* One job, as it came over the job socket; the bytes are borrowed. */
+struct osd_engine_job {
+	struct osd_job_run run;
+	const char *name, *args, *code;
+};
+
+/* How a job ended.  The texts are the engine's and valid until clean. */
+struct osd_engine_result {
+	uint64_t exit_code;
+	enum osd_finish_kind kind;
+	const char *report, *line; /* for the job's author: all of it, and in one line */
+	size_t report_bytes, line_bytes;
+};
+
+struct osd_engine {
+	const char *name;
+	/* Folders of the host that its programs and libraries lie in; NULL ends the list.  Sandboxes find
+	 * them at the same path, read-only. */
+	const char *folders[OSD_ENGINE_FOLDERS];
+
+	/* Do once, in the zygote, what every sandbox would have to do: it starts with a copy of this
+	 * memory.  *ret_bytes: memory of the package set, which is not counted as a job's.  The process
+	 * must still have one thread afterwards.  False: text says why. */
+	bool (*prepare)(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text,
+			size_t size);
+	/* fork(2), with the engine's own preparations on both sides; -errno on failure. */
+	pid_t (*fork)(void);
+	/* In a sandbox, confined already, as the last step before it takes jobs: what has to be done in
+	 * each process.  False: the engine does not work. */
+	bool (*begin)(void);
+	/* Run the job, to its end whatever that is. */
+	void (*call)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
+	/* Forget the job, before another one of the same principal (hygiene, not a boundary); false: it
+	 * cannot be forgotten, and the process has to end. */
+	bool (*clean)(void);
+	/* End the running job soon, so that it can still clean up.  A signal handler calls this. */
+	void (*interrupt)(void);
+};
+
+#define X(name) extern const struct osd_engine osd_engine_##name;
+OSD_ENGINES(X)
+#undef X
+
+/* NULL: there is none of this name. */
+const struct osd_engine *osd_engine_find(const char *name);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* engine_names.h -- the engines there are, by the name that the key `engine` of a pool gives.
+ *
+ * A name here needs a `struct osd_engine osd_engine_NAME` in the zygote (engine.h).  The daemon knows only
+ * the names, so that it can refuse a pool of any other engine. */
+#ifndef OSD_SANDBOX_ENGINE_NAMES_H
+#define OSD_SANDBOX_ENGINE_NAMES_H
+
+#define OSD_ENGINES(X) X(python)
+
+/* The engine of a pool that names none. */
+#define OSD_ENGINE_DEFAULT "python"
+
+#endif

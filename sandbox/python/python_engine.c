@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* python_engine.c -- the engine `python` (engine.h).  Its Python half is the package osd: _warm.py imports
+ * what sandboxes are to find, _host.py runs the code and writes the traceback.  This file holds what
+ * must work even if a script breaks that half. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "fork_pages.h"
+#include "osdcore_module.h"
+
+#define END_SIGNAL	SIGTERM /* its Python handler raises osd.Ended */
+#define EXIT_NOT_FORKED 125
+#define REHEARSALS	4 /* after so many scripts the next one allocates no new pages */
+
+/* osd._host.run, osd._hygiene.clean, osd._forks.forked; owned for good */
+static PyObject *host_run, *host_clean, *host_forked;
+static int forks_with_all; /* a module has registered work to be done before or after a fork */
+static PyObject *report;   /* owned: of the last job; its result borrows texts of it, or of the exception */
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+static bool failed(char *text, size_t size, const char *what)
+{
+	PyObject *type, *value, *trace, *words = NULL;
+	const char *utf8 = NULL;
+
+	PyErr_Fetch(&type, &value, &trace);
+	if (value)
+		words = PyObject_Str(value);
+	if (words)
+		utf8 = PyUnicode_AsUTF8(words);
+	snprintf(text, size, "%s: %s", what, utf8 ? utf8 : "unknown error");
+	Py_XDECREF(words);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
+	PyErr_Clear();
+	return false;
+}
+
+/* Paths are given, not searched for: the search would look for files outside the root. */
+static PyStatus set_paths(PyConfig *config)
+{
+	PyStatus status;
+
+	config->module_search_paths_set = 1;
+	status = PyWideStringList_Append(&config->module_search_paths, L"" OSD_PYTHON_STDLIB);
+	if (!PyStatus_Exception(status))
+		status = PyWideStringList_Append(&config->module_search_paths,
+						 L"" OSD_PYTHON_STDLIB "/lib-dynload");
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetString(config, &config->executable, L"");
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetString(config, &config->prefix, L"/usr");
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetString(config, &config->exec_prefix, L"/usr");
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetString(config, &config->base_prefix, L"/usr");
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetString(config, &config->base_exec_prefix, L"/usr");
+	return status;
+}
+
+static bool start_interpreter(char *text, size_t size)
+{
+	PyPreConfig preconfig;
+	PyConfig config;
+	PyStatus status;
+
+	PyPreConfig_InitIsolatedConfig(&preconfig);
+	preconfig.utf8_mode = 1;
+	status = Py_PreInitialize(&preconfig);
+	PyConfig_InitIsolatedConfig(&config);
+	config.site_import = 0; /* 25 ms, and paths of the host */
+	config.write_bytecode = 0;
+	config.pathconfig_warnings = 0;
+	if (!PyStatus_Exception(status))
+		status = set_paths(&config);
+	if (!PyStatus_Exception(status))
+		status = Py_InitializeFromConfig(&config);
+	PyConfig_Clear(&config);
+	if (PyStatus_Exception(status)) {
+		snprintf(text, size, "start the interpreter: %s",
+			 status.err_msg ? status.err_msg : "failed");
+		return false;
+	}
+	return true;
+}
+
+/* The package is loaded from its directory by name, so that its neighbours there are not
+ * importable. */
+static const char load_package[] =
+	"def load(directory):\n"
+	"    import importlib.util, sys\n"
+	"    spec = importlib.util.spec_from_file_location('osd', directory + '/__init__.py',\n"
+	"        submodule_search_locations=[directory])\n"
+	"    module = sys.modules['osd'] = importlib.util.module_from_spec(spec)\n"
+	"    import osd._forks\n"
+	"    osd._forks.watch()\n"
+	"    spec.loader.exec_module(module)\n"
+	"    import osd._warm\n"
+	"    return osd._warm.prepare\n";
+
+static PyObject *load_osd(const char *directory)
+{
+	PyObject *namespace = PyDict_New(), *done = NULL, *found = NULL;
+
+	if (namespace && PyDict_SetItemString(namespace, "__builtins__", PyEval_GetBuiltins()) == 0)
+		done = PyRun_String(load_package, Py_file_input, namespace, namespace);
+	if (done)
+		found = PyObject_CallFunction(PyDict_GetItemString(namespace, "load"), "s",
+					      directory);
+	Py_XDECREF(done);
+	Py_XDECREF(namespace);
+	return found;
+}
+
+/* prepare(pool, folder, set, preload, statm) of _warm.py returns run, clean, forked, whether a fork needs
+ * the interpreter's own preparations, and the set's bytes. */
+static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
+		    uint64_t *ret_set_bytes)
+{
+	PyObject *all = PyObject_CallFunction(prepare_osd, "ssssi", setup->pool, setup->folder,
+					      setup->set ? setup->set : "", setup->preload,
+					      setup->statm_fd);
+	unsigned long long bytes;
+
+	/* the references are kept for good */
+	if (!all || !PyArg_ParseTuple(all, "OOOpK", &host_run, &host_clean, &host_forked,
+				      &forks_with_all, &bytes))
+		return false;
+	*ret_set_bytes = bytes;
+	return true;
+}
+
+/* ---- run ------------------------------------------------------------------------------------ */
+
+/* run(code, form, name, args encoding, args, zone type, zone ids, job ids, place in an array) of
+ * _host.py */
+static PyObject *call_run(const struct osd_engine_job *job)
+{
+	const struct osd_job_run *run = &job->run;
+
+	return PyObject_CallFunction(
+		host_run, "y#Is#Iy#I(KK)(KK)(II)", job->code, (Py_ssize_t)run->code_bytes,
+		(unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
+		(unsigned)run->args_encoding, job->args, (Py_ssize_t)run->args_bytes,
+		(unsigned)run->zone_type, (unsigned long long)run->zone_partition,
+		(unsigned long long)run->zone_object, (unsigned long long)run->job_partition,
+		(unsigned long long)run->job_object, (unsigned)run->array_before,
+		(unsigned)run->array_index);
+}
+
+/* Run a trivial script the way jobs run, so that the first job finds its pages in memory. */
+static bool rehearse(void)
+{
+	static const char code[] = "def f(x):\n    return x\nf(1)\nprint(end='')\n";
+	const struct osd_engine_job job = {
+		.run = {.zone_type = 1, .code_bytes = sizeof(code) - 1, .name_bytes = 7},
+		.name = "prewarm",
+		.args = "",
+		.code = code,
+	};
+	PyObject *done = call_run(&job);
+	bool fine = done != NULL;
+
+	osd_core_script(false);
+	Py_XDECREF(done);
+	if (!fine)
+		PyErr_Print();
+	return fine;
+}
+
+/* ---- zygote ---------------------------------------------------------------------------------- */
+
+static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text, size_t size)
+{
+	PyObject *prepare_osd;
+
+	if (PyImport_AppendInittab("_osdcore", osd_core_init) < 0) {
+		snprintf(text, size, "register the module _osdcore");
+		return false;
+	}
+	osd_fork_pages_prepare();
+	if (!start_interpreter(text, size))
+		return false;
+	prepare_osd = load_osd(setup->support);
+	if (!prepare_osd)
+		return failed(text, size, "cannot load the package osd");
+	if (!warm_up(prepare_osd, setup, ret_bytes))
+		return failed(text, size, "cannot prepare sandboxes");
+	osd_fork_pages_gather();
+	for (int i = 0; i < REHEARSALS; i++)
+		if (!rehearse()) {
+			snprintf(text, size, "cannot run a first script");
+			return false;
+		}
+	osd_fork_pages_settle();
+	return true;
+}
+
+/* A process of one thread needs none of the interpreter's preparations, unless a module has registered
+ * some (_forks.py). */
+static pid_t fork_interpreter(void)
+{
+	pid_t pid;
+	int error;
+
+	if (forks_with_all)
+		PyOS_BeforeFork();
+	pid = fork();
+	error = errno;
+	if (forks_with_all && pid == 0)
+		PyOS_AfterFork_Child();
+	else if (forks_with_all)
+		PyOS_AfterFork_Parent();
+	if (pid == 0 && !PyObject_CallNoArgs(host_forked))
+		_exit(EXIT_NOT_FORKED); /* it would draw the same random numbers as other sandboxes */
+	return pid < 0 ? -error : pid;
+}
+
+/* ---- result ---------------------------------------------------------------------------------- */
+
+/* _host.run itself raised an exception: the script broke the function that writes tracebacks, or
+ * osd.Ended, or memory ran out there again.  Report what is known without running any Python. */
+static void result_without_report(struct osd_engine_result *result)
+{
+	PyObject *type = PyErr_Occurred();
+
+	*result = (struct osd_engine_result){.exit_code = 1, .kind = OSD_FINISH_EXCEPTION};
+	if (type && PyErr_GivenExceptionMatches(type, PyExc_MemoryError)) {
+		result->kind = OSD_FINISH_MEMORY;
+		result->line = "MemoryError";
+	} else if (type && osd_core_is_ended(type)) {
+		result->kind = OSD_FINISH_ENDED;
+		result->line = "ended on request";
+	} else {
+		result->line = type && PyExceptionClass_Check(type) ? PyExceptionClass_Name(type)
+								    : "the report itself failed";
+	}
+	result->line_bytes = strlen(result->line);
+}
+
+static void read_report(struct osd_engine_result *result)
+{
+	Py_ssize_t report_bytes, line_bytes;
+	unsigned long long code;
+	int kind;
+
+	*result = (struct osd_engine_result){0};
+	if (!report || !PyTuple_Check(report) ||
+	    !PyArg_ParseTuple(report, "Kiy#y#", &code, &kind, &result->report, &report_bytes,
+			      &result->line, &line_bytes)) {
+		result_without_report(result);
+		return;
+	}
+	result->exit_code = code;
+	result->kind = (enum osd_finish_kind)kind;
+	result->report_bytes = (size_t)report_bytes;
+	result->line_bytes = (size_t)line_bytes;
+}
+
+static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
+{
+	report = call_run(job);
+	osd_core_script(false);
+	read_report(ret_result);
+}
+
+static bool clean(void)
+{
+	PyObject *cleaned;
+	bool fine;
+
+	PyErr_Clear();
+	Py_CLEAR(report);
+	cleaned = PyObject_CallNoArgs(host_clean);
+	fine = cleaned == Py_True;
+	PyErr_Clear();
+	Py_XDECREF(cleaned);
+	return fine;
+}
+
+/* The interpreter runs the handler between two bytecodes. */
+static void interrupt(void)
+{
+	if (!osd_core_has_ended())
+		PyErr_SetInterruptEx(END_SIGNAL);
+}
+
+const struct osd_engine osd_engine_python = {
+	.name = "python",
+	.folders = {OSD_PYTHON_STDLIB},
+	.prepare = prepare,
+	.fork = fork_interpreter,
+	.begin = rehearse,
+	.call = call,
+	.clean = clean,
+	.interrupt = interrupt,
+};
