@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* after.c -- jobs that wait for other jobs (flow.h). */
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array.c -- see flow.h.  Not here: controls of whole arrays (array_control.c), their
- * removal from the store (array_store.c). */
-
+/* array.c -- arrays in memory: their members, what the head shows, their place in the queue, their end (flow.h).
+ * Not here: controls of whole arrays (array_control.c), their removal from the store (array_store.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

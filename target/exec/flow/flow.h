@@ -30,7 +30,8 @@
  * members that wait.
  *
  * Cancelling, killing and failing of whole arrays is written down in the head's record
- * (array.ending), then done member by member on the thread of this room. *
+ * (array.ending), then done member by member on the thread of this room.
+ *
  * Locking: exec->lock guards everything. */
 #ifndef OSD_EXEC_FLOW_FLOW_H
 #define OSD_EXEC_FLOW_FLOW_H

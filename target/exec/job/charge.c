@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* charge.c -- see job.h. */
-
+/* charge.c -- what a job occupies in the store beside its output, charged to its partition and, in the jobs
+ * partition, to its principal (job.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* story.c -- see story.h. */
-
+/* story.c -- the lines of the log about one job, and how many jobs get them (job.h). */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* table.c -- see job_table.h. */
-
+/* table.c -- the table of jobs by id, and the transitions that are permitted (job.h). */
 #include <stdlib.h>
 
 #include "base/util.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_job_table.c -- every event in every state, against a table typed by hand; lookup; limits;
  * reasons. */
-
 #include <string.h>
 
 #include "base/test.h"

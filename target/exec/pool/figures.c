@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures.c -- see pool.h: counting.  Not here: how it is shown (figures_json.c). */
-
+/* figures.c -- see pool.h: counting.  Not here: how it is shown (tell/figures_json.c). */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/pool/pool.h"

@@ -2,7 +2,6 @@
 /* pool.c -- the pools of a running target: found by name, places in their queues, what
  * iosd-sandboxd says of them (pool.h).  Not here: their configuration (config.c), their
  * sandboxes (sandbox/). */
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

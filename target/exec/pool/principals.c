@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* principals.c -- see pool.h. */
-
+/* principals.c -- accounts and shares of principals (pool.h, exec/admin.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fair_queue.c -- see fair_queue.h.  A principal's entries are a binary heap in an array; the few
+/* fair_queue.c -- see queue.h.  A principal's entries are a binary heap in an array; the few
  * active principals are searched one by one. */
-
 #include <stdlib.h>
 #include <string.h>
 

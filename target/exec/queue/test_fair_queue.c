@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_fair_queue.c -- order, fairness, weights, caps and removal of fair_queue.c. */
-
 #include "base/test.h"
 #include "base/util.h"
 #include "exec/queue/queue.h"

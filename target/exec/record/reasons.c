@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reasons.c -- the tables behind job.h. */
-
+/* reasons.c -- the tables of states and reasons (record.h). */
 #include "base/util.h"
 #include "exec/record/record.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* store.c -- see job_record.h. */
-
+/* store.c -- job records, code, payloads, expiry order and keys in the database (record.h). */
 #include <string.h>
 
 #include "base/sha256.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_job_record.c -- records survive encoding, damaged ones are refused; code, payloads, keys and
  * expiry in the in-memory store. */
-
 #include <string.h>
 
 #include "base/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* output.c -- see run.h. */
-
+/* output.c -- what a script prints: stdout into the surrogate, stderr into memory (run.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -2,7 +2,6 @@
 /* proxy.c -- the proxy threads (design D17): take a job and a READY sandbox, hand the one to the
  * other, serve the script's calls until it is over.  Not here: what the calls do (session/), how
  * the job ends (end.c), deadlines and deaths (sandbox/watch.c). */
-
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* start.c -- see run.h: the start of a job by who accepts it.  Only where nothing has to be waited
- * for: no other job is in the pool's queue, a slot is free, and a sandbox with the job's limits is
- * READY. */
+/* start.c -- the start of a job by the thread that accepts it (run.h).  Only where it need not wait: no other job
+ * is in the pool's queue, a slot is free, and a sandbox with the job's limits is READY. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_job_output.c -- what is read from a job's pipes, and when reading ends. */
-
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* call_gate.c -- see session.h. */
+/* call_gate.c -- how many calls of scripts run at a time, and when they give way to commands (session.h). */
 #include "exec/session/session.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* long_call.c -- see session.h. */
+/* long_call.c -- calls that may take long: in steps, charged, and stopped when the job is to end (session.h). */
 #include "exec/session/session.h"
 
 #include "base/thread.h"

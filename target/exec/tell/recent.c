@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* recent.c -- see recent.h. */
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* status.c -- see job_status.h. */
-
+/* status.c -- the bytes of a job's status page, made from a view of the job (tell.h).  Nothing here takes a lock or
+ * asks the store. */
 #include <stdio.h>
 #include <string.h>
 
