@@ -20,7 +20,7 @@ LIVE_KEYS: dict[str, Key] = {key.name: key for key in POOL_KEYS if key.name not 
 LIVE_KEYS |= {f"{part}.{key.name}": key for part in ("limits", "maximum") for key in LIMIT_KEYS}
 LIVE_KEYS |= {f"access.{key.name}": key for key in ACCESS_KEYS}
 LIVE_KEYS |= {f"scale.{key.name}": key for key in SCALE_KEYS}
-# key -> how the target's pools file calls it (target/exec/pool_config.c)
+# key -> how the target's pools file calls it (target/exec/pool/config.c)
 FRAME = {"access.users": "users"}
 FRAME |= {f"limits.{key}": word for key, (word, _, _) in LIMITS.items()}
 FRAME |= {f"maximum.{key}": f"{word}_max" for key, (word, _, _) in LIMITS.items()}

@@ -167,7 +167,7 @@ class SimulatedPool:
             room = min(self.queued, self.active - self.busy, self.ready)
 
     def _refill(self, number: int) -> None:
-        """As target/exec/sandbox_pool.c keeps sandboxes; those too many go, if they have no job."""
+        """As target/exec/sandbox/stock.c keeps sandboxes; those too many go, if they have no job."""
         wanted = min(max(self.min, self.busy) + self.queued, self.active) + self.spares
         idle = self.ready + self.warming
         more = wanted - self.busy - idle if self.serving else 0

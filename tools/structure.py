@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the C code is built.  ``python -m tools.structure`` prints a row for each folder of target/ and one
-for sandbox/: the largest cycle of calls between its files, and the length of its functions.  Then it lists
-long files, locks and threads.  Tests (test_*) are left out.
+"""How the C code is built.  ``python -m tools.structure`` prints a row for each folder of target/, with a
+row for each folder inside it, and one for sandbox/: the largest cycle of calls between its files, and the
+length of its functions.  Then it lists long files, locks and threads.  Tests (test_*) are left out.
 
 A file calls another when it names one of that file's external functions.  Files that call each other,
 directly or over others, form a cycle: none of them can be understood, tested or replaced without the rest.
@@ -135,6 +135,17 @@ def folders(sources: Iterable[Source]) -> list[Folder]:
     return [found[name] for name in sorted(found)]
 
 
+def rooms(folder: Folder) -> list[Folder]:
+    """The folders inside this one, with all below them."""
+    found: dict[str, Folder] = {}
+    for source in folder.sources:
+        inner = source.path[len(folder.name) + 1 :].split("/")
+        if len(inner) > 1:
+            name = f"{folder.name}/{inner[0]}"
+            found.setdefault(name, Folder(name)).sources.append(source)
+    return [found[name] for name in sorted(found)]
+
+
 def calls_of(modules: Iterable[Source]) -> dict[str, set[str]]:
     """Each file with those of the same folder that it calls."""
     modules = list(modules)
@@ -179,7 +190,7 @@ def folder_row(folder: Folder) -> str:
     share = 100 * sum(source.lines for source in cycle) / max(total, 1)
     lengths = sorted(f.lines for source in folder.sources for f in source.functions) or [0]
     return (
-        f"{folder.name:18} {len(modules):5} {total:6} {len(cycle):6} {share:5.0f} %"
+        f"{folder.name:20} {len(modules):5} {total:6} {len(cycle):6} {share:5.0f} %"
         f" {statistics.median(lengths):7.0f} {lengths[9 * (len(lengths) - 1) // 10]:6}"
         f" {lengths[-1]:8} {sum(n > LONG_FUNCTION for n in lengths):6}"
     )
@@ -187,12 +198,14 @@ def folder_row(folder: Folder) -> str:
 
 def report(sources: list[Source]) -> Iterator[str]:
     """The lines to print."""
-    yield f"{'':25}.c {'':17}cycle   length of functions"
+    yield f"{'':27}.c {'':17}cycle   length of functions"
     yield (
-        f"{'folder':18} {'files':>5} {'lines':>6} {'files':>6} {'share':>7}"
+        f"{'folder':20} {'files':>5} {'lines':>6} {'files':>6} {'share':>7}"
         f" {'median':>7} {'9 of 10':>6} {'longest':>7} {f'> {LONG_FUNCTION}':>6}"
     )
-    yield from map(folder_row, folders(sources))
+    for folder in folders(sources):
+        yield folder_row(folder)
+        yield from map(folder_row, rooms(folder))
     lines = Counter[str]()
     for source in sources:
         lines[source.path[-2:]] += source.lines

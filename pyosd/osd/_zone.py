@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where a script's rights end, at a client: the target enforces the zone of a job, nobody that of a
-script run here but this file.  The rules are those of target/exec/proxy_ops.c and proxy_attrs.c.
+script run here but this file.  The rules are those of target/exec/session/serve.c and attrs.c.
 """
 
 from __future__ import annotations

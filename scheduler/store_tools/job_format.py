@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bytes of jobs.db and job_keys.db, as target/exec/job_record.h describes them.
+"""The bytes of jobs.db and job_keys.db, as target/exec/record/record.h describes them.
 
 Pure, as format.py.  Not here: what states and reasons mean to people (the job pages do that).
 """

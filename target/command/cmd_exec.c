@@ -41,6 +41,45 @@ static enum osd_status decode_params(struct osd_command_context *ctx,
 	return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 }
 
+/* The parameters must live as long as the submission. */
+static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params)
+{
+	submission->engine = params->engine;
+	submission->has_args = osd_exec_has(params, OSD_EXEC_PARAM_ARGS);
+	submission->args_encoding = params->args_encoding;
+	submission->args = params->args;
+	submission->predecessor =
+		(struct osd_object_id){params->predecessor_partition, params->predecessor_id};
+	submission->flags = params->flags;
+	submission->pool = params->pool;
+	submission->limits = (struct osd_job_limits){
+		.wall_usec = params->wall_usec,
+		.cpu_usec = params->cpu_usec,
+		.memory_bytes = params->memory_bytes,
+		.processes = params->processes,
+		.output_bytes = params->output_bytes,
+		.open_files = params->open_files,
+		.io_bytes = params->io_bytes,
+	};
+	submission->grace_usec = params->grace_usec;
+	submission->priority = params->priority;
+	submission->begin_msec = params->begin_msec;
+	submission->after = params->after;
+	submission->after_count = params->after_count;
+	submission->array.first = params->array_first;
+	submission->array.at_once = params->array_at_once;
+	submission->array.members = osd_exec_array_members(params);
+	submission->array.ranges = params->array_ranges;
+	submission->name = params->name;
+	submission->key = params->key;
+	submission->tags = params->tags;
+	submission->tag_count = params->tag_count;
+	submission->surrogate_partition = params->surrogate_partition;
+	submission->surrogate_id = params->surrogate_id;
+	submission->keep_usec = params->expiry_usec;
+	submission->sync_wait_usec = params->sync_wait_usec;
+}
+
 /* Command data at Data-In 0, as far as RESULT ALLOCATION LENGTH goes. */
 static void return_bytes(struct osd_request *request, uint64_t at, const uint8_t *bytes,
 			 size_t length)
@@ -131,7 +170,6 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 		.principal = principal.key,
 		.code = ctx->command_data,
 		.code_length = ctx->command_data_length,
-		.params = &params,
 	};
 	OSD_CLEANUP_FREE struct waiting *waiting = NULL;
 	OSD_CLEANUP_FREE uint8_t *content = NULL;
@@ -149,12 +187,13 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	status = decode_params(ctx, &params);
 	if (status != OSD_OK)
 		return status;
+	fill(&submission, &params);
 	if (ctx->command_data_length == 0 && !osd_exec_has(&params, OSD_EXEC_PARAM_PREDECESSOR))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
 	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
 			     &principal);
 	if (ctx->command_data_length == 0) {
-		status = osd_exec_take_code(ctx->exec, &params, &submission, &content);
+		status = osd_exec_take_code(ctx->exec, &submission, &content);
 		if (status != OSD_OK)
 			return refuse(request, status, &refusal);
 	}

@@ -2,10 +2,9 @@
 /* acceptance.h -- one submission on its way to being a job, and the record that is made of its
  * parameters.
  * Not here: queue and store (submit.c). */
+#include "exec/target.h"
 #ifndef OSD_EXEC_ACCEPTANCE_H
 #define OSD_EXEC_ACCEPTANCE_H
-
-#include "exec/exec_impl.h"
 
 struct osd_acceptance {
 	struct osd_exec *exec;

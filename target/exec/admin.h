@@ -16,7 +16,7 @@
 struct osd_exec;
 
 #define OSD_ADMIN_MESSAGE_MAX 256
-#define OSD_POOL_VALUE_MAX 512
+#define OSD_POOL_VALUE_MAX    512
 
 enum osd_pool_mode {
 	OSD_POOL_RUNNING,
@@ -24,7 +24,7 @@ enum osd_pool_mode {
 	OSD_POOL_DRAINING /* takes none (BUSY), and runs those it has to the end */
 };
 
-/* Changes keys of a pool: words is "key=value;..." of the pools file's keys (pool_config.c), but
+/* Changes keys of a pool: words is "key=value;..." of the pools file's keys (pool/config.c), but
  * name and set, and of active=, mode= and idle_timeout=; it is changed.  All of them, or none:
  * OSD_E_NO_OBJECT: no such pool; OSD_E_PARAM_FIELD: a key or value is wrong, or the pools together
  * would be beyond slots or budget. */

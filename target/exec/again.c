@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* again.c -- a submission without code of its own: it runs the code of its predecessor again, with the
  * same arguments unless it brings others.  The target keeps both while a job goes on, and after its
- * end if it did not complete (job_charge.h). */
+ * end if it did not complete (job/job.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "exec/exec_impl.h"
+#include "exec/target.h"
 
 struct again {
 	struct osd_exec *exec;
@@ -16,7 +16,7 @@ struct again {
 	uint8_t *content;	      /* owned: arguments and code */
 };
 
-/* From memory, if it is there: a member may have no record in the store (array.h). */
+/* From memory, if it is there: a member may have no record in the store (flow/flow.h). */
 static enum osd_status find_record(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, struct osd_job_record *ret_record)
 {
@@ -43,10 +43,10 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 	size_t length;
 
 	if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
-		status = osd_job_record_get(txn,
-					    (struct osd_object_id){record->id.partition_id,
-								   record->array.object_id},
-					    record);
+		status = osd_job_record_get(
+			txn,
+			(struct osd_object_id){record->id.partition_id, record->array.object_id},
+			record);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
@@ -64,25 +64,25 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 	return status == OSD_E_NO_OBJECT ? OSD_E_CDB_FIELD : status;
 }
 
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_params *params,
-				   struct osd_exec_submission *submission, uint8_t **ret_content)
+enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
+				   uint8_t **ret_content)
 {
 	struct again again = {
 		.exec = exec,
 		.principal = submission->principal,
-		.id = {params->predecessor_partition, params->predecessor_id},
+		.id = submission->predecessor,
 	};
 	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, read_code, &again);
 
 	*ret_content = again.content;
 	if (status != OSD_OK)
 		return status;
-	if (!osd_exec_has(params, OSD_EXEC_PARAM_ARGS)) {
-		params->args_encoding = again.record.args_encoding;
-		params->args = (struct osd_exec_text){again.content, again.record.args_length};
+	if (!submission->has_args) {
+		submission->args_encoding = again.record.args_encoding;
+		submission->args = (struct osd_exec_text){again.content, again.record.args_length};
 	}
-	params->flags = (params->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
-			(again.record.client_flags & OSD_EXEC_CODE_FORM);
+	submission->flags = (submission->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
+			    (again.record.client_flags & OSD_EXEC_CODE_FORM);
 	submission->code = again.content + again.record.args_length;
 	submission->code_length = again.record.code_length;
 	return OSD_OK;

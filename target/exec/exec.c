@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec.c -- opening and closing, what other commands ask and tell, figures.  Not here: acceptance
- * (submit.c), running (proxy.c), ends (job_end.c). */
+/* exec.c -- opening and closing: the rooms of exec/ put together (target.h).  Each gets its part, and what it
+ * asks of the rooms above it, as functions. */
 #include "exec/exec.h"
 
 #include <stdio.h>
@@ -8,33 +8,24 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "exec/exec_impl.h"
-#include "exec/rights.h"
-#include "exec/script_turns.h"
-#include "security/local_keys.h"
-
-#define FORMAT_WAIT_SEC	 2
-#define SETTLE_WAIT_NSEC 2000000
+#include "exec/target.h"
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static void init_locks(struct osd_exec *exec)
+static void init_locks(struct osd_target *target)
 {
 	pthread_condattr_t monotonic;
 
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	osd_lock_init(&exec->lock, OSD_RANK_EXEC);
-	pthread_cond_init(&exec->after.work, NULL);
-	pthread_cond_init(&exec->changed, &monotonic);
+	osd_lock_init(&target->exec.lock, OSD_RANK_EXEC);
+	pthread_cond_init(&target->flow.work, NULL);
+	pthread_cond_init(&target->exec.changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -57,107 +48,213 @@ static enum osd_status make_poll(int *ret_epoll, int *ret_wake)
 	return OSD_OK;
 }
 
-static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_config *config)
+static enum osd_status copy_config(struct osd_target *target, const struct osd_exec_config *config)
 {
-	exec->config = *config;
-	exec->objects = config->objects;
-	osd_call_gate_init(&exec->gate, OSD_MAX(1u, processors() / 2), config->commands_queued,
-			   config->context);
-	if (!exec->config.queue_principal)
-		exec->config.queue_principal = osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
-	if (!exec->config.stored_principal)
-		exec->config.stored_principal = osd_exec_limits[OSD_LIMIT_STORED].standard;
-	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
-	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
-	exec->config.pools = config->pools ? strdup(config->pools) : NULL;
-	if (!exec->config.isolation || (config->sandboxd && !exec->config.sandboxd) ||
-	    (config->pools && !exec->config.pools))
+	struct osd_exec_config *own = &target->config;
+
+	*own = *config;
+	own->isolation = strdup(config->isolation ? config->isolation : "full");
+	own->sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
+	own->pools = config->pools ? strdup(config->pools) : NULL;
+	if (!own->isolation || (config->sandboxd && !own->sandboxd) ||
+	    (config->pools && !own->pools))
 		return OSD_E_NO_MEMORY;
 	return OSD_OK;
 }
 
-static enum osd_status start_threads(struct osd_exec *exec)
+static enum osd_status start_threads(struct osd_target *target)
 {
+	const struct osd_exec_config *config = &target->config;
+	struct osd_exec *exec = &target->exec;
 	enum osd_status status = OSD_OK;
 
-	if (exec->config.turn_usec)
-		exec->turns = osd_script_turns_start(
-			exec->config.turn_usec, exec->config.commands_come, exec->config.context);
-	if (!osd_thread_start(&exec->monitor_thread, "iosd-monitor", osd_monitor_main, exec))
+	if (config->turn_usec)
+		target->turns = osd_script_turns_start(config->turn_usec, config->commands_come,
+						       config->context);
+	if (!osd_thread_start(&target->monitor_thread, "iosd-monitor", osd_monitor_main, exec))
 		return OSD_E_NO_MEMORY;
-	exec->monitor_started = true;
-	if (!osd_thread_start(&exec->output_thread, "iosd-output", osd_output_main, exec))
+	target->monitor_started = true;
+	if (!osd_thread_start(&target->output_thread, "iosd-output", osd_output_main, exec))
 		return OSD_E_NO_MEMORY;
-	exec->output_started = true;
-	if (!osd_thread_start(&exec->after.thread, "iosd-after", osd_after_main, exec))
+	target->output_started = true;
+	if (!osd_thread_start(&target->flow_thread, "iosd-after", osd_flow_main, &target->flow))
 		return OSD_E_NO_MEMORY;
-	exec->after.started = true;
+	target->flow_started = true;
 	osd_lock(&exec->lock);
-	for (struct osd_pool *pool = exec->pools; pool && status == OSD_OK; pool = pool->next)
+	for (struct osd_pool *pool = exec->pools->first; pool && status == OSD_OK;
+	     pool = pool->next)
 		status = osd_proxies_start(pool, (unsigned)pool->config.max);
 	osd_unlock(&exec->lock);
 	return status;
 }
 
-enum osd_status osd_exec_read_pools(const struct osd_exec *exec, char message[256],
-				    struct osd_pool_table *ret_table)
-{
-	const struct osd_exec_config *config = &exec->config;
-	unsigned slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+/* ---- the rooms, from the lowest up ----------------------------------------------------------- */
 
-	return osd_pool_table_load(config->pools, slots, config->reuse, message, ret_table);
+static void job_ended(struct osd_exec *exec, const struct osd_job *job,
+		      const struct osd_job_record *record)
+{
+	if (!(record->flags & OSD_JOB_MEMBER))
+		osd_recent_ended(exec->recent, record);
+	osd_figures_ended(exec, job, record);
 }
 
-static enum osd_status open_pools(struct osd_exec *exec, char message[256])
+static void set_up_jobs(struct osd_target *target)
+{
+	static const struct osd_exec_ops ops = {.kind_of = osd_flow_kind_of, .ended = job_ended};
+	struct osd_exec *exec = &target->exec;
+
+	exec->ops = &ops;
+	exec->objects = target->config.objects;
+	exec->keyring = target->config.keyring;
+	exec->stored.most = target->config.stored_principal;
+	if (!exec->stored.most)
+		exec->stored.most = osd_exec_limits[OSD_LIMIT_STORED].standard;
+}
+
+static enum osd_status set_up_sandboxes(struct osd_target *target)
+{
+	static const struct osd_sandbox_ops ops = {
+		.work_of = osd_run_work_of,
+		.grace_of = osd_run_grace_of,
+		.out_of_time = osd_run_out_of_time,
+		.news = osd_pool_news,
+		.rotated = osd_pool_rotated,
+		.unserved = osd_pools_unserved,
+	};
+	struct osd_sandboxes *sandboxes = &target->sandboxes;
+	struct osd_exec *exec = &target->exec;
+	enum osd_status status = make_poll(&sandboxes->watch_epoll, &exec->monitor.wake);
+
+	if (status == OSD_OK)
+		status = make_poll(&sandboxes->pipes_epoll, &exec->output_wake);
+	sandboxes->lock = &exec->lock;
+	sandboxes->changed = &exec->changed;
+	sandboxes->alarm = &exec->monitor;
+	sandboxes->path = target->config.sandboxd;
+	sandboxes->demanded = target->config.isolation;
+	sandboxes->ops = &ops;
+	sandboxes->arg = exec;
+	osd_sandboxes_init(sandboxes);
+	return status;
+}
+
+static enum osd_status open_pools(struct osd_target *target, char message[256])
 {
 	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {0};
-	enum osd_status status = osd_exec_read_pools(exec, message, &table);
+	const struct osd_exec_config *config = &target->config;
+	struct osd_pools *pools = &target->pools;
+	enum osd_status status;
 
-	return status == OSD_OK ? osd_pools_open(exec, &table) : status;
+	pools->sandboxes = &target->sandboxes;
+	pools->file = config->pools;
+	pools->slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+	pools->reuse = config->reuse;
+	pools->queue_principal = config->queue_principal
+					 ? config->queue_principal
+					 : osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
+	pools->start_threads = osd_proxies_start;
+	pools->jobs_wait = config->jobs_wait;
+	pools->context = config->context;
+	status = osd_pools_read(pools, message, &table);
+	return status == OSD_OK ? osd_pools_open(&target->exec, &table) : status;
 }
 
-static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_config *config,
+static void *hold_object(struct osd_exec *exec, struct osd_object_id id)
+{
+	const struct osd_exec_config *config = &osd_target_of(exec)->config;
+
+	return config->hold_object ? config->hold_object(config->context, id) : NULL;
+}
+
+static void release_object(struct osd_exec *exec, void *hold)
+{
+	const struct osd_exec_config *config = &osd_target_of(exec)->config;
+
+	if (config->release_object)
+		config->release_object(config->context, hold);
+}
+
+static void set_up_runs(struct osd_target *target)
+{
+	const struct osd_exec_config *config = &target->config;
+	struct osd_runs *runs = &target->runs;
+
+	runs->sandboxes = &target->sandboxes;
+	osd_call_gate_init(&runs->gate, OSD_MAX(1u, processors() / 2), config->commands_queued,
+			   config->context);
+	runs->host = (struct osd_session_host){
+		.exec = &target->exec,
+		.keyring = config->keyring,
+		.calls = &runs->calls,
+		.hold_object = hold_object,
+		.release_object = release_object,
+		.owner_in = osd_exec_owner_in,
+		.check_partition = osd_exec_check_partition,
+		.partition_made = osd_exec_partition_made,
+		.partition_removed = osd_exec_partition_removed,
+		.object_removed = osd_exec_object_removed,
+		.remove_members = osd_exec_remove_members,
+		.collection_removed = osd_exec_collection_removed,
+	};
+}
+
+static enum osd_status open_parts(struct osd_target *target, const struct osd_exec_config *config,
 				  char message[256])
 {
-	enum osd_status status = copy_config(exec, config);
+	enum osd_status status = copy_config(target, config);
+	struct osd_exec *exec = &target->exec;
 
+	set_up_jobs(target);
+	set_up_runs(target);
 	if (status == OSD_OK)
-		status = make_poll(&exec->monitor_epoll, &exec->monitor_wake);
-	if (status == OSD_OK)
-		status = make_poll(&exec->output_epoll, &exec->output_wake);
+		status = set_up_sandboxes(target);
 	if (status == OSD_OK)
 		status = osd_job_table_init(&exec->table);
 	if (status == OSD_OK)
-		status = osd_after_init(&exec->after);
+		status = osd_after_init(&target->flow);
 	if (status == OSD_OK)
-		status = open_pools(exec, message);
+		status = open_pools(target, message);
 	if (status != OSD_OK)
 		return status;
-	osd_pool_init(exec);
-	osd_job_pages_add(exec);
+	osd_tell_add_pages(exec, target->pages);
 	osd_objects_watch_policies(exec->objects, osd_rights_policy_changed, exec);
 	status = osd_exec_recover(exec);
-	return status == OSD_OK ? start_threads(exec) : status;
+	return status == OSD_OK ? start_threads(target) : status;
+}
+
+static void join_parts(struct osd_target *target)
+{
+	struct osd_exec *exec = &target->exec;
+
+	exec->sandboxes = &target->sandboxes;
+	exec->pools = &target->pools;
+	exec->runs = &target->runs;
+	exec->flow = &target->flow;
+	exec->recent = &target->recent;
+	target->flow.exec = exec;
+	target->sandboxes.fd = target->sandboxes.watch_epoll = target->sandboxes.pipes_epoll = -1;
+	exec->monitor.wake = exec->output_wake = -1;
 }
 
 enum osd_status osd_exec_open(const struct osd_exec_config *config, char message[256],
 			      struct osd_exec **ret_exec)
 {
-	struct osd_exec *exec = calloc(1, sizeof(*exec));
+	struct osd_target *target = calloc(1, sizeof(*target));
+	struct osd_exec *exec;
 	enum osd_status status;
 
-	if (!exec)
+	if (!target)
 		return OSD_E_NO_MEMORY;
+	exec = &target->exec;
+	join_parts(target);
 	exec->wait_places = OSD_PLACES(osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum);
-	exec->monitor_usec = OSD_NEVER;
+	exec->monitor.usec = OSD_NEVER;
 	exec->idle_msec = UINT64_MAX;
 	exec->begin_msec = UINT64_MAX;
 	exec->opened_usec = osd_monotonic_usec();
-	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
-		exec->output_wake = -1;
-	init_locks(exec);
+	init_locks(target);
 	message[0] = '\0';
-	status = open_parts(exec, config, message);
+	status = open_parts(target, config, message);
 	if (status != OSD_OK) {
 		if (!message[0])
 			snprintf(message, 256, "cannot start the execution of jobs: %s",
@@ -168,6 +265,30 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	*ret_exec = exec;
 	return OSD_OK;
 }
+
+/* ---- commands that wait ------------------------------------------------------------------- */
+
+void osd_exec_look_at_aborted(struct osd_exec *exec)
+{
+	osd_lock(&exec->lock);
+	if (exec->waits)
+		osd_alarm_by(&exec->monitor, 0);
+	osd_unlock(&exec->lock);
+}
+
+void osd_exec_quiesce(struct osd_exec *exec)
+{
+	struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
+	struct osd_exec_wait *taken;
+
+	osd_lock(&exec->lock);
+	exec->quiescing = true;
+	taken = osd_exec_take_waits(exec, NULL);
+	osd_unlock(&exec->lock);
+	osd_exec_deliver(taken, outcome);
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
 
 static bool free_job(void *arg, struct osd_job_node *node)
 {
@@ -192,306 +313,59 @@ static void free_jobs(struct osd_exec *exec)
 	}
 }
 
-static void stop_threads(struct osd_exec *exec)
+static void stop_threads(struct osd_target *target)
 {
+	struct osd_exec *exec = &target->exec;
+
 	osd_lock(&exec->lock);
-	exec->stopping = true;
-	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
+	exec->stopping = exec->sandboxes->stopping = true;
+	osd_service_lost(
+		exec->sandboxes); /* ends every sandbox, and with it what the proxies wait for */
 	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
-	pthread_cond_signal(&exec->after.work);
+	pthread_cond_signal(&exec->flow->work);
 	osd_unlock(&exec->lock);
 	osd_proxies_join(exec);
-	osd_wake(exec->monitor_wake);
+	osd_wake(exec->monitor.wake);
 	osd_wake(exec->output_wake);
-	if (exec->monitor_started)
-		pthread_join(exec->monitor_thread, NULL);
-	if (exec->output_started)
-		pthread_join(exec->output_thread, NULL);
-	if (exec->after.started)
-		pthread_join(exec->after.thread, NULL);
+	if (target->monitor_started)
+		pthread_join(target->monitor_thread, NULL);
+	if (target->output_started)
+		pthread_join(target->output_thread, NULL);
+	if (target->flow_started)
+		pthread_join(target->flow_thread, NULL);
 }
 
 void osd_exec_close(struct osd_exec *exec)
 {
+	struct osd_target *target;
+
 	if (!exec)
 		return;
+	target = osd_target_of(exec);
 	if (exec->objects)
 		osd_objects_watch_policies(exec->objects, NULL, NULL);
-	if (exec->monitor_started)
-		stop_threads(exec);
-	osd_script_turns_stop(exec->turns);
-	osd_pool_release(exec);
+	if (target->monitor_started)
+		stop_threads(target);
+	osd_script_turns_stop(target->turns);
+	osd_sandboxes_release(exec->sandboxes);
 	if (exec->table.buckets)
 		free_jobs(exec);
-	osd_after_release(&exec->after);
+	osd_after_release(exec->flow);
 	osd_job_table_release(&exec->table);
 	osd_pools_close(exec);
-	osd_principals_release(&exec->principals);
+	osd_principals_release(&exec->pools->principals);
 	osd_stored_release(&exec->stored);
-	osd_closep(&exec->monitor_epoll);
-	osd_closep(&exec->monitor_wake);
-	osd_closep(&exec->output_epoll);
+	osd_closep(&exec->sandboxes->watch_epoll);
+	osd_closep(&exec->monitor.wake);
+	osd_closep(&exec->sandboxes->pipes_epoll);
 	osd_closep(&exec->output_wake);
 	osd_lock_destroy(&exec->lock);
-	pthread_cond_destroy(&exec->after.work);
+	pthread_cond_destroy(&exec->flow->work);
 	pthread_cond_destroy(&exec->changed);
-	osd_call_gate_release(&exec->gate);
-	free((char *)exec->config.isolation);
-	free((char *)exec->config.sandboxd);
-	free((char *)exec->config.pools);
-	free(exec);
-}
-
-/* ---- what other commands ask and tell -------------------------------------------------------- */
-
-struct in_partition {
-	uint64_t partition_id;
-	struct osd_object_id first; /* lowest surrogate; 0/0: none */
-};
-
-static bool stands_in(void *arg, struct osd_job_node *node)
-{
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	struct in_partition *in = arg;
-
-	if (job->record.id.partition_id != in->partition_id &&
-	    job->record.zone.id.partition_id != in->partition_id)
-		return true;
-	if (in->first.object_id == 0 || job->record.id.object_id < in->first.object_id)
-		in->first = job->record.id;
-	return true;
-}
-
-enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
-					 struct osd_object_id *ret_job)
-{
-	struct in_partition in = {.partition_id = partition_id};
-
-	osd_lock(&exec->lock);
-	osd_job_table_each(&exec->table, stands_in, &in);
-	osd_unlock(&exec->lock);
-	if (in.first.object_id == 0)
-		return OSD_OK;
-	*ret_job = in.first;
-	return OSD_E_JOB_IN_WAY;
-}
-
-/* A job that has just ended, and others that wait for it have not been told yet: a matter of
- * moments. */
-bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id)
-{
-	struct timespec until;
-	bool decides;
-
-	osd_lock(&exec->lock);
-	decides = !exec->formatting && osd_after_awaited(exec, id);
-	if (decides) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += SETTLE_WAIT_NSEC;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		osd_cond_timedwait(&exec->changed, &exec->lock, &until);
-	}
-	osd_unlock(&exec->lock);
-	return decides;
-}
-
-enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id, bool in_steps)
-{
-	struct osd_job_record record;
-	enum osd_status status = osd_job_record_get(txn, id, &record);
-	uint32_t at = 0;
-
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	if (status == OSD_OK && osd_array_keeps(exec, &record))
-		return OSD_E_JOB_IN_WAY;
-	if (status == OSD_OK && osd_exec_still_decides(exec, id))
-		return OSD_E_CONFLICT;
-	if (status != OSD_OK)
-		return status;
-	osd_exec_forget_ended(exec, id);
-	if (record.array.count)
-		status = osd_array_remove_members(exec, txn, &record,
-						  in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
-	if (status == OSD_OK && at < record.array.count)
-		return OSD_E_TXN_TOO_LARGE;
-	return status == OSD_OK ? osd_job_forget(exec, txn, &record) : status;
-}
-
-struct gathered {
-	struct osd_exec *exec;
-	uint64_t partition_id; /* 0: all */
-	struct osd_object_id *ids;
-	size_t count, capacity;
-	enum osd_status status;
-};
-
-/* May the record of a job that has not ended, as far as the store knows, go with its partition? */
-static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id)
-{
-	enum osd_status status = OSD_OK;
-
-	osd_lock(&exec->lock);
-	if (osd_exec_find(exec, id))
-		status = OSD_E_JOB_IN_WAY;
-	else if (exec->accepting) /* it may be this one: in a moment the table knows */
-		status = OSD_E_CONFLICT;
-	osd_unlock(&exec->lock);
-	return status;
-}
-
-static bool gather(void *arg, const struct osd_job_record *record)
-{
-	struct gathered *gathered = arg;
-
-	if (gathered->partition_id && record->id.partition_id != gathered->partition_id)
-		return true;
-	if (gathered->partition_id && !osd_job_state_terminal(record->state))
-		gathered->status = check_over(gathered->exec, record->id);
-	if (gathered->status != OSD_OK)
-		return false;
-	if (gathered->count == gathered->capacity) {
-		size_t capacity = gathered->capacity ? gathered->capacity * 2 : 64;
-		struct osd_object_id *ids = realloc(gathered->ids, capacity * sizeof(*ids));
-
-		if (!ids) {
-			gathered->status = OSD_E_NO_MEMORY;
-			return false;
-		}
-		gathered->ids = ids;
-		gathered->capacity = capacity;
-	}
-	gathered->ids[gathered->count++] = record->id;
-	return true;
-}
-
-static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn,
-				      uint64_t partition_id)
-{
-	struct gathered gathered = {.exec = exec, .partition_id = partition_id, .status = OSD_OK};
-	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
-
-	if (status == OSD_OK)
-		status = gathered.status;
-	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
-		status = osd_exec_object_removed(exec, txn, gathered.ids[i], false);
-	free(gathered.ids);
-	return status;
-}
-
-enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
-					uint64_t partition_id)
-{
-	struct osd_keyring *keyring = exec->config.keyring;
-
-	return keyring ? osd_local_keys_add(keyring, txn, partition_id) : OSD_OK;
-}
-
-/* The transaction has the partition to itself: a job accepted since osd_exec_check_partition is in
- * the store by now, and none comes after it. */
-enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
-					   uint64_t partition_id)
-{
-	return forget_records(exec, txn, partition_id);
-}
-
-static bool has_zone(const struct osd_job *job, const void *arg)
-{
-	const struct osd_object_id *id = arg;
-
-	return job->record.zone.type == OSD_COLLECTION &&
-	       job->record.zone.id.partition_id == id->partition_id &&
-	       job->record.zone.id.object_id == id->object_id;
-}
-
-void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id)
-{
-	osd_exec_end_matching(exec, has_zone, &id, OSD_REASON_ZONE_REMOVED);
-}
-
-static bool any_job(const struct osd_job *job, const void *arg)
-{
-	(void)job, (void)arg;
-	return true;
-}
-
-void osd_exec_end_jobs(struct osd_exec *exec)
-{
-	struct timespec until;
-	size_t left;
-	int error = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += FORMAT_WAIT_SEC;
-	osd_lock(&exec->lock);
-	exec->formatting = true; /* nothing is started until osd_exec_formatted */
-	osd_unlock(&exec->lock);
-	do { /* one that lost its sandbox just now waits for another attempt: look again */
-		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
-		osd_lock(&exec->lock);
-		if (exec->table.count > 0)
-			error = osd_cond_timedwait(&exec->changed, &exec->lock, &until);
-		left = exec->table.count;
-		osd_unlock(&exec->lock);
-	} while (left > 0 && !error);
-	if (left > 0)
-		osd_warning("%zu jobs did not end in time for FORMAT OSD", left);
-}
-
-static enum osd_status forget_all(struct osd_txn *txn, void *exec)
-{
-	return forget_records(exec, txn, 0);
-}
-
-enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
-{
-	enum osd_status status = OSD_OK;
-
-	if (succeeded)
-		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
-	osd_lock(&exec->lock);
-	exec->formatting = false;
-	osd_pools_wake(exec);
-	osd_unlock(&exec->lock);
-	return status;
-}
-
-/* ---- figures --------------------------------------------------------------------------------- */
-
-void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
-{
-	size_t places;
-
-	osd_lock(&exec->lock);
-	places = osd_pools_places(exec);
-	*ret_stats = (struct osd_exec_stats){
-		/* With those that wait for other jobs, or are being accepted. */
-		.queued = places - OSD_MIN(exec->held_count, places),
-		.held = exec->held_count,
-		.running = exec->running_count,
-		.accepted = exec->accepted,
-		.finished = exec->finished,
-		.lost = exec->lost,
-		.retry_after_msec = osd_exec_retry_after(exec->pools),
-		.service_connected = exec->pool.welcomed,
-	};
-	memcpy(ret_stats->isolation, exec->pool.isolation, sizeof(ret_stats->isolation));
-	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
-		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
-	osd_unlock(&exec->lock);
-}
-
-void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id)
-{
-	return exec && exec->config.hold_object ? exec->config.hold_object(exec->config.context, id)
-						: NULL;
-}
-
-void osd_exec_release_object(struct osd_exec *exec, void *hold)
-{
-	if (exec && exec->config.release_object)
-		exec->config.release_object(exec->config.context, hold);
+	osd_call_gate_release(&exec->runs->gate);
+	free((char *)target->config.isolation);
+	free((char *)target->config.sandboxd);
+	free((char *)target->config.pools);
+	free(target);
 }

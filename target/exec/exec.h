@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "exec/job.h"
-#include "exec/reuse.h"
+#include "exec/record/record.h"
+#include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "object/page_provider.h"
 #include "wire/attr_list.h"
@@ -25,19 +25,18 @@
 struct osd_exec;
 struct osd_keyring;
 
-#define OSD_EXEC_SLOTS_MAX 64 /* jobs at a time, in all pools */
-
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
-	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
+	const char *pools;    /* file that tells the pools (pool/config.c); NULL: `default` alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
 	unsigned
-		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: script_turns.h is not used */
-	uint64_t stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
+		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: sandbox/script_turns.h is not used */
+	uint64_t
+		stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
@@ -62,31 +61,49 @@ void osd_exec_quiesce(struct osd_exec *exec);
 /* Jobs still running are treated as after a crash when the store is opened again.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
 
-/* hold_object and release_object of the configuration; exec NULL: nobody else uses objects. */
-void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id);
-void osd_exec_release_object(struct osd_exec *exec, void *hold);
-
 /* ---- submitting ------------------------------------------------------------------------------ */
 
-/* How a synchronous EXEC ended; borrowed during the call. */
-struct osd_exec_outcome {
-	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
-	enum osd_status status;
-	struct osd_object_id job;
-	uint16_t reason;
-	const uint8_t *result; /* NULL when there is none, or it is in result_object */
-	size_t result_length;
-	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
-};
-
+/* What a command asks for.  Everything is borrowed during the call.  A field that is 0, or has no length, was
+ * not given: then the job gets what is usual, or nothing. */
 struct osd_exec_submission {
 	/* 0/0, partition/0, partition/collection, partition/user object */
 	struct osd_object_id zone;
 	const struct osd_grant *grant; /* of the command; NULL, or open: it needs none */
 	const char *principal;	       /* who is counted and shares fairly (security/security.h) */
-	const uint8_t *code;	       /* copied */
+
+	/* What runs. */
+	struct osd_exec_text engine; /* `python` is the only one, and the usual one */
+	const uint8_t *code;
 	size_t code_length;
-	const struct osd_exec_params *params; /* zeroed: a bare EXEC */
+	bool has_args;		/* else a submission without code gets its predecessor's */
+	uint16_t args_encoding; /* enum osd_args_encoding */
+	struct osd_exec_text args;
+	struct osd_object_id predecessor; /* the job this one is run for again */
+	uint32_t flags;			  /* enum osd_exec_flags */
+
+	/* With what, and when. */
+	struct osd_exec_text pool;
+	struct osd_job_limits limits;
+	uint64_t grace_usec; /* that the script has to clean up when it is ended */
+	int16_t priority;
+	uint64_t begin_msec;
+	const struct osd_exec_after *after; /* jobs that it waits for */
+	size_t after_count;
+	struct {
+		uint32_t first, at_once;     /* index; most members that run, 0: all */
+		uint32_t members;	     /* 0: it is no array */
+		struct osd_exec_text ranges; /* of indices with gaps (wire/index_ranges.h) */
+	} array;
+
+	/* How it is found. */
+	struct osd_exec_text name, key; /* key: of an earlier submission of the same */
+	const struct osd_exec_text *tags;
+	size_t tag_count;
+	uint64_t surrogate_partition, surrogate_id;
+	uint64_t keep_usec; /* how long its record is kept after its end */
+
+	/* Whether the command waits. */
+	uint64_t sync_wait_usec;
 	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
 	 * from any thread, possibly before osd_exec_submit has returned. */
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
@@ -102,15 +119,15 @@ struct osd_exec_refusal { /* for the sense data */
 	struct osd_object_id job; /* in the way */
 };
 
-/* For a submission without code: code, and arguments unless params have some, of the predecessor that
- * params name, a job of the same principal.  They lie in *ret_content, the caller's to free whatever is
+/* For a submission without code: code, and arguments unless it has some, of the predecessor that it names, a
+ * job of the same principal.  They lie in *ret_content, the caller's to free whatever is
  * returned.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_params *params,
-				   struct osd_exec_submission *submission, uint8_t **ret_content);
+enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
+				   uint8_t **ret_content);
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
  * OSD_PENDING: the same, and done will be called.  OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE,
- * OSD_E_POOL_ACCESS, * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
+ * OSD_E_POOL_ACCESS, OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
  * parameter is not supported, or names no job of this principal), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
@@ -136,10 +153,6 @@ bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct o
 /* Who submitted the job that this is the surrogate of, as its capability says; who has the same AUDIT
  * value and might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no such job, or it was
  * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_WOULD_BLOCK. */
-struct osd_job_owner {
-	struct osd_zone zone;
-	uint8_t audit[20];
-};
 enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
 			       struct osd_job_owner *ret_owner);
 /* The same in a transaction; exec NULL: there are no jobs. */
@@ -155,11 +168,10 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
  * OSD_E_JOB_IN_WAY: one has been accepted since. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
-#define OSD_REMOVED_AT_ONCE 512 /* members of an array, in one transaction */
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
  * surrogate, and with an array all its members.  OSD_E_CONFLICT: others that wait for it are still to
  * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended.
- * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has more members than OSD_REMOVED_AT_ONCE, so call
+ * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has too many members for one transaction, so call
  * osd_exec_remove_members and then this again.  Without in_steps all members are removed at once. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_object_id id, bool in_steps);

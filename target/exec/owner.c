@@ -3,8 +3,7 @@
  * object that holds its result. */
 #include <string.h>
 
-#include "exec/exec_impl.h"
-#include "exec/job_record.h"
+#include "exec/target.h"
 
 /* OSD_E_NO_OBJECT: it was submitted without a capability. */
 static enum osd_status owner_of(const struct osd_job_record *record, struct osd_job_owner *owner)

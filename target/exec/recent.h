@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "exec/job.h"
+#include "exec/record/record.h"
 
 struct osd_exec;
 
-#define OSD_RECENT_ALIVE 32 /* running ones first, then the newest that wait */
-#define OSD_RECENT_ENDED 32
+#define OSD_RECENT_ALIVE     32 /* running ones first, then the newest that wait */
+#define OSD_RECENT_ENDED     32
 #define OSD_RECENT_PRINCIPAL 128 /* bytes of it that are kept */
 
 struct osd_recent_job {
@@ -27,15 +27,6 @@ struct osd_recent_job {
 	char principal[OSD_RECENT_PRINCIPAL + 1];
 	char pool[OSD_JOB_POOL_MAX + 1];
 };
-
-/* Under exec->lock. */
-struct osd_recent {
-	struct osd_recent_job ended[OSD_RECENT_ENDED];
-	uint64_t count; /* of all that ended; the newest is at (count - 1) % OSD_RECENT_ENDED */
-};
-
-/* A job has ended; exec->lock held. */
-void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *record);
 
 /* At most OSD_RECENT_ALIVE + OSD_RECENT_ENDED: unfinished jobs first, then ended ones, the newest first in
  * both.  Takes exec->lock; returns how many. */

@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "exec/exec_impl.h"
-#include "exec/story.h"
+#include "exec/target.h"
 
 struct found {
 	struct osd_exec *exec;
@@ -19,9 +18,10 @@ struct found {
 	struct charge {
 		struct osd_object_id job; /* one of those it is for: same partition, same place */
 		uint64_t bytes;
-	} *charges; /* owned */
+	} * charges; /* owned */
 	size_t charge_count, charge_capacity;
-	struct osd_object_id *uncounted; /* owned: jobs whose records do not say what they are charged */
+	struct osd_object_id
+		*uncounted; /* owned: jobs whose records do not say what they are charged */
 	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };
@@ -61,7 +61,7 @@ static void drop_arrays(struct found *found)
 static bool note_array(struct found *found, const struct osd_job_record *record)
 {
 	struct osd_pool *pool = osd_pool_of_record(found->exec, record);
-	struct osd_job *head = pool ? osd_job_create(record, pool) : NULL;
+	struct osd_job *head = pool ? osd_job_create(found->exec, record, pool) : NULL;
 
 	if (!head || osd_array_create(head) != OSD_OK) {
 		osd_job_unref(head);
@@ -133,7 +133,8 @@ static bool note_job(void *arg, const struct osd_job_record *record)
 		found->no_memory = true;
 		return false;
 	}
-	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence + record->array.count);
+	found->last_sequence =
+		OSD_MAX(found->last_sequence, record->sequence + record->array.count);
 	if (osd_job_state_terminal(record->state)) {
 		note_ended(found, record);
 		return true;
@@ -210,7 +211,7 @@ static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
 static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
 {
 	struct osd_pool *pool = osd_pool_of_record(exec, record);
-	struct osd_job *job = pool ? osd_job_create(record, pool) : NULL;
+	struct osd_job *job = pool ? osd_job_create(exec, record, pool) : NULL;
 	enum osd_status status;
 
 	if (!job)
@@ -222,13 +223,6 @@ static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *rec
 	status = admit(exec, job);
 	osd_job_unref(job);
 	return status;
-}
-
-enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id)
-{
-	enum osd_status status = osd_user_object_remove(txn, id);
-
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
 struct lost {
@@ -285,7 +279,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 				   wrote ? OSD_REASON_LOST_AFTER_WRITE
 					 : OSD_REASON_TARGET_RESTARTED);
 	if (osd_job_state_terminal(record->state)) {
-		exec->lost += !killed;
+		exec->pools->lost += !killed;
 		status = measure_output(exec, record);
 		if (status == OSD_OK)
 			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_lost,

@@ -7,9 +7,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/acceptance.h"
-#include "exec/exec_impl.h"
-#include "exec/proxy.h"
-#include "exec/story.h"
+#include "exec/target.h"
 
 #define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than any queue says */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -28,14 +26,14 @@ static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 /* The job that came before under the same key, if there is one. */
 static enum osd_status find_earlier(struct osd_txn *txn, struct osd_acceptance *acceptance)
 {
-	const struct osd_exec_params *params = acceptance->submission->params;
+	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record wanted = acceptance->record, earlier;
 	struct osd_object_id id;
 	enum osd_status status;
 
-	wanted.id.partition_id = params->surrogate_partition   ? params->surrogate_partition
-				 : wanted.zone.id.partition_id ? wanted.zone.id.partition_id
-							       : OSD_JOBS_PARTITION;
+	wanted.id.partition_id = submission->surrogate_partition ? submission->surrogate_partition
+				 : wanted.zone.id.partition_id	 ? wanted.zone.id.partition_id
+								 : OSD_JOBS_PARTITION;
 	status = osd_job_key_find(txn, &wanted, &id);
 	if (status == OSD_OK)
 		status = osd_job_record_get(txn, id, &earlier);
@@ -59,8 +57,7 @@ static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *
 
 	return record->predecessor.object_id == 0
 		       ? OSD_OK
-		       : osd_exec_find_own(exec, txn, record->predecessor, record,
-					   &predecessor);
+		       : osd_exec_find_own(exec, txn, record->predecessor, record, &predecessor);
 }
 
 /* The transaction has to be tried again, with another id perhaps, and the sandbox has been told one. */
@@ -79,7 +76,7 @@ static size_t payload_bytes(const struct osd_acceptance *acceptance)
 	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
 
 	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES +
-	       acceptance->submission->params->array_ranges.length;
+	       acceptance->submission->array.ranges.length;
 }
 
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
@@ -102,8 +99,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
 	if (status != OSD_OK)
 		return status;
-	status = osd_surrogate_create(acceptance->exec, txn, submission->params->surrogate_partition,
-				      submission->params->surrogate_id, record);
+	status = osd_surrogate_create(acceptance->exec, txn, submission->surrogate_partition,
+				      submission->surrogate_id, record);
 	made = status == OSD_OK;
 	if (status == OSD_OK)
 		status = osd_job_charge_accepted(acceptance->exec, txn, record,
@@ -113,8 +110,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK)
-		status = osd_job_code_put(txn, record, submission->params->args.bytes,
-					  submission->code);
+		status = osd_job_code_put(txn, record, submission->args.bytes, submission->code);
 	if (status == OSD_OK && acceptance->tags_length)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
 					     acceptance->tags_length);
@@ -122,8 +118,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_put(txn, record->id, acceptance->after);
 	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
-					     submission->params->array_ranges.bytes,
-					     submission->params->array_ranges.length);
+					     submission->array.ranges.bytes,
+					     submission->array.ranges.length);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
 	/* Another submission with this key was faster: look again. */
@@ -134,7 +130,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 
 static void keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
 {
-	const struct osd_exec_text *args = &submission->params->args;
+	const struct osd_exec_text *args = &submission->args;
 	size_t total = args->length + submission->code_length;
 
 	job->content = total <= KEPT_CONTENT_MAX ? malloc(total) : NULL;
@@ -145,40 +141,34 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 	memcpy(job->content + args->length, submission->code, submission->code_length);
 }
 
-uint32_t osd_exec_retry_after(const struct osd_pool *pool)
-{
-	uint64_t slots = OSD_MAX(pool->config.max, UINT64_C(1));
-
-	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));
-}
-
-const char *osd_refusal_name(enum osd_refusal refusal)
-{
-	static const char *const names[] = {
-		[OSD_REFUSAL_QUEUE] = "queue-full",
-		[OSD_REFUSAL_PRINCIPAL] = "principal-full",
-		[OSD_REFUSAL_WAITS] = "too-many-waits",
-		[OSD_REFUSAL_SERVICE] = "no-sandboxes",
-		[OSD_REFUSAL_PAUSED] = "paused",
-		[OSD_REFUSAL_DRAINING] = "draining",
-		[OSD_REFUSAL_SHED] = "shed",
-	};
-
-	return names[refusal];
-}
-
 /* exec->lock held.  Before anything is reserved; OSD_REFUSAL_COUNT: not at all. */
 static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
 				   bool synchronous)
 {
-	if (exec->shedding)
+	if (exec->pools->shedding)
 		return OSD_REFUSAL_SHED;
 	if (pool->mode == OSD_POOL_DRAINING)
 		return OSD_REFUSAL_DRAINING;
 	if (synchronous && pool->mode == OSD_POOL_PAUSED)
 		return OSD_REFUSAL_PAUSED;
-	return synchronous && !osd_pool_may_run(exec, pool) ? OSD_REFUSAL_SERVICE
-							    : OSD_REFUSAL_COUNT;
+	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE : OSD_REFUSAL_COUNT;
+}
+
+/* exec->lock held. */
+static enum osd_status reserve_wait(struct osd_exec *exec,
+				    const struct osd_exec_submission *submission,
+				    struct osd_exec_wait **ret_wait)
+{
+	const struct osd_exec_wait_order order = {
+		.principal = submission->principal,
+		.done = submission->done,
+		.arg = submission->arg,
+		.aborted = submission->aborted,
+		.wait_usec = submission->sync_wait_usec,
+		.end_on_abort = submission->flags & OSD_EXEC_END_ON_ABORT,
+	};
+
+	return osd_exec_wait_reserve(exec, &order, ret_wait);
 }
 
 /* exec->lock held.  Places in the queue and, if synchronous, one among the waits. */
@@ -193,10 +183,10 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	size_t places = members ? members : 1;
 
 	refusal->queue_depth = pool->queue.place_count;
-	refusal->retry_after_msec = osd_exec_retry_after(pool);
+	refusal->retry_after_msec = osd_pool_retry_after(pool);
 	if (exec->formatting)
 		return OSD_E_NOT_READY;
-	if (exec->pool.isolation_refused)
+	if (exec->sandboxes->isolation_refused)
 		return OSD_E_ISOLATION;
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* they have just been lowered */
@@ -207,7 +197,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_QUEUE_FULL;
 	if (submission->done) {
-		status = osd_exec_wait_reserve(exec, submission, ret_wait);
+		status = reserve_wait(exec, submission, ret_wait);
 		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = OSD_REFUSAL_WAITS;
 	}
@@ -285,10 +275,10 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 	struct osd_exec_wait *ended = NULL;
 	struct osd_run *run = NULL;
 
-	if (job->array && !acceptance->existing)
-		osd_array_fill(job->array, &acceptance->record);
-	if (!acceptance->existing)
+	if (!acceptance->existing) {
+		osd_flow_fill(job, &acceptance->record);
 		osd_story_accepted(job, &acceptance->record);
+	}
 	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
@@ -300,10 +290,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		job->record = acceptance->record;
 		osd_figures_arrived(exec, job);
 		osd_exec_admit(exec, job);
-		if (job->array)
-			osd_array_admit(exec, job->array);
-		if (job->after)
-			osd_after_admitted(exec, job);
+		osd_flow_admitted(job);
 		run = acceptance->run;
 		if (run)
 			osd_start_begin(run, job);
@@ -328,7 +315,7 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT) {
-		exec->refused[acceptance->refusal]++;
+		exec->pools->refused[acceptance->refusal]++;
 		osd_principal_refused(exec, acceptance->record.principal);
 	}
 	if (acceptance->run)
@@ -371,7 +358,7 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 	if (!acceptance->submission->done)
 		return OSD_OK;
 	osd_lock(&exec->lock);
-	status = osd_exec_wait_reserve(exec, acceptance->submission, ret_wait);
+	status = reserve_wait(exec, acceptance->submission, ret_wait);
 	osd_unlock(&exec->lock);
 	return status;
 }
@@ -389,14 +376,14 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	status = osd_acceptance_fill(&acceptance);
 	if (status != OSD_OK)
 		return status;
-	job = osd_job_create(&acceptance.record, acceptance.pool);
+	job = osd_job_create(exec, &acceptance.record, acceptance.pool);
 	if (!job)
 		return OSD_E_NO_MEMORY;
-	status = osd_after_create(submission->params, &job->after);
-	if (status == OSD_OK && acceptance.record.array.count)
-		status = osd_array_create(job);
-	if (status == OSD_OK && job->array)
-		status = osd_array_prepare(job->array, &submission->params->array_ranges);
+	status = osd_flow_prepare(job, &(struct osd_flow_request){
+					       .after = submission->after,
+					       .after_count = submission->after_count,
+					       .ranges = submission->array.ranges,
+				       });
 	if (status != OSD_OK) {
 		osd_job_unref(job);
 		return status;

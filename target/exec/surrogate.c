@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* surrogate.c -- the user object that stands for a job (design D13): made in the transaction that
  * accepts the job, its data is what the script prints.  Not here: its attribute pages
- * (job_pages.c). */
-#include "exec/exec_impl.h"
+ * (tell/pages.c). */
+#include "exec/target.h"
+#include "security/local_keys.h"
+
+enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
+					uint64_t partition_id)
+{
+	struct osd_keyring *keyring = exec->keyring;
+
+	return keyring ? osd_local_keys_add(keyring, txn, partition_id) : OSD_OK;
+}
 
 /* Partition the surrogate belongs into; the jobs partition is made on first use. */
 static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn, uint64_t wanted,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* decide.h -- the one place that decides whether an act on an object is permitted (docs/security.md section
  * 10): for the object that a command names, for others that it touches, and for the calls of scripts.
- * Not here: check values and nonces (check.h); finding the facts (command/authorise.h, exec/rights.h). */
+ * Not here: check values and nonces (check.h); finding the facts (command/authorise.h, exec/session/session.h). */
 #ifndef OSD_SECURITY_DECIDE_H
 #define OSD_SECURITY_DECIDE_H
 

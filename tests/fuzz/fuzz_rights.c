@@ -13,7 +13,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "exec/rights.h"
+#include "exec/session/session.h"
 #include "fuzz.h"
 #include "rights_rules.h"
 #include "wire/cursor.h"
@@ -212,8 +212,7 @@ static bool make_call(struct world *w, const struct step *step, struct osd_call 
 		return may(w, thing, OSD_PERM_WRITE) && in_range(w, thing, a, a + b);
 	case OSD_CALL_APPEND:
 		call->body_bytes = 1;
-		return may(w, thing, OSD_PERM_APPEND) &&
-		       in_range(w, thing, UINT64_MAX, UINT64_MAX);
+		return may(w, thing, OSD_PERM_APPEND) && in_range(w, thing, UINT64_MAX, UINT64_MAX);
 	case OSD_CALL_TRUNCATE:
 	case OSD_CALL_PUNCH:
 		return may(w, thing, OSD_PERM_WRITE) && in_range(w, thing, a, UINT64_MAX);
@@ -242,7 +241,7 @@ static bool make_call(struct world *w, const struct step *step, struct osd_call 
 		call->b = 0;
 		return may(w, thing, OSD_PERM_GET_ATTR) && may_set(w, thing, name[0], name[1]);
 	case OSD_CALL_LIST:
-		call->a = thing == ROOT ? OSD_LIST_PARTITIONS
+		call->a = thing == ROOT	   ? OSD_LIST_PARTITIONS
 			  : thing == GROUP ? OSD_LIST_MEMBERS
 					   : OSD_LIST_USER_OBJECTS;
 		call->b = 0;
@@ -377,9 +376,10 @@ static void choose_rights(struct world *w, const uint8_t *bytes)
 		.capability = {.format = OSD_CAPABILITY_OSD2,
 			       .security_method = bytes[1] % METHODS,
 			       .object_type = (uint8_t)zone->type,
-			       .descriptor_type = of_partition ? OSD_CAPDESC_PARTITION
-							       : OSD_CAPDESC_OBJECT,
-			       .permissions = (uint16_t)(osd_get_be(bytes + 2, 2) | OSD_PERM_FUN_EXE),
+			       .descriptor_type =
+				       of_partition ? OSD_CAPDESC_PARTITION : OSD_CAPDESC_OBJECT,
+			       .permissions =
+				       (uint16_t)(osd_get_be(bytes + 2, 2) | OSD_PERM_FUN_EXE),
 			       .policy_access_tag = bytes[4] % 2,
 			       .allowed_attributes_access = bytes[5] % 2,
 			       .allowed_partition_id = zone->id.partition_id,
@@ -387,7 +387,18 @@ static void choose_rights(struct world *w, const uint8_t *bytes)
 			       .allowed_range_start = bytes[6] % LENGTH,
 			       .allowed_range_length = bytes[7] % LENGTH},
 	};
-	osd_rights_stamp(&w->exec, rights);
+	osd_rights_stamp(w->keyring, rights);
+}
+
+static void *no_hold(struct osd_exec *exec, struct osd_object_id id)
+{
+	(void)exec, (void)id;
+	return NULL;
+}
+
+static void no_release(struct osd_exec *exec, void *hold)
+{
+	(void)exec, (void)hold;
 }
 
 static void open_job(struct world *w, const uint8_t *bytes)
@@ -396,13 +407,13 @@ static void open_job(struct world *w, const uint8_t *bytes)
 
 	w->job.record.state = OSD_STATE_RUNNING;
 	w->job.run = &w->run;
-	w->sandbox.job = &w->job;
+	w->sandbox.user = &w->run;
 	w->run.references = 1;
 	w->run.exec = &w->exec;
 	w->run.job = &w->job;
 	*session = (struct osd_session){
 		.objects = w->objects,
-		.exec = &w->exec,
+		.host = &w->runs.host,
 		.job = {A, 0x7000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
 		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
@@ -461,10 +472,28 @@ static void open_world(struct world *w, const char *file)
 	osd_lock_init(&w->exec.lock, OSD_RANK_EXEC);
 	HOLDS(osd_job_table_init(&w->exec.table) == OSD_OK);
 	w->exec.objects = w->objects;
-	w->exec.config.keyring = w->keyring;
-	w->exec.pool.list = &w->sandbox;
-	w->exec.monitor_wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	HOLDS(w->exec.monitor_wake >= 0);
+	w->exec.sandboxes = &w->sandboxes;
+	w->exec.runs = &w->runs;
+	w->exec.flow = &w->flow;
+	w->exec.pools = &w->pools;
+	w->exec.keyring = w->keyring;
+	w->runs.host = (struct osd_session_host){
+		.exec = &w->exec,
+		.keyring = w->keyring,
+		.calls = &w->runs.calls,
+		.owner_in = osd_exec_owner_in,
+		.check_partition = osd_exec_check_partition,
+		.partition_made = osd_exec_partition_made,
+		.partition_removed = osd_exec_partition_removed,
+		.object_removed = osd_exec_object_removed,
+		.remove_members = osd_exec_remove_members,
+		.collection_removed = osd_exec_collection_removed,
+		.hold_object = no_hold,
+		.release_object = no_release,
+	};
+	w->sandboxes.list = &w->sandbox;
+	w->exec.monitor.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	HOLDS(w->exec.monitor.wake >= 0);
 	populate(w);
 	change_list(w, 0);
 }
@@ -472,7 +501,7 @@ static void open_world(struct world *w, const char *file)
 static void close_world(struct world *w)
 {
 	osd_session_release(&w->run.session);
-	close(w->exec.monitor_wake);
+	close(w->exec.monitor.wake);
 	osd_job_table_release(&w->exec.table);
 	osd_keyring_close(w->keyring);
 	osd_objects_close(w->objects);

@@ -6,7 +6,7 @@
  * Input: one byte for the zone (user object, collection, partition, root), then calls back to
  * back: a frame of 64 bytes, be16 length of what follows, and that much body.  The body lies in
  * memory of the full size, as the sandbox's does, so a frame may claim more than was sent. */
-#include "exec/proxy_ops.h"
+#include "exec/session/session.h"
 #include "fuzz.h"
 #include "wire/cursor.h"
 

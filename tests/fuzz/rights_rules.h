@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* rights_rules.h -- the world of fuzz_rights.c, and what a job may do in it: the rules of docs/security.md
- * section 10 in a few lines of their own.  Nothing here asks security/ or exec/rights.c. */
+ * section 10 in a few lines of their own.  Nothing here asks security/ or exec/session/rights.c. */
 #ifndef OSD_FUZZ_RIGHTS_RULES_H
 #define OSD_FUZZ_RIGHTS_RULES_H
 
 #include "base/util.h"
-#include "exec/exec_impl.h"
-#include "exec/proxy.h"
+#include "exec/target.h"
 #include "security/keys.h"
 
-#define LENGTH	   64u
-#define APP	   0x10000u
-#define LISTS	   3
-#define METHODS    4
+#define LENGTH	64u
+#define APP	0x10000u
+#define LISTS	3
+#define METHODS 4
 
 #define A 0x10000u
 #define B 0x20000u
@@ -23,9 +22,12 @@ static const struct {
 	enum osd_object_type type;
 	struct osd_object_id id;
 } things[THINGS] = {
-	[ROOT] = {OSD_ROOT, {0, 0}},		  [PART_A] = {OSD_PARTITION, {A, 0}},
-	[PART_B] = {OSD_PARTITION, {B, 0}},	  [LONE] = {OSD_USER_OBJECT, {A, 0x10000}},
-	[MEMBER] = {OSD_USER_OBJECT, {A, 0x10001}}, [GROUP] = {OSD_COLLECTION, {A, 0x10002}},
+	[ROOT] = {OSD_ROOT, {0, 0}},
+	[PART_A] = {OSD_PARTITION, {A, 0}},
+	[PART_B] = {OSD_PARTITION, {B, 0}},
+	[LONE] = {OSD_USER_OBJECT, {A, 0x10000}},
+	[MEMBER] = {OSD_USER_OBJECT, {A, 0x10001}},
+	[GROUP] = {OSD_COLLECTION, {A, 0x10002}},
 	[AWAY] = {OSD_USER_OBJECT, {B, 0x10000}},
 };
 
@@ -42,6 +44,10 @@ struct world {
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
 	struct osd_exec exec;
+	struct osd_sandboxes sandboxes;
+	struct osd_runs runs;
+	struct osd_flow flow;
+	struct osd_pools pools;
 	struct osd_sandbox sandbox;
 	struct osd_job job;
 	struct osd_run run;
@@ -116,7 +122,8 @@ static bool has_no_rights(const struct world *w)
 
 	if (method_used(w) < method_over(w, zone))
 		return true;
-	return is_limited(w) && (w->key_changed || w->frozen || (!w->gone[zone] && !tag_fits(w, zone)));
+	return is_limited(w) &&
+	       (w->key_changed || w->frozen || (!w->gone[zone] && !tag_fits(w, zone)));
 }
 
 static bool may(const struct world *w, enum thing thing, uint16_t permissions)
@@ -124,8 +131,7 @@ static bool may(const struct world *w, enum thing thing, uint16_t permissions)
 	if (!in_zone(w, thing) || method_used(w) < method_over(w, thing))
 		return false;
 	return !is_limited(w) ||
-	       (tag_fits(w, thing) &&
-		(capability_of(w)->permissions & permissions) == permissions);
+	       (tag_fits(w, thing) && (capability_of(w)->permissions & permissions) == permissions);
 }
 
 /* Bytes from start on, to end; 0 to 0: none. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/jobs.md names the states and reasons of target/exec/job.h, no more and no less."""
+"""docs/jobs.md names the states and reasons of target/exec/record/record.h, no more and no less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyosd.reasons import BLOCKS, REASONS
 from tests.jobs import history
 
 TOP = Path(__file__).parents[2]
-HEADER = (TOP / "target" / "exec" / "job.h").read_text()
+HEADER = (TOP / "target" / "exec" / "record" / "record.h").read_text()
 PAGE = (TOP / "docs" / "jobs.md").read_text()
 
 
@@ -42,8 +42,8 @@ def pictured() -> set[tuple[str, str]]:
 
 
 def coded() -> set[tuple[str, str]]:
-    """The transitions of target/exec/job_table.c."""
-    source = (TOP / "target" / "exec" / "job_table.c").read_text()
+    """The transitions of target/exec/job/table.c."""
+    source = (TOP / "target" / "exec" / "job" / "table.c").read_text()
     rows = re.findall(r"\{OSD_STATE_(\w+), OSD_JOB_EVENT_\w+, OSD_STATE_(\w+)\}", source)
     assert len(rows) > 20
     return set(rows)

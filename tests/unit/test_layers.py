@@ -33,6 +33,28 @@ MAY_INCLUDE = {
     # Stores and options for tests: nothing of the product may include it.
     "testing": {"base", "wire", "store", "unit"},
 }
+# The rooms of exec/, from the lowest up -> the rooms that each may include.  A room has one header, which
+# is its manual; only those named here have another.  Files in exec/ itself stand above all rooms.
+EXEC_ROOMS = {
+    "record": set(),
+    "queue": set(),
+    "sandbox": set(),
+    "session": {"record"},
+    "job": {"record", "queue"},
+    "pool": {"record", "queue", "sandbox", "job"},
+    "run": {"record", "queue", "sandbox", "session", "job", "pool"},
+    "flow": {"record", "queue", "job", "pool"},
+    "tell": {"record", "queue", "sandbox", "session", "job", "pool", "run", "flow"},
+}
+EXEC_HEADERS = {
+    **{room: {f"{room}.h"} for room in EXEC_ROOMS},
+    "sandbox": {"sandbox.h", "reuse.h", "script_turns.h"},
+}
+# What others see of exec/ and a room implements.
+EXEC_CONTRACTS = {
+    "pool": {"exec/admin.h"},
+    "tell": {"exec/exec.h", "exec/figures.h", "exec/recent.h"},
+}
 # Front ends and unit may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
 # Opening a store and starting the job machinery happens where the pieces are put together.
@@ -131,8 +153,33 @@ def forbidden_include(path: Path) -> str:
     )
 
 
-def test_target_includes_only_lower_folders() -> None:
-    judge(c_files("target"), forbidden_include)
+@pytest.mark.parametrize("path", c_files("target/exec"), ids=name)
+def test_rooms_of_exec_include_only_lower_rooms(path: Path) -> None:
+    parts = path.relative_to(ROOT / "target" / "exec").parts
+    if len(parts) == 1 or path.name.startswith("test_"):
+        return
+    room = parts[0]
+    for quote, header in includes(path):
+        if quote != '"' or not header.startswith("exec/") or header in EXEC_CONTRACTS.get(room, ()):
+            continue
+        other = header.split("/")[1]
+        assert other in EXEC_ROOMS[room] | {room}, f"{name(path)} includes {header}"
+
+
+def test_rooms_of_exec_have_one_header() -> None:
+    for room, headers in EXEC_HEADERS.items():
+        found = {path.name for path in (ROOT / "target" / "exec" / room).glob("*.h")}
+        assert found == headers, room
+    folders = {path.name for path in (ROOT / "target" / "exec").iterdir() if path.is_dir()}
+    assert folders == set(EXEC_ROOMS)
+
+
+@pytest.mark.parametrize("path", c_files("sandbox", "pyosd/_core"), ids=name)
+def test_other_trees_use_base_and_wire_alone(path: Path) -> None:
+    for quote, header in includes(path):
+        top = header.split("/")[0]
+        if quote == '"' and top in MAY_INCLUDE:
+            assert top in ("base", "wire"), f"{name(path)} includes {header}"
 
 
 def test_other_trees_use_base_and_wire_alone() -> None:

@@ -101,6 +101,7 @@ def test_functions(tree: Path) -> None:
 def test_report(tree: Path) -> None:
     lines = [" ".join(line.split()) for line in structure.report(structure.read(tree))]
     assert "target/exec 3 36 2 72 % 4 7 8 0" in lines
+    assert any(line.startswith("target/exec/deep 1 ") for line in lines)
     assert "target/wire 1 513 0 0 % 513 513 513 1" in lines
     assert "files above 500 lines: 1 of 6" in "\n".join(lines)
     assert "513 target/wire/cdb.c" in lines

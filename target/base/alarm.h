@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* alarm.h -- waking a thread that sleeps in epoll_wait(): at once, by an eventfd, or at a time of the monotonic
+ * clock at the latest. */
+#ifndef OSD_BASE_ALARM_H
+#define OSD_BASE_ALARM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void osd_wake(int eventfd);
+/* The thread has woken up: the eventfd is quiet until the next osd_wake. */
+void osd_wake_drain(int eventfd);
+
+/* The caller serialises. */
+struct osd_alarm {
+	uint64_t usec; /* when the thread looks around by itself; OSD_NEVER: it does not */
+	bool awake;    /* it does so now, and reads usec again before it sleeps */
+	int wake;      /* its eventfd; -1: there is none */
+};
+
+/* The thread looks around at this time at the latest. */
+void osd_alarm_by(struct osd_alarm *alarm, uint64_t usec);
+
+#endif

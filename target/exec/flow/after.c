@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* after.c -- jobs that wait for other jobs (flow.h). */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "exec/flow/flow.h"
+#include "security/decide.h"
+#include "wire/cursor.h"
+
+#define STEP_EDGES  64	    /* looked at without letting go of the lock */
+#define DECIDE_NSEC 2000000 /* osd_after_await_decision waits no longer */
+
+/* A job that others wait for. */
+struct osd_after_node {
+	struct osd_job_node node;
+	struct osd_after_edge *fresh; /* not looked at since it ended */
+	struct osd_after_edge *kept;  /* not met, or of a job that is being accepted */
+	struct osd_after_node *next_settling;
+	bool settling;
+	bool pinned;   /* stays until the target is closed */
+	uint8_t ended; /* terminal state; 0: not yet, or before there was a node */
+};
+
+enum osd_status osd_after_init(struct osd_flow *flow)
+{
+	return osd_job_table_init(&flow->awaited);
+}
+
+static bool first_node(void *arg, struct osd_job_node *node)
+{
+	*(struct osd_job_node **)arg = node;
+	return false;
+}
+
+void osd_after_release(struct osd_flow *flow)
+{
+	struct osd_job_node *left = NULL;
+
+	while (flow->awaited.count > 0) {
+		osd_job_table_each(&flow->awaited, first_node, &left);
+		osd_job_table_remove(&flow->awaited, left);
+		free(osd_container_of(left, struct osd_after_node, node));
+	}
+	osd_job_table_release(&flow->awaited);
+}
+
+/* ---- in the store ---------------------------------------------------------------------------- */
+
+static enum osd_status put_list(struct osd_txn *txn, struct osd_object_id id,
+				const struct osd_job_predecessor *list, size_t count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(&w, list[i].id.partition_id, 8);
+		osd_wr_be(&w, list[i].id.object_id, 8);
+		osd_wr_be(&w, list[i].condition, 4);
+		osd_wr_zero(&w, 4);
+		osd_wr_be(&w, list[i].sequence, 8);
+	}
+	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
+}
+
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	size_t length = 0;
+	enum osd_status status =
+		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
+	struct osd_rd r = osd_rd_init(bytes, OSD_MIN(length, sizeof(bytes)));
+
+	if (status != OSD_OK)
+		return status;
+	if (length > sizeof(bytes) || length % OSD_JOB_AFTER_BYTES != 0)
+		return OSD_E_INTERNAL;
+	*ret_count = length / OSD_JOB_AFTER_BYTES;
+	for (size_t i = 0; i < *ret_count; i++) {
+		list[i].id.partition_id = osd_rd_be(&r, 8);
+		list[i].id.object_id = osd_rd_be(&r, 8);
+		list[i].condition = (uint32_t)osd_rd_be(&r, 4);
+		osd_rd_bytes(&r, 4);
+		list[i].sequence = osd_rd_be(&r, 8);
+	}
+	return OSD_OK;
+}
+
+/* ---- in memory ------------------------------------------------------------------------------- */
+
+static struct osd_after *allocate(size_t count)
+{
+	struct osd_after *after = calloc(1, sizeof(*after) + count * sizeof(after->edges[0]));
+
+	if (after)
+		after->count = count;
+	return after;
+}
+
+enum osd_status osd_after_create(const struct osd_exec_after *named, size_t count,
+				 struct osd_after **ret_after)
+{
+	*ret_after = NULL;
+	if (count == 0)
+		return OSD_OK;
+	*ret_after = allocate(count);
+	if (!*ret_after)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		(*ret_after)->edges[i].on = (struct osd_job_predecessor){
+			.id = {named[i].partition_id, named[i].object_id},
+			.condition = named[i].condition,
+		};
+	return OSD_OK;
+}
+
+enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
+			       struct osd_after **ret_after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+	struct osd_after *after;
+	size_t count;
+	enum osd_status status = osd_job_after_get(txn, id, list, &count);
+
+	if (status != OSD_OK)
+		return status;
+	after = allocate(count);
+	if (!after)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		after->edges[i].on = list[i];
+	after->left = 1;  /* until osd_after_recover */
+	free(*ret_after); /* of a transaction that has to be run again */
+	*ret_after = after;
+	return OSD_OK;
+}
+
+/* ---- edges and nodes; exec->lock held -------------------------------------------------------- */
+
+static struct osd_after_node *find_node(const struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_job_node *node = osd_job_table_find(&exec->flow->awaited, id);
+
+	return node ? osd_container_of(node, struct osd_after_node, node) : NULL;
+}
+
+static struct osd_after_node *get_node(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_after_node *node = find_node(exec, id);
+
+	if (node)
+		return node;
+	node = calloc(1, sizeof(*node));
+	if (!node)
+		return NULL;
+	node->node.id = id;
+	osd_job_table_insert(&exec->flow->awaited, &node->node);
+	return node;
+}
+
+static void free_if_idle(struct osd_exec *exec, struct osd_after_node *node)
+{
+	if (node->fresh || node->kept || node->settling || node->pinned)
+		return;
+	osd_job_table_remove(&exec->flow->awaited, &node->node);
+	pthread_cond_broadcast(&exec->changed); /* its job's record may go */
+	free(node);
+}
+
+static void link_edge(struct osd_after_edge **list, struct osd_after_edge *edge)
+{
+	edge->next = *list;
+	edge->link = list;
+	if (edge->next)
+		edge->next->link = &edge->next;
+	*list = edge;
+}
+
+static void unlink_edge(struct osd_after_edge *edge)
+{
+	*edge->link = edge->next;
+	if (edge->next)
+		edge->next->link = edge->link;
+	edge->link = NULL;
+}
+
+/* May free the node. */
+static void cut(struct osd_exec *exec, struct osd_after_edge *edge)
+{
+	unlink_edge(edge);
+	free_if_idle(exec, edge->node);
+}
+
+enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	if (!after)
+		return OSD_OK;
+	after->left = after->count + 1;
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+
+		edge->job = job;
+		edge->node = get_node(exec, edge->on.id);
+		if (!edge->node) {
+			osd_after_drop(exec, job);
+			return OSD_E_NO_MEMORY;
+		}
+		link_edge(&edge->node->fresh, edge);
+	}
+	return OSD_OK;
+}
+
+void osd_after_drop(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	for (size_t i = 0; after && i < after->count; i++)
+		if (after->edges[i].link)
+			cut(exec, &after->edges[i]);
+}
+
+void osd_after_pin(struct osd_job *job)
+{
+	for (size_t i = 0; job->after && i < job->after->count; i++)
+		if (job->after->edges[i].link)
+			job->after->edges[i].node->pinned = true;
+}
+
+bool osd_after_awaited(const struct osd_exec *exec, struct osd_object_id id)
+{
+	return exec->flow->awaited.count > 0 && find_node(exec, id);
+}
+
+size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_first)
+{
+	const struct osd_after *after = job->after;
+	size_t count = 0;
+
+	for (size_t i = 0; after && i < after->count; i++)
+		if (after->edges[i].link && count++ == 0)
+			*ret_first = after->edges[i].on.id;
+	return count;
+}
+
+/* A job that has just ended, and others that wait for it have not been told yet: a matter of moments. */
+bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct timespec until;
+	bool decides;
+
+	osd_lock(&exec->lock);
+	decides = !exec->formatting && osd_after_awaited(exec, id);
+	if (decides) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += DECIDE_NSEC;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		osd_cond_timedwait(&exec->changed, &exec->lock, &until);
+	}
+	osd_unlock(&exec->lock);
+	return decides;
+}
+
+/* ---- ends; exec->lock held ------------------------------------------------------------------- */
+
+static void let_go(struct osd_exec *exec, struct osd_job *job)
+{
+	bool changing = job->pending.txn || job->end_reason;
+
+	if (--job->after->left > 0)
+		return;
+	/* Held: its release puts it there.  Changing: the end of the change does. */
+	if (job->record.state == OSD_STATE_QUEUED && !changing)
+		osd_exec_enqueue(exec, job);
+}
+
+static void fail(struct osd_exec *exec, struct osd_after_edge *edge)
+{
+	struct osd_job *job = edge->job;
+
+	if (job->after->failed)
+		return;
+	job->after->failed = edge;
+	job->after->next_failed = exec->flow->failed;
+	exec->flow->failed = osd_job_ref(job);
+	pthread_cond_signal(&exec->flow->work);
+}
+
+static bool is_met(uint32_t condition, uint8_t ended)
+{
+	switch (condition) {
+	case OSD_AFTER_ANY:
+		return true;
+	case OSD_AFTER_FAILED:
+		return ended != OSD_STATE_COMPLETED;
+	default:
+		return ended == OSD_STATE_COMPLETED;
+	}
+}
+
+/* The job at the far end of this linked edge has ended so. */
+static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t ended)
+{
+	struct osd_job *job = edge->job;
+
+	edge->ended = ended;
+	if (job->in_table && is_met(edge->on.condition, ended)) {
+		cut(exec, edge);
+		let_go(exec, job);
+		return;
+	}
+	unlink_edge(edge);
+	link_edge(&edge->node->kept, edge);
+	if (job->in_table)
+		fail(exec, edge);
+}
+
+void osd_after_admitted(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		uint8_t ended = edge->found ? edge->found : edge->node->ended;
+
+		if (ended)
+			settle(exec, edge, ended);
+	}
+	let_go(exec, job);
+}
+
+void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after_node *node;
+
+	osd_after_drop(exec, job);
+	node = exec->flow->awaited.count ? find_node(exec, job->record.id) : NULL;
+	if (!node || node->settling)
+		return;
+	node->ended = job->record.state;
+	node->settling = true;
+	node->next_settling = exec->flow->settling;
+	exec->flow->settling = node;
+	pthread_cond_signal(&exec->flow->work);
+}
+
+void osd_after_changed(struct osd_exec *exec, const struct osd_job *job)
+{
+	if (job->after && job->after->failed)
+		pthread_cond_signal(&exec->flow->work);
+}
+
+/* ---- steps of the thread; exec->lock held -------------------------------------------------------- */
+
+/* Some edges of one node. */
+static void settle_some(struct osd_exec *exec)
+{
+	struct osd_after_node *node = exec->flow->settling;
+
+	for (int i = 0; i < STEP_EDGES && node->fresh; i++)
+		settle(exec, node->fresh, node->ended);
+	if (node->fresh)
+		return;
+	exec->flow->settling = node->next_settling;
+	node->settling = false;
+	free_if_idle(exec, node);
+}
+
+/* A job to be ended, off the list, that nobody is changing right now; NULL: none. */
+static struct osd_job *take_failed(struct osd_exec *exec)
+{
+	struct osd_job **link = &exec->flow->failed, *job;
+
+	while (*link && (*link)->pending.txn)
+		link = &(*link)->after->next_failed;
+	job = *link;
+	if (job)
+		*link = job->after->next_failed;
+	return job;
+}
+
+/* exec->lock held, released meanwhile.  The reference goes. */
+static void end_failed(struct osd_exec *exec, struct osd_job *job)
+{
+	const struct osd_after_edge *edge = job->after->failed;
+	uint16_t reason = edge->on.condition == OSD_AFTER_FAILED ? OSD_REASON_NOT_NEEDED
+								 : OSD_REASON_UNREACHABLE;
+	char message[64];
+
+	snprintf(message, sizeof(message), "0x%llx/0x%llx ended %s",
+		 (unsigned long long)edge->on.id.partition_id,
+		 (unsigned long long)edge->on.id.object_id, osd_job_state_name(edge->ended));
+	if (job->in_table && job->kind->end_parts) /* its members get the same message */
+		memcpy(job->record.message, message, sizeof(message));
+	if (job->in_table && osd_exec_claim(exec, job, reason)) {
+		memcpy(job->record.message, message, sizeof(message));
+		osd_unlock(&exec->lock);
+		osd_exec_end_claimed(exec, job, reason);
+		osd_lock(&exec->lock);
+	}
+	osd_job_unref(job);
+}
+
+bool osd_after_step(struct osd_exec *exec, bool *ret_pause)
+{
+	struct osd_job *job = NULL;
+
+	*ret_pause = exec->flow->settling != NULL;
+	if (exec->flow->settling)
+		settle_some(exec);
+	else
+		job = take_failed(exec);
+	if (job)
+		end_failed(exec, job);
+	return *ret_pause || job;
+}
+
+void osd_after_drop_failed(struct osd_exec *exec)
+{
+	while (exec->flow->failed) { /* found again at the next start */
+		struct osd_job *job = exec->flow->failed;
+
+		exec->flow->failed = job->after->next_failed;
+		osd_job_unref(job);
+	}
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+/* Whether the job is in memory, and its record as it is there: one of an array may have none in the
+ * store (flow.h). */
+static bool find_live(struct osd_exec *exec, struct osd_object_id id,
+		      struct osd_job_record *ret_record)
+{
+	struct osd_job *job;
+
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		*ret_record = job->record;
+	osd_unlock(&exec->lock);
+	return job != NULL;
+}
+
+/* Of a partition other than the zone's, and the one where surrogates of its jobs go, the least method is
+ * asked. */
+static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, const struct osd_job_record *by)
+{
+	uint64_t usual = by->zone.id.partition_id ? by->zone.id.partition_id : OSD_JOBS_PARTITION;
+	uint8_t least;
+	enum osd_status status;
+
+	if (id.partition_id == usual)
+		return OSD_OK;
+	status = osd_least_method(exec->keyring, txn, id.partition_id, &least);
+	return status == OSD_OK && !osd_method_suffices(&by->rights.grant, least) ? OSD_E_CDB_FIELD
+										  : status;
+}
+
+enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, const struct osd_job_record *by,
+				  struct osd_job_record *ret_record)
+{
+	enum osd_status status = check_reach(exec, txn, id, by);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_job_record_get(txn, id, ret_record);
+	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
+		status = OSD_OK;
+	/* What another principal runs is none of its business, not even that it is there. */
+	if (status == OSD_E_NO_OBJECT ||
+	    (status == OSD_OK && strcmp(ret_record->principal, by->principal) != 0))
+		return OSD_E_CDB_FIELD;
+	return status;
+}
+
+enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
+				const struct osd_job_record *by)
+{
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_exec_find_own(exec, txn, edge->on.id, by, &record);
+
+		if (status != OSD_OK)
+			return status;
+		edge->on.sequence = record.sequence;
+		edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
+			      const struct osd_after *after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+
+	for (size_t i = 0; i < after->count; i++)
+		list[i] = after->edges[i].on;
+	return put_list(txn, id, list, after->count);
+}
+
+struct look {
+	struct osd_exec *exec;
+	struct osd_after *after;
+};
+
+/* How a job ended that is gone, its id perhaps another job's by now: as asked (flow.h). */
+static uint8_t as_asked(uint32_t condition)
+{
+	return condition == OSD_AFTER_FAILED ? OSD_STATE_FAILED : OSD_STATE_COMPLETED;
+}
+
+static enum osd_status look_up(struct osd_txn *txn, void *arg)
+{
+	struct look *look = arg;
+	struct osd_after *after = look->after;
+
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+
+		if (status == OSD_E_NO_OBJECT && find_live(look->exec, edge->on.id, &record))
+			status = OSD_OK;
+		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+			return status;
+		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
+			edge->found = as_asked(edge->on.condition);
+		else
+			edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+struct recovery {
+	struct osd_exec *exec;
+	enum osd_status status;
+};
+
+static bool recover_one(void *arg, struct osd_job_node *node)
+{
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct recovery *recovery = arg;
+	struct osd_exec *exec = recovery->exec;
+	struct look look = {exec, job->after};
+
+	if (!job->after)
+		return true;
+	recovery->status = osd_after_watch(exec, job);
+	if (recovery->status == OSD_OK)
+		recovery->status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up, &look);
+	if (recovery->status == OSD_OK)
+		osd_after_admitted(exec, job);
+	return recovery->status == OSD_OK;
+}
+
+enum osd_status osd_after_recover(struct osd_exec *exec)
+{
+	struct recovery recovery = {exec, OSD_OK};
+
+	osd_job_table_each(&exec->table, recover_one, &recovery);
+	return recovery.status;
+}

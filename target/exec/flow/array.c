@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* array.c -- see flow.h.  Not here: controls of whole arrays (array_control.c), their
+ * removal from the store (array_store.c). */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/flow/flow.h"
+
+#define STEP_MEMBERS 64 /* ended without looking after other work */
+
+void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uint32_t index,
+			     struct osd_job_record *ret_record)
+{
+	*ret_record = *head;
+	ret_record->id = osd_array_member_id(head, at);
+	ret_record->sequence = head->sequence + 1 + at;
+	ret_record->array.index = index;
+	ret_record->array.count = 0;
+	ret_record->array.ending = 0;
+	ret_record->flags =
+		(head->flags & ~(unsigned)(OSD_JOB_ARRAY | OSD_JOB_AFTER | OSD_JOB_RANGES)) |
+		OSD_JOB_MEMBER;
+	ret_record->key_length = 0;
+	ret_record->charged =
+		0; /* but for what it leaves at its end it is charged with its array */
+	ret_record->predecessor = (struct osd_object_id){0};
+	ret_record->begin_msec = 0; /* it begins with its array */
+	ret_record->reason =
+		head->state == OSD_STATE_HELD ? OSD_REASON_HELD : OSD_REASON_WAITS_FOR_SLOT;
+	ret_record->started_msec = 0;
+	ret_record->generation = 1;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum osd_status osd_array_create(struct osd_job *job)
+{
+	const struct osd_job_array *size = &job->record.array;
+	struct osd_array *array = calloc(1, sizeof(*array) + size->count);
+	enum osd_status status;
+
+	if (!array)
+		return OSD_E_NO_MEMORY;
+	array->head = job;
+	array->counts[0] = size->count;
+	array->cursor = size->count;
+	array->waits_as = job->record.state;
+	status = osd_fair_queue_init(&array->waiting, SIZE_MAX, SIZE_MAX);
+	if (status == OSD_OK)
+		status = osd_fair_queue_reserve(&array->waiting, "", 0, true, &array->anchor);
+	if (status == OSD_OK)
+		status = osd_fair_queue_make_room(&array->anchor, size->count);
+	if (status != OSD_OK) {
+		osd_array_free(array);
+		return status;
+	}
+	job->array = array;
+	return OSD_OK;
+}
+
+/* The member has a reference to its head. */
+static struct osd_job *new_member(struct osd_array *array, const struct osd_job_record *record)
+{
+	struct osd_job *job = osd_job_create(array->head->exec, record, array->head->pool);
+
+	if (job)
+		job->head = osd_job_ref(array->head);
+	return job;
+}
+
+static void prepare(struct osd_array *array, struct osd_job *job)
+{
+	job->next_delayed = array->prepared;
+	array->prepared = job;
+}
+
+/* The list is valid (wire/index_ranges.h), or empty. */
+static enum osd_status keep_ranges(struct osd_array *array, const uint8_t *ranges, size_t length)
+{
+	if (length == 0)
+		return OSD_OK;
+	array->ranges = malloc(length);
+	if (!array->ranges)
+		return OSD_E_NO_MEMORY;
+	memcpy(array->ranges, ranges, length);
+	array->ranges_length = length;
+	return OSD_OK;
+}
+
+enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
+{
+	const struct osd_job_record *head = &array->head->record;
+	OSD_CLEANUP_FREE uint8_t *bytes = malloc(OSD_JOB_PAYLOAD_MAX);
+	uint32_t first, last, count;
+	size_t length = 0;
+	enum osd_status status;
+
+	if (!bytes)
+		return OSD_E_NO_MEMORY;
+	status = osd_job_payload_get(txn, head->id, OSD_PAYLOAD_INDICES, bytes, OSD_JOB_PAYLOAD_MAX,
+				     &length);
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_E_INTERNAL : status;
+	if (length > OSD_JOB_PAYLOAD_MAX ||
+	    !osd_index_ranges_check(bytes, length, head->array.count, &first, &last, &count) ||
+	    count != head->array.count)
+		return OSD_E_INTERNAL;
+	free(array->ranges); /* of a transaction that has to be run again */
+	array->ranges = NULL;
+	return keep_ranges(array, bytes, length);
+}
+
+static struct osd_index_walk walk_indices(const struct osd_array *array)
+{
+	return osd_index_walk_begin(array->ranges, array->ranges_length,
+				    array->head->record.array.index);
+}
+
+enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec_text *ranges)
+{
+	const struct osd_job_record *head = &array->head->record;
+
+	if (keep_ranges(array, ranges->bytes, ranges->length) != OSD_OK)
+		return OSD_E_NO_MEMORY;
+	for (uint32_t at = head->array.count; at > 0; at--) {
+		struct osd_job *job = calloc(1, sizeof(*job));
+
+		if (!job)
+			return OSD_E_NO_MEMORY;
+		job->references = 1;
+		job->exec = array->head->exec;
+		job->kind = &osd_kind_member;
+		job->pool = array->head->pool;
+		prepare(array, job);
+	}
+	return OSD_OK;
+}
+
+void osd_array_fill(struct osd_array *array, const struct osd_job_record *head)
+{
+	struct osd_index_walk walk = walk_indices(array);
+	uint32_t at = 0;
+
+	for (struct osd_job *job = array->prepared; job; job = job->next_delayed) {
+		osd_array_member_record(head, at++, osd_index_walk_next(&walk), &job->record);
+		job->accepted_usec = osd_monotonic_usec();
+		job->entry.priority = job->record.priority;
+		job->entry.sequence = job->record.sequence;
+	}
+}
+
+void osd_array_free(struct osd_array *array)
+{
+	if (!array)
+		return;
+	while (array->prepared) {
+		struct osd_job *job = array->prepared;
+
+		array->prepared = job->next_delayed;
+		osd_job_unref(job);
+	}
+	osd_fair_queue_release(&array->waiting);
+	free(array->ranges);
+	free(array);
+}
+
+/* ---- what the head shows --------------------------------------------------------------------- */
+
+/* From its first member's start on it is RUNNING: a state does not go back. */
+uint8_t osd_array_state(const struct osd_array *array)
+{
+	return array->head->record.started_msec ? OSD_STATE_RUNNING : array->waits_as;
+}
+
+static void add_usage(struct osd_job_record *head, const struct osd_job_record *member)
+{
+	head->cpu_user_usec += member->cpu_user_usec;
+	head->cpu_system_usec += member->cpu_system_usec;
+	head->bytes_read += member->bytes_read;
+	head->bytes_written += member->bytes_written;
+	head->calls += member->calls;
+	head->peak_bytes = OSD_MAX(head->peak_bytes, member->peak_bytes);
+	head->flags |= member->flags & OSD_JOB_WROTE;
+}
+
+/* The first of them to start is the array's start. */
+static void note_start(struct osd_job_record *head, uint64_t started_msec)
+{
+	if (!started_msec || (head->started_msec && head->started_msec <= started_msec))
+		return;
+	head->started_msec = started_msec;
+	head->queue_usec = started_msec > head->submitted_msec
+				   ? (started_msec - head->submitted_msec) * 1000
+				   : 0;
+}
+
+static void count(struct osd_array *array, const struct osd_job_record *member)
+{
+	struct osd_job_record *head = &array->head->record;
+	uint8_t *shown = &array->states[osd_array_at(member)];
+
+	array->counts[*shown]--;
+	array->counts[member->state]++;
+	*shown = member->state;
+	if (array->counts[OSD_STATE_QUEUED])
+		array->waits_as = OSD_STATE_QUEUED;
+	else if (array->counts[OSD_STATE_HELD])
+		array->waits_as = OSD_STATE_HELD;
+	note_start(head, member->started_msec);
+	osd_job_touch(array->head);
+	if (!osd_job_state_terminal(member->state))
+		return;
+	array->ended++;
+	if (member->state == OSD_STATE_CANCELLED)
+		array->cancelled_for = member->reason;
+	add_usage(head, member);
+}
+
+void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member)
+{
+	count(array, member);
+}
+
+void osd_array_note(struct osd_exec *exec, struct osd_job *member)
+{
+	struct osd_array *array = member->head->array;
+	uint32_t at = osd_array_at(&member->record);
+
+	if (array->states[at] == member->record.state)
+		return;
+	count(array, &member->record);
+	if (array->ended == array->head->record.array.count)
+		osd_array_work(exec, array, array->cursor);
+}
+
+size_t osd_array_ahead(const struct osd_job *member)
+{
+	const struct osd_array *array = member->head->array;
+	const struct osd_fair_entry *first = osd_fair_queue_peek(&array->waiting);
+
+	if (!member->entry.queued || !first || first->sequence > member->entry.sequence)
+		return 0;
+	return (size_t)OSD_MIN(member->entry.sequence - first->sequence,
+			       (uint64_t)array->waiting.entry_count - 1);
+}
+
+void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
+		    size_t counts[OSD_JOB_STATES_END], uint8_t *states)
+{
+	const struct osd_job *head = array->head;
+	uint8_t to = head->pending.state,
+		from = to == OSD_STATE_HELD ? OSD_STATE_QUEUED : OSD_STATE_HELD;
+
+	memcpy(counts, array->counts, sizeof(array->counts));
+	memcpy(states, array->states, head->record.array.count);
+	if (head->pending.txn != txn || array->ending_next)
+		return;
+	counts[to] += counts[from];
+	counts[from] = 0;
+	for (uint32_t at = 0; at < head->record.array.count; at++)
+		if (states[at] == from)
+			states[at] = to;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static bool may_start_one(const struct osd_array *array)
+{
+	const struct osd_job *head = array->head;
+	const struct osd_job_array *size = &head->record.array;
+
+	return head->in_table && array->waiting.entry_count > 0 && !size->ending &&
+	       !head->end_reason && (size->at_once == 0 || array->running < size->at_once) &&
+	       !(head->after && head->after->left > 0) && !head->pending.txn;
+}
+
+void osd_array_settle(struct osd_exec *exec, struct osd_array *array)
+{
+	struct osd_job *head = array->head;
+
+	if (!may_start_one(array)) {
+		osd_fair_queue_drop(&head->pool->queue, &head->entry);
+		return;
+	}
+	if (head->entry.queued)
+		return;
+	if (osd_fair_queue_push(&head->pool->queue, &head->entry) == OSD_OK)
+		osd_pool_has_work(head->pool);
+	else
+		osd_exec_delay(exec, head, OSD_NO_MEMORY_USEC);
+}
+
+enum osd_status osd_array_place(struct osd_job *member)
+{
+	struct osd_job *head = member->head;
+	enum osd_status status =
+		osd_fair_queue_reserve(&head->array->waiting, "", 1, true, &member->entry);
+
+	if (status == OSD_OK)
+		osd_fair_queue_add_place(&head->pool->queue, &head->entry);
+	return status;
+}
+
+void osd_array_unplace(struct osd_job *member)
+{
+	osd_fair_queue_unreserve(&member->head->array->waiting, &member->entry);
+	osd_fair_queue_drop_place(&member->pool->queue, &member->head->entry);
+}
+
+struct osd_job *osd_array_first(const struct osd_array *array)
+{
+	return osd_container_of(osd_fair_queue_peek(&array->waiting), struct osd_job, entry);
+}
+
+struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head)
+{
+	struct osd_array *array = head->array;
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&array->waiting);
+	struct osd_job *member = osd_container_of(entry, struct osd_job, entry);
+
+	array->running++;
+	member->takes_turn = true;
+	member->stored = true; /* soon */
+	osd_array_settle(exec, array);
+	return member;
+}
+
+void osd_array_yield(struct osd_exec *exec, struct osd_job *member)
+{
+	struct osd_array *array = member->head->array;
+
+	if (!member->takes_turn)
+		return;
+	member->takes_turn = false;
+	array->running--;
+	osd_array_settle(exec, array);
+}
+
+/* The place is the head's already, or is taken now. */
+static void admit(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
+{
+	member->head = member->head ? member->head : osd_job_ref(array->head);
+	osd_exec_admit(exec, member);
+	osd_job_unref(member);
+}
+
+void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
+{
+	while (array->prepared) {
+		struct osd_job *member = array->prepared;
+
+		array->prepared = member->next_delayed;
+		member->next_delayed = NULL;
+		/* The anchor's principal is there: nothing is allocated. */
+		osd_fair_queue_reserve(&array->waiting, "", 1, true, &member->entry);
+		admit(exec, array, member);
+	}
+}
+
+enum osd_status osd_array_admit_rest(struct osd_exec *exec, struct osd_array *array)
+{
+	const struct osd_job_record *head = &array->head->record;
+	struct osd_index_walk walk = walk_indices(array);
+	struct osd_job_record record;
+
+	for (uint32_t at = 0; at < head->array.count; at++) {
+		uint32_t index = osd_index_walk_next(&walk);
+		struct osd_job *member;
+
+		if (array->states[at] != 0)
+			continue;
+		osd_array_member_record(head, at, index, &record);
+		record.generation = head->generation;
+		member = new_member(array, &record);
+		if (!member || osd_array_place(member) != OSD_OK) {
+			osd_job_unref(member);
+			return OSD_E_NO_MEMORY;
+		}
+		admit(exec, array, member);
+	}
+	if (array->ended == head->array.count || head->array.ending)
+		osd_array_work(exec, array, 0);
+	return OSD_OK;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at)
+{
+	array->cursor = OSD_MIN(array->cursor, at);
+	if (array->working)
+		return;
+	array->working = true;
+	array->next_working = exec->flow->arrays;
+	exec->flow->arrays = array;
+	osd_job_ref(array->head);
+	pthread_cond_signal(&exec->flow->work);
+}
+
+/* A job that it was to run after ended otherwise than asked; the message names that job. */
+static bool is_of_predecessor(uint16_t reason)
+{
+	return reason == OSD_REASON_UNREACHABLE || reason == OSD_REASON_NOT_NEEDED;
+}
+
+void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
+{
+	struct osd_array *array = head->array;
+	uint16_t *ending = &head->record.array.ending;
+
+	/* More than a cancel is what ends those as well that have started. */
+	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
+			is_of_predecessor(reason)))
+		return;
+	*ending = reason;
+	osd_job_touch(head);
+	osd_array_settle(exec, array);
+	osd_array_work(exec, array, 0);
+}
+
+/* Lets go of the lock meanwhile.  One that is being changed right now comes back by
+ * osd_array_work when that is over. */
+static void end_member(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
+{
+	const struct osd_job_record *head = &array->head->record;
+	uint16_t reason = head->array.ending;
+	bool waits =
+		member->record.state == OSD_STATE_QUEUED || member->record.state == OSD_STATE_HELD;
+
+	if ((!waits && reason == OSD_REASON_CANCELLED) || !osd_exec_claim(exec, member, reason))
+		return;
+	if (is_of_predecessor(reason))
+		memcpy(member->record.message, head->message, sizeof(head->message));
+	osd_unlock(&exec->lock);
+	osd_exec_end_claimed(exec, member, reason);
+	osd_lock(&exec->lock);
+}
+
+/* "2 FAILED, 1 TIMEOUT of 16" */
+static void sum_up(const struct osd_array *array, char *text, size_t capacity)
+{
+	size_t used = 0;
+
+	for (unsigned state = OSD_STATE_FAILED; state < OSD_JOB_STATES_END; state++)
+		if (array->counts[state])
+			used += (size_t)snprintf(text + used, capacity - used, "%s%zu %s",
+						 used ? ", " : "", array->counts[state],
+						 osd_job_state_name(state));
+	snprintf(text + used, capacity - used, " of %u", array->head->record.array.count);
+}
+
+static void end_head(struct osd_exec *exec, struct osd_array *array)
+{
+	struct osd_job *head = array->head;
+	size_t completed = array->counts[OSD_STATE_COMPLETED];
+	size_t cancelled = array->counts[OSD_STATE_CANCELLED];
+	struct osd_job_record record = head->record;
+	struct osd_job_remains remains = {.states = array->states,
+					  .states_length = record.array.count};
+	uint8_t state = OSD_STATE_FAILED;
+	uint16_t reason = OSD_REASON_MEMBERS;
+
+	if (completed == record.array.count) {
+		state = OSD_STATE_COMPLETED;
+		reason = OSD_REASON_NONE;
+	} else if (completed + cancelled == record.array.count) {
+		reason = array->cancelled_for;
+		state = OSD_STATE_CANCELLED;
+	} else if (record.array.ending == OSD_REASON_UNREACHABLE ||
+		   record.array.ending == OSD_REASON_ZONE_REMOVED) {
+		reason = record.array.ending;
+	}
+	if (state != OSD_STATE_COMPLETED && !is_of_predecessor(reason))
+		sum_up(array, record.message, sizeof(record.message));
+	head->end_reason = OSD_REASON_MEMBERS; /* whatever: nobody changes it from here on */
+	record.attempt = record.started_msec ? 1 : 0;
+	osd_job_record_end(&record, state, reason);
+	if (record.started_msec)
+		record.run_usec =
+			(record.ended_msec - OSD_MIN(record.ended_msec, record.started_msec)) *
+			1000;
+	osd_unlock(&exec->lock);
+	osd_exec_finish(exec, head, &record, &remains);
+	osd_lock(&exec->lock);
+}
+
+void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)
+{
+	const struct osd_job *head = array->head;
+
+	if (head->in_table && !head->pending.txn && !head->end_reason &&
+	    array->ended == head->record.array.count)
+		end_head(exec, array);
+}
+
+void osd_array_step(struct osd_exec *exec, struct osd_array *array)
+{
+	struct osd_job *head = array->head;
+	uint32_t count = head->record.array.count;
+
+	array->working = false;
+	osd_array_end_if_over(exec, array);
+	if (head->in_table && !head->pending.txn && !head->end_reason) {
+		for (int i = 0;
+		     i < STEP_MEMBERS && head->record.array.ending && array->cursor < count; i++) {
+			struct osd_object_id id =
+				osd_array_member_id(&head->record, array->cursor++);
+			struct osd_job *member = osd_exec_find(exec, id);
+
+			if (member)
+				end_member(exec, array, member);
+		}
+		if (head->record.array.ending && array->cursor < count)
+			osd_array_work(exec, array, array->cursor);
+	}
+	osd_job_unref(head);
+}

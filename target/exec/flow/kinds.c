@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* kinds.c -- the kinds of jobs (job/job.h): what stands behind a job in its queue, what its end means to others,
+ * what it shows.  A plain job waits in its pool's queue.  The head of an array stands there for the first of its
+ * members that may start; members wait in a heap of the array's own (flow.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/flow/flow.h"
+
+/* ---- of all kinds -------------------------------------------------------------------------------- */
+
+static void do_nothing(struct osd_job *job)
+{
+	(void)job;
+}
+
+static bool is_false(const struct osd_job *job)
+{
+	(void)job;
+	return false;
+}
+
+static struct osd_job *itself(struct osd_job *job)
+{
+	return job;
+}
+
+static void view_no_parts(const struct osd_job *job, const struct osd_txn *txn,
+			  struct osd_job_view *view)
+{
+	(void)job, (void)txn, (void)view;
+}
+
+static bool always_shows(const struct osd_job *job, const struct osd_job_view *view)
+{
+	(void)job, (void)view;
+	return true;
+}
+
+/* The pool may be gone with its last job. */
+static void leave_pool(const struct osd_job *job)
+{
+	if (job->pool->leaving)
+		osd_alarm_by(&job->exec->monitor, 0);
+}
+
+/* ---- jobs that stand in their pool's queue: plain ones and heads ------------------------------------ */
+
+static bool waits_for_others(const struct osd_job *job)
+{
+	return job->after && job->after->left > 0;
+}
+
+/* Says what it waits for; false: no longer for other jobs. */
+static bool wait_for_jobs(struct osd_job *job)
+{
+	bool waits = waits_for_others(job);
+	uint16_t reason = waits ? OSD_REASON_WAITS_FOR_JOB : OSD_REASON_WAITS_FOR_SLOT;
+
+	if (job->after && job->record.attempt == 0 && job->record.reason != reason) {
+		job->record.reason = reason;
+		osd_job_touch(job);
+	}
+	return waits;
+}
+
+static void unqueue(struct osd_job *job)
+{
+	osd_fair_queue_drop(&job->pool->queue, &job->entry);
+}
+
+static void unplace(struct osd_job *job)
+{
+	osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
+}
+
+static void tell_waiters(struct osd_job *job)
+{
+	leave_pool(job);
+	osd_after_ended(job->exec, job);
+}
+
+static void change_ended(struct osd_job *job)
+{
+	osd_after_changed(job->exec, job);
+}
+
+/* ---- plain ones ---------------------------------------------------------------------------------------- */
+
+static void release_plain(struct osd_job *job)
+{
+	free(job->after);
+}
+
+/* Among those of its pool. */
+static enum osd_status push(struct osd_job *job)
+{
+	job->entry.since = osd_monotonic_usec();
+	return osd_fair_queue_push(&job->pool->queue, &job->entry);
+}
+
+/* A job that had started has given up its place: it gets one again whatever the caps. */
+static enum osd_status enqueue_plain(struct osd_job *job)
+{
+	enum osd_status status = OSD_OK;
+
+	if (wait_for_jobs(job))
+		return OSD_OK; /* the end of the last of them puts it here */
+	if (!job->entry.principal)
+		status = osd_pool_reserve(job->pool, job->record.principal, 1, true, &job->entry);
+	if (status == OSD_OK)
+		status = push(job);
+	if (status == OSD_OK)
+		osd_pool_has_work(job->pool);
+	return status;
+}
+
+static bool plain_may_start(const struct osd_job *job)
+{
+	return !job->after;
+}
+
+static void view_plain(const struct osd_job *job, struct osd_job_view *v)
+{
+	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
+	v->waits_for = osd_after_waits_for(job, &v->awaited);
+}
+
+const struct osd_job_kind osd_kind_plain = {
+	.release = release_plain,
+	.enqueue = enqueue_plain,
+	.unqueue = unqueue,
+	.unplace = unplace,
+	.waits = waits_for_others,
+	.changed = do_nothing,
+	.paused = do_nothing,
+	.left = tell_waiters,
+	.unended = osd_after_pin,
+	.is_changing = is_false,
+	.change_begins = do_nothing,
+	.change_ended = change_ended,
+	.may_start = plain_may_start,
+	.first = itself,
+	.take = itself,
+	.view = view_plain,
+	.view_parts = view_no_parts,
+	.shows_pending = always_shows,
+};
+
+/* ---- heads of arrays ------------------------------------------------------------------------------------ */
+
+static void release_head(struct osd_job *job)
+{
+	osd_array_free(job->array);
+	free(job->after);
+}
+
+static enum osd_status enqueue_head(struct osd_job *job)
+{
+	if (!wait_for_jobs(job))
+		osd_array_settle(job->exec, job->array);
+	return OSD_OK;
+}
+
+static void end_members(struct osd_job *job, uint16_t reason)
+{
+	osd_array_end(job->exec, job, reason);
+}
+
+static struct osd_job *first_member(struct osd_job *job)
+{
+	return osd_array_first(job->array);
+}
+
+static struct osd_job *take_member(struct osd_job *job)
+{
+	return osd_array_take(job->exec, job);
+}
+
+/* What an array shows follows from its members. */
+static void view_head(const struct osd_job *job, struct osd_job_view *v)
+{
+	const struct osd_array *array = job->array;
+	uint8_t state = osd_array_state(array);
+
+	view_plain(job, v);
+	memcpy(v->counts, array->counts, sizeof(v->counts));
+	if (state == v->own.state)
+		return;
+	v->own.state = state;
+	v->own.reason = state == OSD_STATE_RUNNING ? OSD_REASON_NONE
+			: state == OSD_STATE_HELD  ? OSD_REASON_HELD
+						   : OSD_REASON_WAITS_FOR_SLOT;
+	if (v->own.started_msec)
+		v->own.run_usec =
+			1000 * (osd_wall_msec() - OSD_MIN(osd_wall_msec(), v->own.started_msec));
+}
+
+static void view_members(const struct osd_job *job, const struct osd_txn *txn,
+			 struct osd_job_view *v)
+{
+	osd_array_view(job->array, txn, v->counts, v->states);
+}
+
+static bool head_shows_pending(const struct osd_job *job, const struct osd_job_view *v)
+{
+	return v->own.state != OSD_STATE_RUNNING && !job->array->ending_next;
+}
+
+const struct osd_job_kind osd_kind_head = {
+	.release = release_head,
+	.enqueue = enqueue_head,
+	.unqueue = unqueue,
+	.unplace = unplace,
+	.waits = waits_for_others,
+	.changed = do_nothing,
+	.paused = do_nothing,
+	.left = tell_waiters,
+	.unended = osd_after_pin,
+	.end_parts = end_members,
+	.control = osd_array_control,
+	.is_changing = is_false,
+	.change_begins = do_nothing,
+	.change_ended = change_ended,
+	.may_start = is_false,
+	.first = first_member,
+	.take = take_member,
+	.view = view_head,
+	.view_parts = view_members,
+	.shows_pending = head_shows_pending,
+};
+
+/* ---- members --------------------------------------------------------------------------------------------- */
+
+static void release_member(struct osd_job *job)
+{
+	osd_job_unref(job->head);
+}
+
+/* Among those of its array that wait. */
+static enum osd_status push_member(struct osd_job *job)
+{
+	struct osd_exec *exec = job->exec;
+	struct osd_array *array = job->head->array;
+	enum osd_status status = osd_fair_queue_push(&array->waiting, &job->entry);
+
+	if (status == OSD_OK && array->head->record.array.ending)
+		osd_array_work(exec, array, 0);
+	else if (status == OSD_OK)
+		osd_array_settle(exec, array);
+	return status;
+}
+
+static enum osd_status enqueue_member(struct osd_job *job)
+{
+	enum osd_status status = job->entry.principal ? OSD_OK : osd_array_place(job);
+
+	return status == OSD_OK ? push_member(job) : status;
+}
+
+static void unqueue_member(struct osd_job *job)
+{
+	if (!job->entry.queued)
+		return;
+	osd_fair_queue_drop(&job->head->array->waiting, &job->entry);
+	osd_array_settle(job->exec, job->head->array);
+}
+
+static void note_member(struct osd_job *job)
+{
+	osd_array_note(job->exec, job);
+}
+
+static void yield_turn(struct osd_job *job)
+{
+	osd_array_yield(job->exec, job);
+}
+
+static void leave_array(struct osd_job *job)
+{
+	tell_waiters(job);
+	yield_turn(job);
+	note_member(job);
+}
+
+static bool array_is_changing(const struct osd_job *job)
+{
+	return job->head->pending.txn;
+}
+
+static void member_changes(struct osd_job *job)
+{
+	job->head->array->changing++;
+}
+
+/* Its array may have waited for that. */
+static void member_changed(struct osd_job *job)
+{
+	struct osd_array *array = job->head->array;
+
+	array->changing--;
+	if (job->in_table && job->head->record.array.ending)
+		osd_array_work(job->exec, array, osd_array_at(&job->record));
+}
+
+/* What a member waits for is its array's business, too. */
+static void view_member(const struct osd_job *job, struct osd_job_view *v)
+{
+	const struct osd_job *head = job->head;
+	uint32_t at_once = head->record.array.at_once;
+
+	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &head->entry) + osd_array_ahead(job);
+	v->waits_for = osd_after_waits_for(head, &v->awaited);
+	if (v->own.reason == OSD_REASON_HELD && head->record.begin_msec)
+		v->own.reason = OSD_REASON_WAITS_FOR_TIME;
+	if (v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
+		return;
+	if (v->waits_for)
+		v->own.reason = OSD_REASON_WAITS_FOR_JOB;
+	else if (at_once && head->array->running >= at_once)
+		v->own.reason = OSD_REASON_WAITS_FOR_TURN;
+}
+const struct osd_job_kind osd_kind_member = {
+	.release = release_member,
+	.enqueue = enqueue_member,
+	.unqueue = unqueue_member,
+	.unplace = osd_array_unplace,
+	.waits = is_false,
+	.changed = note_member,
+	.paused = yield_turn,
+	.left = leave_array,
+	.unended = do_nothing,
+	.is_changing = array_is_changing,
+	.change_begins = member_changes,
+	.change_ended = member_changed,
+	.may_start = is_false,
+	.first = itself,
+	.take = itself,
+	.view = view_member,
+	.view_parts = view_no_parts,
+	.shows_pending = always_shows,
+};
+
+const struct osd_job_kind *osd_flow_kind_of(const struct osd_job_record *record)
+{
+	if (record->flags & OSD_JOB_ARRAY)
+		return &osd_kind_head;
+	return record->flags & OSD_JOB_MEMBER ? &osd_kind_member : &osd_kind_plain;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sweep.c -- the sweep: records of jobs that have ended are removed when they expire, with all that
+ * belongs to them; jobs that nobody starts end then (design D13). */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/flow/flow.h"
+
+#define SWEEP_AT_ONCE 64
+#define STAYS_MSEC    500 /* until one that could not be removed yet is looked at again */
+
+struct sweep {
+	uint64_t now_msec;
+	struct osd_object_id ids[SWEEP_AT_ONCE];
+	size_t count;
+	uint64_t next_msec;
+};
+
+static enum osd_status find_expired(struct osd_txn *txn, void *arg)
+{
+	struct sweep *sweep = arg;
+
+	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE,
+				      &sweep->count, &sweep->next_msec);
+}
+
+struct removal {
+	struct osd_exec *exec;
+	struct osd_object_id id;
+};
+
+/* The record, the surrogate it describes, and a result that had an object of its own; of an array
+ * those of its members, too. */
+static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
+{
+	struct removal *removal = arg;
+	struct osd_object_id id = removal->id;
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, id, &record);
+	uint32_t at = 0;
+
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	status = osd_remove_if_there(txn, id);
+	if (status == OSD_OK && record.result_object)
+		status = osd_remove_if_there(
+			txn, (struct osd_object_id){id.partition_id, record.result_object});
+	if (status == OSD_OK && record.array.count)
+		status = osd_array_remove_members(removal->exec, txn, &record, OSD_REMOVED_AT_ONCE,
+						  &at);
+	if (status == OSD_OK && at < record.array.count)
+		return OSD_E_TXN_TOO_LARGE;
+	return status == OSD_OK ? osd_job_forget(removal->exec, txn, &record) : status;
+}
+
+static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
+{
+	bool awaited;
+
+	osd_lock(&exec->lock);
+	awaited = osd_after_awaited(exec, id);
+	osd_unlock(&exec->lock);
+	return awaited;
+}
+
+static bool note_idle(void *arg, struct osd_job_node *node)
+{
+	osd_exec_note_idle(arg, osd_container_of(node, struct osd_job, node));
+	return true;
+}
+
+static bool has_idled(const struct osd_job *job, const void *now_msec)
+{
+	return osd_job_is_idle(job) && osd_job_idle_expiry(job) < *(const uint64_t *)now_msec;
+}
+
+/* Ends the jobs that have not started in time.  One that is being changed at this moment is looked at
+ * again soon. */
+static void end_idle(struct osd_exec *exec, uint64_t now_msec)
+{
+	bool due;
+
+	osd_lock(&exec->lock);
+	due = exec->idle_msec < now_msec;
+	osd_unlock(&exec->lock);
+	if (!due)
+		return;
+	osd_exec_end_matching(exec, has_idled, &now_msec, OSD_REASON_EXPIRED);
+	osd_lock(&exec->lock);
+	exec->idle_msec = UINT64_MAX;
+	osd_job_table_each(&exec->table, note_idle, exec);
+	osd_unlock(&exec->lock);
+}
+
+void osd_flow_sweep(struct osd_exec *exec)
+{
+	struct sweep sweep = {.now_msec = osd_wall_msec()};
+	enum osd_status status = OSD_OK;
+	bool stays;
+
+	osd_flow_begin_due(exec);
+	end_idle(exec, sweep.now_msec);
+	do {
+		sweep.count = 0;
+		stays = false;
+		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
+		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
+			struct removal removal = {exec, sweep.ids[i]};
+
+			if (is_awaited(exec, sweep.ids[i])) {
+				stays = true;
+				continue;
+			}
+			osd_exec_forget_ended(exec, sweep.ids[i]);
+			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired,
+					     &removal);
+			if (status == OSD_E_TXN_TOO_LARGE) {
+				status = osd_array_remove_all(exec, removal.id);
+				if (status == OSD_OK)
+					status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
+							     remove_expired, &removal);
+			}
+			if (status != OSD_E_BUSY)
+				continue;
+			stays = true; /* one of an array's members is awaited, or it is busy there */
+			status = OSD_OK;
+		}
+	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
+	if (status != OSD_OK) {
+		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
+		return;
+	}
+	osd_lock(&exec->lock);
+	osd_exec_sweep_by(exec, stays ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
+	osd_unlock(&exec->lock);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_after.c -- jobs that wait for others, on an in-memory store without sandboxes: whose jobs may
+ * be named, what is refused leaves nothing behind, and records stay while they decide. */
+#include <sched.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+#include "exec/target.h"
+
+static struct osd_objects *objects;
+static struct osd_exec *exec;
+static uint64_t pid;
+static uint64_t expiry_usec; /* of the jobs submitted; 0: not said */
+
+static void fill_store(void)
+{
+	struct osd_objects_config config = {.create = true};
+	struct osd_exec_config exec_config = {.slots = 1};
+	char message[256];
+	struct osd_txn *txn;
+
+	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
+	exec_config.objects = objects;
+	CHECK(osd_exec_open(&exec_config, message, &exec) == OSD_OK);
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_partition_create(txn, 0, &pid) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static enum osd_status submit(const char *principal, uint64_t after, struct osd_object_id *ret_job)
+{
+	const struct osd_exec_after named = {pid, after, OSD_AFTER_COMPLETED};
+	struct osd_exec_submission submission = {
+		.zone = {pid, 0},
+		.principal = principal,
+		.code = (const uint8_t *)"pass",
+		.code_length = 4,
+		.keep_usec = expiry_usec,
+	};
+	struct osd_exec_refusal refusal;
+
+	if (after) {
+		submission.after_count = 1;
+		submission.after = &named;
+	}
+	return osd_exec_submit(exec, &submission, ret_job, &refusal);
+}
+
+static struct osd_job_record read_record(struct osd_object_id id)
+{
+	struct osd_job_record record;
+	struct osd_txn *txn;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
+	CHECK(osd_job_record_get(txn, id, &record) == OSD_OK);
+	osd_txn_abort(txn);
+	return record;
+}
+
+static bool has_record(struct osd_object_id id)
+{
+	struct osd_job_record record;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
+	status = osd_job_record_get(txn, id, &record);
+	osd_txn_abort(txn);
+	CHECK(status == OSD_OK || status == OSD_E_NO_OBJECT);
+	return status == OSD_OK;
+}
+
+static enum osd_status forget(struct osd_object_id id)
+{
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	status = osd_exec_object_removed(exec, txn, id, false);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static size_t awaited(void)
+{
+	size_t count;
+
+	osd_lock(&exec->lock);
+	count = exec->flow->awaited.count;
+	osd_unlock(&exec->lock);
+	return count;
+}
+
+static void test_other_principals(void)
+{
+	struct osd_object_id first, job;
+	size_t places;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	places = exec->pools->first->queue.place_count;
+	CHECK(submit("bob", first.object_id, &job) == OSD_E_CDB_FIELD);
+	CHECK(submit("alice", first.object_id + 100, &job) == OSD_E_CDB_FIELD);
+	CHECK(exec->pools->first->queue.place_count == places && awaited() == 0);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	CHECK(awaited() == 1);
+	CHECK(read_record(job).reason == OSD_REASON_WAITS_FOR_JOB);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	CHECK(awaited() == 0);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	CHECK(exec->pools->first->queue.place_count == places - 1);
+}
+
+/* A submission without code takes that of a job of the same principal, and of nobody else. */
+static void test_code_of_predecessors(void)
+{
+	struct osd_exec_submission submission = {.principal = "bob"};
+	struct osd_object_id first;
+	uint8_t *content;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	submission.predecessor = first;
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
+	CHECK(!content && !submission.code);
+	submission.principal = "alice";
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
+	CHECK(submission.code_length == 4 && !memcmp(submission.code, "pass", 4));
+	free(content);
+	submission.predecessor.object_id += 100;
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	submission.predecessor.object_id = first.object_id;
+	CHECK(read_record(first).flags & OSD_JOB_CODE_KEPT);
+	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
+	free(content);
+}
+
+/* The record of a job that has ended may not go before those that wait for it have ended too. */
+static void test_record_stays(void)
+{
+	struct osd_object_id first, jobs[300];
+	enum osd_status status;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(submit("alice", first.object_id, &jobs[i]) == OSD_OK);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	while ((status = forget(first)) == OSD_E_CONFLICT)
+		sched_yield();
+	CHECK(status == OSD_OK && awaited() == 0);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(read_record(jobs[i]).reason == OSD_REASON_UNREACHABLE);
+}
+
+/* An end that could not be stored is decided again at the next start: what decides it stays. */
+static void test_pinned(void)
+{
+	struct osd_object_id first, job;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	osd_lock(&exec->lock);
+	osd_after_pin(osd_exec_find(exec, first)); /* waits for none: nothing to pin */
+	osd_after_pin(osd_exec_find(exec, job));
+	osd_unlock(&exec->lock);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	for (int i = 0; i < 3; i++)
+		CHECK(forget(first) == OSD_E_CONFLICT);
+	CHECK(awaited() == 1 && forget(job) == OSD_OK);
+}
+
+/* The sweep leaves a record that still decides. */
+static void test_expired(void)
+{
+	struct osd_object_id first, job, other;
+
+	expiry_usec = 1;
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	CHECK(submit("alice", 0, &other) == OSD_OK);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	expiry_usec = 0;
+	osd_lock(&exec->lock);
+	osd_after_pin(osd_exec_find(exec, job));
+	osd_unlock(&exec->lock);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, other, OSD_REASON_KILLED);
+	osd_flow_sweep(exec);
+	CHECK(has_record(first) && !has_record(other) && !has_record(job));
+}
+
+/* Closed in the middle of it all, nothing is leaked. */
+static void test_close_under_way(void)
+{
+	struct osd_object_id first, job;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	for (size_t i = 0; i < 200; i++)
+		CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	osd_exec_close(exec);
+	osd_objects_close(objects);
+}
+
+int main(void)
+{
+	fill_store();
+	test_other_principals();
+	test_code_of_predecessors();
+	test_record_stays();
+	test_pinned();
+	test_expired();
+	test_close_under_way();
+	return 0;
+}

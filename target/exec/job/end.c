@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* end.c -- how a job ends: one transaction with everything, then memory, then those who wait.
+ * Whoever reads a terminal state reads everything (design D14). */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/job/job.h"
+
+#define END_TRIES      9     /* of the terminal transaction, on failures that may pass */
+#define END_PAUSE_USEC 20000 /* after the first, then twice as long each: 5 s in all */
+
+void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason)
+{
+	uint64_t now = osd_wall_msec();
+	enum osd_job_state to = state;
+
+	/* An array never runs: it ends when its members have. */
+	if (!(record->flags & OSD_JOB_ARRAY) &&
+	    (!osd_job_transition(record->state, osd_job_event_to(state), &to) || to != state))
+		osd_error("job %#llx/%#llx: an end as %s is not permitted in state %s",
+			  (unsigned long long)record->id.partition_id,
+			  (unsigned long long)record->id.object_id, osd_job_state_name(state),
+			  osd_job_state_name(record->state));
+	if (record->attempt == 0) /* it has only waited */
+		record->queue_usec =
+			now > record->submitted_msec ? (now - record->submitted_msec) * 1000 : 0;
+	record->state = state;
+	record->reason = reason;
+	record->ended_msec = now;
+	if (record->expiry_msec == 0 &&
+	    !(record->flags & OSD_JOB_MEMBER)) /* it goes with its array */
+		record->expiry_msec = now + record->keep_msec;
+	record->generation++;
+}
+
+static enum osd_status put_payload(struct osd_txn *txn, const struct osd_job_record *record,
+				   enum osd_job_payload kind, const uint8_t *bytes, size_t length)
+{
+	if (length == 0)
+		return OSD_OK;
+	return osd_job_payload_put(txn, record->id, kind, bytes, length);
+}
+
+static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record *record,
+			       const struct osd_job_remains *remains, uint64_t charged)
+{
+	bool member = record->flags & OSD_JOB_MEMBER;
+	struct osd_job_record stored = *record;
+	enum osd_status status;
+
+	stored.charged = charged;
+	status = osd_job_record_put(txn, &stored);
+	if (status == OSD_OK && !member)
+		status = osd_job_expiry_move(txn, record, 0);
+	if (status == OSD_OK && !member && !(record->flags & OSD_JOB_CODE_KEPT))
+		status = osd_job_code_delete(txn, record);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_RESULT, remains->result,
+				     remains->result_length);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_STDERR, remains->stderr_bytes,
+				     remains->stderr_stored);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_TRACEBACK, remains->traceback,
+				     remains->traceback_length);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_STATES, remains->states,
+				     remains->states_length);
+	return status;
+}
+
+/* Charges for what is left of the job; its code and arguments are kept where there is room. */
+static enum osd_status charge_end(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_job_record *record,
+				  const struct osd_job_remains *remains, uint64_t *ret_charged)
+{
+	enum osd_status status;
+
+	record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT; /* of a transaction that is run again */
+	if (osd_job_charge_keeps(exec, record)) {
+		record->flags |= OSD_JOB_CODE_KEPT;
+		status = osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+		if (status != OSD_E_QUOTA && status != OSD_E_NO_SPACE)
+			return status;
+		record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT;
+	}
+	return osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+}
+
+enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
+				  const struct osd_job_record *record)
+{
+	/* The object's record first: it serialises this with commands on the surrogate. */
+	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+	struct osd_job_record ended = *record;
+	uint64_t charged;
+
+	if (status == OSD_OK)
+		status = charge_end(exec, txn, &ended, NULL, &charged);
+	return status == OSD_OK ? put_end(txn, &ended, NULL, charged) : status;
+}
+
+struct ending {
+	struct osd_exec *exec;
+	struct osd_job *job;
+	struct osd_job_record record;
+	const struct osd_job_remains *remains;
+	struct osd_job_remains cut; /* what is left of them where there is no room for all */
+};
+
+/* Output that was being stored may have touched the job since its record was filled in, and its
+ * expiry may have been set.  The surrogate is locked: no command comes in between any more. */
+static void fix_record(struct ending *ending)
+{
+	const struct osd_job_record *live = &ending->job->record;
+
+	osd_lock(&ending->exec->lock);
+	ending->record.generation = OSD_MAX(ending->record.generation, live->generation + 1);
+	if (live->expiry_msec)
+		ending->record.expiry_msec = live->expiry_msec;
+	ending->job->recorded = true;
+	osd_unlock(&ending->exec->lock);
+}
+
+/* The quota leaves no room for all of it.  Why a job failed is kept, up to OSD_JOB_RESERVE_BYTES,
+ * whatever the quota says; a result is not, and then the job has failed. */
+static void cut_remains(struct ending *ending)
+{
+	struct osd_job_record *record = &ending->record;
+	struct osd_job_remains *cut = &ending->cut;
+
+	*cut = *ending->remains;
+	if (cut->result_length && record->state == OSD_STATE_COMPLETED) {
+		record->state = OSD_STATE_FAILED;
+		record->reason = OSD_REASON_NO_SPACE;
+	}
+	cut->result = NULL;
+	cut->result_length = 0;
+	record->result_length = 0;
+	record->flags &= ~(uint32_t)OSD_JOB_RESULT_JSON;
+	if (cut->stderr_stored + cut->traceback_length > OSD_JOB_RESERVE_BYTES) {
+		cut->stderr_stored = 0;
+		record->flags |= OSD_JOB_STDERR_CUT;
+	}
+	ending->remains = cut;
+}
+
+static enum osd_status write_end(struct osd_txn *txn, void *arg)
+{
+	struct ending *ending = arg;
+	enum osd_status status = osd_surrogate_mark(txn, ending->record.id, false);
+	uint64_t charged;
+
+	if (status != OSD_OK)
+		return status;
+	fix_record(ending);
+	status = charge_end(ending->exec, txn, &ending->record, ending->remains, &charged);
+	if (ending->remains && (status == OSD_E_QUOTA || status == OSD_E_NO_SPACE)) {
+		cut_remains(ending);
+		status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains,
+					      false, &charged);
+	}
+	return status == OSD_OK ? put_end(txn, &ending->record, ending->remains, charged) : status;
+}
+
+static void pause_usec(uint64_t usec)
+{
+	struct timespec pause = {.tv_sec = (time_t)(usec / 1000000),
+				 .tv_nsec = (long)(usec % 1000000) * 1000};
+
+	nanosleep(&pause, NULL);
+}
+
+/* A terminal state that cannot be written now may be later: the disk may have filled up, or others
+ * may have been faster each time.  Once one could not for so long, the next is tried once only. */
+static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
+{
+	int tries = atomic_load(&exec->ends_fail) ? 1 : END_TRIES;
+	enum osd_status status = OSD_OK;
+
+	for (int i = 0; i < tries; i++) {
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_end, ending);
+		if (status != OSD_E_BUSY && status != OSD_E_NO_SPACE && status != OSD_E_NO_MEMORY)
+			break;
+		if (i + 1 < tries)
+			pause_usec((uint64_t)END_PAUSE_USEC << i);
+	}
+	atomic_store(&exec->ends_fail, status != OSD_OK);
+	return status;
+}
+
+void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
+		     const struct osd_job_record *record, const struct osd_job_remains *remains)
+{
+	struct ending ending = {.exec = exec, .job = job, .record = *record, .remains = remains};
+	struct osd_exec_wait *waits;
+	enum osd_status status = store_end(exec, &ending);
+	struct osd_exec_outcome outcome = {
+		.status = osd_job_reason_status(ending.record.reason),
+		.reason = ending.record.reason,
+		.result_object = ending.record.result_object,
+	};
+
+	if (status != OSD_OK) {
+		osd_error("job %#llx/%#llx: cannot store how it ended (%s); decided again at the "
+			  "next start",
+			  (unsigned long long)record->id.partition_id,
+			  (unsigned long long)record->id.object_id, osd_status_info(status)->name);
+		outcome.status = status;
+	}
+	if (remains && !record->result_object) {
+		outcome.result = ending.remains->result;
+		outcome.result_length = ending.remains->result_length;
+	}
+	osd_story_ended(job, &ending.record);
+	osd_lock(&exec->lock);
+	job->record = ending.record;
+	osd_exec_sweep_by(exec, ending.record.expiry_msec);
+	exec->ops->ended(exec, job, &ending.record);
+	waits = osd_exec_take_waits(exec, job);
+	if (status == OSD_OK)
+		osd_exec_note_ended(exec, job);
+	else
+		job->kind->unended(job);
+	osd_exec_forget(exec, job);
+	osd_unlock(&exec->lock);
+	osd_exec_deliver(waits, outcome);
+}
+
+bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	if (job->kind->end_parts) { /* it ends when all its parts have */
+		job->kind->end_parts(job, reason);
+		return false;
+	}
+	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
+		osd_exec_request_end(exec, job, reason);
+		return false;
+	}
+	if (job->pending.txn || job->end_reason)
+		return false;
+	job->end_reason = reason; /* nobody else ends or starts it from here on */
+	osd_exec_unqueue(exec, job);
+	exec->held_count -= job->record.state == OSD_STATE_HELD;
+	osd_job_ref(job);
+	return true;
+}
+
+void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	struct osd_job_record record;
+
+	osd_lock(&exec->lock);
+	record = job->record;
+	osd_unlock(&exec->lock);
+	osd_job_record_end(&record, osd_job_reason_info(reason)->terminal_state, reason);
+	osd_exec_finish(exec, job, &record, NULL);
+	osd_lock(&exec->lock);
+	osd_job_unref(job);
+	osd_unlock(&exec->lock);
+}
+
+void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason)
+{
+	struct osd_job *job;
+	bool mine;
+
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	mine = job && osd_exec_claim(exec, job, reason);
+	osd_unlock(&exec->lock);
+	if (mine)
+		osd_exec_end_claimed(exec, job, reason);
+}
+
+struct matching {
+	struct osd_exec *exec;
+	bool (*pick)(const struct osd_job *job, const void *arg);
+	const void *arg;
+	uint16_t reason;
+	struct osd_job *claimed[256];
+	size_t count;
+};
+
+static bool claim_if_picked(void *arg, struct osd_job_node *node)
+{
+	struct matching *matching = arg;
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+
+	if (matching->pick(job, matching->arg) &&
+	    osd_exec_claim(matching->exec, job, matching->reason))
+		matching->claimed[matching->count++] = job;
+	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
+}
+
+void osd_exec_end_matching(struct osd_exec *exec,
+			   bool (*pick)(const struct osd_job *job, const void *arg),
+			   const void *arg, uint16_t reason)
+{
+	struct matching matching = {.exec = exec, .pick = pick, .arg = arg, .reason = reason};
+
+	do {
+		matching.count = 0;
+		osd_lock(&exec->lock);
+		osd_job_table_each(&exec->table, claim_if_picked, &matching);
+		osd_unlock(&exec->lock);
+		for (size_t i = 0; i < matching.count; i++)
+			osd_exec_end_claimed(exec, matching.claimed[i], reason);
+	} while (matching.count == OSD_ARRAY_SIZE(matching.claimed));
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ended.c -- the records of the jobs that ended last, kept so that a poll neither waits nor reads the store
+ * (job.h).
+ *
+ * Whoever changes or removes the record of an ended job forgets it here first, in the same transaction. */
+#include <string.h>
+
+#include "exec/job/job.h"
+
+static struct osd_ended *place_of(struct osd_exec *exec, struct osd_object_id id)
+{
+	return &exec->ended[(id.object_id + id.partition_id * 31) % OSD_ENDED_KEPT];
+}
+
+static bool is_of(const struct osd_ended *ended, struct osd_object_id id)
+{
+	return ended->record.id.object_id == id.object_id &&
+	       ended->record.id.partition_id == id.partition_id;
+}
+
+const struct osd_job_record *osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id)
+{
+	const struct osd_ended *ended = place_of(exec, id);
+
+	return is_of(ended, id) ? &ended->record : NULL;
+}
+
+void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job)
+{
+	if (!job->forget)
+		place_of(exec, job->record.id)->record = job->record;
+}
+
+void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_ended *ended = place_of(exec, id);
+	struct osd_job *job;
+
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		job->forget = true;
+	if (is_of(ended, id))
+		ended->record.id = (struct osd_object_id){0, 0};
+	osd_unlock(&exec->lock);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job.c -- jobs in memory: references, table, transitions, requests to end (job.h).  The caller holds
+ * exec->lock.  Not here: anything that reaches the store; the queue, which is the business of a job's kind. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/job/job.h"
+
+struct osd_job *osd_job_create(struct osd_exec *exec, const struct osd_job_record *record,
+			       struct osd_pool *pool)
+{
+	struct osd_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->exec = exec;
+	job->kind = exec->ops->kind_of(record);
+	job->record = *record;
+	job->pool = pool;
+	job->references = 1;
+	job->accepted_usec = job->entry.since = osd_monotonic_usec();
+	job->entry.accepted_usec = exec->opened_usec; /* later for what is accepted now */
+	job->entry.priority = record->priority;
+	job->entry.sequence = record->sequence;
+	return job;
+}
+
+struct osd_job *osd_job_ref(struct osd_job *job)
+{
+	job->references++;
+	return job;
+}
+
+void osd_job_unref(struct osd_job *job)
+{
+	if (!job || --job->references > 0)
+		return;
+	job->kind->release(job);
+	free(job->content);
+	free(job);
+}
+
+struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_job_node *node = osd_job_table_find(&exec->table, id);
+
+	return node ? osd_container_of(node, struct osd_job, node) : NULL;
+}
+
+void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job)
+{
+	(void)exec;
+	job->kind->unqueue(job);
+}
+
+void osd_exec_unplace(struct osd_job *job)
+{
+	if (job->entry.principal)
+		job->kind->unplace(job);
+}
+
+void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
+{
+	job->kind->paused(job);
+	job->not_before_usec = osd_monotonic_usec() + usec;
+	job->next_delayed = exec->delayed;
+	exec->delayed = job;
+	osd_wake(exec->monitor.wake);
+}
+
+static void undelay(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_job **link = &exec->delayed;
+
+	while (*link && *link != job)
+		link = &(*link)->next_delayed;
+	if (*link)
+		*link = job->next_delayed;
+}
+
+void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
+{
+	undelay(exec, job); /* a release, or a change that came to nothing, ends the waiting */
+	if (job->kind->enqueue(job) != OSD_OK)
+		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
+}
+
+void osd_exec_check_delayed(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline)
+{
+	for (struct osd_job **link = &exec->delayed; *link;) {
+		struct osd_job *job = *link;
+
+		if (job->not_before_usec > now_usec) {
+			*deadline = OSD_MIN(*deadline, job->not_before_usec);
+			link = &job->next_delayed;
+			continue;
+		}
+		*link = job->next_delayed;
+		job->next_delayed = NULL;
+		if (job->record.state == OSD_STATE_QUEUED && !job->end_reason &&
+		    !job->pending.txn) {
+			job->record.reason = OSD_REASON_WAITS_FOR_SLOT;
+			osd_exec_enqueue(exec, job);
+			link = &exec->delayed; /* that may have changed the list */
+		}
+	}
+}
+
+void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
+{
+	job->node.id = job->record.id;
+	job->in_table = true;
+	osd_job_table_insert(&exec->table, &job->node);
+	osd_job_ref(job);
+	job->kind->changed(job);
+	if (job->record.state == OSD_STATE_QUEUED)
+		osd_exec_enqueue(exec, job);
+	else if (!(job->record.flags & OSD_JOB_ARRAY))
+		exec->held_count += job->record.state == OSD_STATE_HELD;
+	osd_exec_note_idle(exec, job);
+	osd_exec_note_begin(exec, job);
+}
+
+void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
+{
+	if (!job->in_table)
+		return;
+	undelay(exec, job);
+	osd_exec_unqueue(exec, job);
+	osd_exec_unplace(job);
+	osd_job_table_remove(&exec->table, &job->node);
+	job->in_table = false;
+	job->kind->left(job);
+	pthread_cond_broadcast(&exec->changed);
+	osd_job_unref(job);
+}
+
+bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event,
+		   uint16_t reason)
+{
+	enum osd_job_state from = job->record.state, to;
+
+	if (!osd_job_transition(from, event, &to)) {
+		osd_error("job %#llx/%#llx: event %u is not permitted in state %s",
+			  (unsigned long long)job->record.id.partition_id,
+			  (unsigned long long)job->record.id.object_id, event,
+			  osd_job_state_name(from));
+		return false;
+	}
+	if (from == OSD_STATE_HELD)
+		exec->held_count--;
+	if (to == OSD_STATE_HELD)
+		exec->held_count++;
+	job->record.state = to;
+	job->record.reason = reason;
+	osd_job_touch(job);
+	job->kind->changed(job);
+	if (to == OSD_STATE_HELD)
+		osd_exec_note_idle(exec, job);
+	return true;
+}
+
+enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *job)
+{
+	struct osd_job_record record;
+	enum osd_status status;
+	bool same;
+
+	/* From the first put on the record is locked: whoever added a flag before that wrote it
+	 * before us and is seen here, whoever adds one later writes after us. */
+	do {
+		osd_lock(&exec->lock);
+		record = job->record;
+		osd_unlock(&exec->lock);
+		status = osd_job_record_put(txn, &record);
+		osd_lock(&exec->lock);
+		same = record.flags == job->record.flags;
+		osd_unlock(&exec->lock);
+	} while (status == OSD_OK && !same);
+	return status;
+}
+
+void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	if (job->end_reason ||
+	    (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
+		return;
+	job->end_reason = reason;
+	job->end_asked_usec = osd_monotonic_usec();
+	osd_story_asked(job, reason);
+	osd_wake(exec->monitor.wake);
+}
+
+void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force)
+{
+	if (!job->progress_waits ||
+	    (!force && now_usec - job->progress_usec < OSD_JOB_PROGRESS_USEC))
+		return;
+	job->progress_waits = false;
+	job->progress_usec = now_usec;
+	job->record.progress = job->progress_next;
+	memcpy(job->record.message, job->message_next, sizeof(job->message_next));
+	osd_job_touch(job);
+}

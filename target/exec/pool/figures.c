@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* figures.c -- see pool.h: counting.  Not here: how it is shown (figures_json.c). */
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/pool/pool.h"
+
+void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)
+{
+	uint64_t members = job->record.array.count, count = members ? members : 1;
+
+	exec->pools->accepted += count;
+	job->pool->figures.arrived += count;
+	osd_principal_accepted(exec, job->record.principal, count);
+}
+
+void osd_figures_started(const struct osd_job *job)
+{
+	struct osd_pool_figures *figures = &job->pool->figures;
+
+	figures->started++;
+	if (job->record.attempt == 1)
+		osd_histogram_add(&figures->queue, job->started_usec - job->accepted_usec);
+}
+
+void osd_figures_handed_over(const struct osd_job *job, uint64_t now_usec)
+{
+	osd_histogram_add(&job->pool->figures.start, now_usec - job->started_usec);
+}
+
+void osd_figures_again(struct osd_exec *exec, uint16_t reason)
+{
+	exec->pools->retried[osd_job_reason_row(reason)]++;
+}
+
+void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
+		       const struct osd_job_record *record)
+{
+	struct osd_pool_figures *figures = &job->pool->figures;
+
+	if (record->flags & OSD_JOB_ARRAY)
+		return; /* its members are what is counted */
+	exec->pools->finished++;
+	exec->pools->lost += record->state == OSD_STATE_SANDBOX_LOST;
+	figures->ended++;
+	osd_principal_ended(exec, record);
+	figures->finished[osd_job_reason_row(record->reason)]++;
+	figures->cpu_usec += record->cpu_user_usec + record->cpu_system_usec;
+	if (record->attempt)
+		osd_histogram_add(&figures->run, record->run_usec);
+	if (record->state == OSD_STATE_CANCELLED && job->end_asked_usec)
+		osd_histogram_add(&figures->cancel, osd_monotonic_usec() - job->end_asked_usec);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pool.c -- the pools of a running target: found by name, places in their queues, what
+ * iosd-sandboxd says of them (pool.h).  Not here: their configuration (config.c), their
+ * sandboxes (sandbox/). */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/pool/pool.h"
+
+/* It keeps nothing, and nothing starts in it. */
+static void be_gone(struct osd_pool *pool)
+{
+	pool->config.max = pool->config.min = pool->config.spares = 0;
+	pool->supply.active = 0;
+	pool->gone = true;
+	pool->leaving = false;
+	pool->told = (struct osd_pool_told){.heard = false};
+	osd_pool_judge(pool);
+}
+
+struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
+{
+	struct osd_pool *pool = calloc(1, sizeof(*pool)), **end = &exec->pools->first;
+	unsigned count = 0;
+
+	for (; *end; end = &(*end)->next)
+		count++;
+	if (!pool || count == OSD_POOLS_EVER ||
+	    osd_fair_queue_init(&pool->queue, 1, exec->pools->queue_principal) != OSD_OK) {
+		free(pool);
+		return NULL;
+	}
+	pool->exec = exec;
+	snprintf(pool->config.name, sizeof(pool->config.name), "%s", name);
+	if (!osd_principals_enter(exec, pool)) {
+		osd_fair_queue_release(&pool->queue);
+		free(pool);
+		return NULL;
+	}
+	pthread_cond_init(&pool->work, NULL);
+	pool->supply.name = pool->config.name;
+	pool->supply.waiting = &pool->queue.entry_count;
+	pool->supply.ready = &pool->work;
+	osd_supply_add(exec->sandboxes, &pool->supply);
+	be_gone(pool);
+	*end = pool;
+	return pool;
+}
+
+void osd_pool_settle(struct osd_pool *pool)
+{
+	const struct osd_pool_config *config = &pool->config;
+	struct osd_supply *supply = &pool->supply;
+	struct osd_job_limits limits = {0};
+
+	osd_pool_settle_limits(config, &limits);
+	supply->usual = osd_sandbox_limits_of(&limits);
+	supply->min = (unsigned)config->min;
+	supply->max = (unsigned)config->max;
+	supply->spares = (unsigned)config->spares;
+	supply->alive_max = (unsigned)osd_pool_alive_max(config);
+	supply->idle_usec = config->idle_usec;
+	supply->reuse = config->reuse;
+	supply->sandbox_jobs = config->sandbox_jobs;
+	supply->used_usec = osd_monotonic_usec();
+	pool->queue.place_max = config->queue_max;
+	osd_supply_changed(pool->exec->sandboxes);
+}
+
+enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct osd_pool *pool = osd_pool_create(exec, table->pools[i].name);
+
+		if (!pool)
+			return OSD_E_NO_MEMORY;
+		pool->gone = false;
+		pool->config = table->pools[i];
+		pool->supply.active = (unsigned)pool->config.max;
+		osd_pool_settle(pool);
+		osd_pool_judge(pool);
+	}
+	exec->pools->budget_bytes = table->budget_bytes;
+	return OSD_OK;
+}
+
+void osd_pools_close(struct osd_exec *exec)
+{
+	while (exec->pools->first) {
+		struct osd_pool *pool = exec->pools->first;
+
+		exec->pools->first = pool->next;
+		osd_fair_queue_release(&pool->queue);
+		pthread_cond_destroy(&pool->work);
+		free(pool);
+	}
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+static struct osd_pool *find(struct osd_exec *exec, const void *name, size_t length)
+{
+	struct osd_pool *pool = exec->pools->first;
+
+	while (pool && (strlen(pool->config.name) != length ||
+			memcmp(pool->config.name, name, length) != 0))
+		pool = pool->next;
+	return pool;
+}
+
+struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name)
+{
+	return find(exec, name, strlen(name));
+}
+
+struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length)
+{
+	struct osd_pool *pool = length ? find(exec, name, length) : exec->pools->first;
+
+	return pool && !pool->gone && !pool->leaving ? pool : NULL;
+}
+
+struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record)
+{
+	const char *name = record->pool[0] ? record->pool : OSD_POOL_DEFAULT;
+	struct osd_pool *pool = find(exec, name, strlen(name));
+
+	if (pool)
+		return pool;
+	pool = osd_pool_create(exec, name);
+	if (!pool)
+		return NULL;
+	osd_warning("jobs of an earlier run wait for pool %s, which is not configured", name);
+	return pool;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits)
+{
+	return (struct osd_sandbox_limits){
+		.memory_bytes = limits->memory_bytes,
+		/* More than the exact limit: the monitor measures, this is what catches the rest. */
+		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2),
+		.processes = (uint32_t)limits->processes,
+		.open_files = (uint32_t)limits->open_files,
+	};
+}
+
+struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
+					const struct osd_job_limits *limits)
+{
+	return (struct osd_sandbox_order){&pool->supply, principal, osd_sandbox_limits_of(limits)};
+}
+
+bool osd_pool_may_run(const struct osd_pool *pool)
+{
+	return !pool->failed && pool->mode != OSD_POOL_PAUSED &&
+	       osd_supply_has_any(pool->exec->sandboxes, &pool->supply);
+}
+
+bool osd_pool_starts(const struct osd_pool *pool)
+{
+	const struct osd_exec *exec = pool->exec;
+
+	return pool->supply.busy < pool->supply.active && pool->mode != OSD_POOL_PAUSED &&
+	       !exec->formatting && !exec->stopping;
+}
+
+void osd_pool_has_work(struct osd_pool *pool)
+{
+	const struct osd_pools *pools = pool->exec->pools;
+	unsigned idle = pool->supply.busy < pool->supply.active
+				? pool->supply.active - pool->supply.busy
+				: 0;
+
+	pthread_cond_signal(&pool->work);
+	/* It may wait for a sandbox, or for a slot; those that come behind it are no news. */
+	if ((pool->queue.entry_count == 1 || pool->queue.entry_count == idle + 1) &&
+	    pools->jobs_wait)
+		pools->jobs_wait(pools->context);
+}
+
+struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal)
+{
+	pool->supply.busy++;
+	pool->supply.used_usec = osd_monotonic_usec();
+	return osd_fair_queue_started(&pool->queue, principal);
+}
+
+void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal)
+{
+	osd_fair_queue_ended(&pool->queue, principal);
+	pool->supply.busy--;
+	pool->supply.used_usec = osd_monotonic_usec();
+	if (pool->leaving)
+		osd_alarm_by(&pool->exec->monitor, 0);
+}
+
+void osd_pool_leave(struct osd_pool *pool)
+{
+	struct osd_exec *exec = pool->exec;
+	const char *name = pool->config.name;
+	bool over = pool->supply.busy == 0 && pool->queue.place_count == 0;
+
+	pool->config.min = pool->config.spares = 0;
+	pool->mode = OSD_POOL_DRAINING;
+	pool->leaving = true;
+	if (over) /* else whoever takes the last job comes back here, by the monitor */
+		be_gone(pool);
+	osd_pool_settle(pool);
+	osd_supply_trim(exec->sandboxes, &pool->supply, osd_monotonic_usec());
+	if (!over)
+		return;
+	osd_info("pool %s is gone", name);
+	osd_supply_drop_kept(exec->sandboxes, &pool->supply);
+	osd_service_send(exec->sandboxes, OSD_SANDBOXD_FORGET, 0, name, strlen(name));
+	pthread_cond_broadcast(&pool->work); /* its threads go */
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+size_t osd_pools_places(const struct osd_exec *exec)
+{
+	size_t places = 0;
+
+	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
+		places += pool->queue.place_count;
+	return places;
+}
+
+bool osd_pool_is_full(const struct osd_pool *pool, size_t count)
+{
+	return pool->queue.place_count + count > pool->queue.place_max ||
+	       osd_pools_places(pool->exec) + count > osd_exec_limits[OSD_LIMIT_QUEUE].maximum;
+}
+
+enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
+				 bool force, struct osd_fair_entry *entry)
+{
+	if (!force && osd_pool_is_full(pool, count))
+		return OSD_E_QUEUE_FULL;
+	return osd_fair_queue_reserve(&pool->queue, principal, count, force, entry);
+}
+
+/* ---- iosd-sandboxd's word -------------------------------------------------------------------- */
+
+void osd_pool_judge(struct osd_pool *pool)
+{
+	const struct osd_pool_told *told = &pool->told;
+	char before[sizeof(pool->why)];
+
+	memcpy(before, pool->why, sizeof(before));
+	memcpy(pool->why, told->why, sizeof(pool->why));
+	pool->supply.serving = told->heard && told->state == OSD_POOL_SERVING;
+	pool->failed = told->heard && told->state == OSD_POOL_FAILED;
+	if (pool->gone) {
+		pool->supply.serving = false;
+		pool->failed = true;
+		snprintf(pool->why, sizeof(pool->why), "no pool of this name is configured now");
+		return;
+	}
+	if (told->heard && strcmp(pool->config.set, told->set) != 0) {
+		pool->supply.serving = false;
+		pool->failed = true;
+		snprintf(pool->why, sizeof(pool->why),
+			 "iosd-sandboxd has another package set for it: reload both");
+	}
+	if (pool->failed && strcmp(before, pool->why) != 0)
+		osd_warning("pool %s does not serve: %s", pool->config.name, pool->why);
+}
+
+void osd_pool_news(void *arg, const struct osd_pool_news *news)
+{
+	struct osd_exec *exec = arg;
+	struct osd_pool *pool = find(exec, news->name, news->name_bytes);
+	struct osd_pool_told *told;
+
+	if (!pool || news->set_bytes >= sizeof(told->set))
+		return; /* it may have more than we were told of */
+	told = &pool->told;
+	told->heard = true;
+	told->state = news->state;
+	memcpy(told->set, news->set, news->set_bytes);
+	told->set[news->set_bytes] = '\0';
+	osd_log_quote(told->why, sizeof(told->why), (const char *)news->why, news->why_bytes);
+	osd_pool_judge(pool);
+	if (strcmp(pool->config.set, told->set) != 0)
+		osd_supply_replace(exec->sandboxes,
+				   &pool->supply); /* none with the other set runs a job */
+	osd_sandboxes_refill(exec->sandboxes);
+}
+
+void osd_pool_rotated(void *arg, const void *name, size_t length)
+{
+	struct osd_exec *exec = arg;
+	struct osd_pool *pool = find(exec, name, length);
+
+	if (!pool || !pool->recycling)
+		return;
+	pool->recycling = false;
+	osd_supply_replace(exec->sandboxes, &pool->supply);
+	osd_sandboxes_refill(exec->sandboxes);
+}
+
+void osd_pools_unserved(void *arg)
+{
+	struct osd_exec *exec = arg;
+
+	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
+		pool->told = (struct osd_pool_told){.heard = false};
+		pool->recycling = false;
+		osd_pool_judge(pool);
+	}
+}
+
+void osd_pools_wake(struct osd_exec *exec)
+{
+	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
+		pthread_cond_broadcast(&pool->work);
+}
+
+uint32_t osd_pool_retry_after(const struct osd_pool *pool)
+{
+	uint64_t slots = OSD_MAX(pool->config.max, UINT64_C(1));
+
+	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));
+}
+
+const char *osd_refusal_name(enum osd_refusal refusal)
+{
+	static const char *const names[] = {
+		[OSD_REFUSAL_QUEUE] = "queue-full",
+		[OSD_REFUSAL_PRINCIPAL] = "principal-full",
+		[OSD_REFUSAL_WAITS] = "too-many-waits",
+		[OSD_REFUSAL_SERVICE] = "no-sandboxes",
+		[OSD_REFUSAL_PAUSED] = "paused",
+		[OSD_REFUSAL_DRAINING] = "draining",
+		[OSD_REFUSAL_SHED] = "shed",
+	};
+
+	return names[refusal];
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* record.h -- what a job is: its states, the reasons it ends or waits for, its limits, and the record that says
+ * everything about it (design D13, D14); and where all of that is stored.  This room knows no other.
+ *
+ * The numbers are seen by clients and stored on disk: rows are only added, numbers never reused.  Reason
+ * blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage, 6xx security, 9xx
+ * internal.
+ *
+ * Inside: reasons.c (states and reasons), store.c (the database tables).
+ *
+ * Locking: none.  Every call of store.c works inside the caller's transaction and may return OSD_E_CONFLICT. */
+#ifndef OSD_EXEC_RECORD_RECORD_H
+#define OSD_EXEC_RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+#include "security/grant.h"
+#include "wire/exec_limits.h"
+#include "wire/exec_param.h"
+
+/* Bit 4 marks a terminal state. */
+#define OSD_JOB_STATES(X)                                                                          \
+	X(0x01, QUEUED)                                                                            \
+	X(0x02, HELD)                                                                              \
+	X(0x03, STARTING)                                                                          \
+	X(0x04, RUNNING)                                                                           \
+	X(0x05, COMPLETING)                                                                        \
+	X(0x10, COMPLETED)                                                                         \
+	X(0x11, FAILED)                                                                            \
+	X(0x12, CANCELLED)                                                                         \
+	X(0x13, TIMEOUT)                                                                           \
+	X(0x14, OUT_OF_MEMORY)                                                                     \
+	X(0x15, LIMIT_EXCEEDED)                                                                    \
+	X(0x16, SANDBOX_LOST)
+
+enum osd_job_state {
+#define X(number, symbol) OSD_STATE_##symbol = number,
+	OSD_JOB_STATES(X)
+#undef X
+};
+
+static inline bool osd_job_state_terminal(enum osd_job_state state)
+{
+	return state & 0x10;
+}
+
+/*  number, symbol, state a job ends in (0: it does not end), label, hint */
+#define OSD_JOB_REASONS(X)                                                                         \
+	X(0, NONE, 0, "", "")                                                                      \
+	X(101, WAITS_FOR_SLOT, 0, "waiting for a free sandbox",                                    \
+	  "other jobs are ahead; the queue position says how many")                                \
+	X(102, WAITS_FOR_SERVICE, 0, "waiting for the sandbox service",                            \
+	  "iosd-sandboxd is not connected; start it, the job then runs by itself")                 \
+	X(103, HELD, 0, "held on request", "release the job to let it run")                        \
+	X(104, WAITS_FOR_RETRY, 0, "waiting for another attempt",                                  \
+	  "the last attempt lost its sandbox; the next one starts by itself")                      \
+	X(105, CANCELLED, CANCELLED, "cancelled before it started",                                \
+	  "submit it again if it is still wanted")                                                 \
+	X(106, FORMATTED, CANCELLED, "the device was formatted",                                   \
+	  "store the data and submit the job again")                                               \
+	X(107, KILLED, CANCELLED, "killed on request",                                             \
+	  "what the script had written stays written")                                             \
+	X(108, CLIENT_GONE, CANCELLED, "the waiting command was aborted",                          \
+	  "it was submitted to end with its command; submit it without that flag instead")         \
+	X(109, WAITS_FOR_JOB, 0, "waiting for another job",                                        \
+	  "it starts by itself when the jobs it was submitted after have ended as asked")          \
+	X(110, UNREACHABLE, FAILED, "a job it was to run after did not complete",                  \
+	  "the message names that job; see why it ended so, then submit both again")               \
+	X(111, MEMBERS, FAILED, "a member of the array did not complete",                          \
+	  "the message says how many ended how; see which: osd ps --members ARRAY")                \
+	X(112, WAITS_FOR_TURN, 0, "waiting for its turn in the array",                             \
+	  "as many members run as the array may have at once; it starts when one of them ends")    \
+	X(113, WAITS_FOR_POOL, 0, "waiting for its pool, which does not serve",                    \
+	  "the administrator sees why with osd pool show; it then runs by itself")                 \
+	X(114, WAITS_FOR_SANDBOX, 0, "waiting for a sandbox, and none can be made now",            \
+	  "the host is short of processes, memory or descriptors; it then runs by itself")         \
+	X(115, WAITS_FOR_RESUME, 0, "waiting for its pool, which is paused",                       \
+	  "the administrator has paused it; it runs by itself once the pool is resumed")           \
+	X(116, EXPIRED, CANCELLED, "not started before it expired",                                \
+	  "release held jobs in time, or submit with a longer expiry")                             \
+	X(117, NOT_NEEDED, CANCELLED, "a job it was to run after did not fail",                    \
+	  "it was submitted to run only if that job failed, and that job completed")               \
+	X(118, WAITS_FOR_TIME, 0, "held until its begin time",                                     \
+	  "it starts by itself then; release it to start it now")                                  \
+	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
+	  "the traceback names the line; the same input will most likely fail again")              \
+	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
+	  "see exit code and stderr")                                                              \
+	X(203, SIGNAL, FAILED, "the script's process died by a signal",                            \
+	  "a crash in native code, or recursion beyond the stack; stderr may say more")            \
+	X(204, NO_FINISH, FAILED, "the script's process ended without a word",                     \
+	  "os._exit or the like was called; end the script by returning or by sys.exit")           \
+	X(205, BAD_CODE, FAILED, "the code could not be read",                                     \
+	  "compress it again with zlib, or compile byte-code with the target's release of Python") \
+	X(301, WALL_LIMIT, TIMEOUT, "wall-clock limit reached",                                    \
+	  "raise the wall limit, or split the work into smaller jobs")                             \
+	X(302, CPU_LIMIT, LIMIT_EXCEEDED, "processor-time limit reached",                          \
+	  "raise the cpu limit, or split the work into smaller jobs")                              \
+	X(303, MEMORY_LIMIT, OUT_OF_MEMORY, "memory limit reached",                                \
+	  "raise the memory limit, or read the data in smaller blocks")                            \
+	X(304, OUTPUT_LIMIT, LIMIT_EXCEEDED, "standard output passed its limit",                   \
+	  "write large results to an object instead of printing them, or raise the output limit")  \
+	X(305, THREAD_LIMIT, LIMIT_EXCEEDED, "thread limit reached",                               \
+	  "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack "  \
+	  "of 8 MiB")                                                                              \
+	X(306, FILE_LIMIT, LIMIT_EXCEEDED, "open-file limit reached",                              \
+	  "close files and objects when done with them; at most 256 can be open")                  \
+	X(307, IO_LIMIT, LIMIT_EXCEEDED, "input/output limit reached", "raise the io limit")       \
+	X(308, RESULT_LIMIT, LIMIT_EXCEEDED, "result passed its limit",                            \
+	  "write large results to an object and return its id")                                    \
+	X(309, CODE_LIMIT, LIMIT_EXCEEDED, "the code is too large when expanded",                  \
+	  "keep data out of the script: store it in an object and read it there")                  \
+	X(401, SANDBOX_DIED, SANDBOX_LOST, "the sandbox was lost",                                 \
+	  "not the script's fault; it was tried as often as allowed, submit it again")             \
+	X(402, LOST_AFTER_WRITE, SANDBOX_LOST,                                                     \
+	  "the sandbox was lost after the script had written",                                     \
+	  "check what was written, then submit it again; mark jobs that may run twice idempotent") \
+	X(403, SERVICE_LOST, SANDBOX_LOST, "the sandbox service died",                             \
+	  "see the log of iosd-sandboxd; submit the job again")                                    \
+	X(404, PROTOCOL, FAILED, "the sandbox sent something a sandbox never sends",               \
+	  "the script interferes with its own runtime; it was ended")                              \
+	X(405, TARGET_RESTARTED, SANDBOX_LOST, "the target was restarted while the job ran",       \
+	  "submit it again; mark jobs that may run twice idempotent")                              \
+	X(406, NO_SANDBOX, SANDBOX_LOST, "no sandbox could be made",                               \
+	  "the limits asked for may be more than the host gives; see the log of iosd-sandboxd")    \
+	X(501, NO_SPACE, FAILED, "no space left for output or result",                             \
+	  "free space or raise the quota, then submit again")                                      \
+	X(502, STORAGE, FAILED, "output or result could not be stored",                            \
+	  "see the log of the target")                                                             \
+	X(601, REVOKED, FAILED, "the job's rights were revoked",                                   \
+	  "ask for a new capability and submit again; a partition may demand one by now")          \
+	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed",                                 \
+	  "submit it again for another zone")                                                      \
+	X(901, INTERNAL, FAILED, "internal failure of the target",                                 \
+	  "the cause is in the target's log")
+
+enum osd_job_reason {
+#define X(number, symbol, state, label, hint) OSD_REASON_##symbol = number,
+	OSD_JOB_REASONS(X)
+#undef X
+};
+
+#define X(number, symbol, state, label, hint) +1
+enum { OSD_JOB_REASON_COUNT = OSD_JOB_REASONS(X) };
+#undef X
+
+struct osd_job_reason_info {
+	uint16_t number;
+	uint8_t terminal_state; /* 0: none */
+	const char *label;
+	const char *hint;
+};
+
+/* The reason's row; an unknown number yields OSD_REASON_INTERNAL's. */
+const struct osd_job_reason_info *osd_job_reason_info(unsigned reason);
+/* The number of that row, below OSD_JOB_REASON_COUNT; and the row. */
+size_t osd_job_reason_row(unsigned reason);
+const struct osd_job_reason_info *osd_job_reason_at(size_t row);
+/* Status of a synchronous EXEC whose job ended for this reason (by block, design D15). */
+enum osd_status osd_job_reason_status(unsigned reason);
+const char *osd_job_state_name(unsigned state);
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* field, row of wire/exec_limits.h; in the order of attribute 2000_0001h #21h. */
+#define OSD_JOB_LIMITS(X)                                                                          \
+	X(wall_usec, WALL)                                                                         \
+	X(cpu_usec, CPU)                                                                           \
+	X(memory_bytes, MEMORY)                                                                    \
+	X(processes, THREADS)                                                                      \
+	X(output_bytes, OUTPUT)                                                                    \
+	X(open_files, OPEN_FILES)                                                                  \
+	X(io_bytes, IO)                                                                            \
+	X(result_bytes, RESULT)
+
+struct osd_job_limits {
+#define X(field, row) uint64_t field;
+	OSD_JOB_LIMITS(X)
+#undef X
+};
+
+#define OSD_JOB_LIMITS_BYTES 64 /* eight numbers of 8 bytes */
+
+#define OSD_JOB_NAME_MAX      128
+#define OSD_JOB_KEY_MAX	      64
+#define OSD_JOB_TAGS_MAX      2304 /* 16 lines of 128 bytes, and some */
+#define OSD_JOB_MESSAGE_MAX   256
+#define OSD_JOB_PRINCIPAL_MAX 511
+#define OSD_JOB_POOL_MAX      64
+#define OSD_JOB_SET_MAX	      64	  /* id of a package set */
+#define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
+#define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
+#define OSD_JOB_STDERR_TAIL   (40u << 10)
+#define OSD_JOB_PROGRESS_NONE 0xffff
+#define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
+#define OSD_JOB_SHARES_MAX    256   /* descriptors one job may hold (design D19) */
+#define OSD_JOB_SHARED_MAX    4096  /* objects whose descriptors it may be passed in all */
+#define OSD_EXEC_SLOTS_MAX    64    /* jobs at a time, in all pools */
+#define OSD_JOB_WHY_MAX	      240   /* why its pool does not serve */
+#define OSD_JOB_STATES_END    (OSD_STATE_SANDBOX_LOST + 1)
+#define OSD_JOB_ATTEMPTS      3 /* the first one and two after faults, if nothing else was asked */
+
+#define OSD_JOB_UNCOUNTED UINT64_MAX /* the record was written by a release that did not charge */
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+/* Where a job may act (design D12). */
+struct osd_zone {
+	enum osd_object_type type;
+	struct osd_object_id id;
+};
+
+/* Who submitted a job, as its capability says. */
+struct osd_job_owner {
+	struct osd_zone zone;
+	uint8_t audit[20];
+};
+
+/* Bits of attribute 2000_0001h #1Ah. */
+enum osd_job_flags {
+	OSD_JOB_STDOUT_CUT = 0x01,
+	OSD_JOB_STDERR_CUT = 0x02,
+	OSD_JOB_RESULT_SPILLED = 0x04,
+	OSD_JOB_IDEMPOTENT = 0x08,
+	OSD_JOB_WROTE = 0x10,
+	OSD_JOB_RESULT_JSON = 0x20,
+	OSD_JOB_AFTER = 0x40,	   /* it names jobs it waits, or waited, for */
+	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
+	OSD_JOB_ARRAY = 0x100,	   /* stands for an array of jobs (flow/array.c) */
+	OSD_JOB_MEMBER = 0x200,	   /* is one of an array */
+	OSD_JOB_RANGES = 0x400,	   /* of an array: its indices are stored as a list of ranges */
+	OSD_JOB_CODE_KEPT = 0x800, /* has ended; its code and arguments are kept (job/charge.c) */
+};
+
+/* Of an array, and of each of its members. */
+struct osd_job_array {
+	uint64_t object_id; /* the array's own surrogate, in the job's partition; 0: no array */
+	uint32_t index;	    /* the member's; of the array its first */
+	uint32_t count;	    /* members; 0: this is one */
+	uint32_t at_once;   /* members that may run at a time; 0: all */
+	uint16_t ending;    /* all members are being ended for this reason; 0: they are not */
+};
+
+#define OSD_KEY_STAMP 8
+
+/* With whose rights it acts (design D12): those of the capability it was submitted with. */
+struct osd_job_rights {
+	bool limited; /* false: submitted without security, it may do everything in its zone */
+	struct osd_grant grant;		  /* verified */
+	uint8_t key_stamp[OSD_KEY_STAMP]; /* of the key that proves the grant (session/rights.c) */
+};
+
+/* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms
+ * since 1970 (0: not yet), durations in microseconds. */
+struct osd_job_record {
+	struct osd_object_id id; /* the surrogate */
+	uint64_t sequence;	 /* order of acceptance */
+	uint64_t generation;	 /* +1 on every change seen */
+	uint8_t state;		 /* enum osd_job_state */
+	uint16_t reason;
+	uint32_t exit_code;
+	uint8_t signal;
+	uint16_t attempt;
+	uint16_t progress;
+	uint64_t submitted_msec, started_msec, ended_msec,
+		expiry_msec; /* expiry: 0 until it ends */
+	uint64_t queue_usec, run_usec;
+	uint64_t starved_usec; /* of the run: ready to run, and given no processor */
+	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;
+	uint64_t bytes_read, bytes_written, calls;
+	uint64_t result_length, stdout_length, stderr_length;
+	uint32_t flags;
+	uint64_t result_object, sandbox_id;
+	uint8_t code_sha256[32], content_sha256[32];
+	struct osd_zone zone;
+	struct osd_job_limits limits;
+	uint64_t begin_msec;   /* HELD until then; 0: not, or it has been released */
+	uint64_t keep_msec;    /* how long the record outlives the job */
+	uint32_t client_flags; /* enum osd_exec_flags as submitted; from bit 19 the grace in ms */
+	int16_t priority;
+	uint8_t args_encoding;
+	uint32_t args_length, code_length;
+	uint8_t key_length;
+	struct osd_job_array array;
+	struct osd_job_rights rights;
+	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
+	uint64_t charged;		  /* bytes, or OSD_JOB_UNCOUNTED (job/charge.c) */
+	uint8_t key[OSD_JOB_KEY_MAX];
+	char name[OSD_JOB_NAME_MAX + 1];
+	char message[OSD_JOB_MESSAGE_MAX + 1];
+	char principal[OSD_JOB_PRINCIPAL_MAX + 1];
+	char pool[OSD_JOB_POOL_MAX + 1]; /* "": default */
+	char set[OSD_JOB_SET_MAX + 1];	 /* package set of its last attempt; "": none */
+};
+
+#define OSD_JOB_GRACE_SHIFT 19
+_Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
+	       "no flag of the wire's is above");
+
+/* How often it may be tried in all. */
+static inline unsigned osd_job_attempts(const struct osd_job_record *record)
+{
+	unsigned asked = (record->client_flags & OSD_EXEC_ATTEMPTS) >> 4;
+
+	return asked ? asked : OSD_JOB_ATTEMPTS;
+}
+
+/* How long a script that is ended may clean up; 0 in the record: as usual. */
+static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)
+{
+	uint64_t msec = record->client_flags >> OSD_JOB_GRACE_SHIFT;
+
+	return msec ? msec * 1000 : osd_exec_limits[OSD_LIMIT_GRACE].standard;
+}
+
+/* How a synchronous EXEC ended; borrowed during the call. */
+struct osd_exec_outcome {
+	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
+	enum osd_status status;
+	struct osd_object_id job;
+	uint16_t reason;
+	const uint8_t *result; /* NULL when there is none, or it is in result_object */
+	size_t result_length;
+	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
+};
+
+/* ---- in the store (store.c) -------------------------------------------------------------------- */
+
+/* Job records, code, payloads and idempotency keys lie in the database tables OSD_TABLE_JOBS and
+ * OSD_TABLE_JOB_KEYS.
+ *
+ * Keys of OSD_TABLE_JOBS, big-endian, begin with a byte that says what follows:
+ *   00  be64 expiry in ms, be64 partition, be64 object: finished jobs, soonest first
+ *   01  be64 partition, be64 object: the record (struct osd_job_record, versioned)
+ *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends or,
+ *       with OSD_JOB_CODE_KEPT, until its record goes
+ *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
+ *   04  be64 partition, be64 object that holds a result: be64 object, the surrogate of its job
+ * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
+ * object.
+ */
+
+/* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved and the bytes it is
+ * charged, 5: without a begin; are read, too.  A job that does not wait for its begin is still written as
+ * 5, which earlier releases read. */
+#define OSD_JOB_RECORD_VERSION 6
+#define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
+
+enum osd_job_payload {
+	OSD_PAYLOAD_RESULT = 1,
+	OSD_PAYLOAD_STDERR = 2,
+	OSD_PAYLOAD_TRACEBACK = 3,
+	OSD_PAYLOAD_TAGS = 4,	 /* key=value lines, from acceptance on */
+	OSD_PAYLOAD_AFTER = 5,	 /* of jobs with OSD_JOB_AFTER, from acceptance on */
+	OSD_PAYLOAD_STATES = 6,	 /* of an array that has ended: a byte a member, its state */
+	OSD_PAYLOAD_INDICES = 7, /* of arrays with OSD_JOB_RANGES (wire/index_ranges.h) */
+	OSD_PAYLOAD_LAST = OSD_PAYLOAD_INDICES,
+};
+
+#define OSD_JOB_AFTER_BYTES 32u /* of one job to wait for */
+
+/* A job that another waits for. */
+struct osd_job_predecessor {
+	struct osd_object_id id;
+	uint64_t sequence;  /* of its record: an id may be another job's one day */
+	uint32_t condition; /* enum osd_after_condition */
+};
+
+/* Returns the length. */
+size_t osd_job_record_encode(const struct osd_job_record *record,
+			     uint8_t bytes[OSD_JOB_RECORD_MAX]);
+/* OSD_E_INTERNAL: damaged, or written by a later version. */
+enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
+				      struct osd_job_record *ret_record);
+
+enum osd_status osd_job_record_put(struct osd_txn *txn, const struct osd_job_record *record);
+/* OSD_E_NO_OBJECT when there is none. */
+enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
+				   struct osd_job_record *ret_record);
+/* The record, its payloads, code, key and place in the expiry order; absent parts are fine. */
+enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record);
+/* Calls fn for each record until it returns false.  fn must not use the transaction. */
+enum osd_status osd_job_record_each(struct osd_txn *txn,
+				    bool (*fn)(void *arg, const struct osd_job_record *record),
+				    void *arg);
+/* Up to capacity ids of finished jobs that expired before now_msec, and when the next of the others does
+ * (UINT64_MAX: none will). */
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+				       struct osd_object_id *ids, size_t capacity,
+				       size_t *ret_count, uint64_t *ret_next_msec);
+/* Moves the finished job's place in the expiry order from old_msec (0: none yet) to
+ * record->expiry_msec. */
+enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,
+				    uint64_t old_msec);
+
+/* Arguments and code, back to back: args_length + code_length bytes. */
+enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_record *record,
+				 const uint8_t *args, const uint8_t *code);
+enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
+				 uint8_t *buffer);
+enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_record *record);
+
+enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, const void *bytes, size_t length);
+enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length);
+/* The same of one whose absence is no error: length 0. */
+enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length);
+/* Removes a user object; one that is gone is fine. */
+enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id);
+
+/* Whose result the object holds: companion and surrogate are of one partition.  put: of a job whose record
+ * says so.  find: OSD_E_NO_OBJECT when it holds none. */
+enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
+				      uint64_t companion);
+enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
+				       struct osd_object_id *ret_job);
+enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion);
+
+/* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
+enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,
+				 struct osd_object_id *ret_id);
+/* OSD_E_EXISTS when one does. */
+enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record *record);
+
+#endif

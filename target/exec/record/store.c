@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* store.c -- see job_record.h. */
+
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/record/record.h"
+#include "wire/cursor.h"
+
+#define PIECE_BYTES   (60u << 10) /* of arguments and code in one database record */
+#define KEY_MAX	      32
+#define WITHOUT_BEGIN 5 /* version of a record */
+
+enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION };
+
+/* Numbers of the record, in stored order, behind the version: member, bytes. */
+#define NUMBERS(X)                                                                                 \
+	X(id.partition_id, 8)                                                                      \
+	X(id.object_id, 8)                                                                         \
+	X(sequence, 8)                                                                             \
+	X(generation, 8)                                                                           \
+	X(state, 1)                                                                                \
+	X(reason, 2)                                                                               \
+	X(exit_code, 4)                                                                            \
+	X(signal, 1)                                                                               \
+	X(attempt, 2)                                                                              \
+	X(progress, 2)                                                                             \
+	X(submitted_msec, 8)                                                                       \
+	X(started_msec, 8)                                                                         \
+	X(ended_msec, 8)                                                                           \
+	X(expiry_msec, 8)                                                                          \
+	X(keep_msec, 8)                                                                            \
+	X(queue_usec, 8)                                                                           \
+	X(run_usec, 8)                                                                             \
+	X(cpu_user_usec, 8)                                                                        \
+	X(cpu_system_usec, 8)                                                                      \
+	X(peak_bytes, 8)                                                                           \
+	X(bytes_read, 8)                                                                           \
+	X(bytes_written, 8)                                                                        \
+	X(calls, 8)                                                                                \
+	X(result_length, 8)                                                                        \
+	X(stdout_length, 8)                                                                        \
+	X(stderr_length, 8)                                                                        \
+	X(flags, 4)                                                                                \
+	X(result_object, 8)                                                                        \
+	X(sandbox_id, 8)                                                                           \
+	X(zone.type, 1)                                                                            \
+	X(zone.id.partition_id, 8)                                                                 \
+	X(zone.id.object_id, 8)                                                                    \
+	X(limits.wall_usec, 8)                                                                     \
+	X(limits.cpu_usec, 8)                                                                      \
+	X(limits.memory_bytes, 8)                                                                  \
+	X(limits.processes, 8)                                                                     \
+	X(limits.output_bytes, 8)                                                                  \
+	X(limits.open_files, 8)                                                                    \
+	X(limits.io_bytes, 8)                                                                      \
+	X(limits.result_bytes, 8)                                                                  \
+	X(client_flags, 4)                                                                         \
+	X(priority, 2)                                                                             \
+	X(args_encoding, 1)                                                                        \
+	X(args_length, 4)                                                                          \
+	X(code_length, 4)                                                                          \
+	X(key_length, 1)
+
+/* At the end, since version 3. */
+#define NUMBERS_3(X)                                                                               \
+	X(array.object_id, 8)                                                                      \
+	X(array.index, 4)                                                                          \
+	X(array.count, 4)                                                                          \
+	X(array.at_once, 4)                                                                        \
+	X(array.ending, 2)                                                                         \
+	X(predecessor.partition_id, 8)                                                             \
+	X(predecessor.object_id, 8)
+
+#define RIGHTS_BYTES (OSD_CAPABILITY_LENGTH + 1 + 8 + OSD_KEY_STAMP)
+
+/* At the end, since version 4. */
+static void write_rights(struct osd_wr *w, const struct osd_job_rights *rights)
+{
+	uint8_t capability[OSD_CAPABILITY_LENGTH];
+
+	osd_wr_be(w, rights->limited ? RIGHTS_BYTES : 0, 2);
+	if (!rights->limited)
+		return;
+	osd_capability_encode(&rights->grant.capability, capability);
+	osd_wr_bytes(w, capability, sizeof(capability));
+	osd_wr_be(w, rights->grant.level, 1);
+	osd_wr_be(w, rights->grant.key_partition, 8);
+	osd_wr_bytes(w, rights->key_stamp, sizeof(rights->key_stamp));
+}
+
+static void read_rights(struct osd_rd *r, struct osd_job_rights *rights)
+{
+	size_t length = osd_rd_be(r, 2);
+	const uint8_t *capability, *stamp;
+
+	rights->limited = length != 0;
+	if (length == 0)
+		return;
+	capability = osd_rd_bytes(r, OSD_CAPABILITY_LENGTH);
+	rights->grant.level = (uint8_t)osd_rd_be(r, 1);
+	rights->grant.key_partition = osd_rd_be(r, 8);
+	stamp = osd_rd_bytes(r, OSD_KEY_STAMP);
+	if (length != RIGHTS_BYTES || r->bad) {
+		r->bad = true;
+		return;
+	}
+	osd_capability_decode(capability, &rights->grant.capability);
+	rights->grant.verified = true;
+	memcpy(rights->key_stamp, stamp, OSD_KEY_STAMP);
+}
+
+static void write_text(struct osd_wr *w, const char *text)
+{
+	size_t length = strlen(text);
+
+	osd_wr_be(w, length, 2);
+	osd_wr_bytes(w, text, length);
+}
+
+static void read_text(struct osd_rd *r, char *text, size_t capacity)
+{
+	size_t length = osd_rd_be(r, 2);
+	const uint8_t *bytes;
+
+	if (length >= capacity)
+		r->bad = true;
+	bytes = osd_rd_bytes(r, length);
+	if (bytes)
+		memcpy(text, bytes, length);
+}
+
+static void read_bytes(struct osd_rd *r, void *to, size_t length)
+{
+	const uint8_t *bytes = osd_rd_bytes(r, length);
+
+	if (bytes && length)
+		memcpy(to, bytes, length);
+}
+
+size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[OSD_JOB_RECORD_MAX])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RECORD_MAX);
+
+	osd_wr_be(&w, record->begin_msec ? OSD_JOB_RECORD_VERSION : WITHOUT_BEGIN, 2);
+#define X(member, width) osd_wr_be(&w, (uint64_t)record->member, width);
+	NUMBERS(X)
+#undef X
+	osd_wr_bytes(&w, record->code_sha256, sizeof(record->code_sha256));
+	osd_wr_bytes(&w, record->content_sha256, sizeof(record->content_sha256));
+	osd_wr_bytes(&w, record->key, record->key_length);
+	write_text(&w, record->name);
+	write_text(&w, record->message);
+	write_text(&w, record->principal);
+	write_text(&w, record->pool);
+	write_text(&w, record->set);
+#define X(member, width) osd_wr_be(&w, (uint64_t)record->member, width);
+	NUMBERS_3(X)
+#undef X
+	write_rights(&w, &record->rights);
+	osd_wr_be(&w, record->starved_usec, 8);
+	osd_wr_be(&w, record->charged, 8);
+	if (record->begin_msec)
+		osd_wr_be(&w, record->begin_msec, 8);
+	return osd_wr_used(&w);
+}
+
+enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
+				      struct osd_job_record *ret_record)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_job_record record = {0};
+	uint64_t version = osd_rd_be(&r, 2);
+
+	if (version < 1 || version > OSD_JOB_RECORD_VERSION) {
+		osd_error("a job's record has version %u, which this release (up to %d) does not "
+			  "know: use the release that wrote it, or a later one",
+			  (unsigned)version, OSD_JOB_RECORD_VERSION);
+		return OSD_E_INTERNAL;
+	}
+#define X(member, width) record.member = (__typeof__(record.member))osd_rd_be(&r, width);
+	NUMBERS(X)
+#undef X
+	read_bytes(&r, record.code_sha256, sizeof(record.code_sha256));
+	read_bytes(&r, record.content_sha256, sizeof(record.content_sha256));
+	if (record.key_length > sizeof(record.key))
+		return OSD_E_INTERNAL;
+	read_bytes(&r, record.key, record.key_length);
+	read_text(&r, record.name, sizeof(record.name));
+	read_text(&r, record.message, sizeof(record.message));
+	read_text(&r, record.principal, sizeof(record.principal));
+	if (version >= 2) {
+		read_text(&r, record.pool, sizeof(record.pool));
+		read_text(&r, record.set, sizeof(record.set));
+	}
+	if (version >= 3) {
+#define X(member, width) record.member = (__typeof__(record.member))osd_rd_be(&r, width);
+		NUMBERS_3(X)
+#undef X
+	}
+	if (version >= 4)
+		read_rights(&r, &record.rights);
+	if (version >= 5)
+		record.starved_usec = osd_rd_be(&r, 8);
+	record.charged = version >= 5 ? osd_rd_be(&r, 8) : OSD_JOB_UNCOUNTED;
+	if (version >= 6)
+		record.begin_msec = osd_rd_be(&r, 8);
+	if (r.bad || osd_rd_left(&r) != 0)
+		return OSD_E_INTERNAL;
+	*ret_record = record;
+	return OSD_OK;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+struct key {
+	uint8_t bytes[KEY_MAX];
+	size_t length;
+};
+
+static struct key make_key(enum key_kind kind, struct osd_object_id id)
+{
+	struct key key = {.bytes = {kind}, .length = 17};
+
+	osd_put_be(key.bytes + 1, id.partition_id, 8);
+	osd_put_be(key.bytes + 9, id.object_id, 8);
+	return key;
+}
+
+static struct key code_key(struct osd_object_id id, uint32_t piece)
+{
+	struct key key = make_key(KEY_CODE, id);
+
+	osd_put_be(key.bytes + key.length, piece, 4);
+	key.length += 4;
+	return key;
+}
+
+static struct key payload_key(struct osd_object_id id, enum osd_job_payload kind)
+{
+	struct key key = make_key(KEY_PAYLOAD, id);
+
+	key.bytes[key.length++] = (uint8_t)kind;
+	return key;
+}
+
+static struct key expiry_key(struct osd_object_id id, uint64_t msec)
+{
+	struct key key = {.bytes = {KEY_EXPIRY}, .length = 25};
+
+	osd_put_be(key.bytes + 1, msec, 8);
+	osd_put_be(key.bytes + 9, id.partition_id, 8);
+	osd_put_be(key.bytes + 17, id.object_id, 8);
+	return key;
+}
+
+static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table,
+				       const struct key *key)
+{
+	enum osd_status status = osd_txn_record_delete(txn, table, key->bytes, key->length);
+
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+enum osd_status osd_job_record_put(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct key key = make_key(KEY_RECORD, record->id);
+	uint8_t bytes[OSD_JOB_RECORD_MAX];
+	size_t length = osd_job_record_encode(record, bytes);
+
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes, length);
+}
+
+enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
+				   struct osd_job_record *ret_record)
+{
+	struct key key = make_key(KEY_RECORD, id);
+	uint8_t bytes[OSD_JOB_RECORD_MAX];
+	size_t length = 0;
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
+						    bytes, sizeof(bytes), &length);
+
+	if (status != OSD_OK)
+		return status;
+	return osd_job_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record);
+}
+
+struct each {
+	bool (*fn)(void *arg, const struct osd_job_record *record);
+	void *arg;
+	enum osd_status status;
+};
+
+static bool each_record(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
+			size_t length)
+{
+	struct each *each = arg;
+	struct osd_job_record record;
+
+	if (key_length < 1 || key[0] > KEY_RECORD)
+		return false;
+	if (key[0] != KEY_RECORD)
+		return true;
+	each->status = osd_job_record_decode(value, length, &record);
+	return each->status == OSD_OK && each->fn(each->arg, &record);
+}
+
+enum osd_status osd_job_record_each(struct osd_txn *txn,
+				    bool (*fn)(void *arg, const struct osd_job_record *record),
+				    void *arg)
+{
+	struct each each = {fn, arg, OSD_OK};
+	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_record, &each);
+
+	return status != OSD_OK ? status : each.status;
+}
+
+struct expired {
+	uint64_t now_msec;
+	struct osd_object_id *ids;
+	size_t capacity, count;
+	uint64_t next_msec; /* when the first of the others does; UINT64_MAX: there is none */
+};
+
+static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
+			 size_t length)
+{
+	struct expired *expired = arg;
+
+	(void)value;
+	(void)length;
+	if (key_length != 25 || key[0] != KEY_EXPIRY)
+		return false;
+	if (osd_get_be(key + 1, 8) > expired->now_msec || expired->count == expired->capacity) {
+		expired->next_msec = osd_get_be(key + 1, 8);
+		return false;
+	}
+	expired->ids[expired->count++] =
+		(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
+	return true;
+}
+
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+				       struct osd_object_id *ids, size_t capacity,
+				       size_t *ret_count, uint64_t *ret_next_msec)
+{
+	struct expired expired = {now_msec, ids, capacity, 0, UINT64_MAX};
+	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, &expired);
+
+	if (status == OSD_OK) {
+		*ret_count = expired.count;
+		*ret_next_msec = expired.next_msec;
+	}
+	return status;
+}
+
+enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,
+				    uint64_t old_msec)
+{
+	struct key old_key = expiry_key(record->id, old_msec);
+	struct key new_key = expiry_key(record->id, record->expiry_msec);
+	enum osd_status status = OSD_OK;
+
+	if (old_msec)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &old_key);
+	if (status != OSD_OK)
+		return status;
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, new_key.bytes, new_key.length, "", 1);
+}
+
+/* ---- code and payloads ----------------------------------------------------------------------- */
+
+static size_t content_length(const struct osd_job_record *record)
+{
+	return (size_t)record->args_length + record->code_length;
+}
+
+/* Copies bytes [offset, offset + length) of args and code taken as one. */
+static void gather(const struct osd_job_record *record, const uint8_t *args, const uint8_t *code,
+		   size_t offset, uint8_t *piece, size_t length)
+{
+	size_t from_args =
+		offset < record->args_length ? OSD_MIN(length, record->args_length - offset) : 0;
+
+	if (from_args)
+		memcpy(piece, args + offset, from_args);
+	if (length > from_args)
+		memcpy(piece + from_args, code + (offset + from_args - record->args_length),
+		       length - from_args);
+}
+
+enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_record *record,
+				 const uint8_t *args, const uint8_t *code)
+{
+	size_t total = content_length(record);
+	uint8_t piece[PIECE_BYTES];
+
+	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
+		struct key key = code_key(record->id, (uint32_t)n);
+		size_t length = OSD_MIN(PIECE_BYTES, total - at);
+		enum osd_status status;
+
+		gather(record, args, code, at, piece, length);
+		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, piece,
+					    length);
+		if (status != OSD_OK)
+			return status;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
+				 uint8_t *buffer)
+{
+	size_t total = content_length(record);
+
+	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
+		struct key key = code_key(record->id, (uint32_t)n);
+		size_t want = OSD_MIN(PIECE_BYTES, total - at), length = 0;
+		enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes,
+							    key.length, buffer + at, want, &length);
+
+		if (status != OSD_OK)
+			return status;
+		if (length != want)
+			return OSD_E_INTERNAL;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	size_t pieces = (content_length(record) + PIECE_BYTES - 1) / PIECE_BYTES;
+
+	for (size_t n = 0; n < pieces; n++) {
+		struct key key = code_key(record->id, (uint32_t)n);
+		enum osd_status status = delete_if_there(txn, OSD_TABLE_JOBS, &key);
+
+		if (status != OSD_OK)
+			return status;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, const void *bytes, size_t length)
+{
+	struct key key = payload_key(id, kind);
+
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes, length);
+}
+
+enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length)
+{
+	struct key key = payload_key(id, kind);
+
+	return osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, buffer, capacity,
+				  ret_length);
+}
+
+/* ---- companions ------------------------------------------------------------------------------ */
+
+enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
+				      uint64_t companion)
+{
+	struct key key =
+		make_key(KEY_COMPANION, (struct osd_object_id){job.partition_id, companion});
+	uint8_t value[8];
+
+	osd_put_be(value, job.object_id, sizeof(value));
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, value, sizeof(value));
+}
+
+enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
+				       struct osd_object_id *ret_job)
+{
+	struct key key = make_key(KEY_COMPANION, companion);
+	uint8_t value[8];
+	size_t length = 0;
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
+						    value, sizeof(value), &length);
+
+	if (status != OSD_OK)
+		return status;
+	if (length != sizeof(value))
+		return OSD_E_INTERNAL;
+	*ret_job = (struct osd_object_id){companion.partition_id, osd_get_be(value, sizeof(value))};
+	return OSD_OK;
+}
+
+enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion)
+{
+	struct key key = make_key(KEY_COMPANION, companion);
+
+	return delete_if_there(txn, OSD_TABLE_JOBS, &key);
+}
+
+/* ---- idempotency keys ------------------------------------------------------------------------ */
+
+static struct key idempotency_key(const struct osd_job_record *record)
+{
+	struct key key = {.length = 32};
+	struct osd_sha256 sha;
+	uint8_t partition[8];
+
+	osd_put_be(partition, record->id.partition_id, 8);
+	osd_sha256_init(&sha);
+	osd_sha256_add(&sha, record->principal, strlen(record->principal) + 1);
+	osd_sha256_add(&sha, partition, sizeof(partition));
+	osd_sha256_add(&sha, record->key, record->key_length);
+	osd_sha256_end(&sha, key.bytes);
+	return key;
+}
+
+enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,
+				 struct osd_object_id *ret_id)
+{
+	struct key key = idempotency_key(record);
+	uint8_t value[16];
+	size_t length = 0;
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length,
+						    value, sizeof(value), &length);
+
+	if (status != OSD_OK)
+		return status;
+	if (length != sizeof(value))
+		return OSD_E_INTERNAL;
+	*ret_id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
+	return OSD_OK;
+}
+
+enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct key key = idempotency_key(record);
+	uint8_t value[16];
+
+	osd_put_be(value, record->id.partition_id, 8);
+	osd_put_be(value + 8, record->id.object_id, 8);
+	return osd_txn_record_insert(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
+				     sizeof(value));
+}
+
+enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct key keys[] = {
+		make_key(KEY_RECORD, record->id),
+		payload_key(record->id, OSD_PAYLOAD_RESULT),
+		payload_key(record->id, OSD_PAYLOAD_STDERR),
+		payload_key(record->id, OSD_PAYLOAD_TRACEBACK),
+		payload_key(record->id, OSD_PAYLOAD_TAGS),
+		payload_key(record->id, OSD_PAYLOAD_STATES),
+		expiry_key(record->id, record->expiry_msec),
+	};
+	struct key key = idempotency_key(record);
+	struct key after = payload_key(record->id, OSD_PAYLOAD_AFTER);
+	struct key indices = payload_key(record->id, OSD_PAYLOAD_INDICES);
+	enum osd_status status = osd_job_code_delete(txn, record);
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys) && status == OSD_OK; i++)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &keys[i]);
+	if (status == OSD_OK && record->flags & OSD_JOB_AFTER)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
+	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &indices);
+	if (status == OSD_OK && record->result_object)
+		status = osd_job_companion_delete(
+			txn,
+			(struct osd_object_id){record->id.partition_id, record->result_object});
+	if (status == OSD_OK && record->key_length)
+		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, &key);
+	return status;
+}
+
+enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length)
+{
+	enum osd_status status = osd_job_payload_get(txn, id, kind, buffer, capacity, ret_length);
+
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	*ret_length = 0;
+	return OSD_OK;
+}
+
+enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_user_object_remove(txn, id);
+
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* removal.c -- what commands that remove things ask of jobs and tell them (exec.h): surrogates, partitions,
+ * collections, FORMAT OSD. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/target.h"
+
+#define FORMAT_WAIT_SEC 2
+
+struct in_partition {
+	uint64_t partition_id;
+	struct osd_object_id first; /* lowest surrogate; 0/0: none */
+};
+
+static bool stands_in(void *arg, struct osd_job_node *node)
+{
+	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct in_partition *in = arg;
+
+	if (job->record.id.partition_id != in->partition_id &&
+	    job->record.zone.id.partition_id != in->partition_id)
+		return true;
+	if (in->first.object_id == 0 || job->record.id.object_id < in->first.object_id)
+		in->first = job->record.id;
+	return true;
+}
+
+enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
+					 struct osd_object_id *ret_job)
+{
+	struct in_partition in = {.partition_id = partition_id};
+
+	osd_lock(&exec->lock);
+	osd_job_table_each(&exec->table, stands_in, &in);
+	osd_unlock(&exec->lock);
+	if (in.first.object_id == 0)
+		return OSD_OK;
+	*ret_job = in.first;
+	return OSD_E_JOB_IN_WAY;
+}
+
+enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
+					struct osd_object_id id, bool in_steps)
+{
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, id, &record);
+	uint32_t at = 0;
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status == OSD_OK && osd_array_keeps(exec, &record))
+		return OSD_E_JOB_IN_WAY;
+	if (status == OSD_OK && osd_after_await_decision(exec, id))
+		return OSD_E_CONFLICT;
+	if (status != OSD_OK)
+		return status;
+	osd_exec_forget_ended(exec, id);
+	if (record.array.count)
+		status = osd_array_remove_members(exec, txn, &record,
+						  in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
+	if (status == OSD_OK && at < record.array.count)
+		return OSD_E_TXN_TOO_LARGE;
+	return status == OSD_OK ? osd_job_forget(exec, txn, &record) : status;
+}
+
+struct gathered {
+	struct osd_exec *exec;
+	uint64_t partition_id; /* 0: all */
+	struct osd_object_id *ids;
+	size_t count, capacity;
+	enum osd_status status;
+};
+
+/* May the record of a job that has not ended, as far as the store knows, go with its partition? */
+static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id)
+{
+	enum osd_status status = OSD_OK;
+
+	osd_lock(&exec->lock);
+	if (osd_exec_find(exec, id))
+		status = OSD_E_JOB_IN_WAY;
+	else if (exec->accepting) /* it may be this one: in a moment the table knows */
+		status = OSD_E_CONFLICT;
+	osd_unlock(&exec->lock);
+	return status;
+}
+
+static bool gather(void *arg, const struct osd_job_record *record)
+{
+	struct gathered *gathered = arg;
+
+	if (gathered->partition_id && record->id.partition_id != gathered->partition_id)
+		return true;
+	if (gathered->partition_id && !osd_job_state_terminal(record->state))
+		gathered->status = check_over(gathered->exec, record->id);
+	if (gathered->status != OSD_OK)
+		return false;
+	if (gathered->count == gathered->capacity) {
+		size_t capacity = gathered->capacity ? gathered->capacity * 2 : 64;
+		struct osd_object_id *ids = realloc(gathered->ids, capacity * sizeof(*ids));
+
+		if (!ids) {
+			gathered->status = OSD_E_NO_MEMORY;
+			return false;
+		}
+		gathered->ids = ids;
+		gathered->capacity = capacity;
+	}
+	gathered->ids[gathered->count++] = record->id;
+	return true;
+}
+
+static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn,
+				      uint64_t partition_id)
+{
+	struct gathered gathered = {.exec = exec, .partition_id = partition_id, .status = OSD_OK};
+	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
+
+	if (status == OSD_OK)
+		status = gathered.status;
+	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
+		status = osd_exec_object_removed(exec, txn, gathered.ids[i], false);
+	free(gathered.ids);
+	return status;
+}
+
+/* The transaction has the partition to itself: a job accepted since osd_exec_check_partition is in
+ * the store by now, and none comes after it. */
+enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
+					   uint64_t partition_id)
+{
+	return forget_records(exec, txn, partition_id);
+}
+
+static bool has_zone(const struct osd_job *job, const void *arg)
+{
+	const struct osd_object_id *id = arg;
+
+	return job->record.zone.type == OSD_COLLECTION &&
+	       job->record.zone.id.partition_id == id->partition_id &&
+	       job->record.zone.id.object_id == id->object_id;
+}
+
+void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id)
+{
+	osd_exec_end_matching(exec, has_zone, &id, OSD_REASON_ZONE_REMOVED);
+}
+
+static bool any_job(const struct osd_job *job, const void *arg)
+{
+	(void)job, (void)arg;
+	return true;
+}
+
+void osd_exec_end_jobs(struct osd_exec *exec)
+{
+	struct timespec until;
+	size_t left;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += FORMAT_WAIT_SEC;
+	osd_lock(&exec->lock);
+	exec->formatting = true; /* nothing is started until osd_exec_formatted */
+	osd_unlock(&exec->lock);
+	do { /* one that lost its sandbox just now waits for another attempt: look again */
+		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
+		osd_lock(&exec->lock);
+		if (exec->table.count > 0)
+			error = osd_cond_timedwait(&exec->changed, &exec->lock, &until);
+		left = exec->table.count;
+		osd_unlock(&exec->lock);
+	} while (left > 0 && !error);
+	if (left > 0)
+		osd_warning("%zu jobs did not end in time for FORMAT OSD", left);
+}
+
+static enum osd_status forget_all(struct osd_txn *txn, void *exec)
+{
+	return forget_records(exec, txn, 0);
+}
+
+enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
+{
+	enum osd_status status = OSD_OK;
+
+	if (succeeded)
+		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
+	osd_lock(&exec->lock);
+	exec->formatting = false;
+	osd_pools_wake(exec);
+	osd_unlock(&exec->lock);
+	return status;
+}
+
+enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id)
+{
+	return osd_array_remove_all(exec, id);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* end.c -- the end of a run (design D14): RUNNING -> COMPLETING under exec->lock decides
+ * between a finish and a kill; pipes are drained; one transaction writes everything; or the job
+ * gets another attempt. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/run/run.h"
+#include "object/txn_run.h"
+
+#define DEATH_USEC	 5000000 /* a killed sandbox is gone, and its end known, in this time */
+#define RETRY_FIRST_USEC UINT64_C(100000)
+#define RETRY_MOST_USEC	 UINT64_C(60000000)
+
+/* ---- why it ended ---------------------------------------------------------------------------- */
+
+static bool finished(const struct osd_run *run)
+{
+	return run->handed_over_usec && run->session.phase == OSD_PHASE_OVER && !run->session.fault;
+}
+
+/* exec->lock held.  Waits until the sandbox is dead and iosd-sandboxd has told how. */
+static void await_death(struct osd_run *run)
+{
+	struct osd_exec *exec = run->exec;
+	struct osd_sandbox *sandbox = run->sandbox;
+	struct timespec until;
+
+	if (run->session.fault)
+		osd_sandbox_kill(exec->sandboxes, sandbox);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += DEATH_USEC / 1000000;
+	while ((!sandbox->dead || !sandbox->exit_known) && !sandbox->given_up)
+		if (osd_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
+			break;
+}
+
+static uint16_t reason_of_finish(const struct osd_session *session)
+{
+	switch (session->finish_kind) {
+	case OSD_FINISH_OK:
+		return OSD_REASON_NONE;
+	case OSD_FINISH_EXIT:
+		return session->exit_code ? OSD_REASON_EXIT_CODE : OSD_REASON_NONE;
+	case OSD_FINISH_MEMORY:
+		return OSD_REASON_MEMORY_LIMIT;
+	case OSD_FINISH_BAD_CODE:
+		return OSD_REASON_BAD_CODE;
+	case OSD_FINISH_CODE_LIMIT:
+		return OSD_REASON_CODE_LIMIT;
+	case OSD_FINISH_THREADS:
+		return OSD_REASON_THREAD_LIMIT;
+	case OSD_FINISH_FILES:
+		return OSD_REASON_FILE_LIMIT;
+	case OSD_FINISH_EXCEPTION:
+	case OSD_FINISH_ENDED:
+		break;
+	}
+	return OSD_REASON_EXCEPTION;
+}
+
+/* Processor time of the process, less what its earlier jobs used. */
+static uint64_t cpu_at_exit(const struct osd_sandbox *sandbox)
+{
+	uint64_t total = sandbox->exit.cpu_user_usec + sandbox->exit.cpu_system_usec;
+
+	return sandbox->principal ? total - OSD_MIN(total, sandbox->cpu_before_usec) : total;
+}
+
+static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
+				const struct osd_job_limits *limits)
+{
+	const struct osd_sandbox_exit *end = &sandbox->exit;
+
+	if (sandbox->service_lost)
+		return OSD_REASON_SERVICE_LOST;
+	if (!sandbox->exit_known)
+		return OSD_REASON_SANDBOX_DIED;
+	if (end->out_of_memory)
+		return OSD_REASON_MEMORY_LIMIT;
+	if (WIFEXITED(end->wait_status))
+		return OSD_REASON_NO_FINISH;
+	if (WTERMSIG(end->wait_status) != SIGKILL && WTERMSIG(end->wait_status) != SIGXCPU)
+		return OSD_REASON_SIGNAL;
+	/* RLIMIT_CPU kills too, should the exact watch have been late. */
+	if (cpu_at_exit(sandbox) >= limits->cpu_usec)
+		return OSD_REASON_CPU_LIMIT;
+	return OSD_REASON_SANDBOX_DIED; /* killed by somebody else */
+}
+
+/* exec->lock held.  From here on a kill has no effect. */
+static uint16_t decide(struct osd_run *run)
+{
+	struct osd_job *job = run->job;
+	uint16_t reason = job->end_reason;
+
+	run->unasked = !reason;
+	if (!reason && run->session.fault)
+		reason = run->session.fault;
+	else if (!reason && finished(run))
+		reason = reason_of_finish(&run->session);
+	else if (!reason)
+		reason = reason_of_death(run->sandbox, &job->record.limits);
+	job->end_reason = reason;
+	osd_job_apply(run->exec, job, OSD_JOB_EVENT_COLLECT, reason);
+	return reason;
+}
+
+/* What the store had to say while output and result were written. */
+static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
+{
+	if (atomic_load(&run->output.over_limit) && reason == OSD_REASON_NONE)
+		return OSD_REASON_OUTPUT_LIMIT;
+	return reason == OSD_REASON_NONE ? atomic_load(&run->output.unstored) : reason;
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+static void note_usage(struct osd_run *run, struct osd_job_record *record)
+{
+	const struct osd_sandbox *sandbox = run->sandbox;
+	const struct osd_sandbox_exit *end = &sandbox->exit;
+	uint64_t total;
+
+	osd_run_sample(run, record);
+	if (!sandbox->exit_known || sandbox->service_lost)
+		return;
+	total = cpu_at_exit(sandbox);
+	record->cpu_system_usec = OSD_MIN(total, end->cpu_system_usec);
+	if (sandbox->principal)
+		record->cpu_system_usec -=
+			OSD_MIN(record->cpu_system_usec, sandbox->system_before_usec);
+	record->cpu_user_usec = total - record->cpu_system_usec;
+	record->peak_bytes = OSD_MAX(record->peak_bytes, end->peak_bytes);
+	if (WIFSIGNALED(end->wait_status))
+		record->signal = (uint8_t)WTERMSIG(end->wait_status);
+	else
+		record->exit_code = (uint32_t)WEXITSTATUS(end->wait_status);
+}
+
+static void note_flags(struct osd_run *run, struct osd_job_record *record)
+{
+	const struct osd_session *session = &run->session;
+
+	if (atomic_load(&run->output.over_limit))
+		record->flags |= OSD_JOB_STDOUT_CUT;
+	if (session->result_object)
+		record->flags |= OSD_JOB_RESULT_SPILLED;
+	if (session->result_json)
+		record->flags |= OSD_JOB_RESULT_JSON;
+	record->result_object = session->result_object;
+}
+
+/* The record as it will be, but for state and reason. */
+static void fill_record(struct osd_run *run, struct osd_job_record *record)
+{
+	struct osd_job *job = run->job;
+
+	osd_lock(&run->exec->lock);
+	osd_job_show_progress(job, osd_monotonic_usec(), true);
+	note_usage(run, &job->record);
+	note_flags(run, &job->record);
+	if (finished(run)) {
+		job->record.exit_code = run->session.exit_code;
+		if (run->session.line[0])
+			memcpy(job->record.message, run->session.line, sizeof(job->record.message));
+	}
+	*record = job->record;
+	osd_unlock(&run->exec->lock);
+}
+
+/* ---- another attempt ------------------------------------------------------------------------- */
+
+static bool wants_retry(const struct osd_job_record *record, uint16_t reason, uint8_t state)
+{
+	uint32_t exit_wanted = (record->client_flags & OSD_EXEC_RETRY_EXIT) >> 8;
+
+	if (state == OSD_STATE_SANDBOX_LOST && reason != OSD_REASON_NO_SANDBOX)
+		return true;
+	if (reason == OSD_REASON_MEMORY_LIMIT)
+		return record->client_flags & OSD_EXEC_RETRY_OOM;
+	return reason == OSD_REASON_EXIT_CODE && exit_wanted && record->exit_code == exit_wanted;
+}
+
+static enum osd_status drop_companion(struct osd_txn *txn, void *arg)
+{
+	const struct osd_object_id *companion = arg;
+	enum osd_status status = osd_remove_if_there(txn, *companion);
+
+	return status == OSD_OK ? osd_job_companion_delete(txn, *companion) : status;
+}
+
+/* Takes back what the last attempt printed and returned. */
+static void erase_output(struct osd_run *run)
+{
+	struct osd_object_id companion = {run->session.job.partition_id,
+					  run->session.result_object};
+
+	if (run->output.object &&
+	    osd_object_truncate(run->output.object, 0, OSD_DATA_RESERVE) != OSD_OK)
+		osd_warning("output of a lost attempt stays in front of the next one's");
+	if (companion.object_id &&
+	    osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
+		osd_warning("result object %#llx/%#llx of a lost attempt stays behind",
+			    (unsigned long long)companion.partition_id,
+			    (unsigned long long)companion.object_id);
+}
+
+static uint64_t retry_delay_usec(const struct osd_job_record *record)
+{
+	uint64_t delay = RETRY_FIRST_USEC << OSD_MIN(record->attempt - 1, 9);
+
+	delay = OSD_MIN(delay, RETRY_MOST_USEC);
+	return delay + osd_monotonic_usec() % (delay / 5 + 1); /* jitter: up to a fifth */
+}
+
+static void again(struct osd_run *run, uint16_t reason)
+{
+	struct osd_exec *exec = run->exec;
+	struct osd_job *job = run->job;
+	struct osd_job_record *record = &job->record;
+	uint64_t delay;
+
+	erase_output(run);
+	osd_lock(&exec->lock);
+	osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_RETRY);
+	job->end_reason = 0;
+	job->run = NULL;
+	run->sandbox->user = NULL;
+	record->exit_code = record->signal = 0;
+	record->progress = OSD_JOB_PROGRESS_NONE;
+	record->message[0] = '\0';
+	record->result_length = record->stdout_length = record->stderr_length =
+		record->result_object = 0;
+	record->flags &= ~(uint32_t)(OSD_JOB_STDOUT_CUT | OSD_JOB_STDERR_CUT |
+				     OSD_JOB_RESULT_SPILLED | OSD_JOB_RESULT_JSON);
+	delay = retry_delay_usec(record);
+	osd_exec_delay(exec, job, delay);
+	osd_story_again(job, delay);
+	record->attempt -= run->unheard;
+	if (!run->unheard)
+		osd_figures_again(exec, reason);
+	osd_unlock(&exec->lock);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t reason,
+		   uint8_t state)
+{
+	OSD_CLEANUP_FREE uint8_t *errors = NULL;
+	struct osd_session *session = &run->session;
+	struct osd_job_remains remains = {
+		.traceback = session->traceback,
+		.traceback_length = session->traceback_length,
+	};
+	uint64_t total;
+
+	if (record->stderr_length > 0)
+		errors = malloc(OSD_JOB_PAYLOAD_MAX);
+	if (errors) {
+		remains.stderr_bytes = errors;
+		osd_output_errors(&run->output, errors, &remains.stderr_stored, &total);
+	}
+	if (!session->result_object) {
+		remains.result = session->result;
+		remains.result_length = record->result_length;
+	}
+	osd_job_record_end(record, state, reason);
+	osd_exec_finish(run->exec, run->job, record, &remains);
+}
+
+static void end_or_again(struct osd_run *run, uint16_t reason)
+{
+	struct osd_job_record record;
+	uint8_t state;
+
+	reason = reason_of_storage(run, reason);
+	state = reason ? osd_job_reason_info(reason)->terminal_state : OSD_STATE_COMPLETED;
+	fill_record(run, &record);
+	if (wants_retry(&record, reason, state)) {
+		bool harmless =
+			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
+
+		if (harmless && (record.attempt < osd_job_attempts(&record) || run->unheard)) {
+			again(run, reason);
+			return;
+		}
+		if (!harmless && state == OSD_STATE_SANDBOX_LOST)
+			reason = OSD_REASON_LOST_AFTER_WRITE;
+	}
+	finish(run, &record, reason, state);
+}
+
+/* exec->lock held. */
+static bool may_run_another(const struct osd_run *run)
+{
+	const struct osd_session *session = &run->session;
+	const struct osd_sandbox *sandbox = run->sandbox;
+	const struct osd_reuse_facts facts = {
+		.finished = finished(run) && run->unasked && sandbox->kill_usec == OSD_NEVER &&
+			    session->finish_kind != OSD_FINISH_MEMORY &&
+			    session->finish_kind != OSD_FINISH_ENDED,
+		.output_stored =
+			run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
+		.principal = run->job->record.principal,
+		.jobs = sandbox->jobs,
+		.jobs_max = sandbox->supply->sandbox_jobs,
+		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),
+		.cpu_limit_usec = sandbox->cpu_limit_usec,
+		.cpu_seconds = sandbox->limits.cpu_seconds,
+		.peak_bytes = atomic_load(&sandbox->shm->peak_bytes),
+		.peak_first_bytes = sandbox->peak_first_bytes,
+	};
+
+	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->supply->reuse, &facts);
+}
+
+/* The proxy is done with it: the output thread may still look at it for a moment. */
+static void release(struct osd_run *run)
+{
+	struct osd_exec *exec = run->exec;
+	struct osd_sandbox *sandbox = run->sandbox;
+
+	if (run->handed_over_usec)
+		osd_output_release(&run->output);
+	osd_session_release(&run->session);
+	osd_lock(&exec->lock);
+	exec->running_count--;
+	exec->runs->limited_count -= run->session.rights.limited;
+	if (run->job->run == run)
+		run->job->run = NULL;
+	sandbox->references++; /* one for the pool, one for the run */
+	if (may_run_another(run)) {
+		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal);
+	} else {
+		sandbox->answer_due = finished(run);
+		osd_sandbox_give_back(exec->sandboxes, sandbox,
+				      run->handed_over_usec || run->session.fault);
+	}
+	osd_run_unref(run);
+	pthread_cond_broadcast(&exec->changed);
+	osd_unlock(&exec->lock);
+}
+
+void osd_run_end(struct osd_run *run)
+{
+	struct osd_exec *exec = run->exec;
+	uint16_t reason;
+	bool stopping, kept;
+
+	osd_lock(&exec->lock);
+	if (run->handed_over_usec && !finished(run))
+		await_death(run);
+	stopping = exec->stopping && !finished(run);
+	reason = stopping ? 0 : decide(run);
+	kept = finished(run) && run->sandbox->supply->reuse != OSD_REUSE_NEVER; /* most likely */
+	osd_unlock(&exec->lock);
+	if (run->handed_over_usec)
+		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
+	if (!stopping) /* else the next start decides, as after a crash */
+		end_or_again(run, reason);
+	if (run->handed_over_usec && !kept)
+		osd_sandbox_unwatch_pipes(exec->sandboxes, run->sandbox);
+	release(run);
+}

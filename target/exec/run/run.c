@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* run.c -- one job in one sandbox: made, started, sent to the sandbox, sampled (run.h).  Not here: when it
+ * starts (proxy.c, start.c), how it ends (end.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/run/run.h"
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+struct osd_run *osd_run_ref(struct osd_run *run)
+{
+	run->references++;
+	return run;
+}
+
+/* The last reference is the proxy's in all but a moment's race with the output thread, so that what
+ * is released here under exec->lock has nothing left to wait for: the proxy has closed the
+ * session's objects. */
+void osd_run_unref(struct osd_run *run)
+{
+	if (--run->references > 0)
+		return;
+	osd_job_unref(run->job);
+	osd_sandbox_unref(run->sandbox);
+	osd_output_destroy(&run->output);
+	free(run);
+}
+
+void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record)
+{
+	record->result_length = atomic_load(&run->session.result_length);
+	record->stdout_length = atomic_load(&run->output.stdout_length);
+	record->stderr_length = atomic_load(&run->output.stderr_length);
+	if (run->handed_over_usec)
+		record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
+}
+
+void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
+{
+	struct osd_session *session = &run->session;
+	const struct osd_shm *shm = run->sandbox->shm;
+	uint64_t total, kernel;
+
+	osd_run_sample_lengths(run, record);
+	record->bytes_read = atomic_load(&session->bytes_read);
+	record->bytes_written = atomic_load(&session->bytes_written);
+	record->calls = atomic_load(&session->calls);
+	if (record->stderr_length > OSD_JOB_PAYLOAD_MAX)
+		record->flags |= OSD_JOB_STDERR_CUT;
+	if (run->handed_over_usec == 0)
+		return;
+	record->sandbox_id = run->sandbox->id;
+	record->starved_usec = atomic_load(&run->sandbox->starved_usec);
+	total = osd_sandbox_cpu_usec(run->sandbox);
+	if (total < run->sandbox->cpu_before_usec)
+		return; /* it is gone */
+	total -= run->sandbox->cpu_before_usec;
+	kernel = atomic_load(&shm->cpu_system_usec); /* how it divides is the sandbox's word */
+	kernel -= OSD_MIN(kernel, run->sandbox->system_before_usec);
+	record->cpu_system_usec = OSD_MIN(kernel, total);
+	record->cpu_user_usec = total - record->cpu_system_usec;
+	record->peak_bytes = atomic_load(&shm->peak_bytes);
+}
+
+struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	struct osd_run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->references = 1;
+	run->exec = exec;
+	run->sandbox = sandbox;
+	for (unsigned area = 0; area < OSD_SHM_AREAS; area++)
+		run->calls_seen[area] = atomic_load(&sandbox->shm->areas[area].call.seq);
+	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
+	sandbox->system_before_usec = atomic_load(&sandbox->shm->cpu_system_usec);
+	if (sandbox->jobs == 0)
+		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
+	return run;
+}
+
+void osd_run_set_job(struct osd_run *run, struct osd_job *job)
+{
+	run->job = job;
+	osd_output_init(&run->output, run->exec->objects, job->record.id,
+			job->record.limits.output_bytes);
+	run->session = (struct osd_session){
+		.objects = run->exec->objects,
+		.host = &run->exec->runs->host,
+		.zone = job->record.zone,
+		.job = job->record.id,
+		.limits = job->record.limits,
+		.rights = job->record.rights,
+		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
+		/* Nothing has been looked at yet. */
+		.policy_seen = UINT64_MAX,
+		.wrote = job->record.flags & OSD_JOB_WROTE,
+	};
+	job->run = run;
+	run->policy_swept = UINT64_MAX;
+	run->exec->running_count++;
+	if (job->record.rights.limited && run->exec->runs->limited_count++ == 0)
+		osd_wake(run->exec->output_wake);
+}
+
+/* exec->lock held.  The monitor and the output thread look after it from here on. */
+static void set_deadlines(struct osd_run *run)
+{
+	const struct osd_job_limits *limits = &run->job->record.limits;
+	struct osd_sandbox *sandbox = run->sandbox;
+
+	sandbox->jobs++;
+	sandbox->cpu_limit_usec = limits->cpu_usec;
+	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
+	sandbox->wall_limit_usec = limits->wall_usec;
+	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
+	sandbox->ping_usec = run->handed_over_usec + 200000;
+	sandbox->pinged = false;
+	sandbox->user = run;
+	osd_starvation_begin(sandbox, run->handed_over_usec);
+}
+
+void osd_run_begin(struct osd_run *run)
+{
+	run->handed_over_usec = run->exec->runs->handed_usec = osd_monotonic_usec();
+	set_deadlines(run);
+	osd_figures_handed_over(run->job, run->handed_over_usec);
+	osd_job_apply(run->exec, run->job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
+}
+
+/* ---- what the sandboxes ask (struct osd_sandbox_ops) ------------------------------------------ */
+
+enum osd_sandbox_work osd_run_work_of(const struct osd_sandbox *sandbox)
+{
+	const struct osd_run *run = sandbox->user;
+
+	if (run->job->record.state != OSD_STATE_RUNNING)
+		return OSD_WORK_NONE;
+	return run->job->end_reason ? OSD_WORK_TO_END : OSD_WORK_RUNS;
+}
+
+/* A job whose rights were revoked could otherwise read what it has mapped until the end of its own grace
+ * time. */
+uint64_t osd_run_grace_of(const struct osd_sandbox *sandbox)
+{
+	const struct osd_run *run = sandbox->user;
+	bool revoked = run->job->end_reason == OSD_REASON_REVOKED;
+
+	return revoked ? OSD_MIN(sandbox->grace_usec, osd_exec_limits[OSD_LIMIT_GRACE].standard)
+		       : sandbox->grace_usec;
+}
+
+void osd_run_out_of_time(struct osd_sandbox *sandbox, bool cpu)
+{
+	const struct osd_run *run = sandbox->user;
+
+	run->job->end_reason = cpu ? OSD_REASON_CPU_LIMIT : OSD_REASON_WALL_LIMIT;
+}
+
+void osd_run_name_job(struct osd_run *run, struct osd_job *job, const struct osd_job_record *record)
+{
+	if (!osd_story_is_told(job))
+		return;
+	osd_lock(&run->exec->lock);
+	osd_sandbox_name_job(run->exec->sandboxes, run->sandbox, record->id.partition_id,
+			     record->id.object_id);
+	osd_unlock(&run->exec->lock);
+}
+
+void osd_run_note_start(struct osd_run *run, const struct osd_job_record *record)
+{
+	osd_story_started(run->job, record, run->sandbox->id, run->sandbox->pid);
+	if (!run->sent)
+		osd_run_name_job(run, run->job, record);
+}
+
+/* ---- to the sandbox --------------------------------------------------------------------------- */
+
+bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, const int *fds,
+		      size_t fd_count)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * OSD_ANSWER_FDS)];
+		struct cmsghdr align;
+	} control;
+	struct msghdr header = {.msg_iov = iov, .msg_iovlen = iov_count};
+	struct cmsghdr *cmsg;
+	ssize_t sent;
+
+	if (fd_count) {
+		memset(&control, 0, sizeof(control));
+		header.msg_control = control.bytes;
+		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+		cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * fd_count);
+	}
+	do
+		sent = sendmsg(run->sandbox->job_fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent >= 0;
+}
+
+static int make_memfd(const struct iovec *parts, size_t count)
+{
+	OSD_CLEANUP_CLOSE int fd = memfd_create("iosd-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int kept;
+
+	if (fd < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *at = parts[i].iov_base;
+
+		for (size_t left = parts[i].iov_len; left > 0;) {
+			ssize_t written = write(fd, at, left);
+
+			if (written < 0)
+				return -1;
+			at += written;
+			left -= (size_t)written;
+		}
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	kept = fd;
+	fd = -1;
+	return kept;
+}
+
+bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
+{
+	struct osd_job_run message = {
+		.job_partition = record->id.partition_id,
+		.job_object = record->id.object_id,
+		.zone_partition = record->zone.id.partition_id,
+		.zone_object = record->zone.id.object_id,
+		.zone_type = (uint8_t)record->zone.type,
+		.args_encoding = record->args_encoding,
+		.code_form = osd_exec_code_form(record->client_flags),
+		.name_bytes = (uint32_t)strlen(record->name),
+		.args_bytes = record->args_length,
+		.code_bytes = record->code_length,
+		.grace_usec = (uint32_t)osd_job_grace_usec(record),
+		.array_before = record->array.object_id
+					? (uint32_t)(record->id.object_id - record->array.object_id)
+					: 0,
+		.array_index = record->array.index,
+	};
+	uint8_t header[OSD_JOB_RUN_BYTES];
+	char name[OSD_JOB_NAME_MAX + 1];
+	struct iovec parts[] = {
+		{header, sizeof(header)},
+		{name, message.name_bytes},
+		{content, (size_t)record->args_length + record->code_length},
+	};
+	OSD_CLEANUP_CLOSE int memfd = -1;
+
+	memcpy(name, record->name, sizeof(name));
+	message.in_memfd = parts[2].iov_len > OSD_JOB_INLINE_MAX;
+	osd_job_run_encode(&message, header);
+	if (!message.in_memfd)
+		return osd_run_send_fds(run, parts, 3, NULL, 0);
+	memfd = make_memfd(parts + 1, 2);
+	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* start.c -- see run.h: the start of a job by who accepts it.  Only where nothing has to be waited
+ * for: no other job is in the pool's queue, a slot is free, and a sandbox with the job's limits is
+ * READY. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/run/run.h"
+
+/* exec->lock held.  It has waited for nothing. */
+static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
+{
+	struct osd_sandbox_order order =
+		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+	struct osd_sandbox *sandbox = osd_sandbox_take(exec->sandboxes, &order);
+
+	if (!sandbox)
+		return NULL;
+	if (sandbox->principal) {
+		if (osd_sandbox_is_renewed(sandbox))
+			return sandbox;
+		osd_sandbox_keep_on(exec->sandboxes, sandbox);
+		return NULL;
+	}
+	if (osd_sandbox_limits_equal(&order.limits, &sandbox->limits))
+		return sandbox;
+	osd_sandbox_give_back(exec->sandboxes, sandbox, false);
+	return NULL;
+}
+
+static void fill_started(struct osd_job_record *record, const struct osd_pool *pool)
+{
+	memcpy(record->set, pool->config.set, sizeof(record->set));
+	record->state = OSD_STATE_STARTING;
+	record->reason = OSD_REASON_NONE;
+	record->attempt = 1;
+	record->generation++;
+	record->started_msec = osd_wall_msec();
+}
+
+struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *record)
+{
+	struct osd_pool *pool = job->pool;
+	struct osd_exec *exec = pool->exec;
+	struct osd_sandbox *sandbox;
+	struct osd_run *run;
+
+	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) || !job->content ||
+	    osd_fair_queue_peek(&pool->queue) || !osd_pool_starts(pool) ||
+	    !osd_fair_queue_may_start(&pool->queue, record->principal))
+		return NULL;
+	sandbox = take_fitting(exec, job);
+	if (!sandbox)
+		return NULL;
+	run = osd_run_create(exec, sandbox);
+	if (!run && sandbox->principal)
+		osd_sandbox_keep_on(exec->sandboxes, sandbox);
+	else if (!run)
+		osd_sandbox_give_back(exec->sandboxes, sandbox, false);
+	if (!run)
+		return NULL;
+	run->occupant = osd_pool_occupy(pool, record->principal);
+	fill_started(record, pool);
+	return run;
+}
+
+void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
+{
+	struct osd_exec *exec = pool->exec;
+
+	osd_pool_vacate(pool, run->occupant);
+	if (run->sent) {
+		osd_sandbox_kill(exec->sandboxes, run->sandbox);
+		osd_sandbox_give_back(exec->sandboxes, run->sandbox, true);
+	} else if (run->sandbox->principal) {
+		osd_sandbox_keep_on(exec->sandboxes, run->sandbox);
+	} else {
+		osd_sandbox_give_back(exec->sandboxes, run->sandbox, false);
+	}
+	free(run);
+}
+
+void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_record *record)
+{
+	osd_start_give_back(run, pool);
+	memset(record->set, 0, sizeof(record->set));
+	record->state = OSD_STATE_QUEUED;
+	record->reason = OSD_REASON_WAITS_FOR_SLOT;
+	record->attempt = 0;
+	record->generation--;
+	record->started_msec = 0;
+}
+
+void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
+			  const struct osd_job_record *record)
+{
+	osd_run_name_job(run, job, record);
+	run->sent = osd_run_send(run, record, job->content);
+}
+
+void osd_start_begin(struct osd_run *run, struct osd_job *job)
+{
+	osd_exec_unplace(job);
+	job->started_usec = osd_monotonic_usec();
+	osd_figures_started(job);
+	osd_run_set_job(run, osd_job_ref(job));
+	osd_run_begin(run);
+}
+
+/* The proxy is told only now, and wakes while the sandbox does. */
+void osd_start_send(struct osd_run *run)
+{
+	OSD_CLEANUP_FREE uint8_t *content = NULL;
+	struct osd_exec *exec = run->exec;
+	struct osd_pool *pool = run->job->pool;
+	struct osd_job_record record;
+	bool sent;
+
+	osd_lock(&exec->lock);
+	record = run->job->record;
+	content = OSD_STEAL(run->job->content);
+	osd_unlock(&exec->lock);
+	osd_run_note_start(run, &record);
+	sent = run->sent || osd_run_send(run, &record, content);
+	osd_lock(&exec->lock);
+	run->not_sent = !sent;
+	run->next_started = pool->started;
+	pool->started = run;
+	osd_unlock(&exec->lock);
+	pthread_cond_signal(&pool->work); /* pools and their condition live as long as exec */
+}
+
+struct osd_run *osd_start_take(struct osd_pool *pool)
+{
+	struct osd_run *run = pool->started;
+
+	if (run)
+		pool->started = run->next_started;
+	return run;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_start.c -- a job whose sandbox has it before the store has: whatever store call of its
+ * acceptance fails, or is to be tried again, the sandbox runs the job that was accepted, or ends. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/test.h"
+#include "exec/target.h"
+#include "object/internal.h"
+#include "testing/stores.h"
+
+#define PARTITION UINT64_C(0x10000)
+
+static struct osd_objects *objects;
+static struct osd_exec *exec;
+static struct osd_sandbox *sandbox; /* READY, as far as the target knows */
+static int peer;		    /* the other end of its job socket */
+
+static void add_sandbox(void)
+{
+	int pair[2];
+
+	sandbox = calloc(1, sizeof(*sandbox));
+	CHECK(sandbox && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	peer = pair[1];
+	*sandbox = (struct osd_sandbox){
+		.id = 1,
+		.state = OSD_SANDBOX_READY,
+		.supply = &exec->pools->first->supply,
+		.references = 2, /* the list's and ours */
+		.pid = getpid(),
+		.pidfd = -1,
+		.job_fd = pair[0],
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.limits = exec->pools->first->supply.usual,
+		.wall_usec = OSD_NEVER,
+		.kill_usec = OSD_NEVER,
+	};
+	sandbox->shm = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
+	CHECK(sandbox->shm != MAP_FAILED);
+	osd_lock(&exec->lock);
+	exec->sandboxes->list = sandbox;
+	osd_unlock(&exec->lock);
+}
+
+static void start(void)
+{
+	static const struct osd_test_stores faults = {.fault_at = UINT64_MAX};
+	struct osd_objects_config store = {
+		.create = true, .cache_bytes = 8u << 20, .test = &faults};
+	struct osd_exec_config config = {0};
+	char message[256];
+	struct osd_txn *txn;
+	uint64_t partition;
+
+	CHECK_EQ(osd_objects_open(&store, message, &objects), OSD_OK);
+	config.objects = objects;
+	CHECK_EQ(osd_exec_open(&config, message, &exec), OSD_OK);
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_partition_create(txn, 0, &partition), OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	CHECK_EQ(partition, PARTITION);
+	add_sandbox();
+}
+
+static void stop(void)
+{
+	atomic_store(&objects->faults->fail_at, 0);
+	osd_exec_quiesce(exec);
+	osd_lock(&exec->lock);
+	sandbox->exit_known = true;
+	osd_sandbox_died(exec->sandboxes, sandbox);
+	osd_unlock(&exec->lock);
+	osd_exec_close(exec);
+	osd_sandbox_unref(sandbox);
+	osd_objects_close(objects);
+	close(peer);
+}
+
+static struct osd_exec_refusal refusal;
+
+static enum osd_status submit(struct osd_object_id *ret_job)
+{
+	const struct osd_exec_submission submission = {
+		.zone = {PARTITION, 0},
+		.principal = "addr:a",
+		.code = (const uint8_t *)"pass",
+		.code_length = 4,
+	};
+
+	return osd_exec_submit(exec, &submission, ret_job, &refusal);
+}
+
+/* How often the sandbox was given a job, and which one last. */
+static unsigned count_sent(struct osd_object_id *ret_job)
+{
+	uint8_t bytes[4096];
+	struct osd_job_run run;
+	unsigned count = 0;
+
+	for (; recv(peer, bytes, sizeof(bytes), MSG_DONTWAIT) > 0; count++) {
+		CHECK(osd_job_run_decode(bytes, &run));
+		*ret_job = (struct osd_object_id){run.job_partition, run.job_object};
+	}
+	return count;
+}
+
+/* exec->lock held.  What a job that was accepted is to be like. */
+static void check_accepted(struct osd_object_id id, bool runs)
+{
+	struct osd_job_record record;
+
+	CHECK(osd_exec_find(exec, id));
+	record = osd_exec_find(exec, id)->record;
+	CHECK_EQ(record.state, runs ? OSD_STATE_RUNNING : OSD_STATE_QUEUED);
+	CHECK_EQ(record.attempt, runs);
+	CHECK_EQ(record.started_msec != 0, runs);
+}
+
+/* The n-th store call from here on gets status.  False: there were not so many. */
+static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_taken_back)
+{
+	struct osd_object_id job = {0}, sent = {0};
+	enum osd_status got;
+	unsigned count;
+	bool hit;
+
+	start();
+	objects->faults->status = status;
+	atomic_store(&objects->faults->fail_at, atomic_load(&objects->faults->calls) + n);
+	got = submit(&job);
+	hit = atomic_load(&objects->faults->calls) >= atomic_load(&objects->faults->fail_at);
+	count = count_sent(&sent);
+	CHECK(count <= 1);
+	osd_lock(&exec->lock);
+	*ret_taken_back = sandbox->kill_sent;
+	if (got == OSD_OK)
+		check_accepted(job, count == 1 && !sandbox->kill_sent);
+	if (got == OSD_OK && count == 1 && !sandbox->kill_sent)
+		CHECK(sent.partition_id == job.partition_id && sent.object_id == job.object_id);
+	if (got != OSD_OK) {
+		CHECK(hit && exec->table.count == 0);
+		CHECK_EQ(sandbox->kill_sent, count == 1);
+	}
+	CHECK_EQ(exec->pools->first->supply.busy, got == OSD_OK && !sandbox->kill_sent);
+	CHECK_EQ(sandbox->state, sandbox->kill_sent ? OSD_SANDBOX_ENDING
+				 : got == OSD_OK    ? OSD_SANDBOX_TAKEN
+						    : OSD_SANDBOX_READY);
+	osd_unlock(&exec->lock);
+	stop();
+	return hit;
+}
+
+static void test_faults(enum osd_status status)
+{
+	unsigned taken_back = 0;
+	bool one;
+
+	for (uint64_t n = 1; submit_with_fault(n, status, &one); n++)
+		taken_back += one;
+	CHECK(taken_back > 0);
+}
+
+/* One that loses every deadlock is not told that the queue is full. */
+static void test_loses(void)
+{
+	struct osd_object_id job;
+
+	start();
+	objects->faults->status = OSD_E_CONFLICT;
+	atomic_store(&objects->faults->fail_at, 1);
+	atomic_store(&objects->faults->goes_on, true);
+	CHECK_EQ(submit(&job), OSD_E_BUSY);
+	atomic_store(&objects->faults->goes_on, false);
+	CHECK(refusal.queue_depth == 0 && refusal.retry_after_msec == 0);
+	osd_lock(&exec->lock);
+	CHECK_EQ(exec->pools->first->queue.place_count, 0);
+	for (size_t i = 0; i < OSD_REFUSAL_COUNT; i++)
+		CHECK_EQ(exec->pools->refused[i], 0);
+	osd_unlock(&exec->lock);
+	stop();
+}
+
+int main(void)
+{
+	test_loses();
+	test_faults(OSD_E_MEDIUM);
+	test_faults(OSD_E_CONFLICT);
+	return 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* starvation.c -- processor time that scripts needed and did not get (sandbox.h).  The kernel counts in /proc/PID/schedstat how long the first
+ * thread of a process was ready to run and did not.  Where it counts nothing (no CONFIG_SCHED_INFO) or
+ * hides it (hidepid), nobody is starved. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "exec/sandbox/sandbox.h"
+
+#define SAMPLE_USEC  UINT64_C(250000)
+#define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
+#define WARM_USUAL   UINT64_C(100000) /* a new sandbox is ready sooner unless it starves */
+#define PER_MILLE    1000u
+#define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
+
+/* How long the process has waited for a processor since it began. */
+static uint64_t waited_usec(pid_t pid)
+{
+	char path[32], text[80];
+	uint64_t waited_nsec = 0;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length <= 0)
+		return 0;
+	text[length] = '\0';
+	if (sscanf(text, "%*u %" SCNu64, &waited_nsec) != 1)
+		return 0;
+	return waited_nsec / 1000;
+}
+
+uint64_t osd_starved_extension(uint64_t wall_usec, uint64_t starved_usec)
+{
+	uint64_t most = wall_usec > OSD_STARVED_MOST_USEC / OSD_STARVED_TIMES
+				? OSD_STARVED_MOST_USEC
+				: wall_usec * OSD_STARVED_TIMES;
+
+	return OSD_MIN(starved_usec, most);
+}
+
+void osd_starvation_begin(struct osd_sandbox *sandbox, uint64_t now_usec)
+{
+	sandbox->wall_first_usec = sandbox->wall_usec;
+	sandbox->sampled_usec = now_usec;
+	sandbox->cpu_sampled_usec = sandbox->cpu_before_usec;
+	atomic_store(&sandbox->starved_usec, 0);
+}
+
+struct sample {
+	uint64_t waited, used;
+};
+
+/* How long the process has waited and computed since the last sample.  Waits that began before the job do
+ * not count, and waits of one thread while others compute do not: a job starves that gets nothing. */
+static struct sample take_sample(struct osd_sandbox *sandbox, uint64_t now)
+{
+	uint64_t elapsed = now - OSD_MIN(now, sandbox->sampled_usec);
+	uint64_t used = osd_sandbox_cpu_usec(sandbox), waited = waited_usec(sandbox->pid);
+	struct sample sample = {.waited = waited - OSD_MIN(waited, sandbox->waited_usec),
+				.used = used - OSD_MIN(used, sandbox->cpu_sampled_usec)};
+
+	sample.waited = OSD_MIN(sample.waited, elapsed - OSD_MIN(elapsed, sample.used));
+	sandbox->sampled_usec = now;
+	sandbox->waited_usec = OSD_MAX(waited, sandbox->waited_usec);
+	sandbox->cpu_sampled_usec = OSD_MAX(used, sandbox->cpu_sampled_usec);
+	if (sandbox->user)
+		atomic_fetch_add(&sandbox->starved_usec, sample.waited);
+	return sample;
+}
+
+bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
+{
+	uint64_t deadline;
+
+	if (now_usec < sandbox->wall_usec)
+		return false;
+	take_sample(sandbox, now_usec);
+	deadline = sandbox->wall_first_usec +
+		   osd_starved_extension(sandbox->wall_limit_usec,
+					 atomic_load(&sandbox->starved_usec));
+	if (deadline < now_usec + EXTEND_LEAST)
+		return true;
+	sandbox->wall_usec = deadline;
+	return false;
+}
+
+/* Scripts that have run for a while, and sandboxes that should have been ready by now. */
+static bool is_sampled(const struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
+		       uint64_t now)
+{
+	if (sandbox->dead || sandbox->kill_sent)
+		return false;
+	if (sandbox->state == OSD_SANDBOX_WARMING)
+		return now >= sandbox->asked_usec + WARM_USUAL;
+	return sandbox->pinged && sandbox->user &&
+	       sandboxes->ops->work_of(sandbox) != OSD_WORK_NONE;
+}
+
+static void report(struct osd_sandboxes *sandboxes, uint64_t got, uint64_t wanted)
+{
+	if (wanted && got * PER_MILLE < wanted * LITTLE)
+		osd_service_report_share(sandboxes, (unsigned)(got * PER_MILLE / wanted));
+}
+
+void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline)
+{
+	uint64_t processors = (uint64_t)OSD_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	uint64_t got = 0, wanted = 0, span = 0;
+	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false;
+
+	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
+		struct sample sample;
+
+		if (!is_sampled(sandboxes, sandbox, now_usec))
+			continue;
+		any = true;
+		if (!due)
+			continue;
+		span = OSD_MAX(span, now_usec - OSD_MIN(now_usec, sandbox->sampled_usec));
+		sample = take_sample(sandbox, now_usec);
+		got += sample.used;
+		wanted += sample.used + sample.waited;
+	}
+	if (any && due) {
+		sandboxes->sampled_usec = now_usec;
+		/* Scripts that wait for each other are not starved by others. */
+		report(sandboxes, got, OSD_MIN(wanted, processors * span));
+	}
+	if (any)
+		*deadline = OSD_MIN(*deadline, sandboxes->sampled_usec + SAMPLE_USEC);
+}

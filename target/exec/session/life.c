@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* life.c -- a script's calls that ask whether objects exist, make and remove them, and change
+ * collections. */
+#include "base/util.h"
+#include "exec/session/session.h"
+
+#define STEP_MEMBERS 64 /* that leave a collection in one transaction */
+
+static struct osd_object_id op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
+static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_object_type type = 0;
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_object_type(txn, op_id(op), &type);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		status = OSD_OK;
+	op->answer.a = status == OSD_OK ? type : 0;
+	return status;
+}
+
+enum osd_status osd_op_type(struct osd_op *op)
+{
+	return osd_op_transact(op, type_in);
+}
+
+static enum osd_status create_partition_in(struct osd_txn *txn, struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	enum osd_status status = osd_rights_check_made(op->session, OSD_PARTITION, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_partition_create(txn, op->call.partition_id, &op->answer.a);
+	if (status == OSD_OK && host)
+		status = host->partition_made(host->exec, txn, op->answer.a);
+	return status;
+}
+
+enum osd_status osd_op_create_partition(struct osd_op *op)
+{
+	return osd_op_transact(op, create_partition_in);
+}
+
+static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	enum osd_status status;
+
+	if (op->call.a == 1)
+		op->session->access.permissions |= OSD_PERM_GBL_REM;
+	status = osd_session_check_zone(op->session, txn,
+					(struct osd_object_id){op->call.partition_id, 0});
+	if (status == OSD_OK)
+		status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
+	if (status == OSD_OK && host)
+		status = host->partition_removed(host->exec, txn, op->call.partition_id);
+	return status;
+}
+
+enum osd_status osd_op_remove_partition(struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	struct osd_object_id job;
+
+	if (host && host->check_partition(host->exec, op->call.partition_id, &job) != OSD_OK)
+		return OSD_E_JOB_IN_WAY;
+	return osd_op_transact(op, remove_partition_in);
+}
+
+static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_status status = osd_rights_check_made(op->session, OSD_USER_OBJECT, op_id(op));
+
+	return status == OSD_OK
+		       ? osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
+						(uint32_t)op->call.a, &op->answer.a)
+		       : status;
+}
+
+enum osd_status osd_op_create(struct osd_op *op)
+{
+	enum osd_status status;
+
+	if (op->call.a < 1 || op->call.a > OSD_CREATE_MAX || (op->call.a > 1 && op->call.object_id))
+		return OSD_E_PARAM_FIELD;
+	status = osd_op_transact(op, create_in);
+	if (status == OSD_E_TASK_ABORTED)
+		op->why = "the job is being ended; no object was made";
+	return status;
+}
+
+static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_session_check_free(txn, op_id(op));
+	if (status == OSD_OK)
+		status = osd_user_object_remove(txn, op_id(op));
+	if (status == OSD_OK && host)
+		status = host->object_removed(host->exec, txn, op_id(op), true);
+	return status;
+}
+
+enum osd_status osd_op_remove(struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	enum osd_status status = osd_op_transact(op, remove_in);
+
+	if (status != OSD_E_TXN_TOO_LARGE)
+		return status;
+	status = host->remove_members(host->exec, op_id(op));
+	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;
+}
+
+static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_status status = osd_rights_check_made(op->session, OSD_COLLECTION, op_id(op));
+
+	return status == OSD_OK
+		       ? osd_collection_create(txn, op->call.partition_id, op->call.object_id,
+					       OSD_COLLECTION_LINKED, &op->answer.a)
+		       : status;
+}
+
+enum osd_status osd_op_create_collection(struct osd_op *op)
+{
+	return osd_op_transact(op, create_collection_in);
+}
+
+/* The first STEP_MEMBERS members leave; op->answer.b: there may be more. */
+static enum osd_status drop_members_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_list_request request = {OSD_LIST_MEMBERS, op_id(op), 0};
+	uint64_t ids[STEP_MEMBERS];
+	struct osd_list_result found = {0};
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_list_uncounted(txn, &request, ids, STEP_MEMBERS, &found);
+	for (size_t i = 0; status == OSD_OK && i < found.count; i++)
+		status = osd_collection_drop(txn, op_id(op), ids[i]);
+	op->answer.b = found.next_id != 0;
+	return status;
+}
+
+static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	return status == OSD_OK ? osd_collection_remove(txn, op_id(op), op->call.a == 1) : status;
+}
+
+/* Piece by piece, as the command does: a large collection neither locks the store nor fills the log.  One
+ * that is stopped half-way can be removed again. */
+static enum osd_status drop_members(struct osd_op *op)
+{
+	enum osd_status status = OSD_OK;
+	bool more = true;
+
+	while (status == OSD_OK && more) {
+		if (!osd_long_call_step(op->session, 0)) {
+			op->why = "the job is being ended; some members have left the collection";
+			return OSD_E_TASK_ABORTED;
+		}
+		status = osd_op_transact(op, drop_members_in);
+		osd_long_call_rest(op->session);
+		more = op->answer.b;
+	}
+	op->answer.b = 0;
+	return status;
+}
+
+enum osd_status osd_op_remove_collection(struct osd_op *op)
+{
+	const struct osd_session_host *host = op->session->host;
+	enum osd_status status = op->call.a == 1 ? drop_members(op) : OSD_OK;
+
+	if (status == OSD_OK)
+		status = osd_op_transact(op, remove_collection_in);
+
+	if (status == OSD_OK && host)
+		host->collection_removed(host->exec, op_id(op));
+	return status;
+}
+
+static enum osd_status collection_add_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_object_id member = {op->call.partition_id, op->call.a};
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_rights_check_also(op->session, txn, member, osd_access_to_join());
+	return status == OSD_OK ? osd_collection_add(txn, op_id(op), op->call.a) : status;
+}
+
+enum osd_status osd_op_collection_add(struct osd_op *op)
+{
+	return osd_op_transact(op, collection_add_in);
+}
+
+static enum osd_status collection_drop_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_object_id member = {op->call.partition_id, op->call.a};
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_rights_check_also(op->session, txn, member, op->session->access);
+	return status == OSD_OK ? osd_collection_drop(txn, op_id(op), op->call.a) : status;
+}
+
+enum osd_status osd_op_collection_drop(struct osd_op *op)
+{
+	return osd_op_transact(op, collection_drop_in);
+}

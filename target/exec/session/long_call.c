@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* long_call.c -- see session.h. */
+#include "exec/session/session.h"
+
+#include "base/thread.h"
+
+static bool is_to_end(const struct osd_session *session)
+{
+	return session->hooks.is_to_end && session->hooks.is_to_end(session->hooks.arg);
+}
+
+static bool is_over(const struct osd_session *session)
+{
+	return atomic_load(&session->revoked) ||
+	       (session->hooks.is_over && session->hooks.is_over(session->hooks.arg));
+}
+
+void osd_long_call_rest(struct osd_session *session)
+{
+	if (!session->step.inside)
+		return;
+	session->step.inside = false;
+	session->step.pieces = 0;
+	osd_call_gate_leave(session->gate);
+}
+
+/* It waits for an object that another call, or a command, has locked. */
+static void give_back(void *arg)
+{
+	osd_long_call_rest(arg);
+}
+
+void osd_session_enter(struct osd_session *session, bool long_call)
+{
+	struct osd_session_step *step = &session->step;
+
+	*step = (struct osd_session_step){.is_long = long_call,
+					  .cleans_up = long_call && is_to_end(session)};
+	if (long_call || !session->gate)
+		return;
+	osd_call_gate_enter(session->gate);
+	step->inside = true;
+	osd_thread_on_wait(give_back, session);
+}
+
+void osd_session_leave(struct osd_session *session)
+{
+	osd_thread_on_wait(NULL, NULL);
+	osd_long_call_rest(session);
+}
+
+/* The same place for several small pieces: each wait for one may be a millisecond. */
+static void take_place(struct osd_session *session, uint64_t bytes)
+{
+	struct osd_session_step *step = &session->step;
+	bool fresh = step->pieces == 0 || step->pieces >= OSD_LONG_STEP_PIECES ||
+		     step->bytes + bytes > OSD_LONG_STEP_BYTES;
+
+	if (fresh && session->gate) {
+		osd_long_call_rest(session);
+		step->inside = osd_call_gate_enter_step(session->gate);
+		step->pieces = 0;
+		step->bytes = 0;
+	}
+	step->pieces++;
+	step->bytes += bytes;
+}
+
+static bool must_stop(const struct osd_session *session)
+{
+	const struct osd_session_step *step = &session->step;
+
+	return is_over(session) || (step->is_long && !step->cleans_up && is_to_end(session));
+}
+
+bool osd_long_call_step(struct osd_session *session, uint64_t bytes)
+{
+	if (must_stop(session))
+		return false;
+	if (bytes && osd_session_count_io(session, &session->bytes_written, bytes) != OSD_OK)
+		return false;
+	take_place(session, bytes);
+	return true;
+}
+
+static bool next_record(void *arg)
+{
+	struct osd_session *session = arg;
+	struct osd_session_watch *watch = &session->watch;
+
+	if (++watch->records % OSD_LONG_STEP_PIECES == 0 && !watch->stopped) {
+		if (watch->records >= OSD_LONG_RECORDS)
+			osd_long_call_rest(session);
+		watch->stopped = must_stop(session);
+	}
+	return !watch->stopped;
+}
+
+void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn)
+{
+	session->watch = (struct osd_session_watch){.watcher = {next_record, session}};
+	osd_txn_watch_by(txn, &session->watch.watcher);
+}

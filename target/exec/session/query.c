@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* query.c -- a script's query.  One call looks at a bounded number of members, so that the
+ * proxy, and ordinary commands behind it, never wait long; the script goes on from where it ended. */
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/session/session.h"
+#include "object/query.h"
+#include "object/txn_run.h"
+#include "wire/cursor.h"
+#include "wire/query_list.h"
+
+/* The whole partition by its id alone, else a collection: both must be in the zone. */
+static enum osd_status find_collection(struct osd_txn *txn, struct osd_op *op,
+				       struct osd_object_id *ret_collection)
+{
+	const struct osd_call *call = &op->call;
+
+	*ret_collection = (struct osd_object_id){call->partition_id, call->object_id};
+	if (call->object_id == 0)
+		ret_collection->object_id = OSD_OBJECTS_COLLECTION;
+	if (call->object_id == 0 && !osd_session_owns_partition(op->session, call->partition_id))
+		return OSD_E_PERMISSION;
+	return osd_session_check_zone(op->session, txn, *ret_collection);
+}
+
+/* The criteria, their bounds borrowed from scratch. */
+static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
+				     struct osd_criterion criteria[OSD_CALL_RECORDS])
+{
+	struct osd_query_list list;
+	struct osd_query_entry entry;
+	enum osd_status status =
+		osd_query_list_open(op->session->scratch, op->call.body_bytes, &list);
+
+	if (status != OSD_OK || list.count > OSD_CALL_RECORDS)
+		return OSD_E_PARAM_FIELD;
+	while (osd_query_list_next(&list, &entry)) {
+		if (!osd_rights_may_compare(op->session, entry.page, entry.number)) {
+			op->why = "the job's capability does not let it compare this attribute";
+			return OSD_E_PERMISSION;
+		}
+		criteria[query->count++] = (struct osd_criterion){
+			entry.page, entry.number,     entry.min,
+			entry.max,  entry.min_length, entry.max_length,
+		};
+	}
+	query->match_all = list.match_all;
+	query->criteria = criteria;
+	return OSD_OK;
+}
+
+static enum osd_status query_in(struct osd_txn *txn, void *arg)
+{
+	struct osd_op *op = arg;
+	struct osd_query query = {.initial_id = op->call.a, .look_max = OSD_CALL_LOOKS};
+	struct osd_criterion criteria[OSD_CALL_RECORDS];
+	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
+	struct osd_list_result result = {0};
+	uint64_t ids[OSD_CALL_IDS];
+	size_t found;
+	enum osd_status status = find_collection(txn, op, &query.collection);
+
+	if (status == OSD_OK)
+		status = read_criteria(op, &query, criteria);
+	if (status == OSD_OK)
+		status = osd_query(txn, &query, ids, OSD_CALL_IDS, &result);
+	found = result.count;
+	if (status == OSD_OK)
+		status = osd_rights_filter(op->session, txn, query.collection.partition_id, ids,
+					   &found);
+	if (status != OSD_OK)
+		return status;
+	for (size_t i = 0; i < found; i++)
+		osd_wr_be(&w, ids[i], 8);
+	op->answer.body_bytes = (uint32_t)osd_wr_used(&w);
+	op->answer.a = result.next_id;
+	op->answer.b = result.total_count - (result.count - found);
+	return OSD_OK;
+}
+
+enum osd_status osd_op_query(struct osd_op *op)
+{
+	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	return osd_txn_run(op->session->objects, OSD_TXN_READ_ONLY, query_in, op);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* session.c -- what all calls of a script use: its zone, its limit on input and output, transactions
+ * (session.h). */
+#include "exec/session/session.h"
+
+#include "base/util.h"
+#include "object/txn_run.h"
+
+/* ---- zone ------------------------------------------------------------------------------------ */
+
+bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id)
+{
+	return session->zone.type == OSD_ROOT || (session->zone.type == OSD_PARTITION &&
+						  session->zone.id.partition_id == partition_id);
+}
+
+static enum osd_status is_in_zone(struct osd_session *session, struct osd_txn *txn,
+				  struct osd_object_id id)
+{
+	const struct osd_zone *zone = &session->zone;
+	bool member = false;
+	enum osd_status status;
+
+	if (osd_session_owns_partition(session, id.partition_id))
+		return OSD_OK;
+	if (id.partition_id != zone->id.partition_id || zone->type == OSD_PARTITION)
+		return OSD_E_PERMISSION;
+	if (id.object_id == zone->id.object_id)
+		return OSD_OK;
+	if (zone->type != OSD_COLLECTION || id.object_id == 0)
+		return OSD_E_PERMISSION;
+	status = osd_collection_has(txn, zone->id, id.object_id, &member);
+	if (status != OSD_OK)
+		return status == OSD_E_CONFLICT ? status : OSD_E_PERMISSION;
+	return member ? OSD_OK : OSD_E_PERMISSION;
+}
+
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
+				       struct osd_object_id id)
+{
+	enum osd_status status = is_in_zone(session, txn, id);
+
+	return status == OSD_OK ? osd_rights_check_in(session, txn, id) : status;
+}
+
+enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id)
+{
+	bool unfinished = false;
+	enum osd_status status = osd_surrogate_marked(txn, id, &unfinished);
+
+	if (status != OSD_OK)
+		return status;
+	return unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
+}
+
+struct op_work {
+	struct osd_op *op;
+	enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op);
+};
+
+static enum osd_status work_in(struct osd_txn *txn, void *arg)
+{
+	struct op_work *work = arg;
+
+	osd_long_call_watch(work->op->session, txn);
+	return work->fn(txn, work->op);
+}
+
+enum osd_status osd_op_transact(struct osd_op *op,
+				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
+{
+	return osd_txn_run(op->session->objects, 0, work_in, &(struct op_work){op, fn});
+}
+
+enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				     uint64_t bytes)
+{
+	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
+
+	if (!osd_add_u64(sum, bytes, &sum) || sum > session->limits.io_bytes) {
+		session->fault = OSD_REASON_IO_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+	return OSD_OK;
+}

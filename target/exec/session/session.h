@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* session.h -- the calls a script makes, each checked and done through object/ (design D12, D17): one row
+ * per operation with the phase it is permitted in, what it may address and whether it changes anything.
+ *
+ * A session is one job in one sandbox, used by one thread.  The frame is copied before it is read; of the
+ * body, lists are copied, object data is moved as it is; nothing from the sandbox is a pointer.
+ *
+ * Zones: root and partition zones include everything in them, also what is created; collection zones
+ * include the collection, to read, and its members of the moment an object is first used; object zones that
+ * object.  The latter two create nothing and change no membership.
+ *
+ * This room knows no sandbox, no queue and no job beyond what the owner of the session sets.  What a call
+ * needs of the rest of the target it asks by operations given at start (struct osd_session_host).
+ *
+ * Inside: serve.c (the table, one call), session.c (what all calls use), life.c, data.c, attrs.c, query.c
+ * (the calls), rights.c, call_gate.c and long_call.c (how many calls run at a time), calls.c (counting).
+ *
+ * Locking: none of the target's.  shares_lock guards the descriptors that the sweep looks at; the gate has a
+ * lock of its own, a leaf. */
+#ifndef OSD_EXEC_SESSION_SESSION_H
+#define OSD_EXEC_SESSION_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/histogram.h"
+#include "exec/record/record.h"
+#include "security/decide.h"
+#include "wire/proxy_frame.h"
+
+struct osd_exec;
+struct osd_keyring;
+
+/* ---- the call gate (call_gate.c) --------------------------------------------------------------- */
+
+/* Limits how many calls of scripts run at a time, and lets ordinary commands go first (design D22).  A call
+ * that finds commands waiting for a worker, even once it has waited for those before it, gives way to them;
+ * after OSD_GATE_STEPS short sleeps it goes on.  Any thread. */
+#define OSD_GATE_STEPS 20
+
+struct osd_call_gate {
+	unsigned (*commands_queued)(void *context); /* any thread; NULL: there are none */
+	void *context;
+	struct osd_lock lock;
+	pthread_cond_t free;
+	unsigned inside, most;	/* under lock; most: constant */
+	unsigned waiting;	/* under lock; calls that are not steps of a long one */
+	_Atomic uint64_t given; /* calls that gave way */
+};
+
+void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
+			unsigned (*commands_queued)(void *context), void *context);
+void osd_call_gate_release(struct osd_call_gate *gate);
+void osd_call_gate_enter(struct osd_call_gate *gate);
+/* For a step of a long call: calls that wait for a place go first, as commands do.  False: there was no
+ * place in time.  Then the step is done without one, for the call may hold an object that those inside wait
+ * for. */
+bool osd_call_gate_enter_step(struct osd_call_gate *gate);
+void osd_call_gate_leave(struct osd_call_gate *gate);
+
+/* ---- what is counted (calls.c) ------------------------------------------------------------------ */
+
+/* Scripts' calls, which need the same things and so are measured together. */
+#define OSD_CALL_KINDS(X)                                                                          \
+	X(DATA, "data")                                                                            \
+	X(ATTRIBUTES, "attributes")                                                                \
+	X(LIST, "list")                                                                            \
+	X(OTHER, "other")
+
+enum osd_call_kind {
+#define X(symbol, name) OSD_CALL_KIND_##symbol,
+	OSD_CALL_KINDS(X)
+#undef X
+		OSD_CALL_KIND_COUNT
+};
+
+#define X(number, symbol) [number] = 0,
+enum { OSD_CALL_OPS = sizeof((char[]){OSD_CALLS(X)}), OSD_ANSWER_CODES = OSD_ANSWER_CONFLICT + 1 };
+#undef X
+#define OSD_CALLS_PER_TIMED 8
+
+/* Of all sessions; any thread, no lock. */
+struct osd_call_figures {
+	_Atomic uint64_t counts[OSD_CALL_OPS][OSD_ANSWER_CODES];
+	struct osd_histogram seconds[OSD_CALL_KIND_COUNT]; /* of one call in OSD_CALLS_PER_TIMED */
+};
+
+void osd_call_counted(struct osd_call_figures *figures, uint16_t op, enum osd_answer_code code);
+void osd_call_took(struct osd_call_figures *figures, uint16_t op, uint64_t usec);
+
+/* ---- the target, as calls see it ----------------------------------------------------------------- */
+
+/* Given at start; any thread.  exec/exec.h says what each operation does. */
+struct osd_session_host {
+	struct osd_exec *exec;	     /* their first argument */
+	struct osd_keyring *keyring; /* NULL: no job has a capability */
+	struct osd_call_figures *calls;
+	void *(*hold_object)(struct osd_exec *exec, struct osd_object_id id);
+	void (*release_object)(struct osd_exec *exec, void *hold);
+	enum osd_status (*owner_in)(struct osd_exec *exec, struct osd_txn *txn,
+				    struct osd_object_id id, struct osd_job_owner *ret_owner);
+	enum osd_status (*check_partition)(struct osd_exec *exec, uint64_t partition_id,
+					   struct osd_object_id *ret_job);
+	enum osd_status (*partition_made)(struct osd_exec *exec, struct osd_txn *txn,
+					  uint64_t partition_id);
+	enum osd_status (*partition_removed)(struct osd_exec *exec, struct osd_txn *txn,
+					     uint64_t partition_id);
+	enum osd_status (*object_removed)(struct osd_exec *exec, struct osd_txn *txn,
+					  struct osd_object_id id, bool in_steps);
+	enum osd_status (*remove_members)(struct osd_exec *exec, struct osd_object_id id);
+	void (*collection_removed)(struct osd_exec *exec, struct osd_object_id id);
+};
+
+/* ---- a session ------------------------------------------------------------------------------------ */
+
+#define OSD_SESSION_OPEN       32 /* objects kept open between calls */
+#define OSD_SESSION_PARTITIONS 8
+#define OSD_SESSION_BUCKETS    64
+
+enum osd_session_phase { OSD_PHASE_RUN = 1, OSD_PHASE_OVER = 2 };
+
+struct osd_session_hooks {
+	/* Before the first change the script makes: must be durable when it returns OSD_OK. */
+	enum osd_status (*wrote)(void *arg);
+	/* In the transaction that creates the companion object of a long result. */
+	enum osd_status (*spilled)(void *arg, struct osd_txn *txn, uint64_t companion);
+	/* message: clean UTF-8, not terminated. */
+	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
+	/* Sends descriptors to the sandbox; they stay the session's. */
+	enum osd_status (*share)(void *arg, const int *fds, size_t count);
+	/* Whether the job has been asked to end; whether its sandbox is gone.  Any of them NULL: never. */
+	bool (*is_to_end)(void *arg);
+	bool (*is_over)(void *arg);
+	void *arg;
+};
+
+struct osd_session {
+	/* Set by the owner. */
+	struct osd_objects *objects;
+	const struct osd_session_host
+		*host;		    /* borrowed; NULL in tests: nothing else uses objects */
+	struct osd_call_gate *gate; /* borrowed; NULL in tests: calls hold no places */
+	struct osd_zone zone;
+	struct osd_object_id job;
+	struct osd_job_limits limits;
+	struct osd_job_rights rights;
+	struct osd_session_hooks hooks;
+
+	/* Read by others while the session runs. */
+	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
+
+	_Atomic bool revoked; /* its rights have ended: no call is served any more */
+	struct osd_lock
+		shares_lock; /* of shares: changed by the session's thread, seen by the sweep */
+
+	uint16_t last_op; /* the call that was served last */
+
+	/* Results. */
+	enum osd_session_phase phase;
+	uint16_t fault;		/* why the session was ended: enum osd_job_reason; 0: it was not */
+	uint8_t *result;	/* the first OSD_JOB_PAYLOAD_MAX bytes; NULL: none */
+	uint64_t result_object; /* a longer result is here, whole; 0: it is not longer */
+	bool result_json;
+	enum osd_finish_kind finish_kind; /* phase OVER */
+	uint32_t exit_code;
+	uint8_t *traceback;
+	size_t traceback_length;
+	char line[OSD_JOB_MESSAGE_MAX + 1];
+
+	/* The session's own. */
+	struct osd_access access; /* what the call under way needs */
+	uint64_t policy_seen;	  /* osd_objects_policy_changes when its rights were looked at */
+	/* Other partitions than the zone's that took the job's method, with that number then (rights.c). */
+	struct osd_session_partition {
+		uint64_t id, changes;
+	} entered[OSD_SESSION_PARTITIONS];
+	struct osd_allowed allowed; /* attributes it may touch */
+	uint64_t allowed_seen;	    /* that number when they were read */
+	bool wrote;
+	bool ahead;		      /* the last call had OSD_CALL_AHEAD */
+	enum osd_status ahead_status; /* how it went */
+	struct osd_object *companion;
+	struct osd_session_entry {
+		struct osd_object_id id;
+		struct osd_object *object; /* NULL: free */
+	} open[OSD_SESSION_OPEN];
+	size_t next_open;
+	/* Objects whose descriptors the script has been passed, by id.  What it closes it may have copied or
+	 * mapped before, so they stay until the session ends. */
+	struct osd_session_share {
+		struct osd_session_share *next;
+		struct osd_object_id id;
+		uint64_t created_ms;
+		struct osd_object *object; /* NULL: the script says that it has closed them */
+		bool passed;		   /* or about to be: the sweep looks at it */
+		size_t fd_count;
+	} * shares[OSD_SESSION_BUCKETS]; /* changed under shares_lock */
+	size_t share_fds;		 /* of those not closed */
+	size_t share_count;		 /* of all */
+	struct osd_session_step {
+		bool is_long;
+		bool cleans_up; /* it is long, and the job had been asked to end when it began */
+		bool inside;	/* a place in the gate is held */
+		unsigned pieces;
+		uint64_t bytes; /* of this step */
+	} step;			/* of the call under way (session.h) */
+	struct osd_session_watch {
+		struct osd_txn_watcher watcher;
+		uint64_t records; /* seen by it */
+		bool stopped;
+	} watch;	  /* of the transaction under way (osd_long_call_watch) */
+	uint8_t *scratch; /* OSD_BODY_MAX */
+};
+
+/* OSD_E_NO_MEMORY.  The fields to be set by the owner are kept, the rest initialised. */
+enum osd_status osd_session_init(struct osd_session *session);
+/* Closes everything; fine on one whose init failed. */
+void osd_session_release(struct osd_session *session);
+
+enum osd_served {
+	OSD_SERVED,	  /* answered */
+	OSD_SERVED_LAST,  /* answered, and the job is over */
+	OSD_SERVED_FAULT, /* not answered: end the sandbox; session->fault says why */
+};
+
+/* One call.  frame and body may change under us; the answer's body may be the same memory as the
+ * call's. */
+enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
+				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
+				  uint8_t *answer_body);
+
+/* ---- rights (rights.c) ------------------------------------------------------------------------- */
+
+/* What a job may do with what it was submitted with, its capability or none (design D12), is asked again at
+ * each of its calls.  security/decide.h decides (docs/security.md section 10).
+ *
+ * A job without a capability (struct osd_job_rights: not limited) may do everything in partitions that
+ * accept NOSEC now.  Revoked: the partition of the zone demands more than the job has; its capability has
+ * expired, its key is gone or frozen, or the object it names has another policy access tag or created
+ * time. */
+
+/* Notes which key proves the grant, for the later question whether that key is still there. */
+void osd_rights_stamp(struct osd_keyring *keyring, struct osd_job_rights *rights);
+/* Its capability's time is over. */
+bool osd_rights_expired(const struct osd_session *session);
+/* For a job that makes no calls, on another thread than the session's.  OSD_E_PERMISSION: a policy that has
+ * changed since *seen (osd_objects_policy_changes then) permits less than the job has: its zone, or an object
+ * whose descriptors it holds.  Another failure: that could not be found out. */
+enum osd_status osd_rights_look_again(struct osd_session *session, uint64_t *seen);
+
+/* ---- between the files of this room ----------------------------------------------------------- */
+
+/* One call being served. */
+struct osd_op {
+	struct osd_session *session;
+	struct osd_call call;
+	const uint8_t *body; /* shared with the sandbox */
+	struct osd_answer answer;
+	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
+	enum osd_status status; /* of the object layer, for the answer's code */
+	const char *why;	/* overrides the status's meaning in the message */
+};
+
+typedef enum osd_status osd_op_fn(struct osd_op *op);
+
+/* osd_txn_run() for a session's call: fn in a transaction that ends when the job is to end. */
+enum osd_status osd_op_transact(struct osd_op *op,
+				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
+/* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (session.h). */
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
+				       struct osd_object_id id);
+/* Whole partitions: things may be created and removed in it. */
+bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id);
+/* The object, opened and checked on first use; borrowed. */
+enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
+					struct osd_object **ret_object);
+/* Counts bytes against the job's limit; beyond it the job ends. */
+enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				     uint64_t bytes);
+/* OSD_E_JOB_IN_WAY for an unfinished job's surrogate. */
+enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
+
+osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_create,
+	osd_op_remove, osd_op_create_collection, osd_op_remove_collection, osd_op_collection_add,
+	osd_op_collection_drop;
+osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
+	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
+	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr;
+void osd_session_release_data(struct osd_session *session);
+
+/* Rights; on the session's thread. */
+
+/* The job's rights have been revoked, as far as can be told at once, or as osd_rights_sweep has found.
+ * Asks the store when a policy has changed since the last time.  The session's thread, as all below. */
+bool osd_rights_ended(struct osd_session *session);
+/* Before a call that names this partition; no transaction is open.  attributes: it touches some.
+ * OSD_E_PERMISSION: the partition demands more. */
+enum osd_status osd_rights_enter(struct osd_session *session, uint64_t partition_id,
+				 bool attributes);
+/* Whether the call under way (session->access) may touch an object of the zone: in a transaction;
+ * open; of a type and partition, to be made.  OSD_OK also where there is no such object. */
+enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
+				    struct osd_object_id id);
+enum osd_status osd_rights_check_open(struct osd_session *session, struct osd_object *object);
+enum osd_status osd_rights_check_made(struct osd_session *session, enum osd_object_type type,
+				      struct osd_object_id id);
+/* The same of a second object, on which the call needs something else. */
+enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_txn *txn,
+				      struct osd_object_id id, struct osd_access access);
+/* Whether it may get or set an attribute of an object that has been checked, or compare it in a query. */
+bool osd_rights_may_get(const struct osd_session *session, struct osd_object_id id, uint32_t page,
+			uint32_t number);
+bool osd_rights_may_set(const struct osd_session *session, struct osd_object_id id, uint32_t page,
+			uint32_t number, bool empty);
+bool osd_rights_may_compare(const struct osd_session *session, uint32_t page, uint32_t number);
+/* Whether it may touch a range of this object, and no more. */
+bool osd_rights_have_range(const struct osd_session *session, struct osd_object_id id);
+/* Ids of matches that the job may know of, those of objects with its tag that are not others' jobs, moved
+ * to the front; returns how many. */
+enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *txn,
+				  uint64_t partition_id, uint64_t *ids, size_t *count);
+
+/* Long calls (long_call.c).  Calls of rows marked OP_LONG may take as long as what they work on is large.
+ * They hold no place in the call gate but for a bounded step, so that they delay no other job's calls.
+ * Between steps they charge what they move to the job's limit, and stop when the job is to end.  A call that
+ * was under way when the job was asked to end stops at its next step; one that begins in the time the script
+ * has to clean up stops when that is over. */
+#define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
+#define OSD_LONG_STEP_PIECES 64u
+#define OSD_LONG_RECORDS     1024u
+
+/* Around any call: one that is not long has a place in the gate all the time, unless it waits for an object
+ * that somebody else has locked. */
+void osd_session_enter(struct osd_session *session, bool long_call);
+void osd_session_leave(struct osd_session *session);
+
+/* Before a step, which moves so many bytes: waits a moment for a place, and holds it until the next rest, or
+ * the end.  False: the call must stop. */
+bool osd_long_call_step(struct osd_session *session, uint64_t bytes);
+/* Gives the place back: the call waits for something next. */
+void osd_long_call_rest(struct osd_session *session);
+/* For a transaction, which may go through many records.  Beyond OSD_LONG_RECORDS of them the call has no place
+ * in the gate any more, for it could not pause without keeping others from what the transaction has locked.
+ * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also when the
+ * job is asked to end. */
+void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn);
+
+/* A step limits what others wait for it: so many bytes, or so many pieces. */
+#define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
+#define OSD_LONG_STEP_PIECES 64u
+#define OSD_LONG_RECORDS     1024u
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_long_call.c -- long calls of a script: they hold no place in the call gate beyond a step, charge
+ * what they move, and stop when the job is to end, leaving the object as it was. */
+#include "exec/session/session.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+
+#define LENGTH (4u << 20)
+
+static struct osd_objects *objects;
+static uint64_t pid, object, collection, members[200];
+static uint8_t shared[OSD_SHM_BYTES];
+static struct osd_call_gate gate;
+/* Stands for the job: how often it may be asked before it is to end, or over. */
+static unsigned ends_after, over_after, asked;
+static bool left_gate; /* a call that was asked held no place */
+
+static enum osd_status note_wrote(void *arg)
+{
+	(void)arg;
+	return OSD_OK;
+}
+
+static bool is_to_end(void *arg)
+{
+	(void)arg;
+	return asked++ >= ends_after;
+}
+
+/* Asked at each step, holding no place while another step is awaited. */
+static bool is_over(void *arg)
+{
+	const struct osd_session *session = arg;
+
+	CHECK_EQ(gate.inside, session->step.inside ? 1 : 0);
+	left_gate |= !session->step.inside;
+	return asked >= over_after;
+}
+
+static void start(struct osd_session *session, uint64_t io_bytes)
+{
+	*session = (struct osd_session){
+		.objects = objects,
+		.gate = &gate,
+		.zone = {OSD_PARTITION, {pid, 0}},
+		.job = {pid, object},
+		.limits = {.io_bytes = io_bytes, .result_bytes = 1 << 20},
+		.hooks = {.wrote = note_wrote,
+			  .is_to_end = is_to_end,
+			  .is_over = is_over,
+			  .arg = session},
+	};
+	asked = 0;
+	ends_after = over_after = UINT32_MAX;
+	CHECK(osd_session_init(session) == OSD_OK);
+}
+
+static enum osd_served serve(struct osd_session *session, struct osd_call call,
+			     struct osd_answer *ret_answer)
+{
+	uint8_t *frame = shared + OSD_SHM_FRAME_AT, *body = shared + OSD_SHM_BODY_AT;
+	enum osd_served served;
+
+	osd_call_encode(&call, frame);
+	served = osd_session_serve(session, frame, body, frame + OSD_FRAME_BYTES, body);
+	if (served == OSD_SERVED)
+		CHECK(osd_answer_decode(frame + OSD_FRAME_BYTES, ret_answer));
+	CHECK_EQ(gate.inside, 0);
+	CHECK(!session->step.inside);
+	return served;
+}
+
+static struct osd_call punch(void)
+{
+	return (struct osd_call){
+		.op = OSD_CALL_PUNCH, .partition_id = pid, .object_id = object, .a = 1000, .b = 10};
+}
+
+static uint64_t length_of(void)
+{
+	struct osd_object *open;
+	uint64_t length;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_length(open, &length), OSD_OK);
+	osd_object_put(open);
+	return length;
+}
+
+/* The job is asked to end while the call is under way. */
+static void test_ends_meanwhile(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK(answer.code == OSD_ANSWER_IO && answer.body_bytes > 0);
+	CHECK_EQ(length_of(), LENGTH);
+	CHECK(session.bytes_written > 0 && session.bytes_written < LENGTH);
+	osd_session_release(&session);
+}
+
+/* A script that cleans up may call; its time ends with the sandbox. */
+static void test_cleans_up(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = over_after = 0;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	CHECK_EQ(length_of(), LENGTH);
+	osd_session_release(&session);
+
+	start(&session, UINT64_MAX);
+	ends_after = 0;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(length_of(), LENGTH - 10);
+	CHECK(session.bytes_written >= LENGTH - 4096 - 10);
+	osd_session_release(&session);
+}
+
+static void test_limit(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+	uint64_t length = length_of();
+
+	start(&session, 2 << 20);
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED_FAULT);
+	CHECK_EQ(session.fault, OSD_REASON_IO_LIMIT);
+	CHECK_EQ(length_of(), length);
+	osd_session_release(&session);
+}
+
+/* Calls that may be long hold no place at all, short ones do: then the gate is full. */
+static void test_places(void)
+{
+	static const uint16_t calls[] = {OSD_CALL_FLUSH, OSD_CALL_TRUNCATE, OSD_CALL_CLEAR};
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	osd_call_gate_enter(&gate);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(calls); i++) {
+		struct osd_call call = {
+			.op = calls[i], .partition_id = pid, .object_id = object, .a = LENGTH};
+		uint8_t *frame = shared + OSD_SHM_FRAME_AT, *body = shared + OSD_SHM_BODY_AT;
+
+		osd_call_encode(&call, frame);
+		CHECK_EQ(osd_session_serve(&session, frame, body, frame + OSD_FRAME_BYTES, body),
+			 OSD_SERVED);
+		CHECK(osd_answer_decode(frame + OSD_FRAME_BYTES, &answer));
+		CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	}
+	osd_call_gate_leave(&gate);
+	osd_session_release(&session);
+}
+
+static _Atomic bool object_held;
+
+/* Holds the object while another call waits for it, and wants a place in the gate meanwhile. */
+static bool hold_object(void *arg, uint64_t bytes)
+{
+	struct osd_session *waiter = arg;
+
+	(void)bytes;
+	object_held = true;
+	while (atomic_load(&waiter->calls) == 0)
+		sched_yield();
+	osd_call_gate_enter(&gate);
+	osd_call_gate_leave(&gate);
+	return true;
+}
+
+static void *punch_object(void *arg)
+{
+	const struct osd_change_steps steps = {.go_on = hold_object, .arg = arg};
+	struct osd_object *open;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_punch(open, 1000, 10, &steps, 0), OSD_OK);
+	osd_object_put(open);
+	return NULL;
+}
+
+/* A call that waits for an object gives its place to others: else none of them went on before the object
+ * is free, which may be long. */
+static void test_waits_for_object(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+	pthread_t thread;
+
+	start(&session, UINT64_MAX);
+	object_held = false;
+	CHECK(pthread_create(&thread, NULL, punch_object, &session) == 0);
+	while (!object_held)
+		sched_yield();
+	CHECK_EQ(serve(&session,
+		       (struct osd_call){.op = OSD_CALL_READ,
+					 .partition_id = pid,
+					 .object_id = object,
+					 .b = 100},
+		       &answer),
+		 OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK(pthread_join(thread, NULL) == 0);
+	osd_session_release(&session);
+}
+
+static uint64_t member_count(void)
+{
+	struct osd_list_request request = {OSD_LIST_MEMBERS, {pid, collection}, 0};
+	struct osd_list_result result;
+	struct osd_txn *txn;
+	uint64_t ids[OSD_ARRAY_SIZE(members)];
+
+	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);
+	CHECK_EQ(osd_list(txn, &request, ids, OSD_ARRAY_SIZE(ids), &result), OSD_OK);
+	osd_txn_abort(txn);
+	return result.count;
+}
+
+/* A collection with members goes in steps; half-way, it can be removed again. */
+static void test_collection(void)
+{
+	struct osd_call call = {.op = OSD_CALL_REMOVE_COLLECTION,
+				.partition_id = pid,
+				.object_id = collection,
+				.a = 1};
+	struct osd_session session;
+	struct osd_answer answer;
+	uint64_t left;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	left = member_count();
+	CHECK(left > 0 && left < OSD_ARRAY_SIZE(members));
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_NOT_FOUND);
+	osd_session_release(&session);
+}
+
+static uint64_t object_count(void)
+{
+	struct osd_list_request request = {OSD_LIST_USER_OBJECTS, {pid, 0}, 0};
+	struct osd_list_result result;
+	struct osd_txn *txn;
+	uint64_t id;
+
+	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);
+	CHECK_EQ(osd_list(txn, &request, &id, 1, &result), OSD_OK);
+	osd_txn_abort(txn);
+	return result.total_count;
+}
+
+/* The creation of many objects stops between two of them, and leaves none. */
+static void test_creation_stops(void)
+{
+	struct osd_call call = {.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX};
+	uint64_t before = object_count();
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	CHECK_EQ(object_count(), before);
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(object_count(), before + OSD_CREATE_MAX);
+	osd_session_release(&session);
+}
+
+/* A collection of many. */
+static uint64_t uncounted(void)
+{
+	struct osd_txn *txn;
+	uint64_t made, first;
+
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &made), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 2 * OSD_LONG_RECORDS, &first), OSD_OK);
+	for (uint64_t i = 0; i < 2 * OSD_LONG_RECORDS; i++)
+		CHECK_EQ(osd_collection_add(txn, (struct osd_object_id){pid, made}, first + i),
+			 OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	return made;
+}
+
+/* A listing counts all that there are, once: it stops with the sandbox, and does not keep its place in the
+ * gate.  The partition's count is known, so the listing is of a collection that nobody has counted yet. */
+static void test_listing_stops(void)
+{
+	struct osd_call call = {.op = OSD_CALL_LIST,
+				.partition_id = pid,
+				.object_id = uncounted(),
+				.a = OSD_LIST_MEMBERS};
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	over_after = 0;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	left_gate = false;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(answer.b, 2 * OSD_LONG_RECORDS);
+	CHECK(left_gate);
+	osd_session_release(&session);
+}
+
+static void fill_store(void)
+{
+	struct osd_objects_config config = {.create = true};
+	struct osd_object *open;
+	char message[256];
+	struct osd_txn *txn;
+	uint8_t *data = malloc(LENGTH);
+
+	CHECK(data != NULL);
+	memset(data, 7, LENGTH);
+	CHECK_EQ(osd_objects_open(&config, message, &objects), OSD_OK);
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_partition_create(txn, 0, &pid), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &object), OSD_OK);
+	CHECK_EQ(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection), OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(members); i++) {
+		CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &members[i]), OSD_OK);
+		CHECK_EQ(osd_collection_add(txn, (struct osd_object_id){pid, collection},
+					    members[i]),
+			 OSD_OK);
+	}
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_write(open, 0, data, LENGTH, 0), OSD_OK);
+	osd_object_put(open);
+	free(data);
+}
+
+int main(void)
+{
+	fill_store();
+	osd_call_gate_init(&gate, 1, NULL, NULL);
+	test_ends_meanwhile();
+	test_cleans_up();
+	test_limit();
+	test_places();
+	for (int i = 0; i < 50; i++)
+		test_waits_for_object();
+	test_collection();
+	test_creation_stops();
+	test_listing_stops();
+	osd_call_gate_release(&gate);
+	osd_objects_close(objects);
+	return 0;
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_proxy_ops.c -- a script's calls by hand-made frames, against the in-memory store: what each
+ * zone may touch, what no script may, phases, lengths, results. */
+#include "exec/session/session.h"
+
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+#include "wire/attr_list.h"
+#include "wire/cursor.h"
+
+static struct osd_objects *objects;
+static uint64_t pid, other_pid, object, stranger, collection, elsewhere;
+static uint8_t shared[OSD_SHM_BYTES]; /* stands for a sandbox's memory */
+static uint64_t answer_a, answer_b;
+static uint32_t answer_bytes;
+static unsigned wrote_calls;
+static uint16_t progress_seen;
+
+static uint8_t *body(void)
+{
+	return shared + OSD_SHM_BODY_AT;
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+static enum osd_status note_wrote(void *arg)
+{
+	(void)arg;
+	wrote_calls++;
+	return OSD_OK;
+}
+
+static enum osd_status note_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
+{
+	(void)arg, (void)txn;
+	CHECK(companion != 0);
+	return OSD_OK;
+}
+
+static void note_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
+{
+	(void)arg, (void)message, (void)length;
+	progress_seen = progress;
+}
+
+static enum osd_status note_share(void *arg, const int *fds, size_t count)
+{
+	(void)arg, (void)fds, (void)count;
+	return OSD_OK;
+}
+
+static struct osd_session start(enum osd_object_type type, uint64_t zone_pid, uint64_t zone_oid)
+{
+	struct osd_session session = {
+		.objects = objects,
+		.zone = {type, {zone_pid, zone_oid}},
+		.job = {pid, object},
+		.limits = {.io_bytes = UINT64_MAX, .result_bytes = 1 << 20},
+		.hooks = {.wrote = note_wrote,
+			  .spilled = note_spilled,
+			  .progress = note_progress,
+			  .share = note_share},
+	};
+
+	CHECK(osd_session_init(&session) == OSD_OK);
+	return session;
+}
+
+static enum osd_served serve(struct osd_session *session, const struct osd_call *call)
+{
+	osd_call_encode(call, shared + OSD_SHM_FRAME_AT);
+	return osd_session_serve(session, shared + OSD_SHM_FRAME_AT, body(),
+				 shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, body());
+}
+
+/* The answer's code to a call that must be answered. */
+static enum osd_answer_code ask(struct osd_session *session, struct osd_call call)
+{
+	struct osd_answer answer;
+
+	CHECK(serve(session, &call) == OSD_SERVED);
+	CHECK(osd_answer_decode(shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, &answer));
+	answer_a = answer.a;
+	answer_b = answer.b;
+	answer_bytes = answer.body_bytes;
+	if (answer.code != OSD_ANSWER_OK)
+		CHECK(answer.body_bytes > 0); /* the message */
+	return answer.code;
+}
+
+static struct osd_call call_on(uint16_t op, uint64_t partition, uint64_t id)
+{
+	return (struct osd_call){.op = op, .partition_id = partition, .object_id = id};
+}
+
+static enum osd_answer_code write_text(struct osd_session *session, uint64_t partition, uint64_t id,
+				       const char *text)
+{
+	struct osd_call call = call_on(OSD_CALL_WRITE, partition, id);
+
+	call.body_bytes = (uint32_t)strlen(text);
+	memcpy(body(), text, call.body_bytes);
+	return ask(session, call);
+}
+
+static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, uint32_t page,
+				     uint32_t number)
+{
+	struct osd_call call = call_on(OSD_CALL_SETATTR, pid, id);
+	struct osd_attr_writer writer;
+
+	osd_attr_writer_init(&writer, body(), OSD_BODY_MAX, OSD_LIST_BARE);
+	CHECK(osd_attr_writer_add(&writer, page, number, "value", 5) == OSD_OK);
+	call.body_bytes = (uint32_t)osd_attr_writer_finish(&writer);
+	return ask(session, call);
+}
+
+/* ---- what it is tried on --------------------------------------------------------------------- */
+
+static void fill_store(void)
+{
+	struct osd_objects_config config = {.create = true};
+	char message[256];
+	struct osd_txn *txn;
+
+	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_partition_create(txn, 0, &pid) == OSD_OK);
+	CHECK(osd_partition_create(txn, 0, &other_pid) == OSD_OK);
+	CHECK(osd_user_object_create(txn, pid, 0, 1, &object) == OSD_OK);
+	CHECK(osd_user_object_create(txn, pid, 0, 1, &stranger) == OSD_OK);
+	CHECK(osd_user_object_create(txn, other_pid, 0, 1, &elsewhere) == OSD_OK);
+	CHECK(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection) == OSD_OK);
+	CHECK(osd_collection_add(txn, (struct osd_object_id){pid, collection}, object) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static void test_object_zone(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call read = call_on(OSD_CALL_READ, pid, object);
+
+	wrote_calls = 0;
+	CHECK(write_text(&session, pid, object, "hello") == OSD_ANSWER_OK);
+	CHECK(write_text(&session, pid, object, "world") == OSD_ANSWER_OK);
+	CHECK(wrote_calls == 1);
+	read.a = 1;
+	read.b = 100;
+	CHECK(ask(&session, read) == OSD_ANSWER_OK);
+	CHECK(answer_a == 4 && answer_bytes == 4 && memcmp(body(), "orld", 4) == 0);
+	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_PERMISSION);
+	CHECK(write_text(&session, other_pid, elsewhere, "no") == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, object)) == OSD_ANSWER_OK);
+	CHECK(answer_a == OSD_USER_OBJECT);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, stranger)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session,
+		  (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = 1}) ==
+	      OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_LIST, pid, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK(set_attr(&session, object, 0xa, 1) == OSD_ANSWER_OK);
+	CHECK(set_attr(&session, object, OSD_REL_SECURITY, 2) == OSD_ANSWER_PERMISSION);
+	CHECK(set_attr(&session, object, OSD_REL_COLLECTIONS, 1) == OSD_ANSWER_PERMISSION);
+	CHECK(set_attr(&session, object, OSD_PAGE_JOB_CONTROL, 1) == OSD_ANSWER_PERMISSION);
+	CHECK(set_attr(&session, stranger, 0xa, 1) == OSD_ANSWER_PERMISSION);
+	osd_session_release(&session);
+}
+
+static void test_collection_zone(void)
+{
+	struct osd_session session = start(OSD_COLLECTION, pid, collection);
+	struct osd_call list = call_on(OSD_CALL_LIST, pid, collection);
+	struct osd_call add = call_on(OSD_CALL_COLLECTION_ADD, pid, collection);
+
+	CHECK(write_text(&session, pid, object, "member") == OSD_ANSWER_OK);
+	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_PERMISSION);
+	list.a = OSD_LIST_MEMBERS;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK);
+	CHECK(answer_bytes == 8 && osd_get_be(body(), 8) == object && answer_b == 1);
+	add.a = stranger; /* would widen the zone */
+	CHECK(ask(&session, add) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_COLLECTION, pid, collection)) ==
+	      OSD_ANSWER_PERMISSION);
+	osd_session_release(&session);
+}
+
+static void test_partition_zone(void)
+{
+	struct osd_session session = start(OSD_PARTITION, pid, 0);
+	struct osd_call create = {.op = OSD_CALL_CREATE, .partition_id = pid, .a = 2};
+	struct osd_call list = call_on(OSD_CALL_LIST, pid, 0);
+	uint64_t made;
+
+	CHECK(ask(&session, create) == OSD_ANSWER_OK);
+	made = answer_a;
+	CHECK(write_text(&session, pid, made + 1, "new") == OSD_ANSWER_OK);
+	list.a = OSD_LIST_USER_OBJECTS;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_b == 4);
+	list.a = OSD_LIST_PARTITIONS;
+	CHECK(ask(&session, list) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE, pid, made)) == OSD_ANSWER_OK);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE, pid, made)) == OSD_ANSWER_NOT_FOUND);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE, pid, made + 1)) == OSD_ANSWER_OK);
+	CHECK(write_text(&session, pid, made + 1, "gone") == OSD_ANSWER_NOT_FOUND);
+	CHECK(ask(&session, call_on(OSD_CALL_CREATE_PARTITION, 0, 0)) == OSD_ANSWER_PERMISSION);
+	create.partition_id = other_pid;
+	CHECK(ask(&session, create) == OSD_ANSWER_PERMISSION);
+	create = (struct osd_call){
+		.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX + 1};
+	CHECK(ask(&session, create) == OSD_ANSWER_INVALID);
+	osd_session_release(&session);
+}
+
+/* Collections with ids below the ordinary ones are the target's. */
+static void test_well_known_collection(void)
+{
+	static const uint16_t ops[] = {OSD_CALL_REMOVE_COLLECTION, OSD_CALL_COLLECTION_ADD,
+				       OSD_CALL_COLLECTION_DROP};
+	struct osd_session session = start(OSD_PARTITION, pid, 0);
+	struct osd_call list = call_on(OSD_CALL_LIST, pid, OSD_JOBS_COLLECTION);
+	struct osd_txn *txn;
+	uint64_t made;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_collection_create(txn, pid, OSD_JOBS_COLLECTION, OSD_COLLECTION_TRACKING,
+				    &made) == OSD_OK);
+	CHECK(osd_collection_add(txn, (struct osd_object_id){pid, made}, object) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(ops); i++) {
+		struct osd_call call = call_on(ops[i], pid, OSD_JOBS_COLLECTION);
+
+		call.a = i == 0 ? 1 : object;
+		CHECK(ask(&session, call) == OSD_ANSWER_PERMISSION);
+	}
+	list.a = OSD_LIST_MEMBERS;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_b == 1);
+	osd_session_release(&session);
+}
+
+static void test_root_zone(void)
+{
+	struct osd_session session = start(OSD_ROOT, 0, 0);
+	uint64_t made;
+
+	CHECK(ask(&session, call_on(OSD_CALL_CREATE_PARTITION, 0, 0)) == OSD_ANSWER_OK);
+	made = answer_a;
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_PARTITION, made, 0)) == OSD_ANSWER_OK);
+	CHECK(write_text(&session, other_pid, elsewhere, "yes") == OSD_ANSWER_OK);
+	osd_session_release(&session);
+}
+
+static void mark(uint64_t id, bool unfinished)
+{
+	struct osd_txn *txn;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_surrogate_mark(txn, (struct osd_object_id){pid, id}, unfinished) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static void test_unfinished_surrogate(void)
+{
+	struct osd_session session = start(OSD_PARTITION, pid, 0);
+
+	mark(stranger, true);
+	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_CONFLICT);
+	CHECK(set_attr(&session, stranger, 0xa, 1) == OSD_ANSWER_CONFLICT);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE, pid, stranger)) == OSD_ANSWER_CONFLICT);
+	CHECK(ask(&session, call_on(OSD_CALL_LENGTH, pid, stranger)) == OSD_ANSWER_OK);
+	mark(stranger, false);
+	CHECK(write_text(&session, pid, stranger, "yes") == OSD_ANSWER_OK);
+	osd_session_release(&session);
+}
+
+static void test_attributes(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call get = call_on(OSD_CALL_GETATTR, pid, object);
+	struct osd_call list = call_on(OSD_CALL_LISTATTR, pid, object);
+	struct osd_attr_list entries;
+	struct osd_attr attr;
+
+	CHECK(set_attr(&session, object, 0xb, 7) == OSD_ANSWER_OK);
+	get.body_bytes = 16;
+	memset(body(), 0, 16);
+	osd_put_be(body(), 0xb, 4);
+	osd_put_be(body() + 4, 7, 4);
+	osd_put_be(body() + 8, 0xb, 4);
+	osd_put_be(body() + 12, 8, 4);
+	CHECK(ask(&session, get) == OSD_ANSWER_OK);
+	CHECK(osd_attr_entries_open(body(), answer_bytes, OSD_LIST_SET, &entries) == OSD_OK);
+	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 5 &&
+	      memcmp(attr.value, "value", 5) == 0);
+	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 0);
+	list.a = 0xb;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_a == 0 && answer_bytes > 0);
+	list.b = 1;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_bytes < 40);
+	get.body_bytes = 12; /* one and a half entries */
+	CHECK(ask(&session, get) == OSD_ANSWER_INVALID);
+	get.body_bytes = OSD_CALL_RECORDS * 8 + 8;
+	CHECK(ask(&session, get) == OSD_ANSWER_INVALID);
+	osd_session_release(&session);
+}
+
+/* A query list of one criterion: page Ah number 5, 8 bytes, low to high. */
+static struct osd_call query_call(uint64_t collection_id, uint64_t low, uint64_t high)
+{
+	struct osd_call call = call_on(OSD_CALL_QUERY, pid, collection_id);
+	struct osd_wr w = osd_wr_init(body(), OSD_BODY_MAX);
+
+	osd_wr_be(&w, 0x01000000, 4);
+	osd_wr_be(&w, 12 + 16, 4);
+	osd_wr_be(&w, 0xa, 4);
+	osd_wr_be(&w, 5, 4);
+	osd_wr_be(&w, 8, 2);
+	osd_wr_be(&w, low, 8);
+	osd_wr_be(&w, 8, 2);
+	osd_wr_be(&w, high, 8);
+	call.body_bytes = (uint32_t)osd_wr_used(&w);
+	return call;
+}
+
+static struct osd_call add_call(uint64_t id, uint32_t page, uint64_t addend)
+{
+	struct osd_call call = call_on(OSD_CALL_ADDATTR, pid, id);
+
+	call.a = (uint64_t)page << 32 | 5;
+	call.b = addend;
+	return call;
+}
+
+static void test_query(void)
+{
+	struct osd_session whole = start(OSD_PARTITION, pid, 0);
+	struct osd_session members = start(OSD_COLLECTION, pid, collection);
+	struct osd_session one = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call;
+
+	CHECK(ask(&whole, add_call(object, 0xa, 7)) == OSD_ANSWER_OK);
+	CHECK(ask(&whole, add_call(stranger, 0xa, 8)) == OSD_ANSWER_OK);
+	CHECK(ask(&whole, query_call(0, 7, 8)) == OSD_ANSWER_OK);
+	CHECK(answer_bytes == 16 && answer_a == 0 && answer_b == 2);
+	CHECK(osd_get_be(body(), 8) == object && osd_get_be(body() + 8, 8) == stranger);
+	CHECK(ask(&whole, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	call = query_call(0, 0, 9);
+	call.a = object + 1;
+	CHECK(ask(&whole, call) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(osd_get_be(body(), 8) == stranger);
+	CHECK(ask(&whole, query_call(0, 9, 8)) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&whole, query_call(0x7fffffff, 7, 8)) == OSD_ANSWER_NOT_FOUND);
+	call = query_call(0, 7, 8);
+	call.partition_id = other_pid;
+	CHECK(ask(&whole, call) == OSD_ANSWER_PERMISSION);
+	call = query_call(0, 7, 8);
+	call.body_bytes -= 1;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+	call.body_bytes = 3;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+	call.body_bytes = 0;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+
+	CHECK(ask(&members, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(ask(&members, query_call(0, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&members, query_call(OSD_OBJECTS_COLLECTION, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&one, query_call(collection, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&one, query_call(0, 0, 9)) == OSD_ANSWER_PERMISSION);
+	osd_session_release(&whole);
+	osd_session_release(&members);
+	osd_session_release(&one);
+}
+
+static struct osd_call swap_call(uint64_t id, const char *expected, const char *new)
+{
+	struct osd_call call = call_on(OSD_CALL_SWAPATTR, pid, id);
+
+	call.a = (uint64_t)0xa << 32 | 6;
+	call.b = strlen(expected);
+	call.body_bytes = (uint32_t)(strlen(expected) + strlen(new));
+	memcpy(body(), expected, strlen(expected));
+	memcpy(body() + strlen(expected), new, strlen(new));
+	return call;
+}
+
+static void test_atomics(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call;
+
+	CHECK(ask(&session, swap_call(object, "", "one")) == OSD_ANSWER_OK && answer_a == 1);
+	CHECK(answer_bytes == 0);
+	CHECK(ask(&session, swap_call(object, "", "two")) == OSD_ANSWER_OK && answer_a == 0);
+	CHECK(answer_bytes == 3 && memcmp(body(), "one", 3) == 0);
+	CHECK(ask(&session, swap_call(object, "one", "")) == OSD_ANSWER_OK && answer_a == 1);
+	CHECK(ask(&session, swap_call(object, "", "")) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&session, swap_call(stranger, "", "no")) == OSD_ANSWER_PERMISSION);
+	call = swap_call(object, "", "no");
+	call.a = (uint64_t)OSD_REL_SECURITY << 32 | 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_PERMISSION);
+	call.a = UINT64_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call = swap_call(object, "", "no");
+	call.b = 3; /* more than there is */
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.b = UINT64_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.b = 1;
+	call.body_bytes = 1 + OSD_ATTRIBUTE_MAX + 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+
+	CHECK(ask(&session, add_call(object, 0xb, 5)) == OSD_ANSWER_OK && answer_a == 0);
+	CHECK(ask(&session, add_call(object, 0xb, UINT64_MAX)) == OSD_ANSWER_OK && answer_a == 5);
+	CHECK(ask(&session, add_call(object, 0xb, 0)) == OSD_ANSWER_OK && answer_a == 4);
+	CHECK(set_attr(&session, object, 0xc, 5) == OSD_ANSWER_OK);
+	CHECK(ask(&session, add_call(object, 0xc, 1)) == OSD_ANSWER_INVALID);
+	CHECK(ask(&session, add_call(stranger, 0xb, 1)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, add_call(object, OSD_PAGE_JOB_CONTROL, 1)) == OSD_ANSWER_PERMISSION);
+	osd_session_release(&session);
+}
+
+static void test_lengths(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call = call_on(OSD_CALL_READ, pid, object);
+
+	call.b = OSD_CALL_IO_MAX + 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call = call_on(OSD_CALL_WRITE, pid, object);
+	call.body_bytes = OSD_CALL_IO_MAX + 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call = call_on(OSD_CALL_LENGTH, pid, object);
+	call.body_bytes = 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	session.limits.io_bytes = 3;
+	CHECK(write_text(&session, pid, object, "abc") == OSD_ANSWER_OK);
+	call = call_on(OSD_CALL_WRITE, pid, object);
+	call.body_bytes = 1;
+	CHECK(serve(&session, &call) == OSD_SERVED_FAULT && session.fault == OSD_REASON_IO_LIMIT);
+	osd_session_release(&session);
+}
+
+/* A piece of a long write. */
+static struct osd_call piece(uint64_t id, uint64_t offset, uint32_t length, uint16_t flags)
+{
+	struct osd_call call = call_on(OSD_CALL_WRITE, pid, id);
+
+	call.a = offset;
+	call.body_bytes = length;
+	call.flags = flags;
+	return call;
+}
+
+static uint64_t length_of(struct osd_session *session, uint64_t id)
+{
+	CHECK(ask(session, call_on(OSD_CALL_LENGTH, pid, id)) == OSD_ANSWER_OK);
+	return answer_a;
+}
+
+static void check_fault(struct osd_call first, struct osd_call second)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	if (first.op)
+		CHECK(ask(&session, first) == OSD_ANSWER_OK && session.ahead);
+	CHECK(serve(&session, &second) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+}
+
+/* What follows a piece that failed is not done; what comes after those is. */
+static void test_ahead(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call length = call_on(OSD_CALL_LENGTH, pid, object), none = {0};
+
+	CHECK(ask(&session, piece(object, 0, OSD_AHEAD_BYTES, OSD_CALL_AHEAD)) == OSD_ANSWER_OK);
+	CHECK(session.ahead);
+	CHECK(ask(&session, piece(object, OSD_AHEAD_BYTES, 7, 0)) == OSD_ANSWER_OK);
+	CHECK(!session.ahead);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(stranger, 0, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_OK);
+	CHECK_EQ(length_of(&session, object), (1 << 20) + 1);
+	osd_session_release(&session);
+
+	check_fault(none, piece(object, 0, OSD_AHEAD_BYTES + 1, OSD_CALL_AHEAD));
+	check_fault(none, piece(object, 0, 1, 2));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), piece(object, 0, OSD_AHEAD_BYTES + 1, 0));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), length);
+	length.flags = OSD_CALL_AHEAD;
+	check_fault(none, length);
+}
+
+static void test_result(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call = {.op = OSD_CALL_RESULT, .body_bytes = 2, .b = 1};
+
+	memcpy(body(), "42", 2);
+	CHECK(ask(&session, call) == OSD_ANSWER_OK);
+	CHECK(session.result_length == 2 && memcmp(session.result, "42", 2) == 0 &&
+	      session.result_json);
+	call.a = 5; /* a gap */
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.a = 2;
+	call.body_bytes = OSD_JOB_PAYLOAD_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_OK);
+	CHECK(session.result_object && session.result_length == OSD_JOB_PAYLOAD_MAX + 2);
+	call.a = session.result_length;
+	call.body_bytes = (uint32_t)(session.limits.result_bytes - session.result_length);
+	CHECK(ask(&session, call) == OSD_ANSWER_OK); /* just its limit */
+	CHECK_EQ(session.result_length, session.limits.result_bytes);
+	call.a = session.result_length;
+	call.body_bytes = 1;
+	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_RESULT_LIMIT);
+	osd_session_release(&session);
+}
+
+static void test_phases_and_nonsense(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call progress = {.op = OSD_CALL_PROGRESS, .a = 500, .body_bytes = 4};
+	struct osd_call finish = {
+		.op = OSD_CALL_FINISH, .a = 3, .b = OSD_FINISH_EXIT, .body_bytes = 11};
+
+	memcpy(body(), "half", 4);
+	CHECK(ask(&session, progress) == OSD_ANSWER_OK && progress_seen == 500);
+	progress.a = 1001;
+	CHECK(ask(&session, progress) == OSD_ANSWER_INVALID);
+	memcpy(body(), "\0\0\0\2tbbye!!", 11);
+	CHECK(serve(&session, &finish) == OSD_SERVED_LAST);
+	CHECK(session.exit_code == 3 && session.traceback_length == 2 &&
+	      strcmp(session.line, "bye!!") == 0);
+	CHECK(serve(&session, &progress) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+
+	session = start(OSD_USER_OBJECT, pid, object);
+	memset(shared + OSD_SHM_FRAME_AT, 0xff, OSD_FRAME_BYTES);
+	CHECK(osd_session_serve(&session, shared + OSD_SHM_FRAME_AT, body(), shared, body()) ==
+	      OSD_SERVED_FAULT);
+	osd_session_release(&session);
+
+	session = start(OSD_USER_OBJECT, pid, object);
+	osd_put_be(body(), 100, 4); /* a traceback longer than the body */
+	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+}
+
+int main(void)
+{
+	fill_store();
+	test_object_zone();
+	test_collection_zone();
+	test_partition_zone();
+	test_well_known_collection();
+	test_root_zone();
+	test_unfinished_surrogate();
+	test_attributes();
+	test_query();
+	test_atomics();
+	test_lengths();
+	test_ahead();
+	test_result();
+	test_phases_and_nonsense();
+	osd_objects_close(objects);
+	return 0;
+}

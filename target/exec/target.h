@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* target.h -- all rooms of exec/ put together: what osd_exec_open makes, one part a room.  For the files in
+ * exec/ itself and for tests; no room includes it. */
+#ifndef OSD_EXEC_TARGET_H
+#define OSD_EXEC_TARGET_H
+
+#include "base/util.h"
+#include "exec/exec.h"
+#include "exec/flow/flow.h"
+#include "exec/job/job.h"
+#include "exec/pool/pool.h"
+#include "exec/run/run.h"
+#include "exec/sandbox/sandbox.h"
+#include "exec/sandbox/script_turns.h"
+#include "exec/session/session.h"
+#include "exec/tell/tell.h"
+
+struct osd_target {
+	struct osd_exec exec;	       /* the jobs, and where the other parts are */
+	struct osd_exec_config config; /* constant after open, strings owned */
+	struct osd_sandboxes sandboxes;
+	struct osd_pools pools;
+	struct osd_runs runs;
+	struct osd_flow flow;
+	struct osd_recent recent;
+	struct osd_page_provider pages[OSD_JOB_PAGES]; /* constant */
+	struct osd_script_turns *turns; /* constant; the monitor sets it; NULL: none */
+	pthread_t monitor_thread, output_thread, flow_thread;
+	bool monitor_started, output_started, flow_started; /* by open, for close */
+};
+
+/* The target that these jobs are part of. */
+static inline struct osd_target *osd_target_of(struct osd_exec *exec)
+{
+	return osd_container_of(exec, struct osd_target, exec);
+}
+
+/* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs partition and
+ * collection it needs, and those of its members behind it; sets record->id. */
+enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
+				     uint64_t partition_id, uint64_t requested_id,
+				     struct osd_job_record *record);
+/* recover.c: jobs of the last run, before any thread starts. */
+enum osd_status osd_exec_recover(struct osd_exec *exec);
+/* monitor.c, output_thread.c: threads. */
+void *osd_monitor_main(void *exec);
+void *osd_output_main(void *exec);
+
+#endif

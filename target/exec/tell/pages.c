@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate
+ * (design D13).  An unfinished job's status comes from memory, a
+ * finished one's from its record.  Not here: how that is put into bytes (status.c), payload
+ * (payload.c), the root's page (root_page.c). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/flow/flow.h"
+#include "exec/pool/pool.h"
+#include "exec/run/run.h"
+#include "exec/tell/tell.h"
+#include "wire/cursor.h"
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+#define STATUS_EXPIRY 0x23
+/* Behind the rows: */
+enum {
+	STATUS_TAGS = 0x28,	 /* key=value lines */
+	STATUS_AFTER = 0x29,	 /* entries of EXEC parameter AFTER */
+	STATUS_AWAITED = 0x2a,	 /* the first job it still waits for: partition, object */
+	STATUS_ARRAY = 0x2b,	 /* be64 object, be32 index or first, be32 members, be32 at once */
+	STATUS_MEMBERS = 0x2c,	 /* of an array: {be32 state, be32 members in it} */
+	STATUS_STATES = 0x2d,	 /* of an array: a byte a member, its state */
+	STATUS_STARVED = 0x2e,	 /* be64 us: how long its run waited for a processor */
+	STATUS_INDICES = 0x2f,	 /* of an array with gaps: its indices (wire/index_ranges.h) */
+	STATUS_BEGIN = 0x30,	 /* be48 ms since 1970: it is held until then */
+	STATUS_PRINCIPAL = 0x32, /* the principal that submitted it */
+	STATUS_END
+};
+
+/* exec->lock held.  It may have to wait for more than other jobs. */
+static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
+			 struct osd_job_view *v)
+{
+	const struct osd_pool *pool = job->pool;
+
+	if (job->run || v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
+		return;
+	if (pool->mode == OSD_POOL_PAUSED) {
+		v->own.reason = OSD_REASON_WAITS_FOR_RESUME;
+	} else if (pool->failed) {
+		v->own.reason = OSD_REASON_WAITS_FOR_POOL;
+		memcpy(v->why, pool->why, sizeof(v->why));
+	} else if (!exec->sandboxes->welcomed) {
+		v->own.reason = OSD_REASON_WAITS_FOR_SERVICE;
+		snprintf(v->why, sizeof(v->why), "%s", exec->sandboxes->unfit);
+	} else if (osd_supply_lacks(exec->sandboxes, &pool->supply)) {
+		v->own.reason = OSD_REASON_WAITS_FOR_SANDBOX;
+		snprintf(v->why, sizeof(v->why), "%s",
+			 osd_supply_lacks(exec->sandboxes, &pool->supply));
+	}
+}
+
+/* exec->lock held.  But for what its run knows. */
+static void view_memory(struct osd_job *job, struct osd_job_view *v)
+{
+	osd_job_show_progress(job, osd_monotonic_usec(), false);
+	v->own = job->record;
+	memset(v->counts, 0, sizeof(v->counts));
+	v->why[0] = '\0';
+	job->kind->view(job, v);
+}
+
+/* exec->lock held. */
+static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
+		      struct osd_job_view *v)
+{
+	view_memory(job, v);
+	if (job->pending.txn == txn && job->kind->shows_pending(job, v)) {
+		v->own.state = job->pending.state;
+		v->own.reason = job->pending.reason;
+		v->own.generation++;
+	}
+	job->kind->view_parts(job, txn, v);
+	if (job->started_usec == 0 && !v->own.started_msec)
+		v->own.queue_usec = osd_monotonic_usec() - job->accepted_usec;
+	if (job->run)
+		osd_run_sample(job->run, &v->own);
+	view_waiting(exec, job, v);
+}
+
+static bool is_of(const struct osd_job_view *v, struct osd_object_id id)
+{
+	return v->record->id.partition_id == id.partition_id &&
+	       v->record->id.object_id == id.object_id;
+}
+
+/* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
+ * OSD_E_NO_OBJECT: not a job's surrogate. */
+static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
+				const struct osd_job_view **ret_view)
+{
+	OSD_CLEANUP_FREE struct osd_job_view *v = NULL;
+	const struct osd_job_record *ended = NULL;
+	struct osd_job *job;
+	uint32_t members;
+	enum osd_status status = OSD_OK;
+
+	*ret_view = osd_txn_kept(txn);
+	if (*ret_view && is_of(*ret_view, id))
+		return OSD_OK;
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	members = job ? job->record.array.count : 0;
+	v = calloc(1, sizeof(*v) + members);
+	if (v && job)
+		view_live(exec, job, txn, v);
+	else
+		ended = osd_exec_find_ended(exec, id);
+	if (v && ended)
+		v->own = *ended;
+	osd_unlock(&exec->lock);
+	if (!v)
+		return OSD_E_NO_MEMORY;
+	v->members = members;
+	v->record = &v->own;
+	if (!job && !ended)
+		status = osd_job_record_get(txn, id, &v->own);
+	if (status != OSD_OK)
+		return status;
+	*ret_view = v;
+	osd_txn_keep(txn, OSD_STEAL(v));
+	return OSD_OK;
+}
+
+/* The jobs it was submitted after. */
+static enum osd_status get_after(struct osd_txn *txn, const struct osd_job_view *v,
+				 struct osd_object_id id, struct osd_wr *w)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+	size_t count = 0;
+	enum osd_status status = OSD_OK;
+
+	if (v->record->flags & OSD_JOB_AFTER)
+		status = osd_job_after_get(txn, id, list, &count);
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(w, list[i].id.partition_id, 8);
+		osd_wr_be(w, list[i].id.object_id, 8);
+		osd_wr_be(w, list[i].condition, 4);
+		osd_wr_zero(w, 4);
+	}
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* One of the attributes behind the rows. */
+static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *v,
+				struct osd_object_id id, uint32_t number, struct osd_wr *w)
+{
+	switch (number) {
+	case STATUS_AFTER:
+		return get_after(txn, v, id, w);
+	case STATUS_AWAITED:
+		osd_job_put_id(w, v->awaited);
+		return OSD_OK;
+	case STATUS_ARRAY:
+		osd_array_put_place(w, &v->record->array);
+		return OSD_OK;
+	case STATUS_STARVED:
+		if (v->record->starved_usec)
+			osd_wr_be(w, v->record->starved_usec, 8);
+		return OSD_OK;
+	case STATUS_PRINCIPAL:
+		osd_wr_bytes(w, v->record->principal, strlen(v->record->principal));
+		return OSD_OK;
+	case STATUS_BEGIN:
+		if (v->record->begin_msec)
+			osd_wr_be(w, v->record->begin_msec, 6);
+		return OSD_OK;
+	case STATUS_MEMBERS:
+		return osd_array_put_counts(txn, v->record, v->counts, w);
+	default:
+		return OSD_OK;
+	}
+}
+
+/* They are stored once for an array, with it. */
+static enum osd_status get_tags(struct osd_txn *txn, const struct osd_job_view *v, uint8_t *buffer,
+				size_t capacity, size_t *ret_length)
+{
+	struct osd_object_id id = v->record->id;
+
+	if (v->record->flags & OSD_JOB_MEMBER)
+		id.object_id = v->record->array.object_id;
+	return osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
+}
+
+static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length)
+{
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+	const struct osd_job_view *v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	(void)page;
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	if (status == OSD_OK && number == STATUS_TAGS)
+		return get_tags(txn, v, buffer, capacity, ret_length);
+	if (status == OSD_OK && number == STATUS_STATES && v->members) {
+		*ret_length = v->members;
+		memcpy(buffer, v->states, OSD_MIN(capacity, v->members));
+		return OSD_OK;
+	}
+	if (status == OSD_OK && number == STATUS_STATES)
+		return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
+	if (status == OSD_OK && number == STATUS_INDICES)
+		return osd_array_get_indices(txn, v->record, buffer, capacity, ret_length);
+	if (status == OSD_OK && number > OSD_JOB_STATUS_ROWS)
+		status = get_more(txn, v, id, number, &w);
+	else if (status == OSD_OK)
+		osd_job_status_put(&w, v, number);
+	*ret_length = osd_wr_used(&w);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[OSD_JOB_TAGS_MAX];
+	size_t length = 0;
+	const struct osd_job_view *v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	for (uint32_t number = 1; number <= OSD_JOB_STATUS_ROWS && status == OSD_OK; number++) {
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		osd_job_status_put(&w, v, number);
+		if (osd_wr_used(&w))
+			status = fn(arg, page, number, value, osd_wr_used(&w));
+	}
+	if (status == OSD_OK)
+		status = get_tags(txn, v, value, sizeof(value), &length);
+	if (status == OSD_OK && length)
+		status = fn(arg, page, STATUS_TAGS, value, length);
+	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK; number++) {
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		status = get_more(txn, v, id, number, &w);
+		if (status == OSD_OK && osd_wr_used(&w))
+			status = fn(arg, page, number, value, osd_wr_used(&w));
+	}
+	if (status != OSD_OK)
+		return status;
+	status = v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
+			    : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
+	if (status == OSD_OK && v->record->starved_usec) {
+		osd_put_be(value, v->record->starved_usec, 8);
+		status = fn(arg, page, STATUS_STARVED, value, 8);
+	}
+	if (status == OSD_OK)
+		status = osd_array_each_indices(txn, v->record, STATUS_INDICES, fn, arg);
+	if (status == OSD_OK && v->record->begin_msec) {
+		osd_put_be(value, v->record->begin_msec, 6);
+		status = fn(arg, page, STATUS_BEGIN, value, 6);
+	}
+	if (status != OSD_OK || !v->record->principal[0])
+		return status;
+	return fn(arg, page, STATUS_PRINCIPAL, (const uint8_t *)v->record->principal,
+		  strlen(v->record->principal));
+}
+
+static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length)
+{
+	const struct osd_job_view *v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	*ret_length = status == OSD_OK ? osd_job_status_form(v, bytes) : 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static void tell(const struct osd_job_view *v, struct osd_job_answer *answer)
+{
+	struct osd_attr_list list = answer->list;
+	struct osd_attr attr;
+
+	if (!answer->writer)
+		answer->form_length = osd_job_status_form(v, answer->form);
+	while (answer->writer && osd_attr_list_next(&list, &attr)) {
+		uint8_t value[8];
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		osd_job_status_put(&w, v, attr.number);
+		osd_attr_writer_add(answer->writer, attr.page, attr.number, value, osd_wr_used(&w));
+	}
+}
+
+void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer)
+{
+	struct osd_job_view v;
+
+	v.record = &v.own;
+	view_memory(job, &v);
+	if (job->run)
+		osd_run_sample_lengths(job->run, &v.own);
+	view_waiting(exec, job, &v);
+	tell(&v, answer);
+}
+
+void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer)
+{
+	struct osd_job_view v;
+
+	v.record = record;
+	v.ahead = v.waits_for = 0;
+	tell(&v, answer);
+}
+
+static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,
+				 uint32_t page, uint32_t number, const uint8_t *value,
+				 size_t length)
+{
+	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
+	return OSD_E_PARAM_FIELD;
+}
+
+/* ---- control --------------------------------------------------------------------------------- */
+
+#define CONTROL_ACTION 1
+#define CONTROL_EXPIRY 2
+
+static enum osd_status control_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				   size_t *ret_length)
+{
+	if (number == CONTROL_EXPIRY)
+		return status_get(context, txn, id, page, STATUS_EXPIRY, buffer, capacity,
+				  ret_length);
+	*ret_length = 0;
+	return OSD_OK;
+}
+
+static enum osd_status control_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				    uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[8];
+	size_t length = 0;
+	enum osd_status status =
+		control_get(context, txn, id, page, CONTROL_EXPIRY, value, sizeof(value), &length);
+
+	if (status == OSD_OK && length)
+		status = fn(arg, page, CONTROL_EXPIRY, value, length);
+	return status;
+}
+
+static enum osd_status control_set(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, uint32_t number, const uint8_t *value,
+				   size_t length)
+{
+	const struct osd_job_view *v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	(void)page;
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
+	osd_txn_keep(txn, NULL); /* what follows changes it */
+	if (number == CONTROL_ACTION && length == 1)
+		return osd_job_control(context, txn, id, value[0]);
+	if (number == CONTROL_EXPIRY && (length == 6 || length == 8))
+		return osd_job_set_expiry(context, txn, id, osd_get_be(value, length));
+	return OSD_E_PARAM_FIELD;
+}
+
+/* ---- all pages ----------------------------------------------------------------------------------- */
+
+void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider added[OSD_JOB_PAGES])
+{
+	struct osd_page_provider pages[] = {
+		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec,
+		 status_form, true},
+		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
+		 read_only, exec, NULL, false},
+		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
+		 exec, NULL, false},
+		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, osd_root_page_each, read_only,
+		 exec, NULL, false},
+	};
+
+	_Static_assert(OSD_ARRAY_SIZE(pages) == OSD_JOB_PAGES, "one provider per page");
+	memcpy(added, pages, sizeof(pages));
+	for (size_t i = 0; i < OSD_JOB_PAGES; i++)
+		osd_objects_add_page(exec->objects, &added[i]);
+}

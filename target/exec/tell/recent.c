@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* recent.c -- see recent.h. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/tell/tell.h"
+
+static void describe(const struct osd_job_record *record, struct osd_recent_job *job)
+{
+	*job = (struct osd_recent_job){
+		.id = record->id,
+		.state = record->state,
+		.reason = record->reason,
+		.members = record->array.count,
+		.submitted_msec = record->submitted_msec,
+		.started_msec = record->started_msec,
+		.ended_msec = record->ended_msec,
+		.sequence = record->sequence,
+	};
+	memcpy(job->name, record->name, sizeof(job->name));
+	memcpy(job->pool, record->pool, sizeof(job->pool));
+	snprintf(job->principal, sizeof(job->principal), "%.*s", OSD_RECENT_PRINCIPAL,
+		 record->principal);
+}
+
+void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *record)
+{
+	describe(record, &recent->ended[recent->count++ % OSD_RECENT_ENDED]);
+}
+
+/* ---- unfinished ones --------------------------------------------------------------------------- */
+
+struct choice {
+	const struct osd_job *jobs[OSD_RECENT_ALIVE]; /* borrowed: exec->lock is held */
+	unsigned count;
+};
+
+static bool waits(const struct osd_job *job)
+{
+	return job->record.state == OSD_STATE_QUEUED || job->record.state == OSD_STATE_HELD;
+}
+
+static bool comes_before(const struct osd_job *a, const struct osd_job *b)
+{
+	if (waits(a) != waits(b))
+		return !waits(a);
+	return a->record.sequence > b->record.sequence;
+}
+
+static bool choose(void *arg, struct osd_job_node *node)
+{
+	struct choice *choice = arg;
+	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	unsigned at = choice->count;
+
+	if (osd_job_state_terminal(job->record.state) || job->record.flags & OSD_JOB_MEMBER)
+		return true;
+	if (at == OSD_RECENT_ALIVE && !comes_before(job, choice->jobs[at - 1]))
+		return true;
+	if (at == OSD_RECENT_ALIVE)
+		at--;
+	else
+		choice->count++;
+	for (; at > 0 && comes_before(job, choice->jobs[at - 1]); at--)
+		choice->jobs[at] = choice->jobs[at - 1];
+	choice->jobs[at] = job;
+	return true;
+}
+
+unsigned osd_exec_recent(struct osd_exec *exec,
+			 struct osd_recent_job jobs[OSD_RECENT_ALIVE + OSD_RECENT_ENDED])
+{
+	const struct osd_recent *recent = exec->recent;
+	struct choice choice = {.count = 0};
+	unsigned count = 0;
+
+	osd_lock(&exec->lock);
+	osd_job_table_each(&exec->table, choose, &choice);
+	for (unsigned i = 0; i < choice.count; i++)
+		describe(&choice.jobs[i]->record, &jobs[count++]);
+	for (uint64_t i = 0; i < OSD_MIN(recent->count, OSD_RECENT_ENDED); i++)
+		jobs[count++] = recent->ended[(recent->count - 1 - i) % OSD_RECENT_ENDED];
+	osd_unlock(&exec->lock);
+	return count;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* root_page.c -- attribute page B000_0001h of the root: what EXEC this target has (design D13). */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/pool/pool.h"
+#include "exec/tell/tell.h"
+#include "wire/cursor.h"
+#include "wire/proxy_frame.h"
+
+#define ROOT_LAST 8
+#define LINE_MAX_ 1024 /* of a pool */
+
+static void put_text(struct osd_wr *w, const char *text)
+{
+	osd_wr_bytes(w, text, strlen(text));
+}
+
+static uint64_t standard_of(const struct osd_exec *exec, size_t limit)
+{
+	switch (limit) {
+	case OSD_LIMIT_QUEUE_PRINCIPAL:
+		return exec->pools->queue_principal;
+	case OSD_LIMIT_STORED:
+		return exec->stored.most;
+	default:
+		return osd_exec_limits[limit].standard;
+	}
+}
+
+static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
+{
+	char line[160];
+
+	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
+		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
+
+		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
+			 (unsigned long long)standard_of(exec, i),
+			 (unsigned long long)limit->maximum);
+		put_text(w, line);
+	}
+}
+
+/* exec->lock held. */
+static const char *state_of(const struct osd_pool *pool)
+{
+	if (pool->gone)
+		return "gone";
+	if (pool->leaving)
+		return "leaving";
+	return pool->supply.serving ? "serving" : pool->failed ? "failed" : "starting";
+}
+
+/* exec->lock held.  default/maximum, in the units of EXEC parameters. */
+static size_t describe_limits(const struct osd_pool_config *config, char *text, size_t size)
+{
+	const struct osd_job_limits *standard = &config->standard, *maximum = &config->maximum;
+
+#define PAIR(field) (unsigned long long)standard->field, (unsigned long long)maximum->field
+	return (size_t)snprintf(
+		text, size,
+		" wall=%llu/%llu cpu=%llu/%llu memory=%llu/%llu threads=%llu/%llu output=%llu/%llu",
+		PAIR(wall_usec), PAIR(cpu_usec), (unsigned long long)standard->memory_bytes,
+		(unsigned long long)osd_pool_memory_most(config), PAIR(processes),
+		PAIR(output_bytes));
+#undef PAIR
+}
+
+/* exec->lock held.  A line: the name, then key=value; why, if it is there, is the rest. */
+static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct osd_wr *w)
+{
+	const struct osd_pool_config *config = &pool->config;
+	char line[LINE_MAX_];
+	size_t used;
+
+	used = (size_t)snprintf(
+		line, sizeof(line),
+		"%s state=%s mode=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu "
+		"queue=%llu "
+		"idle_timeout=%llu reuse=%s max_jobs_per_sandbox=%llu engine=python set=%s",
+		config->name, state_of(pool), osd_pool_mode_name(pool->mode), (unsigned)config->min,
+		(unsigned)config->max, pool->supply.active, (unsigned)config->spares,
+		pool->supply.busy, osd_supply_ready(exec->sandboxes, &pool->supply),
+		pool->queue.place_count, (unsigned long long)config->queue_max,
+		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
+		(unsigned long long)config->sandbox_jobs, config->set[0] ? config->set : "-");
+	used += describe_limits(config, line + used, sizeof(line) - used);
+	if (pool->why[0])
+		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
+	put_text(w, line);
+	put_text(w, "\n");
+}
+
+static void put_pools(struct osd_exec *exec, struct osd_wr *w)
+{
+	osd_lock(&exec->lock);
+	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
+		if (!pool->gone || pool->queue.place_count > 0)
+			put_pool(exec, pool, w);
+	osd_unlock(&exec->lock);
+}
+
+static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+{
+	struct osd_exec_stats stats;
+
+	osd_exec_stats(exec, &stats);
+	switch (number) {
+	case 1:
+		osd_wr_be(w, OSD_SA_EXEC, 2);
+		break;
+	case 2:
+		put_text(w, "python");
+		break;
+	case 3:
+		put_limit_table(exec, w);
+		break; /* lines: name, unit, default, maximum */
+	case 4:
+		osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);
+		osd_wr_be(w, OSD_EXEC_PARAMS_VERSION, 2);
+		osd_wr_be(w, OSD_PROXY_VERSION, 2);
+		break;
+	case 5:
+		osd_wr_be(w, stats.queued + stats.held, 4);
+		break;
+	case 6:
+		osd_wr_be(w, stats.retry_after_msec, 4);
+		break;
+	case 7:
+		put_text(w, stats.isolation);
+		break;
+	case 8:
+		put_pools(exec, w);
+		break;
+	default:
+		break;
+	}
+}
+
+enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length)
+{
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+
+	(void)txn, (void)id, (void)page;
+	put_root(context, &w, number);
+	*ret_length = osd_wr_used(&w);
+	return OSD_OK;
+}
+
+enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[OSD_POOLS_MAX * LINE_MAX_ * 2];
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {
+		size_t length = 0;
+
+		status = osd_root_page_get(context, txn, id, page, number, value, sizeof(value),
+					   &length);
+		if (status == OSD_OK && length)
+			status = fn(arg, page, number, value, length);
+	}
+	return status;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* status.c -- see job_status.h. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/pool/pool.h"
+#include "exec/tell/tell.h"
+
+#define STARVED_SHOWN_USEC 100000 /* below that nobody need know */
+
+static void put_text(struct osd_wr *w, const char *text)
+{
+	osd_wr_bytes(w, text, strlen(text));
+}
+
+static void put_poll(struct osd_wr *w, const struct osd_job_view *v)
+{
+	uint64_t msec = 0;
+
+	if (v->record->state == OSD_STATE_HELD)
+		msec = 1000;
+	else if (v->waits_for)
+		msec = 100;
+	else if (v->record->state == OSD_STATE_QUEUED)
+		msec = 5 + 5 * v->ahead;
+	else if (!osd_job_state_terminal(v->record->state))
+		msec = 2 + v->record->run_usec / 20000; /* a twentieth of the time it has run */
+	osd_wr_be(w, OSD_MIN(msec, 1000), 4);
+}
+
+static void put_limits(struct osd_wr *w, const struct osd_job_view *v)
+{
+#define X(field, row) osd_wr_be(w, v->record->limits.field, 8);
+	OSD_JOB_LIMITS(X)
+#undef X
+}
+
+static void put_zone(struct osd_wr *w, const struct osd_job_view *v)
+{
+	osd_wr_be(w, v->record->zone.type, 1);
+	osd_wr_be(w, v->record->zone.id.partition_id, 8);
+	osd_wr_be(w, v->record->zone.id.object_id, 8);
+}
+
+static void put_pool(struct osd_wr *w, const struct osd_job_view *v)
+{
+	put_text(w, v->record->pool[0] ? v->record->pool : OSD_POOL_DEFAULT);
+}
+
+/* What to do about it: the reason's sentence, with figures where they help. */
+static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
+{
+	const struct osd_job_record *record = v->record;
+	char text[160];
+
+	put_text(w, osd_job_reason_info(record->reason)->hint);
+	if (record->reason == OSD_REASON_WAITS_FOR_JOB && v->waits_for) {
+		snprintf(text, sizeof(text), "; it waits for %zu, the first is 0x%llx/0x%llx",
+			 v->waits_for, (unsigned long long)v->awaited.partition_id,
+			 (unsigned long long)v->awaited.object_id);
+		put_text(w, text);
+	}
+	if (record->reason == OSD_REASON_WALL_LIMIT && record->starved_usec >= STARVED_SHOWN_USEC) {
+		snprintf(text, sizeof(text),
+			 "; it starved for %.1f s: other programs of the target's host take its "
+			 "processors; raise --cpu-share of osd target serve",
+			 (double)record->starved_usec / 1e6);
+		put_text(w, text);
+	}
+	if (v->why[0]) {
+		put_text(w, "; pool ");
+		put_pool(w, v);
+		put_text(w, ": ");
+		put_text(w, v->why);
+	}
+	if (record->reason != OSD_REASON_MEMORY_LIMIT)
+		return;
+	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB",
+		 (unsigned long long)(record->limits.memory_bytes >> 20),
+		 (unsigned long long)(record->peak_bytes >> 20));
+	put_text(w, text);
+	/* What it was refused is not known, nor what would have been enough. */
+	if (record->peak_bytes < record->limits.memory_bytes / 2) {
+		put_text(w, ": it asked for much more than it used");
+		return;
+	}
+	snprintf(text, sizeof(text), ": try %llu MiB",
+		 (unsigned long long)(record->limits.memory_bytes >> 19));
+	put_text(w, text);
+}
+
+static void put_version(struct osd_wr *w, const struct osd_job_view *v)
+{
+	(void)v;
+	osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);
+}
+
+static void put_message(struct osd_wr *w, const struct osd_job_view *v)
+{
+	put_text(w, v->record->message);
+}
+
+static void put_position(struct osd_wr *w, const struct osd_job_view *v)
+{
+	osd_wr_be(w, v->ahead, 4);
+}
+
+static void put_digest(struct osd_wr *w, const struct osd_job_view *v)
+{
+	osd_wr_bytes(w, v->record->code_sha256, sizeof(v->record->code_sha256));
+}
+
+/* The unit, and the package set the last attempt had. */
+static void put_engine(struct osd_wr *w, const struct osd_job_view *v)
+{
+	put_text(w, "python");
+	if (v->record->set[0])
+		put_text(w, " ");
+	put_text(w, v->record->set);
+}
+
+static void put_key(struct osd_wr *w, const struct osd_job_view *v)
+{
+	osd_wr_bytes(w, v->record->key, v->record->key_length);
+}
+
+static void put_label(struct osd_wr *w, const struct osd_job_view *v)
+{
+	put_text(w, osd_job_reason_info(v->record->reason)->label);
+}
+
+static void put_name(struct osd_wr *w, const struct osd_job_view *v)
+{
+	put_text(w, v->record->name);
+}
+
+void osd_job_put_id(struct osd_wr *w, struct osd_object_id id)
+{
+	if (id.object_id == 0)
+		return;
+	osd_wr_be(w, id.partition_id, 8);
+	osd_wr_be(w, id.object_id, 8);
+}
+
+/* The job this one is run for again. */
+static void put_predecessor(struct osd_wr *w, const struct osd_job_view *v)
+{
+	osd_job_put_id(w, v->record->predecessor);
+}
+
+/* The status page by number, from 1: a number of the record shown in so many bytes, or a
+ * function. */
+static const struct status_row {
+	uint16_t offset;
+	uint8_t size, shown;
+	void (*put)(struct osd_wr *w, const struct osd_job_view *v);
+} status_rows[] = {
+#define NUMBER(member, bytes)                                                                      \
+	{                                                                                          \
+		offsetof(struct osd_job_record, member),                                           \
+			sizeof(((struct osd_job_record *)0)->member), bytes, NULL                  \
+	}
+#define FUNCTION(function)                                                                         \
+	{                                                                                          \
+		0, 0, 0, function                                                                  \
+	}
+	FUNCTION(put_version),	   NUMBER(generation, 8),      NUMBER(state, 1),
+	NUMBER(reason, 2),	   NUMBER(exit_code, 4),       NUMBER(signal, 1),
+	NUMBER(attempt, 2),	   NUMBER(progress, 2),	       FUNCTION(put_message),
+	NUMBER(submitted_msec, 6), NUMBER(started_msec, 6),    NUMBER(ended_msec, 6),
+	NUMBER(queue_usec, 8),	   NUMBER(run_usec, 8),	       FUNCTION(put_position),
+	FUNCTION(put_poll), /* 10h */
+	NUMBER(cpu_user_usec, 8),  NUMBER(cpu_system_usec, 8), NUMBER(peak_bytes, 8),
+	NUMBER(bytes_read, 8),	   NUMBER(bytes_written, 8),   NUMBER(calls, 8),
+	NUMBER(result_length, 8),  NUMBER(stdout_length, 8),   NUMBER(stderr_length, 8),
+	NUMBER(flags, 4),	   NUMBER(result_object, 8),   FUNCTION(put_digest),
+	FUNCTION(put_zone),	   FUNCTION(put_pool),	       NUMBER(sandbox_id, 8),
+	FUNCTION(put_engine), /* 20h */
+	FUNCTION(put_limits),	   FUNCTION(put_key),	       NUMBER(expiry_msec, 6),
+	FUNCTION(put_label),	   FUNCTION(put_hint),	       FUNCTION(put_name),
+	FUNCTION(put_predecessor),
+#undef NUMBER
+#undef FUNCTION
+};
+_Static_assert(OSD_ARRAY_SIZE(status_rows) == OSD_JOB_STATUS_ROWS, "design D13");
+
+static uint64_t record_number(const struct osd_job_record *record, const struct status_row *row)
+{
+	const uint8_t *at = (const uint8_t *)record + row->offset;
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (row->size) {
+	case 1:
+		return *at;
+	case 2:
+		memcpy(&two, at, sizeof(two));
+		return two;
+	case 4:
+		memcpy(&four, at, sizeof(four));
+		return four;
+	default:
+		memcpy(&eight, at, sizeof(eight));
+		return eight;
+	}
+}
+
+void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t number)
+{
+	const struct status_row *row;
+
+	if (number < 1 || number > OSD_ARRAY_SIZE(status_rows))
+		return;
+	row = &status_rows[number - 1];
+	if (row->put)
+		row->put(w, v);
+	else
+		osd_wr_be(w, record_number(v->record, row), row->shown);
+}
+
+/* What polling needs, without a list of names to send and of values to take apart: version, state,
+ * signal, exit code, generation, reason, attempt, progress, poll ms, position, lengths of stdout and
+ * result (docs/jobs.md). */
+static const uint8_t polled[] = {0x01, 0x03, 0x06, 0x05, 0x02, 0x04,
+				 0x07, 0x08, 0x10, 0x0f, 0x18, 0x17};
+
+bool osd_exec_is_polled(uint32_t page, uint32_t number)
+{
+	return page == OSD_PAGE_JOB_STATUS && number <= UINT8_MAX &&
+	       memchr(polled, (int)number, sizeof(polled));
+}
+
+size_t osd_job_status_form(const struct osd_job_view *v, uint8_t bytes[OSD_PAGE_FORM_MAX])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_PAGE_FORM_MAX);
+
+	for (size_t i = 0; i < sizeof(polled); i++)
+		osd_job_status_put(&w, v, polled[i]);
+	return osd_wr_used(&w);
+}

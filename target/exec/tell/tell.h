@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* tell.h -- what clients and administrators read of jobs: attribute pages, polls answered from memory, figures,
+ * the jobs that ended last.  Nothing here changes a job, but for the control page, which asks job/ to.
+ *
+ * Inside: pages.c (status and control), status.c (the bytes of the status page), array_pages.c, payload.c,
+ * root_page.c (the providers), poll.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
+ *
+ * Locking: page providers run inside transactions and take exec->lock for moments. */
+#ifndef OSD_EXEC_TELL_TELL_H
+#define OSD_EXEC_TELL_TELL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exec/exec.h"
+#include "exec/job/job.h"
+#include "exec/recent.h"
+#include "object/page_provider.h"
+#include "wire/cursor.h"
+
+#define OSD_JOB_PAGES 4
+/* Adds pages 2000_0001h to 2000_0003h and B000_0001h; the providers live as long as the objects. */
+void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider pages[OSD_JOB_PAGES]);
+
+/* Under exec->lock. */
+struct osd_recent {
+	struct osd_recent_job ended[OSD_RECENT_ENDED];
+	uint64_t count; /* of all that ended; the newest is at (count - 1) % OSD_RECENT_ENDED */
+};
+
+/* A job has ended; exec->lock held. */
+void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *record);
+
+#define OSD_JOB_STATUS_VERSION 1
+#define OSD_JOB_STATUS_ROWS    0x27 /* numbers 1 to this are made from a view alone */
+
+/* ---- status.c: the bytes of page 2000_0001h; no lock, no store --------------------------------------- */
+
+/* One attribute of the page; nothing written: undefined. */
+void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t number);
+/* The page's form, which polling asks for.  Returns: bytes of it. */
+size_t osd_job_status_form(const struct osd_job_view *v, uint8_t bytes[OSD_PAGE_FORM_MAX]);
+/* Partition and object, 8 bytes each; nothing of no object. */
+void osd_job_put_id(struct osd_wr *w, struct osd_object_id id);
+
+/* ---- pages.c -------------------------------------------------------------------------------------------- */
+
+/* What a poll of page 2000_0001h is answered: its fixed form, or where there is a writer the attributes in
+ * list, all of which osd_exec_is_polled. */
+struct osd_job_answer {
+	struct osd_attr_list list;
+	struct osd_attr_writer *writer;
+	uint8_t *form; /* OSD_PAGE_FORM_MAX bytes */
+	size_t form_length;
+};
+/* Of a job in the table, exec->lock held; of an ended one's record. */
+void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer);
+void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer);
+
+/* ---- functions of struct osd_page_provider ---------------------------------------------------------------- */
+
+enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length);
+enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg);
+enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				size_t *ret_length);
+enum osd_status osd_payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				 uint32_t page, osd_attr_fn *fn, void *arg);
+
+/* ---- attributes (array_pages.c), in the caller's transaction; no lock held --------------------- */
+
+void osd_array_put_place(struct osd_wr *w, const struct osd_job_array *place);
+/* live: of one that has not ended. */
+enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_record *record,
+				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w);
+/* Of one that has ended: a byte a member; *ret_length all of them, also when the buffer is too small. */
+enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_record *record,
+				     uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint32_t number, osd_attr_fn *fn, void *arg);
+/* The list of its indices as stored; none if they have no gaps, or it is no array. */
+enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_array_each_indices(struct osd_txn *txn, const struct osd_job_record *record,
+				       uint32_t number, osd_attr_fn *fn, void *arg);
+
+#endif
