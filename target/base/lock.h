@@ -33,7 +33,6 @@
 	LOCK(OUTPUT_ERRORS, "output->errors_lock")                                                 \
 	LOCK(CALL_GATE, "call gate->lock")                                                         \
 	LOCK(SHARES, "session->shares_lock")                                                       \
-	LOCK(SCRIPT_TURNS, "turns->lock")                                                          \
 	LOCK(KEYRING, "keyring->lock")                                                             \
 	LOCK(WINDOW, "window->lock")                                                               \
 	LOCK(NONCES_WRITER, "nonces->writer_lock")                                                 \
@@ -54,6 +53,7 @@
 	LOCK(UNIT, "unit->lock")                                                                   \
 	LOCK(COMPLETIONS, "completions->lock")                                                     \
 	LOCK(HARNESS_OUTPUT, "output_lock")                                                        \
+	LOCK(HELPER, "helper->lock")                                                               \
 	LOCK(RATION, "ration->lock")
 
 enum osd_rank {

@@ -285,13 +285,10 @@ static bool build_all(struct osd_objects *objects)
 	return done;
 }
 
-void *osd_indexer_main(void *arg)
+void osd_indexer_work(void *arg)
 {
 	struct osd_objects *objects = arg;
-	bool done;
 
-	do
-		done = build_all(objects);
-	while (osd_indexer_wait(objects, !done));
-	return NULL;
+	while (!build_all(objects) && osd_indexer_wait(objects))
+		;
 }

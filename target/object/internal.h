@@ -30,6 +30,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/helper.h"
 #include "base/lock.h"
 #include "object/attributes.h"
 #include "object/cache.h"
@@ -107,11 +108,12 @@ struct osd_objects {
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
 				      earlier stale */
 
-	pthread_t maintenance, reaper, indexer, mover, scrub;
-	bool maintenance_runs, reaper_runs, indexer_runs, mover_runs, scrub_runs;
+	struct osd_helper reaper, indexer;
+	pthread_t maintenance, mover, scrub;
+	bool maintenance_runs, mover_runs, scrub_runs;
 	struct osd_lock work_lock;
 	pthread_cond_t work;
-	bool stop, settle_now, reap_now, index_now, move_now, scrub_now; /* under work_lock */
+	bool stop, settle_now, index_now, move_now, scrub_now; /* under work_lock */
 	_Atomic uint64_t tick;
 
 	struct osd_lock index_lock;	 /* osd_index_reload */

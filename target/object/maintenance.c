@@ -53,9 +53,8 @@ static void maintain(struct osd_objects *objects, bool everything)
 		osd_space_found(objects);
 }
 
-/* Until kicked, told to stop (then false), or, with_timeout, so long. */
-static bool wait_so_long(struct osd_objects *objects, const bool *kicked, bool with_timeout,
-			 uint64_t usec)
+/* Until kicked, told to stop (then false), or so long. */
+static bool wait_so_long(struct osd_objects *objects, const bool *kicked, uint64_t usec)
 {
 	struct timespec until;
 	bool stop;
@@ -65,21 +64,17 @@ static bool wait_so_long(struct osd_objects *objects, const bool *kicked, bool w
 	until.tv_sec += (time_t)(usec / 1000000) + until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	osd_lock(&objects->work_lock);
-	while (!objects->stop && !*kicked) {
-		if (!with_timeout)
-			osd_cond_wait(&objects->work, &objects->work_lock);
-		else if (osd_cond_timedwait(&objects->work, &objects->work_lock, &until) ==
-			 ETIMEDOUT)
+	while (!objects->stop && !*kicked)
+		if (osd_cond_timedwait(&objects->work, &objects->work_lock, &until) == ETIMEDOUT)
 			break;
-	}
 	stop = objects->stop;
 	osd_unlock(&objects->work_lock);
 	return !stop;
 }
 
-static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool with_timeout)
+static bool wait_for_work(struct osd_objects *objects, const bool *kicked)
 {
-	return wait_so_long(objects, kicked, with_timeout, 1000000);
+	return wait_so_long(objects, kicked, 1000000);
 }
 
 static void kick(struct osd_objects *objects, bool *kicked)
@@ -106,17 +101,18 @@ void osd_kick_settle(struct osd_objects *objects)
 
 void osd_kick_reaper(struct osd_objects *objects)
 {
-	kick(objects, &objects->reap_now);
+	(void)osd_helper_call(&objects->reaper); /* else at the next one, or after a restart */
 }
 
 void osd_kick_indexer(struct osd_objects *objects)
 {
 	kick(objects, &objects->index_now);
+	(void)osd_helper_call(&objects->indexer);
 }
 
-bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout)
+bool osd_indexer_wait(struct osd_objects *objects)
 {
-	bool goes_on = wait_for_work(objects, &objects->index_now, with_timeout);
+	bool goes_on = wait_for_work(objects, &objects->index_now);
 
 	unkick(objects, &objects->index_now);
 	return goes_on;
@@ -129,7 +125,7 @@ void osd_kick_mover(struct osd_objects *objects)
 
 bool osd_mover_wait(struct osd_objects *objects, uint64_t usec)
 {
-	bool goes_on = wait_so_long(objects, &objects->move_now, true, usec);
+	bool goes_on = wait_so_long(objects, &objects->move_now, usec);
 
 	unkick(objects, &objects->move_now);
 	return goes_on;
@@ -142,7 +138,7 @@ void osd_kick_scrub(struct osd_objects *objects)
 
 bool osd_scrub_wait(struct osd_objects *objects, uint64_t usec)
 {
-	bool goes_on = wait_so_long(objects, &objects->scrub_now, true, usec);
+	bool goes_on = wait_so_long(objects, &objects->scrub_now, usec);
 
 	unkick(objects, &objects->scrub_now);
 	return goes_on;
@@ -152,14 +148,14 @@ bool osd_mover_pause(struct osd_objects *objects, uint64_t usec)
 {
 	static const bool never = false;
 
-	return wait_so_long(objects, &never, true, usec);
+	return wait_so_long(objects, &never, usec);
 }
 
 void *osd_maintenance_main(void *arg)
 {
 	struct osd_objects *objects = arg;
 
-	while (wait_for_work(objects, &objects->settle_now, true)) {
+	while (wait_for_work(objects, &objects->settle_now)) {
 		unkick(objects, &objects->settle_now);
 		maintain(objects, false);
 	}
@@ -426,24 +422,19 @@ static void gather(struct osd_objects *objects)
 {
 	static const bool never = false;
 
-	wait_for_work(objects, &never, true);
+	wait_for_work(objects, &never);
 }
 
-void *osd_reaper_main(void *arg)
+void osd_reaper_work(void *arg)
 {
 	struct osd_objects *objects = arg;
+	bool done = false;
 
-	do {
-		bool done = false;
-
-		unkick(objects, &objects->reap_now);
-		for (unsigned round = 0; !done && round < REAP_ROUNDS && !osd_should_stop(objects);
-		     round++) {
-			done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
-			done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
-			done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
-		}
-		gather(objects);
-	} while (wait_for_work(objects, &objects->reap_now, false));
-	return NULL;
+	for (unsigned round = 0; !done && round < REAP_ROUNDS && !osd_should_stop(objects);
+	     round++) {
+		done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
+		done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
+		done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
+	}
+	gather(objects);
 }

@@ -175,19 +175,18 @@ static enum osd_status wrap_for_test(struct osd_objects *objects,
 
 static enum osd_status start_threads(struct osd_objects *objects)
 {
+	/* What an earlier run left. */
+	bool called = osd_helper_call(&objects->reaper) && osd_helper_call(&objects->indexer);
+
 	objects->maintenance_runs = osd_thread_start(&objects->maintenance, "iosd-upkeep",
 						     osd_maintenance_main, objects);
-	objects->reaper_runs =
-		osd_thread_start(&objects->reaper, "iosd-reaper", osd_reaper_main, objects);
-	objects->indexer_runs =
-		osd_thread_start(&objects->indexer, "iosd-indexer", osd_indexer_main, objects);
 	if (osd_heads_two_roots(objects))
 		objects->mover_runs =
 			osd_thread_start(&objects->mover, "iosd-mover", osd_mover_main, objects);
 	if (objects->sums.kept)
 		objects->scrub_runs =
 			osd_thread_start(&objects->scrub, "iosd-scrub", osd_scrub_main, objects);
-	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs &&
+	return called && objects->maintenance_runs &&
 			       (objects->mover_runs || !osd_heads_two_roots(objects)) &&
 			       (objects->scrub_runs || !objects->sums.kept)
 		       ? OSD_OK
@@ -204,14 +203,11 @@ static void stop_threads(struct osd_objects *objects)
 		pthread_join(objects->scrub, NULL);
 	if (objects->mover_runs)
 		pthread_join(objects->mover, NULL);
-	if (objects->indexer_runs)
-		pthread_join(objects->indexer, NULL);
-	if (objects->reaper_runs)
-		pthread_join(objects->reaper, NULL);
+	osd_helper_stop(&objects->indexer);
+	osd_helper_stop(&objects->reaper);
 	if (objects->maintenance_runs)
 		pthread_join(objects->maintenance, NULL);
-	objects->indexer_runs = objects->reaper_runs = objects->maintenance_runs = false;
-	objects->mover_runs = objects->scrub_runs = false;
+	objects->maintenance_runs = objects->mover_runs = objects->scrub_runs = false;
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
@@ -225,6 +221,8 @@ static void init_locks(struct osd_objects *objects)
 	pthread_cond_init(&objects->work, &attributes);
 	pthread_condattr_destroy(&attributes);
 	osd_lock_init(&objects->work_lock, OSD_RANK_OBJECTS_WORK);
+	osd_helper_init(&objects->reaper, "iosd-reaper", osd_reaper_work, objects);
+	osd_helper_init(&objects->indexer, "iosd-indexer", osd_indexer_work, objects);
 	osd_lock_init(&objects->index_lock, OSD_RANK_INDEX);
 	osd_lock_init(&objects->sums.lock, OSD_RANK_DAMAGED);
 	osd_rwlock_init(&objects->partitions_lock, OSD_RANK_PARTITIONS);
@@ -325,6 +323,8 @@ void osd_objects_close(struct osd_objects *objects)
 	osd_media_close(objects->media);
 	osd_space_end(objects);
 	pthread_cond_destroy(&objects->work);
+	osd_helper_release(&objects->reaper);
+	osd_helper_release(&objects->indexer);
 	osd_lock_destroy(&objects->work_lock);
 	osd_lock_destroy(&objects->index_lock);
 	osd_lock_destroy(&objects->sums.lock);

@@ -16,17 +16,17 @@
 /* At open, before any thread: reads root and partitions, counts what is only counted in memory, and
  * settles with the files what the last run left open.  message: what is wrong with the store. */
 enum osd_status osd_recover(struct osd_objects *objects, char message[256]);
-/* Threads: removes files that records of META name; settles what is in memory.  Each goes on until
- * osd_should_stop, and a kick has it look at once. */
-void *osd_reaper_main(void *objects);
+/* Removes files that records of META name, in a thread that a kick starts (base/helper.h). */
+void osd_reaper_work(void *objects);
+/* A thread: settles what is in memory, every second and when kicked, until osd_should_stop. */
 void *osd_maintenance_main(void *objects);
 void osd_kick_reaper(struct osd_objects *objects);
 void osd_kick_settle(struct osd_objects *objects);
-/* index_build.c: makes and clears value indexes. */
-void *osd_indexer_main(void *objects);
+/* index_build.c: makes and clears value indexes, in a thread that a kick starts. */
+void osd_indexer_work(void *objects);
 void osd_kick_indexer(struct osd_objects *objects);
-/* Until kicked, told to stop (then false), or, with_timeout, a second is over. */
-bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout);
+/* Until kicked, told to stop (then false), or a second is over. */
+bool osd_indexer_wait(struct osd_objects *objects);
 /* The store is being closed. */
 bool osd_should_stop(struct osd_objects *objects);
 /* Puts META's N record: recovery removes these files; or takes it away.  draft.c */

@@ -341,18 +341,14 @@ void osd_unit_stop_workers(struct osd_unit *unit)
 
 /* Runs urgent commands: task management must get through when every worker is busy with the commands that
  * it shall end. */
-static void *urgent_main(void *argument)
+void osd_unit_urgent_work(void *argument)
 {
 	struct osd_unit *unit = argument;
 
 	osd_lock(&unit->lock);
-	while (unit->urgent_head || !unit->stop_urgent) {
+	while (unit->urgent_head) {
 		struct osd_request *request = unit->urgent_head;
 
-		if (!request) {
-			osd_cond_wait(&unit->urgent_ready, &unit->lock);
-			continue;
-		}
 		unit->urgent_head = request->next;
 		if (!unit->urgent_head)
 			unit->urgent_tail = &unit->urgent_head;
@@ -361,7 +357,6 @@ static void *urgent_main(void *argument)
 		osd_lock(&unit->lock);
 	}
 	osd_unlock(&unit->lock);
-	return NULL;
 }
 
 static void *background_main(void *argument)
@@ -377,8 +372,7 @@ bool osd_unit_start_others(struct osd_unit *unit)
 {
 	unit->background_runs =
 		osd_thread_start(&unit->background, "iosd-background", background_main, unit);
-	unit->urgent_runs = osd_thread_start(&unit->urgent, "iosd-urgent", urgent_main, unit);
-	return unit->background_runs && unit->urgent_runs;
+	return unit->background_runs;
 }
 
 void osd_unit_stop_others(struct osd_unit *unit)
@@ -387,13 +381,7 @@ void osd_unit_stop_others(struct osd_unit *unit)
 		osd_dispatch_stop_background(unit->dispatcher);
 		pthread_join(unit->background, NULL);
 	}
-	if (!unit->urgent_runs)
-		return;
-	osd_lock(&unit->lock);
-	unit->stop_urgent = true;
-	pthread_cond_signal(&unit->urgent_ready);
-	osd_unlock(&unit->lock);
-	pthread_join(unit->urgent, NULL);
+	osd_helper_stop(&unit->urgent);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -413,11 +401,11 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 	osd_lock(&unit->lock);
 	osd_tasks_add(&unit->tasks, request);
 	unit->outstanding++;
-	if (def && def->flags & OSD_CMD_URGENT) {
+	/* Its work begins with the lock.  Without a thread it is a command among others. */
+	if (def && def->flags & OSD_CMD_URGENT && osd_helper_call(&unit->urgent)) {
 		request->next = NULL;
 		*unit->urgent_tail = request;
 		unit->urgent_tail = &request->next;
-		pthread_cond_signal(&unit->urgent_ready);
 	} else {
 		enqueue(unit, request);
 		call = wants_worker(unit);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/helper.h"
 #include "base/lock.h"
 #include "command/copies.h"
 #include "command/dispatch.h"
@@ -52,19 +53,19 @@ struct osd_unit {
 	struct osd_copies copies;
 	char *hold;		/* owned */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
-	pthread_t background, urgent;
-	bool background_runs, urgent_runs;		/* by open, for close */
-	pthread_cond_t urgent_ready;			/* urgent_head is not NULL, or stop */
+	pthread_t background;
+	bool background_runs; /* by open, for close */
+	struct osd_helper urgent;
 	struct osd_request *urgent_head, **urgent_tail; /* under lock */
-	bool stop_urgent;				/* under lock */
 	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
 	struct osd_worker workers[OSD_WORKERS_MAX];
 };
 
 /* Submits again a request that waited aside (osd_copies.requeue). */
 void osd_unit_requeue(struct osd_request *request);
-/* The thread of background commands and that of task management; false: one could not be started,
- * and osd_unit_stop_others still is to be called. */
+/* unit->urgent: runs the urgent requests there are. */
+void osd_unit_urgent_work(void *unit);
+/* The thread of background commands; false: it could not be started. */
 bool osd_unit_start_others(struct osd_unit *unit);
 void osd_unit_stop_others(struct osd_unit *unit);
 /* Ends the workers; nothing is outstanding. */

@@ -210,7 +210,7 @@ static struct osd_unit *unit_create(void)
 	osd_lock_init(&unit->lock, OSD_RANK_UNIT);
 	pthread_cond_init(&unit->ready, NULL);
 	pthread_cond_init(&unit->idle, NULL);
-	pthread_cond_init(&unit->urgent_ready, NULL);
+	osd_helper_init(&unit->urgent, "iosd-urgent", osd_unit_urgent_work, unit);
 	osd_queue_init(&unit->queue);
 	osd_copies_init(&unit->copies, osd_unit_requeue);
 	set_bounds(unit);
@@ -310,7 +310,7 @@ void osd_unit_close(struct osd_unit *unit)
 	osd_figures_free(unit->figures);
 	osd_copies_release(&unit->copies);
 	free(unit->hold);
-	pthread_cond_destroy(&unit->urgent_ready);
+	osd_helper_release(&unit->urgent);
 	pthread_cond_destroy(&unit->idle);
 	pthread_cond_destroy(&unit->ready);
 	osd_lock_destroy(&unit->lock);
