@@ -227,8 +227,7 @@ def report(sources: list[Source]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.structure", description=__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="the tree to measure")
-    for line in report(read(parser.parse_args().root)):
-        print(line)
+    print("\n".join(report(read(parser.parse_args().root))))
 
 
 if __name__ == "__main__":
