@@ -245,6 +245,15 @@ def test_a_held_job_expires(target: Target) -> None:
         assert released.wait(DEADLINE_S).state is JobState.COMPLETED
 
 
+def test_a_held_job_expires_on_time_after_a_record_that_did(target: Target) -> None:
+    """The sweep that removes the record looks again when the held job is due, not a minute later."""
+    held = run(target, "pass", hold=True, expire=3.0)
+    ended = run(target, "pass", expire=0.5)
+    until(lambda: is_gone(ended))
+    assert held.status().state is JobState.HELD
+    assert_expired(held)
+
+
 def test_a_job_held_later_expires_by_its_submission(target: Target) -> None:
     blocker = run(target, "import time; time.sleep(600)")
     other = run(target, "import time; time.sleep(600)")

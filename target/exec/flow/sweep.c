@@ -74,14 +74,16 @@ static bool has_idled(const struct osd_job *job, const void *now_msec)
 	return osd_job_is_idle(job) && osd_job_idle_expiry(job) < *(const uint64_t *)now_msec;
 }
 
-/* Ends the jobs that have not started in time.  One that is being changed at this moment is looked at
- * again soon. */
+/* Ends the jobs that have not started in time, and says when the next is due: this sweep may have begun for
+ * another reason.  A job that is being changed at this moment is looked at again soon. */
 static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 {
 	bool due;
 
 	osd_lock(&exec->lock);
 	due = exec->idle_msec < now_msec;
+	if (!due)
+		osd_exec_sweep_by(exec, exec->idle_msec);
 	osd_unlock(&exec->lock);
 	if (!due)
 		return;
