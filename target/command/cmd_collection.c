@@ -95,7 +95,7 @@ static enum osd_status check_source(struct osd_tracked *tracked, struct osd_txn 
 	struct osd_request *request = tracked->ctx->request;
 	struct osd_object_id source = source_of(tracked);
 	enum osd_object_type type;
-	enum osd_status status = osd_object_type(txn, source, &type);
+	enum osd_status status = osd_object_type_of(txn, source, &type);
 
 	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && type != OSD_COLLECTION))
 		return osd_command_fail(request, OSD_E_NO_OBJECT, FIELD_SOURCE);

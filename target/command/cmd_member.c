@@ -25,7 +25,7 @@ static enum osd_status is_plain_member(struct osd_request *request, struct osd_t
 {
 	enum osd_object_type type;
 	bool permitted = false;
-	enum osd_status status = osd_object_type(txn, id, &type);
+	enum osd_status status = osd_object_type_of(txn, id, &type);
 
 	*ret_plain = false;
 	if (status == OSD_OK && type == OSD_USER_OBJECT)

@@ -222,7 +222,7 @@ static enum osd_status check_matches(struct osd_tracked *tracked, struct osd_txn
 	enum osd_object_type object_type;
 	uint8_t type = OSD_COLLECTION_LINKED;
 	size_t length;
-	enum osd_status status = osd_object_type(txn, tracked->tracker, &object_type);
+	enum osd_status status = osd_object_type_of(txn, tracked->tracker, &object_type);
 
 	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && object_type != OSD_COLLECTION))
 		return osd_command_fail(request, OSD_E_NO_OBJECT, FIELD_MATCHES);
@@ -319,7 +319,7 @@ static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *t
 	if (tracked->state.phase == PHASE_EMPTY)
 		return empty_step(tracked, txn);
 	/* Of a collection that went meanwhile, no members left does not mean no more matches. */
-	status = osd_object_type(txn, request->object, &type);
+	status = osd_object_type_of(txn, request->object, &type);
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(request, status, FIELD_OBJECT_ID);
 	if (status != OSD_OK)

@@ -126,7 +126,7 @@ enum osd_status osd_validate(struct osd_request *request)
 enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn *txn)
 {
 	enum osd_object_type type;
-	enum osd_status status = osd_object_type(txn, request->object, &type);
+	enum osd_status status = osd_object_type_of(txn, request->object, &type);
 
 	if (status != OSD_OK)
 		return status;

@@ -20,7 +20,7 @@ static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 	zone->type = OSD_ROOT;
 	if (zone->id.partition_id == 0)
 		return zone->id.object_id == 0 ? OSD_OK : OSD_E_NO_PARTITION;
-	return osd_object_type(txn, zone->id, &zone->type);
+	return osd_object_type_of(txn, zone->id, &zone->type);
 }
 
 /* The job that came before under the same key, if there is one. */

@@ -23,7 +23,7 @@ static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn
 
 	if (partition == 0)
 		partition = OSD_JOBS_PARTITION;
-	status = osd_object_type(txn, (struct osd_object_id){partition, 0}, &type);
+	status = osd_object_type_of(txn, (struct osd_object_id){partition, 0}, &type);
 	if ((status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT) &&
 	    partition == OSD_JOBS_PARTITION) {
 		status = osd_partition_create(txn, OSD_JOBS_PARTITION, &made);
@@ -40,7 +40,7 @@ static enum osd_status join_jobs_collection(struct osd_txn *txn, struct osd_obje
 	struct osd_object_id jobs = {surrogate.partition_id, OSD_JOBS_COLLECTION};
 	enum osd_object_type type;
 	uint64_t made;
-	enum osd_status status = osd_object_type(txn, jobs, &type);
+	enum osd_status status = osd_object_type_of(txn, jobs, &type);
 
 	if (status == OSD_E_NO_OBJECT)
 		status = osd_collection_create(txn, jobs.partition_id, jobs.object_id,

@@ -80,20 +80,6 @@ bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page)
 	       classify(txn, page, &relative) == PAGE_OPEN;
 }
 
-const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page)
-{
-	for (size_t i = 0; i < objects->provider_count; i++)
-		if (objects->providers[i]->page == page)
-			return objects->providers[i];
-	return NULL;
-}
-
-void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider)
-{
-	if (objects->provider_count < OSD_PAGE_PROVIDERS)
-		objects->providers[objects->provider_count++] = provider;
-}
-
 /* Root and partition pages stand behind their own objects only; B000_0001h is in the root's range.
  */
 static bool provider_fits(const struct osd_txn *txn, uint32_t page)

@@ -132,6 +132,35 @@ static enum osd_status entry_load(struct osd_objects *objects, struct osd_object
 
 /* ---- the table; all under cache_lock ----------------------------------------------------- */
 
+/* Without the range lock an answer may be out of date; then the next tick sees it. */
+bool osd_object_is_settled_but_times(struct osd_object *object)
+{
+	return atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
+	       atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
+	       !(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
+	       !atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0;
+}
+
+bool osd_object_is_settled(struct osd_object *object)
+{
+	return atomic_load(&object->removed) ||
+	       (!atomic_load(&object->times_dirty) && osd_object_is_settled_but_times(object));
+}
+
+void osd_object_mark_removed(struct osd_object *object)
+{
+	struct osd_range range;
+
+	osd_lock(&object->mutex);
+	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
+	atomic_store(&object->removed, true);
+	osd_version_removed(object);
+	osd_heads_count_length(object, atomic_load(&object->length), 0);
+	osd_range_drop(&object->ranges, &range);
+	osd_unlock(&object->mutex);
+	osd_uncharge(object->objects, object->account, atomic_load(&object->length));
+}
+
 static struct osd_object **bucket_of(struct osd_objects *objects, struct osd_object_id id)
 {
 	uint64_t hash = (id.object_id + 31 * id.partition_id) * UINT64_C(0x9e3779b97f4a7c15);

@@ -296,7 +296,7 @@ static enum osd_status change_alone(struct change_run *run)
 /* Where a device was full, once more if the other one could take the head. */
 static bool once_more(const struct change_run *run)
 {
-	return run->full && osd_head_escape(run->object);
+	return run->full && run->object->objects->heads.escape(run->object);
 }
 
 enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)

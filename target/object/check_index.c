@@ -93,7 +93,7 @@ static enum osd_status check_page(struct osd_objects *objects, struct osd_partit
 			status = osd_own_run(objects, OSD_TXN_READ_ONLY, compare, &look);
 			/* A page that is dropped meanwhile has entries nobody keeps. */
 			if (status == OSD_OK && look.wrong &&
-			    osd_index_stage(partition, page) == OSD_INDEX_DONE)
+			    osd_index_stage_of(partition, page) == OSD_INDEX_DONE)
 				*ret_damaged = true;
 		}
 		if (entries.count)
@@ -112,7 +112,7 @@ enum osd_status osd_check_index(struct osd_objects *objects, struct osd_partitio
 	for (size_t i = 0; slots && status == OSD_OK && i < OSD_INDEX_PAGES; i++) {
 		uint32_t page = (uint32_t)(atomic_load(&slots->words[i]) >> 8);
 
-		if (osd_index_stage(partition, page) == OSD_INDEX_DONE)
+		if (osd_index_stage_of(partition, page) == OSD_INDEX_DONE)
 			status = check_page(objects, partition, page, ret_damaged);
 	}
 	return status;

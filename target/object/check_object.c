@@ -158,7 +158,7 @@ static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes valu
 	found->units += osd_attr_units(entry.page, value.length);
 	if (!osd_attr_page_fits(found->txn, entry.page) || entry.number == OSD_NUMBER_ALL)
 		found->malformed = true;
-	if (osd_index_stage(found->partition, entry.page) != OSD_INDEX_DONE ||
+	if (osd_index_stage_of(found->partition, entry.page) != OSD_INDEX_DONE ||
 	    !osd_index_takes(entry.page, entry.number))
 		return true;
 	if (!make_room(&list, found->indexed_count, &found->indexed_capacity, sizeof(entry))) {
@@ -250,7 +250,7 @@ static enum osd_status check_entries(struct osd_txn *txn, const struct found *fo
 				    entry->length, &key);
 		status = is_there(txn, OSD_KV_INDEX, osd_index_key_bytes(&key), NULL, 0, &there);
 		/* A page that was dropped meanwhile loses its entries. */
-		if (!there && osd_index_stage(found->partition, entry->page) == OSD_INDEX_DONE)
+		if (!there && osd_index_stage_of(found->partition, entry->page) == OSD_INDEX_DONE)
 			*ret_damaged = true;
 	}
 	return status;

@@ -49,20 +49,6 @@ void osd_object_unlock(struct osd_object *object, struct osd_range *range)
 	osd_unlock(&object->mutex);
 }
 
-void osd_object_mark_removed(struct osd_object *object)
-{
-	struct osd_range range;
-
-	osd_lock(&object->mutex);
-	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	atomic_store(&object->removed, true);
-	osd_version_removed(object);
-	osd_heads_count_length(object, atomic_load(&object->length), 0);
-	osd_range_drop(&object->ranges, &range);
-	osd_unlock(&object->mutex);
-	osd_uncharge(object->objects, object->account, atomic_load(&object->length));
-}
-
 enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
 				     uint64_t offset, uint64_t end, bool nowait)
 {
@@ -309,8 +295,8 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 {
 	struct record_change work = {object, change, arg, done};
 
-	return osd_own_run(object->objects, durable ? OSD_COMMIT_DURABLE : 0,
-			   put_record_change, &work);
+	return osd_own_run(object->objects, durable ? OSD_COMMIT_DURABLE : 0, put_record_change,
+			   &work);
 }
 
 struct reservation {

@@ -75,6 +75,8 @@ void osd_punch_undo(struct osd_object *object, struct osd_punch *punch); /* afte
 /* Brings the record up to what is in memory; with close, ends the open reservation. */
 enum osd_status osd_object_settle(struct osd_object *object, bool close, bool durable);
 bool osd_object_is_settled(struct osd_object *object);
+/* The same, whatever its times are. */
+bool osd_object_is_settled_but_times(struct osd_object *object);
 /* Times of a partition, or the root, as they are in memory, into its record. */
 enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
 enum osd_status osd_root_settle(struct osd_objects *objects);

@@ -7,15 +7,8 @@
  * length are a hole like any other. */
 #include "object/internal.h"
 
-#include <sched.h>
-
 #include "base/util.h"
 #include "object/txn_run.h"
-
-#define COPY_PIECE (UINT64_C(8) << 20)
-#define STEP_PIECE (UINT64_C(128) << 10) /* the same where somebody is asked before each */
-/* The kernel copies a piece without a break; a thread that wakes up on this processor meanwhile may have to
- * wait for the next tick, 4 ms.  Therefore pieces are small, and others run between them. */
 
 /* One after the other, from offset to the length; holes and data in turn. */
 struct map_walk {
@@ -119,9 +112,8 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 	struct map_walk walk = {.at = offset, .fn = fn, .arg = arg};
 	struct osd_range range;
 	struct damage damage = {.id = object->id};
-	enum osd_status status =
-		osd_txn_run(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, read_damage,
-			    &damage);
+	enum osd_status status = osd_txn_run(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL,
+					     read_damage, &damage);
 
 	if (status == OSD_OK)
 		status = osd_object_lock_read(object, &range, offset, UINT64_MAX, false);
@@ -132,40 +124,10 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 		status = OSD_E_BEYOND_END;
 	else if (damage.summary & OSD_DAMAGED_DATA)
 		status = find_lost(object, &walk);
-	if (status == OSD_OK && (!(damage.summary & OSD_DAMAGED_ATTRIBUTES) || fn(arg, &attributes)))
+	if (status == OSD_OK &&
+	    (!(damage.summary & OSD_DAMAGED_ATTRIBUTES) || fn(arg, &attributes)))
 		status = walk_locked(object, &walk);
 	osd_object_unlock_read(object, &range);
-	return status;
-}
-
-/* ---- copies ------------------------------------------------------------------------------ */
-
-enum osd_status osd_copy_extents(struct osd_tier_file *from, uint64_t from_offset, uint64_t length,
-				 struct osd_tier_file *to, uint64_t to_offset,
-				 const struct osd_copy_how *how)
-{
-	const struct osd_change_steps *steps = how ? how->steps : NULL;
-	uint64_t at = from_offset, end = from_offset + length;
-	enum osd_status status = OSD_OK;
-
-	while (status == OSD_OK && at < end) {
-		uint64_t start, stop;
-
-		if (how && how->stop && how->stop(how->arg))
-			return OSD_E_TASK_ABORTED;
-		status = osd_tier_next_extent(from, at, &start, &stop);
-		if (status == OSD_E_BEYOND_END)
-			return OSD_OK;
-		if (status != OSD_OK || start >= end)
-			return status;
-		at = OSD_MIN(OSD_MIN(stop, end), start + (steps ? STEP_PIECE : COPY_PIECE));
-		if (steps && !steps->go_on(steps->arg, at - start))
-			return OSD_E_TASK_ABORTED;
-		if (steps)
-			sched_yield();
-		status = osd_tier_copy(from, start, to, to_offset + (start - from_offset),
-				       at - start, how ? how->flags : 0);
-	}
 	return status;
 }
 

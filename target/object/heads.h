@@ -26,6 +26,8 @@ struct osd_heads {
 	_Atomic bool draining;
 	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
 	void *context;
+	/* osd_head_escape.  open.c sets it, since head_move.c itself uses files that call it. */
+	bool (*escape)(struct osd_object *object);
 	/* State */
 	_Atomic bool drained; /* draining, and no head was left on the SSD */
 	_Atomic bool wanted;  /* a head may be where it should not be */
@@ -101,6 +103,6 @@ void osd_kick_mover(struct osd_objects *objects);
 /* Until kicked, told to stop (then false), or so long. */
 bool osd_mover_wait(struct osd_objects *objects, uint64_t usec);
 /* The same, and it may not be kicked. */
-bool osd_mover_pause(struct osd_objects *objects, uint64_t usec);
+bool osd_upkeep_pause(struct osd_objects *objects, uint64_t usec);
 
 #endif

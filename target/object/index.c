@@ -13,13 +13,6 @@
 #define RESERVED_FIRST 0x80u /* pages nobody has (osd2-wire 5.1) */
 #define RESERVED_LAST  0x7fffu
 
-bool osd_index_takes(uint32_t page, uint32_t number)
-{
-	if (number == 0 || page >= OSD_PAGE_PARTITION_BASE)
-		return false;
-	return page != OSD_REL_INFORMATION || number == OSD_INFO_USERNAME;
-}
-
 /* Of the standard's pages only the one with the user's own name; no page that is computed. */
 static bool may_declare(const struct osd_objects *objects, uint32_t page)
 {
@@ -105,19 +98,6 @@ static enum osd_status read_stages(struct osd_objects *objects, struct osd_kv_tx
 
 /* ---- in memory --------------------------------------------------------------------------- */
 
-enum osd_index_stage osd_index_stage(const struct osd_partition *partition, uint32_t page)
-{
-	struct osd_index_slots *slots = atomic_load(&partition->index);
-
-	for (size_t i = 0; slots && i < OSD_INDEX_PAGES; i++) {
-		uint64_t word = atomic_load(&slots->words[i]);
-
-		if (word && word >> 8 == page)
-			return (enum osd_index_stage)(word & 0xff);
-	}
-	return OSD_INDEX_UNDECLARED;
-}
-
 /* A page keeps its slot while it is declared. */
 static void set_slots(struct osd_partition *partition, const struct stages *stages)
 {
@@ -138,7 +118,7 @@ static void set_slots(struct osd_partition *partition, const struct stages *stag
 	for (size_t j = 0; j < stages->count; j++) {
 		int slot;
 
-		if (osd_index_stage(partition, stages->list[j].page) != OSD_INDEX_UNDECLARED)
+		if (osd_index_stage_of(partition, stages->list[j].page) != OSD_INDEX_UNDECLARED)
 			continue;
 		slot = __builtin_ctzll(free_slots); /* there are as many as pages */
 		atomic_store(&slots->words[slot],

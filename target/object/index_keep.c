@@ -17,11 +17,31 @@ struct osd_index_change {
 	bool put;
 };
 
+bool osd_index_takes(uint32_t page, uint32_t number)
+{
+	if (number == 0 || page >= OSD_PAGE_PARTITION_BASE)
+		return false;
+	return page != OSD_REL_INFORMATION || number == OSD_INFO_USERNAME;
+}
+
+enum osd_index_stage osd_index_stage_of(const struct osd_partition *partition, uint32_t page)
+{
+	struct osd_index_slots *slots = atomic_load(&partition->index);
+
+	for (size_t i = 0; slots && i < OSD_INDEX_PAGES; i++) {
+		uint64_t word = atomic_load(&slots->words[i]);
+
+		if (word && word >> 8 == page)
+			return (enum osd_index_stage)(word & 0xff);
+	}
+	return OSD_INDEX_UNDECLARED;
+}
+
 bool osd_index_keeps(const struct osd_txn *txn, uint32_t page, uint32_t number)
 {
 	return txn->partition && atomic_load(&txn->partition->index) && txn->place.object_id &&
 	       osd_index_takes(page, number) &&
-	       osd_index_is_kept(osd_index_stage(txn->partition, page));
+	       osd_index_is_kept(osd_index_stage_of(txn->partition, page));
 }
 
 static struct osd_index_change *add_change(struct osd_txn *txn, bool put)

@@ -5,14 +5,13 @@
  * D6); its work is recorded in the store, so a crash only delays it. */
 #include "object/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/util.h"
 #include "wire/cursor.h"
 
+#define GATHER_USEC 1000000
 #define REAP_BATCH  256u   /* records removed in one transaction */
 #define REAP_ROUNDS 65536u /* without an end in sight: something fails, wait for the next kick */
 
@@ -53,112 +52,12 @@ static void maintain(struct osd_objects *objects, bool everything)
 		osd_space_found(objects);
 }
 
-/* Until kicked, told to stop (then false), or so long. */
-static bool wait_so_long(struct osd_objects *objects, const bool *kicked, uint64_t usec)
-{
-	struct timespec until;
-	bool stop;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(usec % 1000000 * 1000);
-	until.tv_sec += (time_t)(usec / 1000000) + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	osd_lock(&objects->work_lock);
-	while (!objects->stop && !*kicked)
-		if (osd_cond_timedwait(&objects->work, &objects->work_lock, &until) == ETIMEDOUT)
-			break;
-	stop = objects->stop;
-	osd_unlock(&objects->work_lock);
-	return !stop;
-}
-
-static bool wait_for_work(struct osd_objects *objects, const bool *kicked)
-{
-	return wait_so_long(objects, kicked, 1000000);
-}
-
-static void kick(struct osd_objects *objects, bool *kicked)
-{
-	osd_lock(&objects->work_lock);
-	if (!*kicked) {
-		*kicked = true;
-		pthread_cond_broadcast(&objects->work);
-	}
-	osd_unlock(&objects->work_lock);
-}
-
-static void unkick(struct osd_objects *objects, bool *kicked)
-{
-	osd_lock(&objects->work_lock);
-	*kicked = false;
-	osd_unlock(&objects->work_lock);
-}
-
-void osd_kick_settle(struct osd_objects *objects)
-{
-	kick(objects, &objects->settle_now);
-}
-
-void osd_kick_reaper(struct osd_objects *objects)
-{
-	(void)osd_helper_call(&objects->reaper); /* else at the next one, or after a restart */
-}
-
-void osd_kick_indexer(struct osd_objects *objects)
-{
-	kick(objects, &objects->index_now);
-	(void)osd_helper_call(&objects->indexer);
-}
-
-bool osd_indexer_wait(struct osd_objects *objects)
-{
-	bool goes_on = wait_for_work(objects, &objects->index_now);
-
-	unkick(objects, &objects->index_now);
-	return goes_on;
-}
-
-void osd_kick_mover(struct osd_objects *objects)
-{
-	kick(objects, &objects->move_now);
-}
-
-bool osd_mover_wait(struct osd_objects *objects, uint64_t usec)
-{
-	bool goes_on = wait_so_long(objects, &objects->move_now, usec);
-
-	unkick(objects, &objects->move_now);
-	return goes_on;
-}
-
-void osd_kick_scrub(struct osd_objects *objects)
-{
-	kick(objects, &objects->scrub_now);
-}
-
-bool osd_scrub_wait(struct osd_objects *objects, uint64_t usec)
-{
-	bool goes_on = wait_so_long(objects, &objects->scrub_now, usec);
-
-	unkick(objects, &objects->scrub_now);
-	return goes_on;
-}
-
-bool osd_mover_pause(struct osd_objects *objects, uint64_t usec)
-{
-	static const bool never = false;
-
-	return wait_so_long(objects, &never, usec);
-}
-
 void *osd_maintenance_main(void *arg)
 {
 	struct osd_objects *objects = arg;
 
-	while (wait_for_work(objects, &objects->settle_now)) {
-		unkick(objects, &objects->settle_now);
+	while (osd_settle_wait(objects))
 		maintain(objects, false);
-	}
 	maintain(objects, true);
 	return NULL;
 }
@@ -277,10 +176,9 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 
 static enum osd_status reap_partition(struct osd_objects *objects, struct osd_bytes key)
 {
-	static const enum osd_kv_table tables[] = {OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES,
-						   OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS,
-						   OSD_KV_INDEX, OSD_KV_COMMANDS,
-						   OSD_KV_KEYS};
+	static const enum osd_kv_table tables[] = {
+		OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES, OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS,
+		OSD_KV_INDEX,	OSD_KV_COMMANDS,   OSD_KV_KEYS};
 	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
 	uint64_t partition_id = osd_rd_be(&r, 8);
 	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
@@ -364,16 +262,6 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	return status;
 }
 
-bool osd_should_stop(struct osd_objects *objects)
-{
-	bool stop;
-
-	osd_lock(&objects->work_lock);
-	stop = objects->stop;
-	osd_unlock(&objects->work_lock);
-	return stop;
-}
-
 /* One kind of leftovers; false: something is left for later. */
 static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 		      enum osd_status (*reap)(struct osd_objects *objects, struct osd_bytes key))
@@ -420,9 +308,7 @@ enum osd_status osd_remove_drafts(struct osd_objects *objects)
  */
 static void gather(struct osd_objects *objects)
 {
-	static const bool never = false;
-
-	wait_for_work(objects, &never);
+	osd_upkeep_pause(objects, GATHER_USEC);
 }
 
 void osd_reaper_work(void *arg)

@@ -12,14 +12,6 @@
 
 /* ---- the list at hand -------------------------------------------------------------------- */
 
-void osd_memberships_forget(struct osd_txn *txn)
-{
-	free(txn->memberships);
-	txn->memberships = NULL;
-	txn->membership_count = txn->membership_capacity = 0;
-	txn->memberships_known = false;
-}
-
 /* Makes room for one more at index. */
 static bool insert_at(struct osd_txn *txn, size_t index, struct osd_membership membership)
 {

@@ -35,12 +35,12 @@ static bool step(void *arg, uint64_t bytes)
 	struct osd_objects *objects = arg;
 	const struct osd_heads *heads = &objects->heads;
 	uint64_t rate = atomic_load(&heads->rate);
-	bool goes_on = osd_mover_pause(objects, bytes * 1000000 / rate);
+	bool goes_on = osd_upkeep_pause(objects, bytes * 1000000 / rate);
 
 	for (int i = 0; goes_on && i < BUSY_STEPS && heads->commands_queued &&
 			heads->commands_queued(heads->context) > 0;
 	     i++)
-		goes_on = osd_mover_pause(objects, BUSY_USEC);
+		goes_on = osd_upkeep_pause(objects, BUSY_USEC);
 	return goes_on;
 }
 

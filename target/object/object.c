@@ -9,8 +9,8 @@
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
-				enum osd_object_type *ret_type)
+enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
+				   enum osd_object_type *ret_type)
 {
 	enum osd_status status = osd_txn_take(txn, id, false);
 
@@ -260,16 +260,6 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 }
 
 /* ---- objects of jobs --------------------------------------------------------------------- */
-
-bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value)
-{
-	struct osd_record record;
-
-	return key.length == OSD_KEY_OBJECT_PART &&
-	       osd_record_decode(value.data, value.length, &record) == OSD_OK &&
-	       osd_is_apart(osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8),
-			    record.flags);
-}
 
 enum osd_job_place osd_job_place_of(struct osd_object_id job)
 {

@@ -218,8 +218,8 @@ void osd_objects_charge_records(struct osd_objects *objects, struct osd_object_i
 /* ---- existence and life cycle ------------------------------------------------------------ */
 
 /* Type of the object named; OSD_E_NO_PARTITION or OSD_E_NO_OBJECT. */
-enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
-				enum osd_object_type *ret_type);
+enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
+				   enum osd_object_type *ret_type);
 /* requested 0: the target picks max + 1 (ids of removed objects are not reused). */
 enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id);
 /* contents false: OSD_E_NOT_EMPTY unless empty; true: retires everything inside in O(1). */

@@ -167,7 +167,7 @@ static enum osd_status read_range(struct osd_txn *txn, struct osd_kv_txn *kv,
 static bool is_indexed(const struct osd_txn *txn, const struct osd_criterion *criterion)
 {
 	return osd_index_takes(criterion->page, criterion->number) &&
-	       osd_index_stage(txn->partition, criterion->page) == OSD_INDEX_DONE;
+	       osd_index_stage_of(txn->partition, criterion->page) == OSD_INDEX_DONE;
 }
 
 static bool can_search(const struct osd_txn *txn, const struct osd_query *query)

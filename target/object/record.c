@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "object/partition.h"
+#include "object/txn.h"
 #include "wire/cursor.h"
 
 #define RECORD_VERSION 1
@@ -293,4 +295,14 @@ struct osd_key osd_key_dead_epoch(uint32_t epoch)
 	osd_wr_be(&w, epoch, 4);
 	key.length = osd_wr_used(&w);
 	return key;
+}
+
+bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value)
+{
+	struct osd_record record;
+
+	return key.length == OSD_KEY_OBJECT_PART &&
+	       osd_record_decode(value.data, value.length, &record) == OSD_OK &&
+	       osd_is_apart(osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8),
+			    record.flags);
 }

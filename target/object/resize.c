@@ -113,8 +113,9 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 	bool full = false;
 	enum osd_status status = truncate_once(object, length, flags, &full);
 
-	return full && osd_head_escape(object) ? truncate_once(object, length, flags, &full)
-					       : status;
+	return full && object->objects->heads.escape(object)
+		       ? truncate_once(object, length, flags, &full)
+		       : status;
 }
 
 /* The files get what they lack. */
@@ -184,7 +185,7 @@ void osd_object_truncate_after_commit(struct osd_object *object,
 
 	for (int i = 0; !done && i < 2; i++) {
 		if (i > 0)
-			osd_head_escape(object);
+			object->objects->heads.escape(object);
 		if (osd_object_lock(object, &range, to->length, UINT64_MAX, true) != OSD_OK)
 			return; /* removed */
 		done = truncate_committed(object, to, flags, i > 0);

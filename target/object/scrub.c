@@ -156,12 +156,12 @@ static bool keep_pace(struct osd_objects *objects, uint64_t bytes)
 
 	for (; left > 0 && !must_end(objects); left -= step) {
 		step = OSD_MIN(left, STEP_USEC);
-		osd_mover_pause(objects, step);
+		osd_upkeep_pause(objects, step);
 	}
 	for (int i = 0; i < BUSY_STEPS && !must_end(objects) && sums->commands_queued &&
 			sums->commands_queued(sums->context) > 0;
 	     i++)
-		osd_mover_pause(objects, BUSY_USEC);
+		osd_upkeep_pause(objects, BUSY_USEC);
 	return !must_end(objects);
 }
 
@@ -228,8 +228,7 @@ static enum osd_status scrub_object(struct osd_object *object, struct osd_scrub_
 		pass->blocks += check.blocks;
 		pass->made += check.unknown;
 		pass->damaged += check.damaged;
-		if (!keep_pace(object->objects,
-			       OSD_MAX(LEAST_BYTES, check.blocks * OSD_SUM_BLOCK)))
+		if (!keep_pace(object->objects, OSD_MAX(LEAST_BYTES, check.blocks * OSD_SUM_BLOCK)))
 			return OSD_E_TASK_ABORTED;
 	}
 	return status == OSD_OK && is_at_rest(object) ? seal(object) : status;
@@ -304,8 +303,8 @@ static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
 	struct osd_place from = {pass->partition_id, pass->incarnation, pass->object_id};
 	struct osd_key key = osd_key_object(&from);
 	struct scan scan = {.count = 0};
-	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS,
-					     osd_key_bytes(&key), 0, scan_record, &scan);
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					     0, scan_record, &scan);
 
 	if (status != OSD_OK) {
 		osd_warning("the scrub cannot read the objects' records: %s",
@@ -343,9 +342,8 @@ static void end_pass(struct osd_objects *objects, struct osd_scrub_pass *pass, b
 		osd_sums_end_pass(objects);
 	store_pass(objects, pass);
 	osd_log(pass->damaged || pass->failed ? OSD_LOG_WARNING : OSD_LOG_INFO,
-		"scrub %s: %" PRIu64 " objects, %" PRIu64 " blocks; %" PRIu64
-		" damaged, %" PRIu64 " had no checksum yet; %" PRIu64
-		" objects could not be read",
+		"scrub %s: %" PRIu64 " objects, %" PRIu64 " blocks; %" PRIu64 " damaged, %" PRIu64
+		" had no checksum yet; %" PRIu64 " objects could not be read",
 		is_done ? "done" : "stopped", pass->objects, pass->blocks, pass->damaged,
 		pass->made, pass->failed);
 }

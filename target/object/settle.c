@@ -9,21 +9,6 @@
 
 #define TOGETHER 16u /* records of one transaction: others wait for it no longer than for a few */
 
-/* Without the range lock an answer may be out of date; then the next tick sees it. */
-static bool all_but_times(struct osd_object *object)
-{
-	return atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
-	       atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
-	       !(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
-	       !atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0;
-}
-
-bool osd_object_is_settled(struct osd_object *object)
-{
-	return atomic_load(&object->removed) ||
-	       (!atomic_load(&object->times_dirty) && all_but_times(object));
-}
-
 static void put_times(const struct osd_object *object, struct osd_record *record)
 {
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
@@ -159,7 +144,8 @@ static size_t times_first(struct osd_object **batch, size_t count, bool everythi
 		struct osd_object *object = batch[i];
 		bool idle = everything || atomic_load(&object->write_tick) != tick;
 
-		if (object->type == OSD_USER_OBJECT && idle && !all_but_times(object))
+		if (object->type == OSD_USER_OBJECT && idle &&
+		    !osd_object_is_settled_but_times(object))
 			continue;
 		batch[i] = batch[times];
 		batch[times++] = object;

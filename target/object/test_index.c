@@ -315,9 +315,9 @@ static void fail_once(uint64_t n)
 	OK(test_declare(store.objects, pid, INDEX_PAGE));
 	atomic_store(&plan->fail_at, atomic_load(&plan->calls) + n);
 	while (atomic_load(&plan->calls) < atomic_load(&plan->fail_at) &&
-	       osd_index_stage(partition, INDEX_PAGE) != OSD_INDEX_DONE)
+	       osd_index_stage_of(partition, INDEX_PAGE) != OSD_INDEX_DONE)
 		usleep(100);
-	while (osd_index_stage(partition, INDEX_PAGE) != OSD_INDEX_DONE) {
+	while (osd_index_stage_of(partition, INDEX_PAGE) != OSD_INDEX_DONE) {
 		osd_kick_indexer(store.objects);
 		usleep(100);
 	}

@@ -136,11 +136,11 @@ static void test_abort(struct test_store *store)
 	osd_objects_stats(o, &before);
 	OK(osd_partition_create(txn, 0, &pid));
 	OK(osd_user_object_create(txn, pid, 0, 10, &oid));
-	OK(osd_object_type(txn, id_of(pid, oid + 9), &type));
+	OK(osd_object_type_of(txn, id_of(pid, oid + 9), &type));
 	CHECK_EQ(type, OSD_USER_OBJECT);
 	osd_txn_abort(txn);
 	txn = test_begin(o, OSD_TXN_READ_ONLY);
-	CHECK_EQ(osd_object_type(txn, id_of(pid, 0), &type), OSD_E_NO_PARTITION);
+	CHECK_EQ(osd_object_type_of(txn, id_of(pid, 0), &type), OSD_E_NO_PARTITION);
 	osd_txn_abort(txn);
 	osd_objects_stats(o, &after);
 	CHECK_EQ(after.object_count, before.object_count);

@@ -111,6 +111,14 @@ void osd_txn_keep(struct osd_txn *txn, void *kept)
 	txn->kept = kept;
 }
 
+void osd_memberships_forget(struct osd_txn *txn)
+{
+	free(txn->memberships);
+	txn->memberships = NULL;
+	txn->membership_count = txn->membership_capacity = 0;
+	txn->memberships_known = false;
+}
+
 static void drop_at_hand(struct osd_txn *txn)
 {
 	osd_txn_keep(txn, NULL);

@@ -20,14 +20,16 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256]);
 void osd_reaper_work(void *objects);
 /* A thread: settles what is in memory, every second and when kicked, until osd_should_stop. */
 void *osd_maintenance_main(void *objects);
-void osd_kick_reaper(struct osd_objects *objects);
-void osd_kick_settle(struct osd_objects *objects);
 /* index_build.c: makes and clears value indexes, in a thread that a kick starts. */
 void osd_indexer_work(void *objects);
+/* upkeep.c: starts a thread or wakes it up; its wait lasts until then, until the store is being closed (then
+ * false), or a second. */
+void osd_kick_reaper(struct osd_objects *objects);
+void osd_kick_settle(struct osd_objects *objects);
 void osd_kick_indexer(struct osd_objects *objects);
-/* Until kicked, told to stop (then false), or a second is over. */
+bool osd_settle_wait(struct osd_objects *objects);
 bool osd_indexer_wait(struct osd_objects *objects);
-/* The store is being closed. */
+/* upkeep.c: the store is being closed. */
 bool osd_should_stop(struct osd_objects *objects);
 /* Puts META's N record: recovery removes these files; or takes it away.  draft.c */
 enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,

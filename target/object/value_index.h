@@ -29,7 +29,7 @@ extern const struct osd_page_provider osd_index_page;
 
 /* Whether an index of the page can hold the attribute: one that is stored as it was set. */
 bool osd_index_takes(uint32_t page, uint32_t number);
-enum osd_index_stage osd_index_stage(const struct osd_partition *partition, uint32_t page);
+enum osd_index_stage osd_index_stage_of(const struct osd_partition *partition, uint32_t page);
 static inline bool osd_index_is_kept(enum osd_index_stage stage)
 {
 	return stage == OSD_INDEX_FILL || stage == OSD_INDEX_DONE;

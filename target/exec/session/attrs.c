@@ -223,7 +223,7 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 	enum osd_status status = check_settable(txn, op);
 
 	if (status == OSD_OK)
-		status = osd_object_type(txn, op_id(op), &type);
+		status = osd_object_type_of(txn, op_id(op), &type);
 	if (status == OSD_OK && type != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK && (page == OSD_PAGE_ALL || number == OSD_NUMBER_ALL))

@@ -17,7 +17,7 @@ static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
 	if (status == OSD_OK)
-		status = osd_object_type(txn, op_id(op), &type);
+		status = osd_object_type_of(txn, op_id(op), &type);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		status = OSD_OK;
 	op->answer.a = status == OSD_OK ? type : 0;

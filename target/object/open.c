@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* open.c -- the object layer as a whole: open, close, a freeze of its files, FORMAT OSD.  This file calls
+ * all others, and none of this folder calls it. */
+#include "object/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "base/util.h"
+#include "object/txn_run.h"
+#include "object/value_index.h"
+#include "store/direct.h"
+#include "store/freeze.h"
+#include "store/stand_in.h"
+
+/* ---- opening the stores ------------------------------------------------------------------ */
+
+/* A unit without a directory, which only the library for tests can make. */
+static enum osd_status open_in_memory(struct osd_objects *objects, char message[256])
+{
+	if (!osd_stand_ins) {
+		snprintf(message, 256, "no data directory is named");
+		return OSD_E_PARAM_FIELD;
+	}
+	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
+	snprintf(objects->serial, sizeof(objects->serial), "memory");
+	if (getrandom(objects->seal, sizeof(objects->seal), 0) != sizeof(objects->seal))
+		return OSD_E_NO_MEMORY;
+	return osd_stand_ins->open(&objects->kv, &objects->tier.head);
+}
+
+static void name_after_store(struct osd_objects *objects)
+{
+	for (size_t i = 0; i < OSD_MEDIA_STORE_ID; i++)
+		snprintf(objects->serial + 2 * i, 3, "%02x", objects->media->store_id[i]);
+	memcpy(objects->system_id, objects->media->system_id, sizeof(objects->system_id));
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+/* The database met a full disk.  What waits in its cache goes where the ballast was; from now on
+ * commands that need space are refused, until there is room for the ballast again. */
+static void make_room(void *arg)
+{
+	struct osd_objects *objects = arg;
+
+	osd_space_refused(objects, OSD_SPACE_MAIN);
+	if (osd_media_ballast_release(objects->media))
+		atomic_store(&objects->disk_full, true);
+}
+
+/* Recovery needs space: what a full disk refused works once the ballast is gone. */
+static enum osd_status open_records(struct osd_objects *objects,
+				    const struct osd_objects_config *config, char message[256])
+{
+	OSD_CLEANUP_FREE char *path = NULL;
+	struct osd_bdb_config bdb = {.cache_bytes = config->cache_bytes};
+	struct timespec start;
+	enum osd_status status;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	if (asprintf(&path, "%s/db", config->directory) < 0)
+		return OSD_E_NO_MEMORY;
+	bdb.directory = path;
+	bdb.full = make_room;
+	bdb.arg = objects;
+	bdb.disk_bytes = osd_media_disk_bytes(objects->media);
+	status = osd_bdb_open(&bdb, message, &objects->kv);
+	if (status != OSD_OK &&
+	    (osd_media_ballast_release(objects->media) || atomic_load(&objects->disk_full)))
+		status = osd_bdb_open(&bdb, message, &objects->kv);
+	objects->recovery_seconds = seconds_since(&start);
+	return status;
+}
+
+static enum osd_status open_files(const struct osd_objects_config *config, const char *directory,
+				  int data_fd, struct osd_data **ret_data)
+{
+	bool direct = config->io == OSD_IO_DIRECT;
+
+	if (direct && !osd_direct_works(data_fd)) {
+		osd_warning("the file system of '%s' refuses direct I/O: its files go through the "
+			    "page cache",
+			    directory);
+		direct = false;
+	}
+	return osd_file_data_open(data_fd, direct, ret_data);
+}
+
+static bool on_one_device(const struct osd_media *media)
+{
+	struct stat main, heads;
+
+	return !media->heads_absent && fstat(media->main.data_fd, &main) == 0 &&
+	       fstat(media->heads.data_fd, &heads) == 0 && main.st_dev == heads.st_dev;
+}
+
+static enum osd_status open_on_disk(struct osd_objects *objects,
+				    const struct osd_objects_config *config, char message[256])
+{
+	bool two = config->ssd_directory != NULL;
+	uint64_t wanted = objects->heads.head_bytes;
+	const struct osd_media_config roots = {
+		.directory = config->directory,
+		.ssd_directory = config->ssd_directory,
+		.create = config->create,
+		.head_bytes = wanted == OSD_HEAD_AS_FORMATTED ? OSD_MEDIA_HEAD_BYTES : wanted,
+		.without_heads = config->on_ssd_loss == OSD_SSD_LOSS_READ_THROUGH,
+	};
+	enum osd_status status = osd_media_open(&roots, message, &objects->media);
+
+	if (status != OSD_OK)
+		return status;
+	name_after_store(objects);
+	if (wanted == OSD_HEAD_AS_FORMATTED)
+		objects->heads.head_bytes = objects->media->head_bytes;
+	status = open_records(objects, config, message);
+	if (status == OSD_OK && objects->media->heads_absent) {
+		osd_warning(
+			"the SSD directory '%s' is absent: objects are served without their heads",
+			config->ssd_directory);
+		status = osd_absent_data_open(&objects->tier.head);
+	} else if (status == OSD_OK) {
+		status = two ? open_files(config, config->ssd_directory,
+					  objects->media->heads.data_fd, &objects->tier.head)
+			     : open_files(config, config->directory, objects->media->main.data_fd,
+					  &objects->tier.head);
+	}
+	if (status == OSD_OK && two)
+		status = open_files(config, config->directory, objects->media->main.data_fd,
+				    &objects->tier.tail);
+	if (status == OSD_OK && two)
+		status = osd_both_open(true, &objects->tier.both);
+	objects->tier.one_device = two && on_one_device(objects->media);
+	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))
+		atomic_store(&objects->disk_full, true);
+	return status;
+}
+
+/* Nothing in the product (store/stand_in.h). */
+static enum osd_status wrap_for_test(struct osd_objects *objects,
+				     const struct osd_objects_config *config, char message[256])
+{
+	struct osd_opened_stores stores = {.kv = objects->kv,
+					   .head = objects->tier.head,
+					   .tail = objects->tier.tail,
+					   .commit = objects->commit};
+	enum osd_status status;
+
+	if (!osd_stand_ins || !config->test)
+		return OSD_OK;
+	status = osd_stand_ins->wrap(config->test, message, &stores);
+	objects->kv = stores.kv;
+	objects->tier.head = stores.head;
+	objects->tier.tail = stores.tail;
+	objects->commit = stores.commit;
+	objects->faults = stores.faults;
+	return status;
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static enum osd_status start_threads(struct osd_objects *objects)
+{
+	/* What an earlier run left. */
+	bool called = osd_helper_call(&objects->reaper) && osd_helper_call(&objects->indexer);
+
+	objects->maintenance_runs = osd_thread_start(&objects->maintenance, "iosd-upkeep",
+						     osd_maintenance_main, objects);
+	if (osd_heads_two_roots(objects))
+		objects->mover_runs =
+			osd_thread_start(&objects->mover, "iosd-mover", osd_mover_main, objects);
+	if (objects->sums.kept)
+		objects->scrub_runs =
+			osd_thread_start(&objects->scrub, "iosd-scrub", osd_scrub_main, objects);
+	return called && objects->maintenance_runs &&
+			       (objects->mover_runs || !osd_heads_two_roots(objects)) &&
+			       (objects->scrub_runs || !objects->sums.kept)
+		       ? OSD_OK
+		       : OSD_E_NO_MEMORY;
+}
+
+static void stop_threads(struct osd_objects *objects)
+{
+	osd_lock(&objects->work_lock);
+	objects->stop = true;
+	pthread_cond_broadcast(&objects->work);
+	osd_unlock(&objects->work_lock);
+	if (objects->scrub_runs)
+		pthread_join(objects->scrub, NULL);
+	if (objects->mover_runs)
+		pthread_join(objects->mover, NULL);
+	osd_helper_stop(&objects->indexer);
+	osd_helper_stop(&objects->reaper);
+	if (objects->maintenance_runs)
+		pthread_join(objects->maintenance, NULL);
+	objects->maintenance_runs = objects->mover_runs = objects->scrub_runs = false;
+}
+
+/* ---- open and close ---------------------------------------------------------------------- */
+
+static void init_locks(struct osd_objects *objects)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&objects->work, &attributes);
+	pthread_condattr_destroy(&attributes);
+	osd_lock_init(&objects->work_lock, OSD_RANK_OBJECTS_WORK);
+	osd_helper_init(&objects->reaper, "iosd-reaper", osd_reaper_work, objects);
+	osd_helper_init(&objects->indexer, "iosd-indexer", osd_indexer_work, objects);
+	osd_lock_init(&objects->index_lock, OSD_RANK_INDEX);
+	osd_lock_init(&objects->sums.lock, OSD_RANK_DAMAGED);
+	osd_rwlock_init(&objects->partitions_lock, OSD_RANK_PARTITIONS);
+	osd_cache_init(objects);
+}
+
+static void apply_config(struct osd_objects *objects, const struct osd_objects_config *config)
+{
+	objects->config_capacity = config->capacity_bytes;
+	objects->strict = config->strict;
+	objects->method = config->method;
+	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
+	objects->commit = objects->sync_data ? OSD_KV_COMMIT_DURABLE : OSD_KV_COMMIT_PROCESS;
+}
+
+enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
+				 struct osd_objects **ret_objects)
+{
+	struct osd_objects *objects = calloc(1, sizeof(*objects));
+	enum osd_status status;
+
+	snprintf(message, 256, "cannot open the store: out of memory or another resource");
+	if (!objects)
+		return OSD_E_NO_MEMORY;
+	init_locks(objects);
+	osd_objects_add_page(objects, &osd_index_page);
+	osd_objects_add_page(objects, &osd_store_page);
+	osd_objects_add_page(objects, &osd_charged_page);
+	osd_objects_add_page(objects, &osd_head_page);
+	osd_objects_add_page(objects, &osd_heads_root_page);
+	osd_objects_add_page(objects, &osd_sums_root_page);
+	apply_config(objects, config);
+	osd_heads_init(objects, config->heads);
+	objects->heads.escape = osd_head_escape;
+	status = config->directory ? open_on_disk(objects, config, message)
+				   : open_in_memory(objects, message);
+	if (status == OSD_OK && config->product_serial)
+		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
+	if (status == OSD_OK)
+		status = wrap_for_test(objects, config, message);
+	if (status == OSD_OK)
+		status = osd_freeze_open(objects->kv, objects->tier.head, objects->tier.tail,
+					 &objects->freeze);
+	if (status == OSD_OK)
+		osd_space_begin(objects, config->ssd_directory, config->directory);
+	/* Above the freeze, so that a file and its sums stand still at the same moment. */
+	if (status == OSD_OK)
+		status = osd_objects_open_sums(objects, config->sums, message);
+	if (status == OSD_OK)
+		status = osd_recover(objects, message);
+	if (status == OSD_OK)
+		status = osd_scrub_load(objects);
+	if (status == OSD_OK)
+		status = start_threads(objects);
+	if (status != OSD_OK) {
+		osd_objects_close(objects);
+		return status;
+	}
+	if (osd_stand_ins && config->test)
+		osd_stand_ins->ready(config->test, objects->faults);
+	message[0] = '\0';
+	*ret_objects = objects;
+	return OSD_OK;
+}
+
+/* Says that nothing is left to settle. */
+static void mark_clean(struct osd_objects *objects)
+{
+	struct osd_key key = osd_key_meta(OSD_META_CLEAN);
+	struct osd_kv_txn *kv;
+
+	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
+		return;
+	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) ==
+	    OSD_OK)
+		osd_own_commit(objects, kv, true);
+	else
+		osd_own_abort(kv);
+}
+
+void osd_objects_close(struct osd_objects *objects)
+{
+	bool was_running;
+
+	if (!objects)
+		return;
+	was_running = objects->maintenance_runs;
+	osd_objects_thaw(objects);
+	stop_threads(objects);
+	if (was_running && osd_sums_end_run(objects) == OSD_OK)
+		mark_clean(objects);
+	objects->watcher_count = 0;
+	osd_partitions_forget(objects);
+	osd_cache_release(objects);
+	osd_freeze_close(objects->freeze);
+	osd_kv_close(objects->kv);
+	osd_tier_close(&objects->tier);
+	free(objects->faults);
+	osd_media_close(objects->media);
+	osd_space_end(objects);
+	pthread_cond_destroy(&objects->work);
+	osd_helper_release(&objects->reaper);
+	osd_helper_release(&objects->indexer);
+	osd_lock_destroy(&objects->work_lock);
+	osd_lock_destroy(&objects->index_lock);
+	osd_lock_destroy(&objects->sums.lock);
+	osd_rwlock_destroy(&objects->partitions_lock);
+	free(objects);
+}
+
+/* ---- a copy of the files from outside ----------------------------------------------------------- */
+
+/* The first checkpoint writes what has gathered while commands go on; the second, within the freeze, then
+ * has little to do. */
+enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
+				   uint64_t freeze_usec)
+{
+	enum osd_status status = osd_kv_checkpoint(objects->kv, true);
+
+	if (status == OSD_OK)
+		status = osd_freeze_begin(objects->freeze, wait_usec, freeze_usec);
+	return status;
+}
+
+bool osd_objects_thaw(struct osd_objects *objects)
+{
+	return objects->freeze && osd_freeze_end(objects->freeze);
+}
+
+/* ---- FORMAT OSD -------------------------------------------------------------------------- */
+
+/* The next epoch, with nothing in it; the reaper frees the old one. */
+static enum osd_status begin_epoch(struct osd_txn *txn, void *arg)
+{
+	struct osd_objects *objects = txn->objects;
+	struct osd_key dead = osd_key_dead_epoch(atomic_load(&objects->epoch));
+	const uint64_t *capacity = arg;
+	struct osd_root_record root;
+	enum osd_status status = osd_root_hold(txn, &root);
+
+	if (status == OSD_OK) {
+		root.epoch++;
+		root.next_partition_id = OSD_FIRST_ID;
+		root.capacity = *capacity;
+		root.common.bypass = 0;
+		root.isolation = 0;
+		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
+							 UINT32_MAX, OSD_NO_LIMIT};
+		status = osd_root_store(txn, &root);
+	}
+	if (status == OSD_OK)
+		status = osd_methods_begin(objects, txn->kv, root.epoch);
+	if (status == OSD_OK)
+		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
+				    (struct osd_bytes){"", 0}, 0);
+	return status;
+}
+
+/* The most the store may hold; OSD_E_CDB_FIELD when more is wanted. */
+static enum osd_status check_capacity(struct osd_objects *objects, uint64_t wanted,
+				      uint64_t *ret_total)
+{
+	uint64_t available;
+	enum osd_status status = osd_tier_capacity(&objects->tier, ret_total, &available);
+
+	if (status == OSD_OK && objects->config_capacity && objects->config_capacity < *ret_total)
+		*ret_total = objects->config_capacity;
+	if (status == OSD_OK && wanted > *ret_total)
+		status = OSD_E_CDB_FIELD;
+	return status;
+}
+
+enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t capacity_bytes)
+{
+	uint64_t total;
+
+	return check_capacity(objects, capacity_bytes, &total);
+}
+
+enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes)
+{
+	uint64_t total;
+	enum osd_status status = check_capacity(objects, capacity_bytes, &total);
+
+	/* Jobs go first: without their surrogates their records would mean nothing. */
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_JOB_KEYS, (struct osd_bytes){"", 0});
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_JOBS, (struct osd_bytes){"", 0});
+	if (status == OSD_OK)
+		status = osd_txn_run(objects, OSD_TXN_INTERNAL | OSD_COMMIT_DURABLE, begin_epoch,
+				     &capacity_bytes);
+	if (status != OSD_OK)
+		return status;
+	osd_partitions_forget(objects);
+	atomic_store(&objects->charged_bytes, 0); /* attributes of the root that was */
+	osd_note_policy_change(objects);
+	atomic_store(&objects->heads.draining, false); /* an attribute of the root that was */
+	osd_heads_changed(objects);
+	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
+	osd_kick_reaper(objects);
+	return OSD_OK;
+}
