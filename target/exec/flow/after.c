@@ -450,8 +450,8 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 	return job != NULL;
 }
 
-/* Checks the access to the job's partition.  Outside the submission's zone, and the partition of
- * its jobs' surrogates, NOSEC must be accepted there. */
+/* A partition other than the zone's, and other than the one for surrogates of its jobs, must accept
+ * the method of the submission. */
 static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, const struct osd_job_record *by)
 {

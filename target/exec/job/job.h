@@ -53,8 +53,8 @@ struct osd_job;
 	X(HOLD)	     /* asked for */                                                               \
 	X(RELEASE)   /* asked for */                                                               \
 	X(TAKE)	     /* a proxy took it from the queue */                                          \
-	X(HAND_OVER) /* the sandbox has received the job */                                                  \
-	X(COLLECT)   /* the script is over or was ended: its output is being collected */        \
+	X(HAND_OVER) /* the sandbox has received the job */                                        \
+	X(COLLECT)   /* the script is over or was ended: its output is being collected */          \
 	X(AGAIN)     /* another attempt */                                                         \
 	X(COMPLETE)                                                                                \
 	X(FAIL)                                                                                    \
@@ -392,8 +392,9 @@ enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
  * waits and table. */
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains);
-/* exec->lock held.  True: the job has not started, is out of the queue, and the caller must end it
- * with osd_exec_end_claimed, without the lock.  False: a started job was asked to end. */
+/* exec->lock held.  True: the job has not started and is out of the queue, and the caller must end
+ * it with osd_exec_end_claimed, without the lock.  False: the caller has nothing to do.  A started job
+ * was asked to end, or another thread is ending or changing the job. */
 bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
 void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
 /* Ends one job if it has not started, or asks it to end. */
