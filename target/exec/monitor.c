@@ -15,7 +15,7 @@
 
 /* ---- deadlines; exec->lock held -------------------------------------------------------------- */
 
-/* Short scripts need not give way, so the limit applies only while scripts run for long. */
+/* Time slices are for scripts that compute for long: a script that ends soon need not give way. */
 static void check_turns(struct osd_exec *exec)
 {
 	if (osd_target_of(exec)->turns)
