@@ -19,8 +19,8 @@ enum {
 	FIELD_SET_ONE_PAGE = 52,
 };
 
-/* Attributes that one get list may come to by asking for all of a page or of all pages, again and
- * again: more than any object has, and soon done. */
+/* The most attributes that one get list may visit by asking repeatedly for all of a page or of all
+ * pages: more than any object has, and quickly done. */
 #define WALK_MAX (1u << 20)
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static void load_set_one(const struct osd_cdb_attributes *cdb, const uint8_t *va
 		(struct osd_attr){cdb->set_page, cdb->set_number, value, (uint16_t)cdb->set_length};
 }
 
-/* Copies the parts of Data-Out that hold lists; the dispatcher has checked that they lie inside. */
+/* Copies the lists out of Data-Out; the dispatcher has checked that they lie inside. */
 static enum osd_status copy_lists(const struct osd_request *request, struct osd_attr_params *params,
 				  const uint8_t **ret_set, const uint8_t **ret_get)
 {
@@ -53,7 +53,7 @@ static enum osd_status copy_lists(const struct osd_request *request, struct osd_
 	return OSD_OK;
 }
 
-/* Reads more records than the attribute's own: up to as many as the object has, or is in. */
+/* Whether it reads further records: up to as many as the object has attributes or collections. */
 static bool is_walk(uint32_t page, uint32_t number)
 {
 	if (page == OSD_PAGE_CURRENT_COMMAND)
@@ -85,7 +85,7 @@ static void look_through_gets(struct osd_attr_params *params)
 	}
 }
 
-/* A value longer than any may be, which is all that the list opened has then. */
+/* The value is longer than any attribute may be; then the list has nothing else. */
 static enum osd_status name_too_long(struct osd_request *request, struct osd_attr_list list)
 {
 	struct osd_attr attr;
@@ -155,7 +155,8 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
 		return osd_integrity_data_out(request, NULL, NULL);
-	params = malloc(sizeof(*params)); /* calloc() passes by what the thread has just freed */
+	params = malloc(sizeof(*params)); /* malloc() reuses the block that this thread has just
+					   * freed; calloc() does not */
 	if (!params)
 		return OSD_E_NO_MEMORY;
 	*params = (struct osd_attr_params){.format = request->decoded.attributes.format,
@@ -180,7 +181,7 @@ void osd_attributes_free(struct osd_attr_params *params)
 
 /* ---- set ------------------------------------------------------------------------------------- */
 
-/* A refused attribute is a fault of the parameter list, or of the CDB where it stood there. */
+/* A refused attribute is an error in the parameter list, or in the CDB if it was there. */
 static enum osd_status set_failed(struct osd_request *request, enum osd_status status,
 				  const struct osd_attr *attr)
 {
@@ -202,8 +203,8 @@ static enum osd_status set_attribute(struct osd_txn *txn, struct osd_object_id i
 	return OSD_E_PARAM_FIELD;
 }
 
-/* The first failure counts; once an attribute is refused the rest are tried to name those that are
- * too: the transaction is lost anyway. */
+/* The first failure counts.  After it the rest are still tried, only to name all refused
+ * attributes: the transaction is aborted in any case. */
 enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
 					struct osd_object_id id, bool unfinished,
 					struct osd_attr_list list)
@@ -256,7 +257,7 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 
 /* ---- get ------------------------------------------------------------------------------------- */
 
-/* One object's turn of the get list. */
+/* The get list applied to one object. */
 struct collecting {
 	struct osd_request *request;
 	struct osd_txn *txn;
@@ -294,14 +295,14 @@ static enum osd_status get_entry(struct collecting *c, const struct osd_attr *at
 	return osd_attr_writer_add(c->writer, attr->page, attr->number, c->buffer, length);
 }
 
-/* All of the Current Command page: where the answer is proved and several objects tell of themselves it
- * stands once, before them. */
+/* A request for the whole Current Command page.  In a proved answer about several objects, the page
+ * appears once, before them. */
 static bool is_proof(const struct osd_attr *attr)
 {
 	return attr->page == OSD_PAGE_CURRENT_COMMAND && attr->number == OSD_NUMBER_ALL;
 }
 
-/* As with setting: all that are refused are named. */
+/* As for set: names all attributes that are refused. */
 static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 			       struct osd_object_id id, bool (*filter)(uint32_t page),
 			       bool without_proof, struct osd_attr_writer *writer)
@@ -352,7 +353,7 @@ static uint8_t *retrieved_segment(const struct osd_request *request, size_t *ret
 	return request->data_in + cdb->retrieved_offset;
 }
 
-/* What the segment holds now, and would hold if Data-In had no end. */
+/* Sets the length of the segment now, and the length it would have with unlimited Data-In. */
 static void set_retrieved(struct osd_request *request, size_t capacity, size_t placed,
 			  uint64_t needed)
 {
@@ -448,7 +449,7 @@ enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *
 	return osd_attributes_get_filtered(request, txn, id, NULL);
 }
 
-/* A group of the object addressed, so that the answer about no objects can be proved, too. */
+/* Adds a group of the addressed object, so that even an answer about no objects can be proved. */
 static void put_proof(struct osd_request *request, struct osd_attr_writer *writer)
 {
 	struct osd_attr_list list = request->attributes->get_list;

@@ -20,8 +20,9 @@ struct osd_attr_params {
 	bool sets, gets;
 	bool wants_capacity_change;    /* the get half asks for the Current Command page */
 	bool current_only;	       /* all it asks for is that page: no transaction is needed */
-	bool walks;		       /* too long for the thread that must not wait */
-	bool polls;		       /* a get list of nothing but what polls ask jobs for */
+	bool walks;		       /* too long for a thread that must not wait */
+	bool polls;		       /* the get list has only attributes that polls of jobs
+				        * read */
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */
@@ -40,7 +41,8 @@ bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, ui
  * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished);
-/* Whether all it asks for is how a job goes, and memory knows: then that is the answer. */
+/* Whether all requested attributes are about the progress of a job in memory: then answers from
+ * memory. */
 bool osd_attributes_poll(struct osd_request *request, struct osd_exec *exec);
 /* The get half, about one object, into the retrieved attributes segment of Data-In. */
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
@@ -51,8 +53,8 @@ enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_
 					struct osd_object_id id, bool unfinished,
 					struct osd_attr_list list);
 
-/* A retrieved list (type 9) that the command itself adds entries to, and with
- * osd_attributes_collect those asked for. */
+/* A retrieved list (type 9).  The command adds entries to it itself, and the requested ones with
+ * osd_attributes_collect. */
 void osd_attributes_list_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
 void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer *writer);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* authorise.c -- see authorise.h.  Lives here: the object addressed.  Not here: attributes
- * (authorise_attributes.c), other objects (authorise_others.c), the decision (security/decide.c). */
+/* authorise.c -- see authorise.h.  Here: the object addressed.  Elsewhere: attributes
+ * (authorise_attributes.c), other objects (authorise_others.c), the decision
+ * (security/decide.c). */
 #include "command/authorise.h"
 
 #include "base/util.h"
@@ -14,7 +15,7 @@
 /* ---- what a command needs -------------------------------------------------------------------- */
 
 /* Permissions that parameters add to those of the row (osd2-wire 6.3).  Reading the Current Command
- * page needs none, so what a list asks for is looked at later. */
+ * page needs none, so the contents of a list are checked later. */
 static uint16_t permissions_of(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->decoded;
@@ -73,7 +74,8 @@ static enum osd_status permits(struct osd_request *request, const struct osd_obj
 			       const struct osd_access *access)
 {
 	const struct osd_request_security *security = &request->security;
-	/* The method was compared with the partition's least when the request was admitted. */
+	/* The method was compared with the partition's least method when the request was
+	 * admitted. */
 	struct osd_act act = {.facts = facts, .access = *access};
 	uint16_t field = OSD_NO_FIELD;
 	enum osd_status status;
@@ -86,7 +88,7 @@ static enum osd_status permits(struct osd_request *request, const struct osd_obj
 
 /* ---- the object addressed -------------------------------------------------------------------- */
 
-/* Of what does not exist, the types that the CDB can mean. */
+/* If the object does not exist, the type is any that the CDB can mean. */
 static void missing_facts(struct osd_objects *objects, const struct osd_request *request,
 			  struct osd_object_facts *facts)
 {
@@ -155,7 +157,7 @@ enum osd_status osd_authorise(struct osd_objects *objects, struct osd_request *r
 	return permits(request, &request->security.facts, &access);
 }
 
-/* Where the id means another object by now, it is as if that had been addressed. */
+/* If the id belongs to another object by now, the check is as if that one had been addressed. */
 static enum osd_status same_object(struct osd_request *request, struct osd_object_facts *facts)
 {
 	struct osd_access access = access_of(request);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* authorise_attributes.c -- may the command touch the attributes that its lists, its page or its criteria
- * name (authorise.h)?  What each needs is in security/decide.c. */
+/* authorise_attributes.c -- whether the command may touch the attributes that its lists, its page
+ * or its criteria name (authorise.h).  security/decide.c has the access that each needs. */
 #include "command/authorise.h"
 
 #include "base/util.h"

@@ -6,9 +6,9 @@
 #include "command/context.h"
 #include "security/decide.h"
 
-/* Nothing is compared with a capability, of objects in the partition addressed: that partition was asked
- * when the request was admitted, and takes NOSEC; or the command goes on in the background with what it
- * was permitted. */
+/* Whether objects in the addressed partition need no check against a capability.  Either the
+ * partition accepts NOSEC, which was checked when the request was admitted, or the command runs in
+ * the background with the permissions it was accepted with. */
 static inline bool osd_authorise_is_open(const struct osd_request *request)
 {
 	return request->security.proof.grant.open || request->security.accepted;

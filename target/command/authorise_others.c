@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* authorise_others.c -- extension capabilities, and objects that a command touches beside the one addressed
- * (authorise.h). */
+/* authorise_others.c -- extension capabilities, and objects that a command touches besides the
+ * addressed one (authorise.h). */
 #include "command/authorise.h"
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
 	return verify_entries(checker, objects, request, descriptor.content + EXTENSION_HEADER);
 }
 
-/* What the command does with attributes of an object that only an extension capability permits. */
+/* How the command uses attributes of an object that only an extension capability permits. */
 static bool list_permits(const struct osd_request *request, const struct osd_allowed *allowed,
 			 enum osd_uses uses)
 {
@@ -138,7 +138,7 @@ static enum osd_status find_facts(struct osd_objects *objects, struct osd_object
 	return OSD_OK;
 }
 
-/* An object in a partition that demands more than NOSEC is as if it were not there. */
+/* An object in a partition that requires more than NOSEC is treated as absent. */
 static enum osd_status open_other(struct osd_request *request, uint8_t least_method)
 {
 	return osd_method_suffices(&request->security.proof.grant, least_method)

@@ -25,7 +25,7 @@ enum { FIELD_BYTE11 = 11 };
 struct osd_background {
 	struct osd_turn turn; /* under lock */
 	struct osd_backgrounds *all;
-	struct osd_place_holder *holder; /* whose place it has; NULL: the target's own */
+	struct osd_place_holder *holder; /* the owner of its place; NULL: the target itself */
 	struct osd_request request;
 	struct osd_command_context ctx;
 	struct osd_tracked *tracked; /* owned */
@@ -40,7 +40,7 @@ struct osd_backgrounds {
 	void *dispatcher;
 	struct osd_lock lock; /* a leaf */
 	pthread_cond_t changed;
-	struct osd_turns turns;		/* under lock; waiting for their next step */
+	struct osd_turns turns;		/* under lock; commands that wait for their next step */
 	struct osd_background *running; /* under lock */
 	struct osd_places places;	/* under lock */
 	bool stopping;			/* under lock */
@@ -84,7 +84,7 @@ void osd_backgrounds_free(struct osd_backgrounds *all)
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-/* A place for the principal that sent the request. */
+/* Takes a place for the principal that sent the request. */
 static enum osd_status take_place(struct osd_backgrounds *all,
 				  const struct osd_command_context *ctx,
 				  struct osd_place_holder **ret_holder)
@@ -128,8 +128,8 @@ void osd_background_drop(struct osd_background *background)
 	free(background);
 }
 
-/* From the bytes of a CDB and its Data-Out.  The holder's place has been taken, and is given back on
- * failure. */
+/* Makes a background command from the bytes of a CDB and its Data-Out.  The caller has taken the
+ * holder's place; a failure gives it back. */
 static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder *holder,
 			    const uint8_t *cdb, const uint8_t *data_out, size_t length,
 			    struct osd_background **ret_background)
@@ -314,7 +314,7 @@ bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
 	return true;
 }
 
-/* Under lock.  What it reads may be long. */
+/* Called under lock.  A step that reads may take long, so ask it to end early. */
 static void interrupt(struct osd_backgrounds *all)
 {
 	if (all->running)
@@ -394,7 +394,7 @@ static enum osd_status get_request(struct osd_txn *txn, void *arg)
 		       : OSD_E_INTERNAL;
 }
 
-/* Goes on where it was. */
+/* Resumes the command where it stopped. */
 static enum osd_status resume(struct osd_backgrounds *all, struct found *found, uint8_t *bytes)
 {
 	struct request_bytes get = {.found = found, .bytes = bytes};
@@ -404,21 +404,22 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
 
 	if (status != OSD_OK)
 		return status;
-	take_extra_place(all); /* it had its place before; the record does not say whose */
+	take_extra_place(all); /* it had a place before the restart, but the record does not name
+			        * its owner */
 	status = make(all, NULL, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH,
 		      &background);
 	if (status != OSD_OK)
 		return status;
 	if (background->request.decoded.service_action ==
-	    OSD_SA_CREATE_USER_TRACKING_COLLECTION) /* the CDB may leave the id to us */
+	    OSD_SA_CREATE_USER_TRACKING_COLLECTION) /* the CDB may let the target choose the id */
 		background->request.object = accepted.tracker;
 	accepted.ctx = &background->ctx;
 	osd_background_start(background, &accepted);
 	return OSD_OK;
 }
 
-/* One that nobody waits for any more, or that cannot go on: it leaves nothing, or its page says how
- * it ended. */
+/* Ends a command that no client waits for, or that cannot be resumed.  Removes what it made, or
+ * writes its end to its page. */
 static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
 {
 	const struct osd_command_def *row = osd_command_find(found->service_action);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_atomic.c -- read and change one attribute of a user object in one step (osd2-wire 3.19):
- * COMPARE AND SWAP and FETCH AND ADD on the object's two counters, page 0000_0007h; GENERIC COMPARE
- * AND SWAP and CONDITIONAL SET ATTRIBUTES on any attribute.
- *
- * Each holds the object from before it reads to the end of its transaction, so that they, and every
- * other change of the object's attributes, happen one after the other. */
+/* cmd_atomic.c -- commands that read and change one attribute of a user object in one step
+ * (osd2-wire 3.19).  COMPARE AND SWAP and FETCH AND ADD work on the object's two counters, page
+ * 0000_0007h; GENERIC COMPARE AND SWAP and CONDITIONAL SET ATTRIBUTES on any attribute.  Each locks
+ * the object before it reads, until the end of its transaction.  So these commands, and all other
+ * changes of the object's attributes, happen one after the other. */
 #include <string.h>
 
 #include "base/util.h"
@@ -16,7 +15,7 @@ enum { FIELD_FORMAT = 11, FIELD_SET_LENGTH = 68 };
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-/* A counter nobody has set is 0.  One that a client gave another length is no counter. */
+/* A counter that was never set is 0.  An attribute of another length is not a counter. */
 static enum osd_status read_counter(struct osd_command_context *ctx, uint32_t number,
 				    uint64_t *ret_value)
 {
@@ -91,7 +90,7 @@ enum osd_status osd_cmd_fetch_and_add(struct osd_command_context *ctx)
 
 /* ---- any attribute --------------------------------------------------------------------------- */
 
-/* What the set list says: its first two entries, and those after them. */
+/* The set list: its first two entries, and the rest. */
 struct exchange {
 	struct osd_attr compare, swap;
 	struct osd_attr_list others;

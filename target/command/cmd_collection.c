@@ -47,7 +47,7 @@ static enum osd_status drop_member(struct osd_tracked *tracked, struct osd_txn *
 	return osd_collection_drop(txn, tracked->tracker, id.object_id);
 }
 
-/* A large collection is emptied piece by piece, and what joined meanwhile goes with it. */
+/* A large collection is emptied in steps.  Members that joined meanwhile are removed, too. */
 static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	bool members = tracked->ctx->request->decoded.command_bits & OSD_FCR;
@@ -70,12 +70,13 @@ static void removed(struct osd_tracked *tracked, enum osd_status status)
 const struct osd_tracked_def osd_tracked_remove_collection = {
 	.begin = begin_removal, .step = remove_step, .ended = removed};
 
-/* Well-known ones (osd2-wire 1.2) are the target's. */
+/* Well-known collections (osd2-wire 1.2) belong to the target and cannot be removed. */
 enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 {
 	if (ctx->request->object.object_id < OSD_FIRST_ID)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
-	if (!(ctx->request->decoded.command_bits & OSD_FCR)) /* nothing that would run on */
+	if (!(ctx->request->decoded.command_bits & OSD_FCR)) /* nothing that would run in the
+							      * background */
 		ctx->request->decoded.immed_tr = false;
 	return osd_tracked_run(ctx, &osd_tracked_remove_collection, ctx->request->object,
 			       FIELD_OBJECT_ID);
@@ -103,7 +104,7 @@ static enum osd_status check_source(struct osd_tracked *tracked, struct osd_txn 
 				: status;
 }
 
-/* What runs on cannot tell anything later. */
+/* A background command cannot return anything later. */
 static enum osd_status begin_creation(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	struct osd_request *request = tracked->ctx->request;
@@ -136,7 +137,8 @@ static enum osd_status copy_step(struct osd_tracked *tracked, struct osd_txn *tx
 		return OSD_OK;
 	}
 	status = osd_tracked_walk(tracked, txn, source_of(tracked), copy_member);
-	if (status == OSD_E_NO_OBJECT) /* members that went count as missing: it is the source */
+	if (status == OSD_E_NO_OBJECT) /* removed members count as missing: here the source was
+				        * removed */
 		return osd_command_fail(tracked->ctx->request, status, FIELD_SOURCE);
 	return status;
 }
@@ -157,7 +159,7 @@ enum osd_status osd_cmd_create_user_tracking_collection(struct osd_command_conte
 	uint64_t source = ctx->request->decoded.source_collection_id;
 	enum osd_status status = OSD_OK;
 
-	/* With nothing to copy there is nothing to run on. */
+	/* Without members to copy there is no background work. */
 	if (!source)
 		ctx->request->decoded.immed_tr = false;
 	else

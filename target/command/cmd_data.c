@@ -19,8 +19,8 @@ enum { FIELD_START = 40 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* What the CDB or its scatter/gather list names, in order.  *ret_pieces (owned by the caller) has at
- * least one piece.  last: no byte may lie behind it. */
+/* The pieces that the CDB or its scatter/gather list names, in order.  The caller owns *ret_pieces,
+ * which has at least one piece.  last: no byte may lie behind it. */
 static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t last,
 				   struct osd_piece **ret_pieces, size_t *ret_count)
 {
@@ -60,8 +60,8 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 	return OSD_OK;
 }
 
-/* Which half of the object its device has not done, by the first byte asked for that lies there; the
- * head's last byte where a write behind the head wanted it whole. */
+/* Reports the half of the object whose device failed, by the first requested byte in it.  If a
+ * write behind the head failed to complete the head, that is the head's last byte. */
 static enum osd_status tell_half(struct osd_request *request, struct osd_object *object,
 				 uint64_t start, enum osd_status status)
 {
@@ -76,7 +76,7 @@ static enum osd_status tell_half(struct osd_request *request, struct osd_object 
 	return status;
 }
 
-/* The same of a read, which may also have met a damaged block. */
+/* The same for a read, which may also have found a damaged block. */
 static enum osd_status tell_read(struct osd_request *request, struct osd_object *object,
 				 uint64_t start, enum osd_status status)
 {
@@ -99,8 +99,8 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 
 /* ---- READ ------------------------------------------------------------------------------------ */
 
-/* Data-In has the full LENGTH all the same, with zeros behind the logical end: initiators that take
- * RECOVERED ERROR for success (the Linux kernel's) use all of it. */
+/* Data-In always has the full LENGTH, with zeros after the logical end: initiators that treat
+ * RECOVERED ERROR as success (the Linux kernel) use all of it. */
 static enum osd_status report_short(struct osd_request *request, uint64_t available)
 {
 	if (available == request->decoded.length)
@@ -110,7 +110,7 @@ static enum osd_status report_short(struct osd_request *request, uint64_t availa
 	return OSD_E_SHORT_READ;
 }
 
-/* Every piece has its full slot in Data-In, zero-filled where the object ends. */
+/* Every piece fills its whole slot in Data-In, with zeros after the end of the object. */
 static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_object *object)
 {
 	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
@@ -157,10 +157,11 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 struct served {
 	struct osd_request *request;
 	struct osd_change *change;
-	bool aborted; /* too late: the data has changed, so the attributes do */
+	bool aborted; /* too late to abort: the data has changed, so the attributes must follow */
 };
 
-/* Before the data changes, set; and get, only to find out whether that can be done. */
+/* Called before the data changes.  Sets the attributes; the get only checks whether it can be
+ * done. */
 static enum osd_status serve_attributes(void *arg, struct osd_txn *txn, bool done)
 {
 	struct served *served = arg;
@@ -187,7 +188,7 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 	struct osd_request *request = ctx->request;
 	enum osd_status status = OSD_OK;
 
-	if (!ctx->attributes->current_only) /* else there is nothing that could be refused */
+	if (!ctx->attributes->current_only) /* otherwise there is nothing that could be refused */
 		status = osd_txn_run(ctx->objects, osd_phase_txn_flags(request), get_attributes,
 				     request);
 	if (status == OSD_OK)
@@ -329,7 +330,7 @@ enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 				: status;
 }
 
-/* The partition's flush does the members' and their attributes in one pass over the disk. */
+/* The flush of the partition writes the members and their attributes in one pass over the disk. */
 enum osd_status osd_cmd_flush_collection(struct osd_command_context *ctx)
 {
 	struct osd_object_id partition = {ctx->request->object.partition_id, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_exec.c -- EXEC (design D11, D15): decodes the parameters, hands the job over to exec/, and
- * turns the end of a waited-for job into command data and sense.  Not here: jobs. */
+/* cmd_exec.c -- EXEC (design D11, D15): decodes the parameters, passes the job to exec/, and turns
+ * the end of a synchronous job into command data and sense.  Jobs themselves are in exec/. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_CODE_LENGTH = 32 };
 
 #define RESULT_PIECE (256u << 10) /* of a result that lies in an object */
 
-/* A synchronous EXEC whose job has been accepted: what its end needs, the context being gone by
- * then. */
+/* A synchronous EXEC whose job has been accepted: the data needed at its end, when the context no
+ * longer exists. */
 struct waiting {
 	struct osd_request *request;
 	struct osd_objects *objects;
@@ -208,7 +208,7 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	}
 	status = osd_exec_submit(ctx->exec, &submission, &job, &refusal);
 	if (status == OSD_PENDING) {
-		waiting = NULL; /* job_ended's, as is the request */
+		waiting = NULL; /* from here on job_ended owns it and the request */
 		return status;
 	}
 	if (status != OSD_OK)

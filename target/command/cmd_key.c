@@ -22,7 +22,7 @@ enum { STEP_MASK = 0x3, STEP_SEED = 0, STEP_CHANGE = 1 };
 
 #define LENGTH_BYTES 4 /* before each value of an exchange */
 
-/* Keys are changed by who has one, whatever methods the policies ask for. */
+/* The right to change keys comes from a key, whatever methods the policies require. */
 static enum osd_status check_method(struct osd_command_context *ctx,
 				    enum osd_mac_algorithm *ret_algorithm)
 {
@@ -68,7 +68,7 @@ enum osd_status osd_cmd_set_key(struct osd_command_context *ctx)
 	if (status == OSD_OK)
 		status = osd_keyring_set(ctx->keyring, ctx->txn, &name, algorithm,
 					 cdb->key.identifier, cdb->key.seed);
-	/* Its parent signed the request, and has been made invalid since. */
+	/* The parent that signed the request has been invalidated since. */
 	return status == OSD_E_NO_OBJECT
 		       ? osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_BYTE11)
 		       : status;

@@ -10,11 +10,11 @@
 #include "wire/list_data.h"
 
 #define ENTRIES_MAX  65536u /* ids or id blocks in one command (design D26) */
-#define MEASURED_MAX 256u   /* blocks that do not fit, looked at for ADDITIONAL LENGTH */
+#define MEASURED_MAX 256u   /* further blocks measured for ADDITIONAL LENGTH */
 
 enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
 
-/* What one LIST lists, as its ids say. */
+/* The objects that one LIST returns, as given by its ids. */
 struct listing {
 	struct osd_list_request request;
 	enum osd_descriptor_format format, format_with_attributes;
@@ -80,8 +80,9 @@ static struct osd_object_id listed_object(const struct listing *listing, uint64_
 	return (struct osd_object_id){listing->request.in.partition_id, id};
 }
 
-/* The list's state in one number, so that a later call can tell whether anything has changed
- * since.  It counts all commits of the store: it may say "changed" too often, never too seldom. */
+/* The state of the list as a number, so that a later call can find out whether it has changed.  It
+ * counts all commits of the store, so it may report a change that did not happen, but never misses
+ * one. */
 static uint32_t list_identifier(struct osd_objects *objects)
 {
 	struct osd_objects_stats stats;
@@ -112,7 +113,7 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 
 	osd_attr_writer_init(&writer, blocks->entries, OSD_ATTR_GROUP_MAX, OSD_LIST_BARE);
 	status = osd_authorise_listed(blocks->ctx, listed, &permitted);
-	if (status == OSD_OK && permitted) /* else its id is all there is to tell */
+	if (status == OSD_OK && permitted) /* otherwise only its id may be returned */
 		status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn, listed,
 						blocks->listing->object_page, &writer);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) { /* removed meanwhile */
@@ -179,7 +180,7 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 		for (offered = 0; offered < result.count; offered++)
 			osd_list_writer_id(writer, ids[offered]);
 	}
-	/* Blocks not looked at count as large as the last one. */
+	/* Blocks that were not measured count as large as the last one. */
 	if (status == OSD_OK && offered < result.total_count) {
 		if (!osd_mul_u64(result.total_count - offered, block, &left_out))
 			left_out = UINT64_MAX;
@@ -189,8 +190,7 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 	return status;
 }
 
-/* Attributes of what contains the objects listed; of the objects themselves go into their
- * blocks. */
+/* Attributes of the container of the listed objects; those of the objects go into their blocks. */
 static enum osd_status get_container_attributes(struct osd_command_context *ctx,
 						const struct listing *listing)
 {

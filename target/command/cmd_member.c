@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_member.c -- commands on all members of a collection: GET and SET MEMBER ATTRIBUTES, REMOVE
- * MEMBER OBJECTS (osd2-wire 3.10).
- *
- * They run in steps (tracked.h), each atomic by itself, so that a large collection neither locks the
- * store nor fills the log (design D6).  A command that is cut off half-way can simply be repeated. */
+ * MEMBER OBJECTS (osd2-wire 3.10).  They run in atomic steps (tracked.h), so that a large
+ * collection neither locks the store nor fills the log (design D6).  After an interruption, the
+ * command can be repeated. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -17,8 +16,8 @@
 
 enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
 
-/* Membership may mix types, unfinished surrogates stay as they are (design D13), and so do members that
- * the capability does not reach. */
+/* Skips some members: those of other types, unfinished surrogates (design D13), and members that
+ * the capability does not cover. */
 static enum osd_status is_plain_member(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id id, struct osd_access access,
 				       bool *ret_plain)
@@ -78,7 +77,7 @@ struct reading {
 	uint64_t ids[OSD_STEP_MEMBERS];
 };
 
-/* A member that somebody removes meanwhile is skipped, as if it had gone before. */
+/* A member that is removed meanwhile is skipped, as if it had been removed before. */
 static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, uint64_t id)
 {
 	struct osd_request *request = reading->ctx->request;
@@ -144,8 +143,9 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* What members tell comes back in groups, which page format has no room for, and which cannot come
- * back after GOOD.  And with nothing to do, the collection must be there all the same. */
+/* Attributes of members are returned in groups.  Page format has no room for groups, and a
+ * background command cannot return them.  The collection must exist even if there is nothing to
+ * do. */
 static enum osd_status check_members(struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->attributes;
@@ -222,8 +222,8 @@ static enum osd_status measure_batch(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-/* Who asks for the change in used capacity is told what the members had when it began, for
- * attributes are served before they go. */
+/* The attributes are served before the members are removed, so the reported change in used capacity
+ * is the use of the members at the start. */
 static enum osd_status measure_removal(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct measuring *measuring = NULL;
@@ -277,7 +277,7 @@ enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
 {
 	enum osd_status status;
 
-	/* Nobody empties a partition so; REMOVE PARTITION does, and says what it is. */
+	/* This command does not empty a partition: REMOVE PARTITION does that explicitly. */
 	if (ctx->request->object.object_id == OSD_OBJECTS_COLLECTION)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
 	status = measure_removal(ctx);

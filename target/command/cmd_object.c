@@ -11,10 +11,11 @@
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
 
-/* Bytes of attributes that one CREATE sets, in its one transaction. */
+/* The most bytes of attributes that one CREATE sets in its transaction. */
 #define SET_MAX (UINT64_C(256) << 20)
 
-/* CREATE of many: the target chooses the ids, and one page cannot tell about many objects. */
+/* CREATE of several objects: the target chooses the ids, and a page cannot describe several
+ * objects. */
 static enum osd_status check_count(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
@@ -118,7 +119,7 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 
 	if (status != OSD_OK)
 		return status;
-	do /* somebody asked for the very id that was picked */
+	do /* another command has just requested the id that was chosen */
 		status = create_and_write(ctx, &change);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
 	return status;

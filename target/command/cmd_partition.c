@@ -10,7 +10,7 @@ enum { FIELD_BYTE11 = 11, FIELD_CAPACITY = 32 };
 #define SCOPE_MASK     0x7
 #define SCOPE_CONTENTS 1
 
-/* What can be found wrong with it while everything is still there. */
+/* The checks that are possible while everything still exists. */
 static enum osd_status check_format(struct osd_command_context *ctx, uint64_t capacity)
 {
 	enum osd_status status = osd_objects_check_format(ctx->objects, capacity);
@@ -25,8 +25,8 @@ static enum osd_status check_format(struct osd_command_context *ctx, uint64_t ca
 	return status;
 }
 
-/* The dispatcher lets nothing else run meanwhile, so that no job is accepted after the look at all of
- * them; a format that is refused leaves them alone. */
+/* The dispatcher runs no other command meanwhile, so no job is accepted after the check of all
+ * jobs.  A format that is refused leaves them alone. */
 enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 {
 	uint64_t capacity = ctx->request->decoded.formatted_capacity;
@@ -55,7 +55,7 @@ enum osd_status osd_cmd_create_partition(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
-/* Unfinished jobs in the partition stand in the way; the first one's id is the information. */
+/* Refused while the partition has unfinished jobs; the sense information is the id of the first. */
 static enum osd_status check_jobs(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;

@@ -32,7 +32,7 @@ static enum osd_status give(struct osd_request *request, const void *bytes, size
 	return OSD_OK;
 }
 
-/* Nothing is wrong with a unit that gets as far as here: NO SENSE, in the format asked for. */
+/* A unit that gets here has no error: NO SENSE, in the requested format. */
 static enum osd_status request_sense(struct osd_request *request)
 {
 	static const uint8_t descriptor_format[8] = {0x72}, fixed_format[18] = {[0] = 0x70,
@@ -43,7 +43,7 @@ static enum osd_status request_sense(struct osd_request *request)
 	return give(request, fixed_format, sizeof(fixed_format));
 }
 
-/* Who we are where the front end does not say: the attributes of the Root Information page. */
+/* The unit's identity if the front end does not provide one: from the Root Information page. */
 static enum osd_status own_identity(struct osd_command_context *ctx,
 				    struct osd_identity *ret_identity)
 {
@@ -95,7 +95,7 @@ static enum osd_status inquiry(struct osd_command_context *ctx)
 	return length ? give(request, bytes, length) : bad_field(request, 2);
 }
 
-/* This unit; what other units the target has is not for an OSD command to tell. */
+/* Lists only this unit: an OSD command does not report the target's other units. */
 static enum osd_status report_luns(struct osd_request *request)
 {
 	const uint8_t *cdb = request->decoded.embedded;
@@ -201,7 +201,7 @@ static bool is_function(uint8_t function)
 	return false;
 }
 
-/* The answer is written before the commands have ended, and sent when they have (task_management.h). */
+/* The answer is written now, and sent once the commands have ended (task_management.h). */
 enum osd_status osd_cmd_perform_task_management_function(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;

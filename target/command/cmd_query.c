@@ -24,7 +24,7 @@ struct osd_tracked_query {
 	struct osd_query query;
 	struct osd_criterion *criteria; /* owned; values borrowed from the continuation */
 	struct osd_query_walk *walk;	/* owned; NULL: not begun */
-	bool last;			/* what the walk found last is all */
+	bool last;			/* the result has only what the walk found last */
 };
 
 static void query_free(struct osd_tracked_query *query)
@@ -43,7 +43,7 @@ static void query_freep(struct osd_tracked_query **query)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* What the CDB alone tells. */
+/* The checks that need only the CDB. */
 static enum osd_status check_form(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->decoded;
@@ -59,8 +59,8 @@ static enum osd_status check_form(struct osd_request *request)
 	return OSD_OK;
 }
 
-/* The bytes of the list: the content of one descriptor, which extension capabilities go with where
- * there is a second collection; OSC's initiator has no second one. */
+/* Finds the bytes of the list: the content of one descriptor.  With a second collection, extension
+ * capabilities may come with it; OSC's initiator never has a second one. */
 static enum osd_status find_list(const struct osd_command_context *ctx, const uint8_t **ret_bytes,
 				 size_t *ret_length)
 {
@@ -99,7 +99,7 @@ static enum osd_status load_criteria(const struct osd_query_list *list,
 	return OSD_OK;
 }
 
-/* Whether an object matches tells what the attribute is. */
+/* A match reveals the attribute, so the criteria need the permission to read it. */
 static enum osd_status authorise_criteria(struct osd_command_context *ctx,
 					  const struct osd_criterion *criteria, size_t count)
 {
@@ -243,7 +243,7 @@ static enum osd_status begin_query(struct osd_tracked *tracked, struct osd_txn *
 		status = osd_tracked_check_idle(request, txn, request->object, FIELD_OBJECT_ID);
 	if (status == OSD_OK)
 		status = check_matches(tracked, txn);
-	/* What runs on cannot tell anything later. */
+	/* A background command cannot return anything later. */
 	return status == OSD_OK && tracked->background ? osd_phase_set_then_get(request, txn)
 						       : status;
 }
@@ -268,7 +268,8 @@ static enum osd_status look_in(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-/* The next matches.  After a restart the query begins behind the last that was joined. */
+/* Finds the next matches.  After a restart the query continues after the last object that it
+ * added. */
 static enum osd_status find_matches(struct osd_tracked *tracked)
 {
 	enum osd_status status = OSD_OK;
@@ -288,7 +289,7 @@ static enum osd_status find_matches(struct osd_tracked *tracked)
 		       : status;
 }
 
-/* Former members leave; which does not count as objects processed. */
+/* Removes the former members; they do not count as processed objects. */
 static enum osd_status empty_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	struct osd_list_request list = {OSD_LIST_MEMBERS, tracked->tracker, 0};
@@ -318,7 +319,8 @@ static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *t
 
 	if (tracked->state.phase == PHASE_EMPTY)
 		return empty_step(tracked, txn);
-	/* Of a collection that went meanwhile, no members left does not mean no more matches. */
+	/* If the collection was removed meanwhile, the absence of members does not mean the end of
+	 * the matches. */
 	status = osd_object_type_of(txn, request->object, &type);
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(request, status, FIELD_OBJECT_ID);

@@ -78,8 +78,8 @@ bool osd_status_keeps_data(enum osd_status status)
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/* An initiator that fails all the time must not fill the disk with log: after
- * LOG_LINES_PER_SECOND lines in one second the rest is counted. */
+/* An initiator that fails all the time must not fill the disk with log lines: after
+ * LOG_LINES_PER_SECOND lines in one second, further failures are only counted. */
 static bool may_log(unsigned *ret_suppressed)
 {
 	static time_t second;
@@ -97,8 +97,8 @@ static bool may_log(unsigned *ret_suppressed)
 	return false;
 }
 
-/* A peer that asks for what is absent is told so and may well have expected it: listing jobs asks each
- * partition for a collection that its first job makes. */
+/* A request for something absent is often expected: listing jobs asks each partition for a
+ * collection that its first job creates. */
 static enum osd_log_level level_of(enum osd_status status)
 {
 	if (osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR)
@@ -134,7 +134,7 @@ static void log_failure(const struct osd_request *request, enum osd_status statu
 
 /* ---- sense data ------------------------------------------------------------------------------ */
 
-/* Where the sense data points when the failing function named no field. */
+/* The default field pointer of the sense data, if the failing function named none. */
 static void default_field(struct osd_request *request, enum osd_status status)
 {
 	const struct osd_sense_row *row = osd_sense_row(status, request->object_type);
@@ -143,8 +143,8 @@ static void default_field(struct osd_request *request, enum osd_status status)
 		osd_command_fail(request, status, (uint16_t)row->field);
 }
 
-/* Failures that are found while looking for the object count as found before anything was
- * initiated, as real initiators expect of a missing object. */
+/* Failures of the lookup count as found before the command began: real initiators expect this for a
+ * missing object. */
 static bool is_validation(const struct osd_request *request, enum osd_status status)
 {
 	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT ||
@@ -182,7 +182,7 @@ static void build_sense(struct osd_request *request, enum osd_status status, boo
 	request->sense_length = osd_sense_encode(&sense, request->sense);
 }
 
-/* proved: there is sense data with every status but GOOD, for the response check value. */
+/* proved: sense data comes with every status, even GOOD, to carry the response check value. */
 static void complete_status(struct osd_request *request, enum osd_status status, bool proved)
 {
 	bool tells = proved;
@@ -232,7 +232,8 @@ static void set_data_in(struct osd_request *request)
 	if (at > command)
 		memset(request->data_in + command, 0, (size_t)at - command);
 	request->data_in_length = (size_t)at + request->retrieved_length;
-	/* A list that was cut ends before an entry that had no room to begin; what was promised is sent. */
+	/* A truncated list ends before the first entry that does not fit; still send the announced
+	 * length. */
 	end = (size_t)OSD_MIN(request->data_in_needed, (uint64_t)request->data_in_capacity);
 	if (request->data_in_length < end) {
 		memset(request->data_in + request->data_in_length, 0, end - request->data_in_length);
@@ -240,7 +241,7 @@ static void set_data_in(struct osd_request *request)
 	}
 }
 
-/* Data-Out the CDB makes use of; what lies behind is surplus, which real initiators do send. */
+/* The part of Data-Out that the CDB uses; real initiators do send surplus bytes after it. */
 static size_t data_out_used(const struct osd_request *request)
 {
 	const struct osd_cdb_attributes *a = &request->decoded.attributes;

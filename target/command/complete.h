@@ -8,8 +8,8 @@
 
 #include "command/request.h"
 
-/* Outcomes that are not OSD_OK yet deliver Data-In and process attributes: a short READ, a job
- * that did not end well or goes on. */
+/* Outcomes other than OSD_OK that still deliver Data-In and process attributes: a short READ, a job
+ * that failed or is still running. */
 bool osd_status_keeps_data(enum osd_status status);
 /* SAM status and sense data alone. */
 void osd_complete_status(struct osd_request *request, enum osd_status status);

@@ -65,7 +65,8 @@ enum osd_command_flags {
 	OSD_CMD_NEEDS_IDENTITY = 0x0004, /* the front end must provide osd_request.identity */
 };
 
-/* Commands that wait for the same things; their latency is measured together (unit/command_figures.h). */
+/* Classes of commands that wait for the same resources; their latency is measured together
+ * (unit/command_figures.h). */
 #define OSD_LATENCY_CLASSES(X)                                                                     \
 	X(READ, "read")                                                                            \
 	X(WRITE, "write")                                                                          \
@@ -92,7 +93,8 @@ enum osd_addressed_bytes {
 	OSD_BYTES_FROM,	    /* all from STARTING BYTE ADDRESS on */
 };
 
-/* What the command itself does with the data of a user object: which copies it waits for (copies.h). */
+/* How the command itself uses the data of a user object.  This decides which copies it waits for
+ * (copies.h). */
 enum osd_data_use {
 	OSD_USE_NONE,
 	OSD_USE_READS,
@@ -109,8 +111,8 @@ enum osd_span_rule {
 	OSD_RUNS_MOVING,	 /* long, and moves the bytes of an object */
 };
 
-/* One service action: a row of table.c.  Everything that code for all commands must know of one
- * command is a column here; only the files that implement a command know it by name. */
+/* One service action: a row of table.c.  All properties that common code needs are columns here;
+ * only the files that implement a command know it by name. */
 struct osd_command_def {
 	uint16_t service_action;
 	const char *name; /* the standard's spelling */
@@ -145,8 +147,8 @@ struct osd_command_context {
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
 	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
-	/* Set by a function that failed: after this, which runs transactions of its own, the command
-	 * is tried again. */
+	/* Set by a function that failed: the dispatcher calls it, outside a transaction, and then
+	 * tries the command again. */
 	enum osd_status (*first)(struct osd_command_context *ctx);
 	osd_manage_tasks_fn *manage_tasks; /* command/task_management.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */

@@ -64,7 +64,7 @@ static bool sets_length(const struct osd_command_context *ctx)
 	return osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH);
 }
 
-/* Commands that have no use for the data may set its length with an attribute. */
+/* A command that does not use the data may still set its length, with an attribute. */
 static enum osd_data_use use_of(const struct osd_command_context *ctx)
 {
 	if (ctx->def->data_use == OSD_USE_NONE && sets_length(ctx))
@@ -83,7 +83,7 @@ static bool excludes(const struct osd_copying *copying, struct osd_object_id obj
 	return use == OSD_USE_COPIES && copying->waiting;
 }
 
-/* Under lock: what is under way that the command must not begin before. */
+/* Under lock.  The copy or PUNCH under way that the command must wait for. */
 static struct osd_copying *find(struct osd_copies *copies, const struct osd_command_context *ctx)
 {
 	struct osd_object_id object = ctx->addressed;

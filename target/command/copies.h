@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* copies.h -- commands that wait for a COPY USER OBJECTS, or for a PUNCH of a command's or a script's, of
- * the same object.  The source of a
- * copy cannot change until it has been copied, which without common blocks takes as long as its bytes
- * take; of an object being punched nobody sees the data until its rest has been moved.  Commands that
- * would wait for that are put aside and dispatched again afterwards, from the start, so that they keep no
- * worker from others.  A second copy of a source that somebody waits for is put aside behind them, or
- * copies without end would keep them out.
- *
- * A command that was on its way when the copy began may still wait for it on its worker. */
+/* copies.h -- commands that wait for a COPY USER OBJECTS, or for a PUNCH by a command or a script,
+ * of the same object.  The source of a copy cannot change until it has been copied; without shared
+ * blocks this takes time in proportion to its size.  The data of an object under PUNCH cannot be
+ * read until the bytes after the hole have been moved.  Commands that would wait for either are put
+ * aside, so that they occupy no worker.  Afterwards they are dispatched again from the start.  A
+ * second copy of a source is put aside behind the commands that already wait for it; otherwise
+ * endless copies would block them for ever.  A command that was already running when the copy began
+ * may still wait for it on its worker. */
 #ifndef OSD_COMMAND_COPIES_H
 #define OSD_COMMAND_COPIES_H
 
@@ -17,7 +16,7 @@
 #include "base/status.h"
 #include "command/context.h"
 
-/* A copy or PUNCH under way; whoever does it owns this. */
+/* A copy or PUNCH under way; owned by the command or call that does it. */
 struct osd_copying {
 	struct osd_copying *next;
 	struct osd_object_id source;
@@ -35,16 +34,15 @@ struct osd_copies {
 
 void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_request *request));
 void osd_copies_release(struct osd_copies *copies);
-/* In all of these copies may be NULL: commands wait where they are.
- *
- * Before the source is locked, and after it has been let go.  begin: fills in *copying. */
+/* In all of these, copies may be NULL: then commands wait where they are.  Call begin before the
+ * source is locked, and end after it is unlocked.  begin fills in *copying. */
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
 		      struct osd_object_id source, bool excludes_readers);
 void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying);
-/* Of a command just about to run: OSD_PENDING: it waits, and what is in its request is somebody
- * else's from here on; OSD_E_TASK_ABORTED: it would, but need not any more. */
+/* Called for a command about to run.  OSD_PENDING: it waits, and the caller must not touch its
+ * request any more.  OSD_E_TASK_ABORTED: it would have to wait, but it was aborted. */
 enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_command_context *ctx);
-/* Those that wait and have been aborted are dispatched again, to end. */
+/* Dispatches the waiting commands that were aborted again, so that they end. */
 void osd_copies_look_at_aborted(struct osd_copies *copies);
 
 #endif

@@ -80,8 +80,9 @@ static enum osd_status add_identification(struct osd_attr_writer *writer)
 	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, 0, name, sizeof(name));
 }
 
-/* Whose jobs the sender's would be; without a capability "addr:" alone, because user and address of a session
- * are known to EXEC only.  This target's own, so neither number FFFF_FFFFh nor the page form has it. */
+/* The principal whose jobs the sender would follow.  Without a capability it is "addr:" alone,
+ * because only EXEC knows user and address of a session.  The attribute is an extension of this
+ * target, so neither number FFFF_FFFFh nor the page form includes it. */
 static enum osd_status add_principal(const struct osd_request *request,
 				     struct osd_attr_writer *writer)
 {

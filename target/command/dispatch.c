@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dispatch.c -- see dispatch.h.
- * Lives here: the order of phases, transactions with their retries, attributes before or after.
- * Not here: what is checked before (prepare.c), attribute lists (attributes.c) and the objects they
- * are for (phase.c), FORMAT's quiescence (gate.c), the answer's bytes (complete.c), what a command
- * does (cmd_*.c). */
+/* dispatch.c -- see dispatch.h.  Here: the order of phases, transactions with their retries,
+ * attributes before or after.  Elsewhere: the checks before (prepare.c), attribute lists
+ * (attributes.c) and their objects (phase.c), FORMAT's quiescence (gate.c), the bytes of the answer
+ * (complete.c), the commands (cmd_*.c). */
 #include "command/dispatch.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-/* FORMAT OSD waits for all others; it has been found in order before it lets nobody in. */
+/* FORMAT OSD waits for all other commands.  It is checked before it closes the gate. */
 static enum osd_status close_gate(struct osd_dispatcher *dispatcher)
 {
 	enum osd_status status = osd_gate_close(&dispatcher->gate);
@@ -82,7 +81,7 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		ctx->data_flags |= OSD_DATA_FUA;
 }
 
-/* What an attempt that is repeated, or came to nothing, must not leave in the request. */
+/* Resets the parts of the request that a repeated or failed attempt must not leave behind. */
 static void forget_attempt(struct osd_request *request)
 {
 	request->completed &=
@@ -106,8 +105,9 @@ static enum osd_status execute(struct osd_command_context *ctx)
 	return status;
 }
 
-/* What is got before something is set must still be so when it is: reads before the first change of a
- * transaction lock nothing by themselves.  And a record that is locked at once is read once. */
+/* Attributes that are got before others are set must not change in between, but reads before the
+ * first change of a transaction take no locks.  So lock the record first, which also reads it only
+ * once. */
 static enum osd_status hold_to_set(const struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->request->attributes;
@@ -151,8 +151,8 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	return status == OSD_OK ? osd_phase_set_then_get(request, ctx->txn) : status;
 }
 
-/* One attempt.  What an earlier one left in the request is forgotten, and what a failed one
- * leaves must not be shown. */
+/* One attempt.  Resets what an earlier attempt left in the request, and hides the results of a
+ * failed one. */
 static enum osd_status attempt(struct osd_txn *txn, void *arg)
 {
 	struct osd_command_context *ctx = arg;
@@ -185,7 +185,7 @@ static enum osd_status run_in_txn(struct osd_command_context *ctx)
 	return status;
 }
 
-/* Before a command changes an object: is it free to change? */
+/* Checks that an object may be changed. */
 static enum osd_status look_at_object(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
@@ -211,7 +211,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 		return status;
 	outcome = execute(ctx);
 	if (outcome == OSD_PENDING)
-		return outcome; /* from here on the request may be somebody else's */
+		return outcome; /* from here on another thread may own the request */
 	if (outcome != OSD_OK && !osd_status_keeps_data(outcome))
 		return outcome;
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
@@ -219,7 +219,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 	return status == OSD_OK ? outcome : status;
 }
 
-/* *ret_result is changed where it was not done, and then the request is somebody else's. */
+/* *ret_result is changed if the request is not finished; then another thread may own it. */
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request,
 			   const struct osd_loaded *loaded, enum osd_dispatch_result *ret_result)
 {
@@ -304,7 +304,7 @@ static bool may_run_inline(const struct osd_request *request)
 	return request->data_out_length == 0 && osd_cdb_peek_length(request->cdb) <= INLINE_READ_MAX;
 }
 
-/* Attributes of an object that is in memory: its records then most likely are, too. */
+/* Gets attributes of an object in memory: its records are then most likely in memory, too. */
 static enum osd_status get_inline(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
@@ -333,7 +333,7 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	struct osd_loaded loaded = {0};
 	enum osd_status status = osd_prepare_decode(request);
 
-	/* A worker says what is wrong with it. */
+	/* Leave the error to a worker, which reports it. */
 	if (status != OSD_OK || request->decoded.continuation_length ||
 	    request->decoded.data_distribution)
 		return OSD_E_WOULD_BLOCK;
@@ -383,7 +383,7 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 		status = osd_phase_alone(dispatcher->config.objects, request);
 		osd_gate_leave(&dispatcher->gate);
 	}
-	/* How the job ended says more than that its attributes are gone with a formatted store. */
+	/* The end of the job matters more than that a format has removed its attributes. */
 	finish(request, outcome == OSD_OK ? status : outcome);
 	return OSD_DISPATCH_DONE;
 }
@@ -422,7 +422,8 @@ static enum osd_status rebuild(void *arg, struct osd_request *request,
 	return OSD_OK;
 }
 
-/* A step is a command inside: FORMAT OSD waits for it, and it for FORMAT OSD. */
+/* A background step counts as a command inside: FORMAT OSD waits for it, and it waits for FORMAT
+ * OSD. */
 static void step_in(void *arg)
 {
 	struct osd_dispatcher *dispatcher = arg;

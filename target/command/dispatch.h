@@ -34,7 +34,7 @@ struct osd_dispatcher_config {
 enum osd_dispatch_result {
 	OSD_DISPATCH_DONE,   /* status, sense and lengths are set */
 	OSD_DISPATCH_PARKED, /* completes after config.resume and osd_dispatch_resumed */
-	OSD_DISPATCH_LATER,  /* nothing has happened; copies.requeue is called when it may begin */
+	OSD_DISPATCH_LATER,  /* nothing was done; copies.requeue is called when it may begin */
 	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline: would have to wait; nothing has happened */
 };
 
@@ -46,21 +46,21 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher);
 /* May wait for locks and disks. */
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request);
-/* Does not wait: finishes a small READ, or a GET ATTRIBUTES of an object, when what it needs is
- * in memory and free; else OSD_DISPATCH_QUEUE. */
+/* Never waits: finishes a small READ, or a GET ATTRIBUTES of an object, if all it needs is in
+ * memory and unlocked; else OSD_DISPATCH_QUEUE. */
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
-/* A parked request was resumed: attributes, then completion.  While FORMAT OSD keeps the store to
- * itself it waits; OSD_DISPATCH_QUEUE instead when the thread must not, for it may be one that
- * FORMAT OSD waits for. */
+/* Finishes a resumed request: attributes, then completion.  It waits while FORMAT OSD has the
+ * store.  OSD_DISPATCH_QUEUE: the thread must not wait, because FORMAT OSD may be waiting for
+ * it. */
 enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 					      struct osd_request *request, bool may_wait);
-/* Requests have been marked as aborted: those that are parked end soon, on another thread. */
+/* Called after requests were marked as aborted: parked ones end soon, on another thread. */
 void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
 
-/* Commands that go on after their answer (background.h).  recover: before anything is dispatched;
- * background, on one thread: waits for one that has something to do, and does one step; false: stop
- * was called, which leaves them in the store where they are. */
+/* Background commands (background.h).  recover: called before any dispatch.  background: called by
+ * one thread; waits for a command with work and does one step.  False: stop was called; the
+ * commands stay in the store. */
 enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher);
 bool osd_dispatch_background(struct osd_dispatcher *dispatcher);
 void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher);

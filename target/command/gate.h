@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* gate.h -- lets any number of commands in, or one that must be alone (FORMAT OSD).
- *
- * Who wants to be alone closes the gate and waits until nobody is inside; who comes meanwhile is
- * refused, not kept waiting (02/04/04).  Parked commands are outside: they leave when they park,
- * and return later. */
+/* gate.h -- admits any number of commands, or one that must be alone (FORMAT OSD).  That one closes
+ * the gate and waits until no command is inside.  Commands that arrive meanwhile are refused, not
+ * delayed (02/04/04).  Parked commands are outside: they leave when they park, and return later. */
 #ifndef OSD_COMMAND_GATE_H
 #define OSD_COMMAND_GATE_H
 
@@ -14,9 +12,9 @@
 #include "base/lock.h"
 #include "base/status.h"
 
-/* active and closed are atomic.  "Enter, then look whether it is closed" against "close, then
- * look whether anyone is inside", both sequentially consistent, makes sure that not both sides
- * go on.  The lock is for waiting only. */
+/* active and closed are atomic.  One side enters and then checks closed; the other side closes and
+ * then checks active.  All four accesses are sequentially consistent, so at least one side sees the
+ * other.  The lock is for waiting only. */
 struct osd_gate {
 	size_t active;
 	bool closed;
@@ -31,7 +29,7 @@ enum osd_status osd_gate_enter(struct osd_gate *gate);
 void osd_gate_leave(struct osd_gate *gate);
 /* Like enter, but waits while the gate is closed. */
 void osd_gate_return(struct osd_gate *gate);
-/* OSD_OK: nobody else comes in; OSD_E_NOT_READY: somebody else has closed it. */
+/* OSD_OK: no other command can enter; OSD_E_NOT_READY: another thread has closed it. */
 enum osd_status osd_gate_close(struct osd_gate *gate);
 /* After osd_gate_close: until nobody is inside. */
 void osd_gate_drain(struct osd_gate *gate);

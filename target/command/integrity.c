@@ -53,7 +53,7 @@ enum osd_status osd_integrity_continuation(struct osd_request *request, const ui
 	return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 }
 
-/* What the CDB says of the three parts of Data-Out. */
+/* The lengths of the three parts of Data-Out according to the CDB. */
 static void expected_lengths(const struct osd_request *request, uint64_t lengths[3])
 {
 	const struct osd_cdb_attributes *a = &request->decoded.attributes;
@@ -135,7 +135,7 @@ static struct retrieved retrieved_of(const struct osd_request *request)
 	return retrieved;
 }
 
-/* The value of one of its attributes as the page form has it. */
+/* The value of one of its attributes in the page form. */
 static const uint8_t *page_value(const uint8_t page[OSD_CURRENT_PAGE_BYTES], uint32_t number,
 				 size_t *ret_length)
 {
@@ -185,8 +185,8 @@ static void renew_groups(uint8_t *at, const uint8_t *end,
 	}
 }
 
-/* The page says what the command came to, wherever it stands: entries were written as their turn
- * came. */
+/* Writes the final values into the page.  Entries were written during the command, so they may be
+ * outdated. */
 static void renew_page(struct osd_request *request, const uint8_t page[OSD_CURRENT_PAGE_BYTES],
 		       size_t length)
 {
@@ -236,7 +236,7 @@ static void respond_sense(struct osd_request *request)
 	osd_mac_final(&mac, request->sense + OSD_SENSE_ICV_AT);
 }
 
-/* What lies in Data-In: command data from 0 on, and retrieved attributes. */
+/* Places the integrity information of Data-In: command data from 0 on, and retrieved attributes. */
 static void place_data_in_integrity(struct osd_request *request)
 {
 	uint64_t start = request->decoded.attributes.retrieved_offset, at = 0;

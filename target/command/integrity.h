@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* integrity.h -- the check values of a command beside the request's: of its continuation segment and
- * Data-Out before anything is made of them, of its Data-In and its response when all else is there
- * (docs/security-protocol.md). */
+/* integrity.h -- the check values of a command other than the request's
+ * (docs/security-protocol.md).  Those of its continuation segment and Data-Out are checked before
+ * their use.  Those of its Data-In and its response are computed when all else is there. */
 #ifndef OSD_COMMAND_INTEGRITY_H
 #define OSD_COMMAND_INTEGRITY_H
 
@@ -32,7 +32,7 @@ static inline bool osd_integrity_responds(const struct osd_request *request)
 {
 	return osd_request_method(request) >= OSD_CMDRSP;
 }
-/* The last thing done to a request: status, sense data and Data-In are complete but for it. */
+/* The last step of a request: all of its status, sense data and Data-In except this is complete. */
 void osd_integrity_respond(struct osd_request *request);
 
 #endif

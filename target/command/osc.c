@@ -83,8 +83,8 @@ static enum osd_status sgl_segment(struct osd_request *request, uint8_t **ret_se
 			    (size_t)count * OSD_SG_ENTRY, ret_segment, ret_length);
 }
 
-/* Element i lies at i x stride; the last one may be short.  Offsets that leave 64 bits are refused
- * as the pieces of any list are: all of them must be right, so the last is. */
+/* Element i is at i x stride; the last one may be short.  Offsets beyond 64 bits are refused, as in
+ * any list of pieces: it is enough to check the last one. */
 static enum osd_status put_elements(struct osd_request *request, uint64_t stride, uint64_t element,
 				    uint8_t *list, size_t count)
 {

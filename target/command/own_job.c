@@ -17,7 +17,7 @@ static bool same_audit(const struct osd_request *request, const struct osd_job_o
 	return memcmp(grant->capability.audit, owner->audit, sizeof(owner->audit)) == 0;
 }
 
-/* Would EXEC be permitted in the zone now? */
+/* Whether EXEC would be permitted in the zone now. */
 static enum osd_status may_exec(struct osd_objects *objects, const struct osd_request *request,
 				const struct osd_zone *zone, bool nowait, bool *ret_may)
 {
@@ -38,7 +38,8 @@ static enum osd_status may_exec(struct osd_objects *objects, const struct osd_re
 	return status;
 }
 
-/* Is it for all user objects of the partition?  Then for one's own surrogates, too. */
+/* Whether the capability is for all user objects of the partition: then it also covers the sender's
+ * own surrogates. */
 static bool has_all(const struct osd_request *request, const struct osd_object_facts *facts,
 		    uint16_t permissions)
 {

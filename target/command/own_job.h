@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* own_job.h -- a surrogate's id is born after all credentials (design D13), so whoever submitted a job
- * follows it with what was good for EXEC, and another user of the partition does not.  For authorise.c
- * alone. */
+/* own_job.h -- access to one's own jobs.  No credential can name a surrogate, because its id is
+ * created later (design D13).  So the submitter of a job follows it with the credential for EXEC;
+ * another user of the partition cannot.  For authorise.c alone. */
 #ifndef OSD_COMMAND_OWN_JOB_H
 #define OSD_COMMAND_OWN_JOB_H
 

@@ -29,7 +29,7 @@ static struct osd_object_id made_object(const struct osd_request *request, uint3
 	return id;
 }
 
-/* The used capacity is looked at only when the Current Command page is asked for. */
+/* The used capacity is read only if the Current Command page is requested. */
 static bool measures(const struct osd_request *request)
 {
 	return request->attributes->wants_capacity_change;
@@ -160,7 +160,8 @@ enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_reque
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;
 	request->set_change = 0;
-	if (status == OSD_E_CONFLICT) /* by the target's own work: it will do the second time */
+	if (status == OSD_E_CONFLICT) /* caused by the target's own work: the second attempt will
+				       * succeed */
 		status = OSD_OK;
 	if (status == OSD_OK) {
 		request->initiated = initiated;

@@ -16,9 +16,11 @@ enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *tx
 				 struct osd_object_id id, bool unfinished, int64_t *change);
 enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn);
 enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn);
-/* The same for nothing, before a command that cannot be rolled back: whether it will be refused. */
+/* A dry run of the same, before a command that cannot be rolled back: finds out whether it will be
+ * refused. */
 enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request);
-/* Set and get before a command that removes the object: its used capacity is what will change. */
+/* Set and get before a command that removes the object: the reported change is the object's used
+ * capacity. */
 enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn);
 /* Both in a transaction of their own: after a command that had none or was parked. */
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request);

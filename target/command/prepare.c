@@ -63,7 +63,8 @@ enum osd_status osd_prepare_decode(struct osd_request *request)
 	return OSD_OK;
 }
 
-/* One line a second explains it; an initiator that keeps asking must not fill the log. */
+/* Logs the reason of a refusal, at most once per second: an initiator that repeats the request must
+ * not fill the log. */
 static void explain_refusal(const struct osd_request *request)
 {
 	static time_t last;
@@ -75,7 +76,7 @@ static void explain_refusal(const struct osd_request *request)
 			    request->decoded.partition_id);
 }
 
-/* The row counts too where the rest of the CDB could not be decoded. */
+/* The row counts even if the rest of the CDB could not be decoded. */
 static enum osd_signing signing_of(const struct osd_request *request)
 {
 	const struct osd_command_def *def = request->def;
@@ -85,8 +86,8 @@ static enum osd_signing signing_of(const struct osd_request *request)
 	return def ? def->signing : OSD_SIGNED_PARTITION;
 }
 
-/* Is the capability genuine, and the request fresh?  Whatever else is wrong with the request is told
- * only to those whose it is. */
+/* Checks that the capability is genuine and the request fresh.  Other errors of the request are
+ * reported only to a sender that has proved its identity. */
 static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_request *request,
 			     bool nowait)
 {
@@ -108,7 +109,7 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 		return status;
 	if (!security->proof.grant.verified)
 		explain_refusal(request);
-	if (status == OSD_E_NONCE_TIME) { /* so that who has no clock of ours can set his */
+	if (status == OSD_E_NONCE_TIME) { /* so that a sender without our clock can set its own */
 		request->fault.has_information = true;
 		request->fault.information = security->proof.clock_ms;
 	}
@@ -128,7 +129,7 @@ void osd_prepare_readmit(struct osd_request *request)
 	request->security.admitted = request->security.accepted = true;
 }
 
-/* The lists of attributes are looked at after it, but belong to validation. */
+/* The lists of attributes are checked after this; that check counts as validation. */
 static enum osd_status authorise(struct osd_dispatcher *dispatcher, struct osd_request *request,
 				 bool nowait)
 {

@@ -21,7 +21,7 @@
 #define OSD_SAM_BUSY		0x08
 #define OSD_SAM_TASK_ABORTED	0x40
 
-/* Who asks.  Strings are borrowed from the front end and live as long as the request. */
+/* The sender.  Strings are borrowed from the front end and live as long as the request. */
 struct osd_nexus {
 	uint64_t id;		    /* I_T nexus, unique among those alive */
 	const char *initiator_name; /* iSCSI name, or "" */
@@ -29,7 +29,7 @@ struct osd_nexus {
 	const char *address;	    /* source address, or "" */
 };
 
-/* What went wrong, beside the status: goes into the sense descriptors (osd2-wire 7.2). */
+/* The details of a failure, for the sense descriptors (osd2-wire 7.2). */
 struct osd_fault {
 	enum osd_status status;
 	bool has_field;		/* field_pointer counts */

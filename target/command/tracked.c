@@ -15,7 +15,7 @@
 
 #define RECORD_VERSION 1
 #define NOT_DONE_YET   99u /* percent at most while running */
-#define STEP_WEIGHT    (8u << 20) /* osd_txn_weight: a step with members of more ends early */
+#define STEP_WEIGHT    (8u << 20) /* by osd_txn_weight: a step over heavier members ends early */
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -81,7 +81,7 @@ bool osd_tracked_decode(const uint8_t *bytes, size_t length, struct osd_tracked 
 	return !r.bad && version == RECORD_VERSION && background <= 1;
 }
 
-/* Removes what the store holds of the command. */
+/* Removes the stored records of the command. */
 static enum osd_status forget(const struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
@@ -110,7 +110,7 @@ enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_t
 	return active ? osd_command_fail(request, OSD_E_CDB_FIELD, field) : OSD_OK;
 }
 
-/* The collection is still, or may become, this command's. */
+/* Checks that the collection still is, or may become, this command's. */
 static enum osd_status hold_tracker(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	struct osd_request *request = tracked->ctx->request;
@@ -124,7 +124,7 @@ static enum osd_status hold_tracker(struct osd_tracked *tracked, struct osd_txn 
 		       : OSD_OK;
 }
 
-/* Another partition may have the id by now, and a collection in it the tracker's. */
+/* The partition's id may belong to another partition by now, and so may the tracker's id. */
 static enum osd_status hold_partition(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	uint32_t incarnation;
@@ -149,7 +149,7 @@ static uint8_t percent_of(const struct osd_tracked_state *state)
 	return (uint8_t)OSD_MIN(percent, NOT_DONE_YET);
 }
 
-/* Page and record as the step leaves them. */
+/* Writes the page and the record as the step leaves them. */
 static enum osd_status note(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	struct osd_tracked_state *next = &tracked->next;
@@ -308,7 +308,7 @@ static enum osd_status fail_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_tracking_put(txn, tracked->tracker, &tracking);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
-		status = OSD_OK; /* the collection is gone, and the page with it */
+		status = OSD_OK; /* the collection is gone, and its page with it */
 	return status == OSD_OK ? forget(tracked, txn) : status;
 }
 
@@ -320,7 +320,7 @@ static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 
 	osd_complete_status(ctx->request, status);
 	outcome = osd_txn_run(ctx->objects, OSD_TXN_INTERNAL, fail_in, tracked);
-	if (outcome != OSD_OK) /* the next start finds the record, and ends it then */
+	if (outcome != OSD_OK) /* the next start finds the record, and ends the command then */
 		osd_error("the Command Tracking page of collection 0x%" PRIx64 "/0x%" PRIx64
 			  " cannot be written: %s",
 			  tracked->tracker.partition_id, tracked->tracker.object_id,
@@ -351,7 +351,7 @@ enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_backgrou
 	return status;
 }
 
-/* Before the failure is answered, if others let it. */
+/* Called before the failure is answered.  Removes what the command made, if conflicts permit. */
 static void leave_nothing(struct osd_tracked *tracked)
 {
 	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
@@ -429,7 +429,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_background_put(acceptance->background, tracked, txn) : status;
 }
 
-/* After this the command is the background's, and what is left of this one only answers. */
+/* From here on the command belongs to the background, and this context only answers. */
 static enum osd_status run_on(struct osd_tracked *tracked)
 {
 	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;

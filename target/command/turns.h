@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* turns.h -- the order in which commands that share a thread do their steps.  Owners take turns, so that
- * one with many commands delays each step of another one's by one step; the commands of an owner take
- * turns, too.  A command that has just lost against others pauses, longer each time, and the rest go
- * first.  No locking and no clock: the caller's, as are the entries. */
+/* turns.h -- the order in which commands that share a thread do their steps.  Owners take turns, so
+ * an owner with many commands delays each step of another owner by one step only.  The commands of
+ * one owner take turns, too.  A command that has just lost a conflict pauses, longer each time, and
+ * the others go first.  There is no locking and no clock here: both are the caller's, as are the
+ * entries. */
 #ifndef OSD_COMMAND_TURNS_H
 #define OSD_COMMAND_TURNS_H
 
@@ -12,11 +13,11 @@
 #define OSD_TURN_PAUSE_MAX_MS 1000u /* and never more than that */
 #define OSD_TURN_NEVER	      UINT64_MAX
 
-/* All zeros but for the owner: a new one. */
+/* A new entry is all zeros, except for the owner. */
 struct osd_turn {
 	struct osd_turn *next;
 	const void *owner; /* only compared */
-	uint64_t served;   /* when a turn of its owner was taken last, by osd_turns.taken */
+	uint64_t served;   /* osd_turns.taken when its owner's last turn was taken */
 	uint64_t not_before_ms;
 	unsigned losses; /* in a row */
 };
@@ -27,12 +28,12 @@ struct osd_turns {
 };
 
 void osd_turns_init(struct osd_turns *turns);
-/* At the end of the line; forgets losses. */
+/* Puts it at the end of the queue, and clears its losses. */
 void osd_turns_add(struct osd_turns *turns, struct osd_turn *turn);
-/* The same after another loss. */
+/* The same, after another loss. */
 void osd_turns_add_loser(struct osd_turns *turns, struct osd_turn *turn, uint64_t now_ms);
-/* Takes out, of those that need not pause any longer, the first of the owner that has waited longest.  NULL:
- * there is none before *ret_wait_ms milliseconds from now have gone by, or, OSD_TURN_NEVER, none at all. */
+/* Takes the next entry that need not pause: the first of the owner that has waited longest.  NULL:
+ * the next one is ready in *ret_wait_ms milliseconds; OSD_TURN_NEVER: there is none. */
 struct osd_turn *osd_turns_take(struct osd_turns *turns, uint64_t now_ms, uint64_t *ret_wait_ms);
 
 #endif

@@ -17,7 +17,7 @@ static bool is_text(const struct osd_exec_text *text, const char *wanted)
 	return text->length == strlen(wanted) && memcmp(text->bytes, wanted, text->length) == 0;
 }
 
-/* What this release does not do is refused, not ignored.  Sandboxes' CPython 3.11 reads no zstd. */
+/* Refuses what this release does not support.  The sandboxes' CPython 3.11 cannot read zstd. */
 static bool supported(const struct osd_exec_submission *submission)
 {
 	if (submission->engine.length && !is_text(&submission->engine, "python"))
@@ -25,7 +25,7 @@ static bool supported(const struct osd_exec_submission *submission)
 	return (osd_exec_code_form(submission->flags) & OSD_CODE_PACKING) != OSD_CODE_ZSTD;
 }
 
-/* exec->lock held.  A longer array would be BUSY for ever. */
+/* exec->lock held.  An array longer than the queue would be BUSY for ever. */
 static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submission *submission)
 {
 	return submission->array.members <=
@@ -52,7 +52,7 @@ static enum osd_status find_pool(struct osd_exec *exec,
 	return status;
 }
 
-/* The pool and what it allows, which an administrator may be changing. */
+/* Copies the pool's name and limits, which an administrator may be changing. */
 static bool fill_pool(struct osd_job_record *record, const struct osd_exec_submission *submission,
 		      const struct osd_pool *pool)
 {
@@ -122,13 +122,13 @@ static void fill_tags(struct osd_acceptance *acceptance,
 	acceptance->tags_length = osd_wr_used(&w);
 }
 
-/* Does it act under a capability? */
+/* Whether it acts under a capability. */
 static bool is_limited(const struct osd_exec_submission *submission)
 {
 	return submission->grant && !submission->grant->open;
 }
 
-/* Where the surrogate goes if nothing else is said. */
+/* The partition of the surrogate by default. */
 static uint64_t usual_partition(const struct osd_exec_submission *submission)
 {
 	uint64_t partition = submission->zone.partition_id;
@@ -136,8 +136,8 @@ static uint64_t usual_partition(const struct osd_exec_submission *submission)
 	return partition ? partition : OSD_JOBS_PARTITION;
 }
 
-/* What a capability says of the zone it does not say of another partition, and without one that partition
- * must take NOSEC itself. */
+/* A capability for the zone gives no right in another partition.  Without a capability, that
+ * partition must accept NOSEC. */
 static enum osd_status check_surrogate(const struct osd_exec *exec,
 				       const struct osd_exec_submission *submission)
 {
@@ -153,7 +153,7 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 	return status == OSD_OK && least != OSD_NOSEC ? OSD_E_CDB_FIELD : status;
 }
 
-/* Not further ahead than a record may be kept. */
+/* Whether the time is no further ahead than a record may be kept. */
 static bool is_soon(const struct osd_exec_submission *submission)
 {
 	return submission->begin_msec <=

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* acceptance.h -- one submission on its way to being a job, and the record that is made of its
- * parameters.
- * Not here: queue and store (submit.c). */
+/* acceptance.h -- a submission that is becoming a job, and the record made from its parameters.
+ * Elsewhere: queue and store (submit.c). */
 #include "exec/target.h"
 #ifndef OSD_EXEC_ACCEPTANCE_H
 #define OSD_EXEC_ACCEPTANCE_H
@@ -12,11 +11,11 @@ struct osd_acceptance {
 	struct osd_pool *pool;
 	struct osd_job *job;
 	struct osd_job_record record;
-	struct osd_after *after; /* the job's; NULL: it waits for none */
+	struct osd_after *after; /* the jobs it waits for; NULL: none */
 	uint8_t tags[OSD_JOB_TAGS_MAX];
 	size_t tags_length;
-	bool existing;		  /* the key is known: record is the earlier job's */
-	struct osd_run *run;	  /* it starts at once; NULL: it goes into the queue */
+	bool existing;		  /* the key is known: record is that of the earlier job */
+	struct osd_run *run;	  /* set if it starts at once; NULL: it is queued */
 	enum osd_refusal refusal; /* why it is BUSY; OSD_REFUSAL_COUNT: it is not */
 };
 

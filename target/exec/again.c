@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* again.c -- a submission without code of its own: it runs the code of its predecessor again, with the
- * same arguments unless it brings others.  The target keeps both while a job goes on, and after its
- * end if it did not complete (job/job.h). */
+/* again.c -- a submission without code of its own: it runs the code of its predecessor again, with
+ * the same arguments unless it brings others.  The target keeps both until the job ends, and longer
+ * if the job did not complete (job/job.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +12,11 @@ struct again {
 	struct osd_exec *exec;
 	const char *principal;
 	struct osd_object_id id;
-	struct osd_job_record record; /* that has the code: of a member, its array's */
+	struct osd_job_record record; /* the record with the code: for a member, its array's */
 	uint8_t *content;	      /* owned: arguments and code */
 };
 
-/* From memory, if it is there: a member may have no record in the store (flow/flow.h). */
+/* Finds the record in memory first: a member may have no record in the store (flow/flow.h). */
 static enum osd_status find_record(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, struct osd_job_record *ret_record)
 {
@@ -51,16 +51,16 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 		return OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
 		return status;
-	/* Of another principal's job not even its existence is told. */
+	/* A principal may not learn that another principal's job exists. */
 	if (strcmp(record->principal, again->principal) != 0 || !has_code(record))
 		return OSD_E_CDB_FIELD;
 	length = (size_t)record->args_length + record->code_length;
-	free(again->content); /* of a transaction that has to be run again */
+	free(again->content); /* left from a transaction that is run again */
 	again->content = malloc(length);
 	if (!again->content)
 		return OSD_E_NO_MEMORY;
 	status = osd_job_code_get(txn, record, again->content);
-	/* It has ended since, and its code has gone. */
+	/* The job has ended meanwhile, and its code is gone. */
 	return status == OSD_E_NO_OBJECT ? OSD_E_CDB_FIELD : status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec.c -- opening and closing: the rooms of exec/ put together (target.h).  Each gets its part, and what it
- * asks of the rooms above it, as functions. */
+/* exec.c -- opening and closing: joins the rooms of exec/ (target.h).  Each room gets its part, and
+ * the functions of the rooms above that it calls. */
 #include "exec/exec.h"
 
 #include <stdio.h>
@@ -295,7 +295,7 @@ static bool free_job(void *arg, struct osd_job_node *node)
 	struct osd_exec *exec = arg;
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 
-	/* What is left in queues goes with them: heads and members come in any order. */
+	/* Frees the jobs left in the queues; heads and members come in any order. */
 	exec->delayed = job; /* gathered: the table cannot lose nodes while it is walked */
 	return false;
 }
@@ -320,7 +320,8 @@ static void stop_threads(struct osd_target *target)
 	osd_lock(&exec->lock);
 	exec->stopping = exec->sandboxes->stopping = true;
 	osd_service_lost(
-		exec->sandboxes); /* ends every sandbox, and with it what the proxies wait for */
+		exec->sandboxes); /* ends every sandbox, and so everything that the proxies wait
+				   * for */
 	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->flow->work);

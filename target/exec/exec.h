@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* exec.h -- code next to data: jobs are accepted, wait in a fair queue, run in sandboxes, and leave
- * a surrogate object that says how they ended (design D11-D22).
+ * a surrogate object that describes their end (design D11-D22).
  *
- * Order: osd_exec_open right after osd_objects_open, before any other thread uses the objects (it
- * adds attribute pages); osd_exec_quiesce when no new command comes; osd_exec_close when no command
- * is under way any more, before osd_objects_close.  Everything in between from any thread.
- *
- * Without iosd-sandboxd jobs are accepted and queued, and synchronous ones are refused as BUSY. */
+ * Order: call osd_exec_open right after osd_objects_open, before any other thread uses the objects,
+ * because it adds attribute pages.  Call osd_exec_quiesce when no new command comes.  Call
+ * osd_exec_close when no command is under way any more, before osd_objects_close.  All other
+ * functions may be called from any thread in between.  Without iosd-sandboxd, jobs are accepted and
+ * queued; synchronous ones are refused as BUSY. */
 #ifndef OSD_EXEC_EXEC_H
 #define OSD_EXEC_EXEC_H
 
@@ -29,69 +29,75 @@ struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
-	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
-	const char *pools;    /* file that tells the pools (pool/config.c); NULL: `default` alone */
+	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: the
+			        * highest there is */
+	const char *pools;    /* file that configures the pools (pool/config.c); NULL: `default`
+			       * alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
-	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
+	bool allow_bytecode;  /* code may be a .pyc file, which is trusted like native code */
 	unsigned
 		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: sandbox/script_turns.h is not used */
 	uint64_t
 		stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
-	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
-	 * be NULL. */
+	/* Ordinary commands that wait for a worker now; proxies let them go first (design D22).
+	 * May be NULL. */
 	unsigned (*commands_queued)(void *context);
-	/* Ordinary commands have come lately.  May be NULL if turn_usec is 0. */
+	/* Whether ordinary commands have arrived lately.  May be NULL if turn_usec is 0. */
 	bool (*commands_come)(void *context);
-	/* Jobs have begun to wait, if only for a moment; called with exec->lock held.  May be NULL. */
+	/* Called with exec->lock held when jobs begin to wait, even for a moment.  May be NULL. */
 	void (*jobs_wait)(void *context);
-	/* Around a script's PUNCH, before the object is locked and after it has been released: commands on the
-	 * object wait aside, so that they keep no worker.  Both may be NULL. */
+	/* Called around a script's PUNCH, before the object is locked and after it is unlocked.
+	 * Commands on the object are put aside meanwhile, so that they occupy no worker.  Both may
+	 * be NULL. */
 	void *(*hold_object)(void *context, struct osd_object_id id);
 	void (*release_object)(void *context, void *hold);
 	void *context;
 };
 
-/* Restores the jobs found in the store and starts the threads.  On failure message says why. */
+/* Restores the jobs found in the store and starts the threads.  On failure, message gives the
+ * reason. */
 enum osd_status osd_exec_open(const struct osd_exec_config *config, char message[256],
 			      struct osd_exec **ret_exec);
-/* Ends all waits (status OSD_E_STILL_RUNNING) and accepts no new ones; jobs go on. */
+/* Ends all waits (status OSD_E_STILL_RUNNING) and accepts no new ones; jobs continue. */
 void osd_exec_quiesce(struct osd_exec *exec);
-/* Jobs still running are treated as after a crash when the store is opened again.  NULL is fine. */
+/* The next open treats jobs that are still running as after a crash.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
 
 /* ---- submitting ------------------------------------------------------------------------------ */
 
-/* What a command asks for.  Everything is borrowed during the call.  A field that is 0, or has no length, was
- * not given: then the job gets what is usual, or nothing. */
+/* The parameters of a submission, borrowed during the call.  A field that is 0 or empty was not
+ * given, and has its default. */
 struct osd_exec_submission {
 	/* 0/0, partition/0, partition/collection, partition/user object */
 	struct osd_object_id zone;
 	const struct osd_grant *grant; /* of the command; NULL, or open: it needs none */
-	const char *principal;	       /* who is counted and shares fairly (security/security.h) */
+	const char *principal;	       /* the principal that is charged and shares fairly
+				        * (security/security.h) */
 
 	/* What runs. */
-	struct osd_exec_text engine; /* `python` is the only one, and the usual one */
+	struct osd_exec_text engine; /* `python` is the default and the only one */
 	const uint8_t *code;
 	size_t code_length;
-	bool has_args;		/* else a submission without code gets its predecessor's */
+	bool has_args;		/* otherwise a submission without code gets its predecessor's */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
-	struct osd_object_id predecessor; /* the job this one is run for again */
+	struct osd_object_id predecessor; /* the job whose code runs again */
 	uint32_t flags;			  /* enum osd_exec_flags */
 
 	/* With what, and when. */
 	struct osd_exec_text pool;
 	struct osd_job_limits limits;
-	uint64_t grace_usec; /* that the script has to clean up when it is ended */
+	uint64_t grace_usec; /* the time the script has to clean up when it is ended */
 	int16_t priority;
 	uint64_t begin_msec;
 	const struct osd_exec_after *after; /* jobs that it waits for */
 	size_t after_count;
 	struct {
-		uint32_t first, at_once;     /* index; most members that run, 0: all */
-		uint32_t members;	     /* 0: it is no array */
+		uint32_t first, at_once;     /* index; the most members that run at a time, 0:
+					      * all */
+		uint32_t members;	     /* 0: it is not an array */
 		struct osd_exec_text ranges; /* of indices with gaps (wire/index_ranges.h) */
 	} array;
 
@@ -104,12 +110,12 @@ struct osd_exec_submission {
 
 	/* Whether the command waits. */
 	uint64_t sync_wait_usec;
-	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
+	/* Synchronous when not NULL.  Called exactly once if the submission returned OSD_PENDING,
 	 * from any thread, possibly before osd_exec_submit has returned. */
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
 	void *arg;
-	/* With done: atomic, looked at until done is called; true: the waiting command was aborted
-	 * (osd_exec_look_at_aborted).  NULL: never. */
+	/* Used with done: atomic, and read until done is called.  True: the waiting command was
+	 * aborted (osd_exec_look_at_aborted).  NULL: never. */
 	const bool *aborted;
 };
 
@@ -119,9 +125,9 @@ struct osd_exec_refusal { /* for the sense data */
 	struct osd_object_id job; /* in the way */
 };
 
-/* For a submission without code: code, and arguments unless it has some, of the predecessor that it names, a
- * job of the same principal.  They lie in *ret_content, the caller's to free whatever is
- * returned.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
+/* For a submission without code: gets the code of the predecessor that it names, a job of the same
+ * principal, and its arguments if the submission has none.  The caller frees *ret_content in any
+ * case.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
 enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
 				   uint8_t **ret_content);
 
@@ -132,58 +138,62 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
-/* Some *aborted may have become true: of those waits done is called soon, on a thread of ours, with
- * OSD_E_TASK_ABORTED unless it has been called; the job goes on unless it was submitted to end with
- * its command.  Does not wait for the store. */
+/* Called when some *aborted may have become true.  For those waits, done is called soon on a thread
+ * of exec, with OSD_E_TASK_ABORTED, unless it has been called already.  The job continues, unless
+ * it was submitted to end with its command.  Does not wait for the store. */
 void osd_exec_look_at_aborted(struct osd_exec *exec);
 
-/* Page 2000_0001h of a job in its fixed form, at most OSD_PAGE_FORM_MAX bytes, from memory, at once;
- * false: the store has to be asked. */
+/* Reads page 2000_0001h of a job in its fixed form, at most OSD_PAGE_FORM_MAX bytes, from memory,
+ * at once; false: read the store. */
 bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
 		   size_t *ret_length);
-/* An attribute of that page that is in its fixed form, too. */
+/* Whether the attribute is also in the fixed form of that page. */
 bool osd_exec_is_polled(uint32_t page, uint32_t number);
-/* A get list of such alone, OSD_ATTR_GROUP_MAX bytes at most when they are written, all of one moment;
- * false, and nothing is written: the store has to be asked. */
+/* Answers a get list of such attributes alone, all from the same moment, with at most
+ * OSD_ATTR_GROUP_MAX bytes.  False: nothing is written, read the store. */
 bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct osd_attr_list list,
 			struct osd_attr_writer *writer);
 
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 
-/* Who submitted the job that this is the surrogate of, as its capability says; who has the same AUDIT
- * value and might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no such job, or it was
- * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_WOULD_BLOCK. */
+/* The principal that submitted the job of this surrogate, as its capability has it.  A sender with
+ * the same AUDIT value that might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no
+ * such job, or it was submitted without a capability.  Not inside a transaction; nowait: from
+ * memory, or OSD_E_WOULD_BLOCK. */
 enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
 			       struct osd_job_owner *ret_owner);
 /* The same in a transaction; exec NULL: there are no jobs. */
 enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 				  struct osd_object_id id, struct osd_job_owner *ret_owner);
-/* REMOVE PARTITION, before: OSD_E_JOB_IN_WAY with the first unfinished job that stands in it. */
+/* Called before REMOVE PARTITION: OSD_E_JOB_IN_WAY with the first unfinished job of the
+ * partition. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
-/* In the transaction in which a script, or a job's acceptance, has made a partition: gives it the keys that a new one has. */
+/* Called in the transaction in which a script, or the acceptance of a job, creates a partition:
+ * gives it the keys of a new partition. */
 enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
 					uint64_t partition_id);
 /* In the transaction that removes a partition with its contents: forgets its finished jobs.
  * OSD_E_JOB_IN_WAY: one has been accepted since. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
-/* In the transaction that removes a user object: forgets its job, if it was a finished one's
- * surrogate, and with an array all its members.  OSD_E_CONFLICT: others that wait for it are still to
- * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended.
- * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has too many members for one transaction, so call
- * osd_exec_remove_members and then this again.  Without in_steps all members are removed at once. */
+/* Called in the transaction that removes a user object.  Forgets its job if the object was the
+ * surrogate of a finished job; for an array, also all members.  OSD_E_CONFLICT: jobs that wait for
+ * it have not been notified of its end.  OSD_E_JOB_IN_WAY: it is a member of an unfinished array.
+ * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has too many members for one transaction; call
+ * osd_exec_remove_members and then this again.  Without in_steps all members are removed at
+ * once. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_object_id id, bool in_steps);
-/* Removes the members of an array that has ended, not the array, in transactions of its own.  After
- * a failure, as after a crash, some are gone and the rest and the array are there. */
+/* Removes the members of an array that has ended, not the array, in several transactions.  After a
+ * failure or a crash, some members are gone, and the other members and the array are still
+ * there. */
 enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id);
-/* After a collection is gone: ends the jobs whose zone it was (FAILED 605). */
+/* Called after a collection was removed: ends the jobs that have it as their zone (FAILED 605). */
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id);
-/* FORMAT OSD, before: ends all jobs (CANCELLED 106), waits for them up to 2 s. */
+/* Called before FORMAT OSD: ends all jobs (CANCELLED 106), and waits for them up to 2 s. */
 void osd_exec_end_jobs(struct osd_exec *exec);
-/* FORMAT OSD, after, whether it succeeded (then forgets all jobs) or not: jobs may be submitted
- * again. */
+/* Called after FORMAT OSD: forgets all jobs if it succeeded.  Jobs may be submitted again. */
 enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded);
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -191,7 +201,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded);
 struct osd_exec_stats {
 	size_t queued, held, running, sandboxes_ready;
 	uint64_t accepted, finished, lost;
-	uint32_t retry_after_msec; /* what a BUSY would say */
+	uint32_t retry_after_msec; /* the delay that a BUSY now would name */
 	bool service_connected;
 	char isolation[32]; /* level reached; "" while not connected */
 };

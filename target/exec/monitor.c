@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* monitor.c -- the monitor thread: sandboxes and their deadlines (sandbox/watch.c), pools that are to go,
- * jobs that wait for another attempt, and commands that have waited long enough.  It never touches the
- * store, so nothing a script does to the disk delays a deadline. */
+/* monitor.c -- the monitor thread.  It watches sandboxes and their deadlines (sandbox/watch.c),
+ * pools that are to go, jobs that wait for another attempt, and commands that wait for a job.  It
+ * never touches the store, so no disk load of a script delays a deadline. */
 #include <sys/epoll.h>
 
 #include "base/clock.h"
@@ -11,11 +11,11 @@
 
 #define EVENTS_AT_ONCE	32
 #define PING_USEC	1000000
-#define PING_FIRST_USEC 150000 /* sooner than a job's first ping */
+#define PING_FIRST_USEC 150000 /* earlier than a job's first ping */
 
 /* ---- deadlines; exec->lock held -------------------------------------------------------------- */
 
-/* Scripts that end soon need not give way. */
+/* Time slices are for scripts that compute for long: a script that ends soon need not give way. */
 static void check_turns(struct osd_exec *exec)
 {
 	if (osd_target_of(exec)->turns)
@@ -39,8 +39,8 @@ static int timeout_msec(uint64_t deadline)
 	return deadline <= now ? 0 : (int)OSD_MIN((deadline - now + 999) / 1000, 60000);
 }
 
-/* Waits whose time is over, or whose command was aborted.  What follows them touches the store, so
- * the output thread does it. */
+/* Takes out the waits that have timed out or whose command was aborted.  Ending them touches the
+ * store, so the output thread does it. */
 static void check_waits(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
 {
 	struct osd_exec_wait **end = &exec->late;
@@ -52,7 +52,7 @@ static void check_waits(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
 		osd_wake(exec->output_wake);
 }
 
-/* Returns when to look again. */
+/* Checks everything once.  Returns the time of the next check. */
 static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *events, int count)
 {
 	uint64_t deadline = OSD_NEVER, now;
@@ -71,7 +71,7 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	check_pools(exec);
 	osd_exec_check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
-	/* While jobs come one after the other none need wake this thread for its first ping. */
+	/* While one job follows another, no first ping needs to wake this thread. */
 	if (now < exec->runs->handed_usec + PING_USEC)
 		deadline = OSD_MIN(deadline, now + PING_FIRST_USEC);
 	exec->monitor.awake = false;

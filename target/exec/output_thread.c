@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* output_thread.c -- the output thread: reads the pipes of scripts, and does what else may wait for the store.
- * It ends waits whose time is over, sweeps expired records, and ends jobs whose rights were revoked. */
+/* output_thread.c -- the output thread.  It reads the pipes of scripts, and does other work that
+ * may wait for the store: it ends waits that have timed out, sweeps expired records, and ends jobs
+ * whose rights were revoked. */
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -11,11 +12,11 @@
 
 #define SWEEP_LEAST    UINT64_C(200000) /* between two sweeps */
 #define EVENTS_AT_ONCE 32
-/* After a look at the pipes: a script that prints line by line is not served line by line, which
- * would take a processor. */
+/* The pause after the pipes were read.  A script that prints line by line is then not read line by
+ * line, which would keep a processor busy. */
 #define PAUSE_NSEC 1000000
 
-/* exec->lock held.  The run of a sandbox that has one, kept alive by a reference. */
+/* exec->lock held.  The run of a sandbox, with a reference; NULL: it has none. */
 static struct osd_run *find_run(struct osd_exec *exec, uint64_t sandbox_id)
 {
 	struct osd_sandbox *sandbox = osd_sandbox_find(exec->sandboxes, sandbox_id);
@@ -47,11 +48,11 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 	return more;
 }
 
-/* Sandboxes whose pipes had more than one turn's worth. */
+/* Sandboxes whose pipes had more bytes than one pass reads. */
 struct busy {
 	uint64_t ids[OSD_EXEC_SLOTS_MAX];
 	size_t count;
-	bool served; /* pipes were looked at, whatever they had */
+	bool served; /* the pipes were read, whatever they held */
 };
 
 static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy)
@@ -92,8 +93,8 @@ static void deliver_late(struct osd_exec *exec)
 	deliver_each(exec, late);
 }
 
-/* exec->lock held.  Whether to sweep now; how long to wait for events after that.  rights: those are to be
- * swept, too. */
+/* exec->lock held.  Whether to sweep now; sets how long to wait for events afterwards.  rights:
+ * jobs' rights are to be swept, too. */
 static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 {
 	uint64_t now = osd_monotonic_usec();
@@ -144,9 +145,9 @@ void *osd_output_main(void *arg)
 			 atomic_load(&exec->runs->policy_changed);
 		sweep = sweep_due(exec, rights, &wait_msec);
 		osd_unlock(&exec->lock);
-		/* However often policies change, no more than one sweep in that time. */
+		/* However often policies change, there is at most one sweep per interval. */
 		if (rights && !stopping && osd_monotonic_usec() >= rights_usec) {
-			/* A change that comes while it runs is for the next one. */
+			/* A change that comes during the sweep is left to the next one. */
 			atomic_store(&exec->runs->policy_changed, false);
 			rights_again = !osd_rights_sweep(exec);
 			rights_usec = osd_monotonic_usec() + OSD_RIGHTS_SWEEP_USEC;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* owner.c -- who submitted a job, for those who ask whether they may look at its surrogate, or at the
- * object that holds its result. */
+/* owner.c -- the submitter of a job.  It decides who may read the job's surrogate, or the object
+ * that holds the result. */
 #include <string.h>
 
 #include "exec/target.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recent.h -- the jobs that an administrator sees at a glance: those at work and waiting, and those that
- * ended last.  Bounded, in memory; the store has all of them.  An array is one job here: its members are
- * not shown. */
+/* recent.h -- the jobs that an administrator's overview shows: running, waiting, and ended last.
+ * Bounded, in memory; the store has all jobs.  An array counts as one job: its members are not
+ * shown. */
 #ifndef OSD_EXEC_RECENT_H
 #define OSD_EXEC_RECENT_H
 
@@ -12,9 +12,9 @@
 
 struct osd_exec;
 
-#define OSD_RECENT_ALIVE     32 /* running ones first, then the newest that wait */
+#define OSD_RECENT_ALIVE     32 /* running jobs first, then the newest waiting ones */
 #define OSD_RECENT_ENDED     32
-#define OSD_RECENT_PRINCIPAL 128 /* bytes of it that are kept */
+#define OSD_RECENT_PRINCIPAL 128 /* bytes kept of a principal's name */
 
 struct osd_recent_job {
 	struct osd_object_id id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recover.c -- what the last run of the target left behind (design D13, D14).  A queued job goes back to
- * the queue; one that was to be killed is CANCELLED; one that was running gets another attempt if it
- * has written nothing or may run twice, and is SANDBOX_LOST otherwise. */
+/* recover.c -- takes up the jobs of the target's last run (design D13, D14).  A queued job is
+ * queued again.  A job that was to be killed is CANCELLED.  A job that was running gets another
+ * attempt if it has written nothing or may run twice; otherwise it is SANDBOX_LOST. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -13,20 +13,21 @@ struct found {
 	struct osd_exec *exec;
 	struct osd_job_record *records;
 	size_t count, capacity;
-	struct osd_array *arrays; /* those that have not ended, by next_found, the last first */
+	struct osd_array *arrays; /* the unfinished ones, linked by next_found, the last first */
 	uint64_t last_sequence;
 	struct charge {
-		struct osd_object_id job; /* one of those it is for: same partition, same place */
+		struct osd_object_id job; /* one of the jobs it is for: same partition, same
+					   * place */
 		uint64_t bytes;
 	} * charges; /* owned */
 	size_t charge_count, charge_capacity;
 	struct osd_object_id
-		*uncounted; /* owned: jobs whose records do not say what they are charged */
+		*uncounted; /* owned: jobs whose records do not have their charge */
 	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };
 
-/* The list, with room for one more element; NULL: no memory, and it is as it was. */
+/* The list with room for one more element; NULL: no memory, and the list is unchanged. */
 static void *grown(void *list, size_t count, size_t *capacity, size_t size)
 {
 	size_t wanted = OSD_MAX((size_t)64, *capacity * 2);
@@ -40,7 +41,7 @@ static void *grown(void *list, size_t count, size_t *capacity, size_t size)
 	return more;
 }
 
-/* Beyond every change that earlier runs have shown and not written down. */
+/* Skips beyond every change count that earlier runs have shown without storing it. */
 static void leap(const struct osd_exec *exec, struct osd_job_record *record)
 {
 	record->generation =
@@ -57,7 +58,7 @@ static void drop_arrays(struct found *found)
 	}
 }
 
-/* Its members' records come right behind the head's. */
+/* The records of the members directly follow the head's. */
 static bool note_array(struct found *found, const struct osd_job_record *record)
 {
 	struct osd_pool *pool = osd_pool_of_record(found->exec, record);
@@ -169,7 +170,7 @@ static enum osd_status erase_output(struct osd_exec *exec, struct osd_object_id 
 	return status == OSD_OK ? osd_object_truncate(object, 0, OSD_DATA_RESERVE) : status;
 }
 
-/* What it had printed is there, and is all there will be. */
+/* The output of the last run is complete: nothing will be added. */
 static enum osd_status measure_output(struct osd_exec *exec, struct osd_job_record *record)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
@@ -190,7 +191,7 @@ static enum osd_status load_after(struct osd_txn *txn, void *arg)
 	return osd_after_load(txn, job->record.id, &job->after);
 }
 
-/* Caps are for those who submit; what was accepted is kept. */
+/* Limits apply to new submissions: a job that was accepted is kept. */
 static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
 {
 	const struct osd_job_record *record = &job->record;
@@ -237,7 +238,7 @@ static enum osd_status write_lost(struct osd_txn *txn, void *arg)
 	return osd_job_write_end(lost->exec, txn, lost->record);
 }
 
-/* Takes back a result the last attempt had begun. */
+/* Removes a result that the last attempt had begun. */
 static enum osd_status start_over(struct osd_txn *txn, void *arg)
 {
 	struct osd_job_record record = *(const struct osd_job_record *)arg;
@@ -252,7 +253,7 @@ static enum osd_status start_over(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
 }
 
-/* A member whose array has ended: its own end could not be written (osd_exec_finish). */
+/* A member whose array has ended, although its own end could not be written (osd_exec_finish). */
 static bool is_orphan(struct osd_exec *exec, const struct osd_job_record *record)
 {
 	return record->flags & OSD_JOB_MEMBER && !osd_exec_find(exec, array_of(record));
@@ -299,7 +300,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	return status == OSD_OK ? readmit(exec, record) : status;
 }
 
-/* Those written by a release that did not charge for jobs. */
+/* Records written by a release that did not charge for jobs. */
 static enum osd_status count_uncounted(struct osd_txn *txn, struct found *found)
 {
 	enum osd_status status = OSD_OK;
@@ -337,7 +338,7 @@ static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? count_uncounted(txn, found) : status;
 }
 
-/* An earlier release did not mark an object that holds a result, nor say whose it is. */
+/* An earlier release neither marked an object that holds a result nor named its owner. */
 static enum osd_status adopt_companion(struct osd_txn *txn, void *arg)
 {
 	const struct osd_object_id *id = arg;
@@ -380,7 +381,7 @@ static enum osd_status load_indices(struct osd_txn *txn, void *arg)
 	return osd_array_load(txn, arg);
 }
 
-/* All heads are in the table before their members are. */
+/* All heads must be in the table before their members. */
 static enum osd_status recover_heads(struct osd_exec *exec, const struct found *found)
 {
 	enum osd_status status = OSD_OK;
@@ -395,7 +396,7 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 	return status;
 }
 
-/* A job that is no head. */
+/* Recovers a job that is not a head. */
 static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record *record)
 {
 	leap(exec, record);
@@ -405,8 +406,8 @@ static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record 
 	return recover_running(exec, record);
 }
 
-/* Before anybody can look: until it ends an array shows as what its members last waited, which is
- * written down of none that has ended. */
+/* Called before any client can read a job.  An array that has not ended shows the last waiting
+ * state of its members, which is not stored for ended members. */
 static void end_arrays(struct osd_exec *exec, const struct found *found)
 {
 	osd_lock(&exec->lock);

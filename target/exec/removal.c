@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* removal.c -- what commands that remove things ask of jobs and tell them (exec.h): surrogates, partitions,
- * collections, FORMAT OSD. */
+/* removal.c -- the effects of removals on jobs (exec.h): surrogates, partitions, collections,
+ * FORMAT OSD. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -74,7 +74,8 @@ struct gathered {
 	enum osd_status status;
 };
 
-/* May the record of a job that has not ended, as far as the store knows, go with its partition? */
+/* Whether the record of a job may go with its partition although the store does not show its end
+ * yet. */
 static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id)
 {
 	enum osd_status status = OSD_OK;
@@ -82,7 +83,7 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 	osd_lock(&exec->lock);
 	if (osd_exec_find(exec, id))
 		status = OSD_E_JOB_IN_WAY;
-	else if (exec->accepting) /* it may be this one: in a moment the table knows */
+	else if (exec->accepting) /* it may be this job: soon it will be in the table */
 		status = OSD_E_CONFLICT;
 	osd_unlock(&exec->lock);
 	return status;
@@ -127,8 +128,8 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 	return status;
 }
 
-/* The transaction has the partition to itself: a job accepted since osd_exec_check_partition is in
- * the store by now, and none comes after it. */
+/* The transaction has locked the partition.  A job accepted since osd_exec_check_partition is in
+ * the store by now, and no other can be accepted. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id)
 {
@@ -166,7 +167,7 @@ void osd_exec_end_jobs(struct osd_exec *exec)
 	osd_lock(&exec->lock);
 	exec->formatting = true; /* nothing is started until osd_exec_formatted */
 	osd_unlock(&exec->lock);
-	do { /* one that lost its sandbox just now waits for another attempt: look again */
+	do { /* a job that has just lost its sandbox waits for another attempt: check again */
 		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
 		osd_lock(&exec->lock);
 		if (exec->table.count > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* submit.c -- the acceptance of a job (design D11, D15): its record made (acceptance.c), a place in the
- * queue, then one transaction that makes the surrogate and everything a restart needs, then the queue. */
+/* submit.c -- the acceptance of a job (design D11, D15).  It makes the record (acceptance.c) and
+ * reserves a place in the queue.  One transaction then creates the surrogate and stores everything
+ * a restart needs.  Then the job is queued. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,13 @@
 #include "exec/acceptance.h"
 #include "exec/target.h"
 
-#define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than any queue says */
+#define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than a full queue's
+			        * estimate */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
 
 /* ---- the accepting transaction --------------------------------------------------------------- */
 
-/* Finds out what kind of zone the ids name. */
+/* Finds the kind of zone that the ids name. */
 static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 {
 	zone->type = OSD_ROOT;
@@ -23,7 +25,7 @@ static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 	return osd_object_type_of(txn, zone->id, &zone->type);
 }
 
-/* The job that came before under the same key, if there is one. */
+/* The earlier job with the same key, if there is one. */
 static enum osd_status find_earlier(struct osd_txn *txn, struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
@@ -49,7 +51,7 @@ static enum osd_status find_earlier(struct osd_txn *txn, struct osd_acceptance *
 	return OSD_OK;
 }
 
-/* It must be known, and the submitter's own. */
+/* The predecessor must exist and belong to the submitter. */
 static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *txn,
 					 const struct osd_job_record *record)
 {
@@ -60,7 +62,8 @@ static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *
 		       : osd_exec_find_own(exec, txn, record->predecessor, record, &predecessor);
 }
 
-/* The transaction has to be tried again, with another id perhaps, and the sandbox has been told one. */
+/* The transaction must be run again, perhaps with another id, but the sandbox has received the
+ * first one. */
 static void start_later(struct osd_acceptance *acceptance)
 {
 	struct osd_exec *exec = acceptance->exec;
@@ -70,7 +73,7 @@ static void start_later(struct osd_acceptance *acceptance)
 	osd_unlock(&exec->lock);
 }
 
-/* Of what is stored beside record, code and arguments. */
+/* The size of what is stored besides record, code and arguments. */
 static size_t payload_bytes(const struct osd_acceptance *acceptance)
 {
 	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
@@ -122,7 +125,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 					     submission->array.ranges.length);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
-	/* Another submission with this key was faster: look again. */
+	/* Another submission with this key was faster: find its job. */
 	return status == OSD_E_EXISTS && made ? OSD_E_CONFLICT : status;
 }
 
@@ -141,7 +144,8 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 	memcpy(job->content + args->length, submission->code, submission->code_length);
 }
 
-/* exec->lock held.  Before anything is reserved; OSD_REFUSAL_COUNT: not at all. */
+/* exec->lock held, nothing reserved yet.  Why the submission is refused; OSD_REFUSAL_COUNT: it is
+ * not. */
 static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
 				   bool synchronous)
 {
@@ -171,7 +175,7 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 	return osd_exec_wait_reserve(exec, &order, ret_wait);
 }
 
-/* exec->lock held.  Places in the queue and, if synchronous, one among the waits. */
+/* exec->lock held.  Reserves places in the queue and, if synchronous, a place among the waits. */
 static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acceptance,
 			       struct osd_job *job, struct osd_exec_wait **ret_wait,
 			       struct osd_exec_refusal *refusal)
@@ -189,7 +193,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	if (exec->sandboxes->isolation_refused)
 		return OSD_E_ISOLATION;
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
-		return OSD_E_CDB_FIELD; /* they have just been lowered */
+		return OSD_E_CDB_FIELD; /* the limits have just been lowered */
 	acceptance->refusal = refusal_of(exec, pool, submission->done != NULL);
 	if (acceptance->refusal == OSD_REFUSAL_PAUSED ||
 	    acceptance->refusal == OSD_REFUSAL_DRAINING)
@@ -224,8 +228,8 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	return OSD_OK;
 }
 
-/* The end of a job that was there before, read when memory no longer knows it: it may have ended
- * since the accepting transaction saw it. */
+/* The end of an earlier job with the same key, read once it is not in memory any more: it may have
+ * ended after the accepting transaction read it. */
 struct ended {
 	struct osd_job_record record;
 	uint8_t result[OSD_JOB_PAYLOAD_MAX];
@@ -241,12 +245,13 @@ static enum osd_status read_ended(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_job_payload_get(txn, id, OSD_PAYLOAD_RESULT, ended->result,
 					     sizeof(ended->result), &ended->result_length);
-	if (status == OSD_E_NO_OBJECT) /* no result, or the record is gone since: as it was found */
+	if (status == OSD_E_NO_OBJECT) /* no result, or the record has been removed since: use the
+				        * earlier copy */
 		ended->result_length = 0;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* A synchronous submission of a job that has ended already. */
+/* Answers a synchronous submission of a job that has already ended. */
 static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
 			  const struct osd_job_record *found)
 {
@@ -268,7 +273,7 @@ static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
 	osd_exec_deliver(wait, outcome);
 }
 
-/* The job is in the store: into memory with it, or on to the earlier one. */
+/* The job is in the store: puts it into memory, or uses the earlier job. */
 static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, struct osd_job *job,
 		  struct osd_exec_wait *wait)
 {
@@ -327,7 +332,7 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 	osd_unlock(&exec->lock);
 }
 
-/* Into memory with the surrogate: it will be polled, and commands on objects in memory do not
+/* Loads the surrogate into memory: it will be polled, and commands on objects in memory do not
  * wait. */
 static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
 {
@@ -345,8 +350,8 @@ static enum osd_status look_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? find_earlier(txn, acceptance) : status;
 }
 
-/* There is no room for another job, but this may be one that was accepted before: whoever had no answer
- * asks again. */
+/* No room for another job, but this may be a repeated submission of an accepted one, sent because
+ * the first answer was lost. */
 static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
 				      struct osd_exec_wait **ret_wait)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* surrogate.c -- the user object that stands for a job (design D13): made in the transaction that
- * accepts the job, its data is what the script prints.  Not here: its attribute pages
- * (tell/pages.c). */
+/* surrogate.c -- the user object that represents a job (design D13).  It is created in the
+ * transaction that accepts the job; its data is the script's stdout.  Elsewhere: its attribute
+ * pages (tell/pages.c). */
 #include "exec/target.h"
 #include "security/local_keys.h"
 
@@ -13,7 +13,7 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
 	return keyring ? osd_local_keys_add(keyring, txn, partition_id) : OSD_OK;
 }
 
-/* Partition the surrogate belongs into; the jobs partition is made on first use. */
+/* The partition of the surrogate; the jobs partition is created on first use. */
 static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn, uint64_t wanted,
 				      const struct osd_zone *zone, uint64_t *ret_partition)
 {
@@ -54,7 +54,8 @@ enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 				     uint64_t partition_id, uint64_t requested_id,
 				     struct osd_job_record *record)
 {
-	/* A client that names a partition or an id gets an object among the data. */
+	/* If a client names a partition or an id, the surrogate is an ordinary object of that
+	 * partition. */
 	enum osd_job_place where =
 		partition_id || requested_id ? OSD_JOB_AMONG_DATA : OSD_JOB_APART;
 	struct osd_object_id id = {0};
@@ -64,7 +65,8 @@ enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 	if (status == OSD_OK)
 		status = osd_surrogates_create(txn, id.partition_id, where, requested_id,
 					       1 + record->array.count, &id.object_id);
-	/* Members of an array are found by it; the collection is for who looks for jobs. */
+	/* Members of an array are found through it; the collection is for clients that search for
+	 * jobs. */
 	if (status == OSD_OK)
 		status = join_jobs_collection(txn, id);
 	if (status == OSD_OK) {

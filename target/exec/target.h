@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* target.h -- all rooms of exec/ put together: what osd_exec_open makes, one part a room.  For the files in
- * exec/ itself and for tests; no room includes it. */
+/* target.h -- joins all rooms of exec/: what osd_exec_open creates, with one part per room.  For
+ * the files in exec/ itself and for tests; no room includes it. */
 #ifndef OSD_EXEC_TARGET_H
 #define OSD_EXEC_TARGET_H
 
@@ -16,7 +16,7 @@
 #include "exec/tell/tell.h"
 
 struct osd_target {
-	struct osd_exec exec;	       /* the jobs, and where the other parts are */
+	struct osd_exec exec;	       /* the jobs, with pointers to the other parts */
 	struct osd_exec_config config; /* constant after open, strings owned */
 	struct osd_sandboxes sandboxes;
 	struct osd_pools pools;
@@ -29,18 +29,19 @@ struct osd_target {
 	bool monitor_started, output_started, flow_started; /* by open, for close */
 };
 
-/* The target that these jobs are part of. */
+/* The target that contains this osd_exec. */
 static inline struct osd_target *osd_target_of(struct osd_exec *exec)
 {
 	return osd_container_of(exec, struct osd_target, exec);
 }
 
-/* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs partition and
- * collection it needs, and those of its members behind it; sets record->id. */
+/* surrogate.c: creates the surrogate of record->zone in partition (0: the default), with the jobs
+ * partition and collection if needed, and the surrogates of its members after it; sets
+ * record->id. */
 enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 				     uint64_t partition_id, uint64_t requested_id,
 				     struct osd_job_record *record);
-/* recover.c: jobs of the last run, before any thread starts. */
+/* recover.c: takes up the jobs of the last run, before any thread starts. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
 /* monitor.c, output_thread.c: threads. */
 void *osd_monitor_main(void *exec);

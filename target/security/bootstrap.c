@@ -77,7 +77,8 @@ static int sync_directory(const char *path)
 	return error;
 }
 
-/* Whole or not at all: another name until the bytes are on disk; a file that came meanwhile stays. */
+/* Writes the whole file or none: it has another name until its bytes are on disk.  A file that
+ * another process has made meanwhile stays. */
 static int write_text(const char *path, const struct text *text)
 {
 	char fresh[PATH_MAX];

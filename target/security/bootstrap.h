@@ -7,8 +7,9 @@
 #include "object/object.h"
 #include "security/seal.h"
 
-/* Reads the file, or makes one with a new key where there is none.  The file must belong to the user the
- * target runs as, and be readable to nobody else.  message: what to tell a person on failure. */
+/* Reads the file, or makes one with a new key if there is none.  The file must belong to the user
+ * of the target, and no other user may be able to read it.  message: instructions for a person on
+ * failure. */
 enum osd_status osd_bootstrap_master(const char *path,
 				     const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 				     char message[256], struct osd_key_pair *ret_key);

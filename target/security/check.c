@@ -15,7 +15,7 @@ enum {
 	KEY_PARTITION = 2,
 };
 
-/* Which key proves a capability, and what else goes by the partition. */
+/* The key that proves a capability, and the other data of its partition. */
 struct slot {
 	enum osd_key_level level;
 	uint64_t
@@ -64,8 +64,8 @@ static void find_secret(const struct osd_checker *checker, const struct slot *sl
 				   secret);
 }
 
-/* Step 1 of SET MASTER KEY without a step 0: that it is so tells an initiator nothing it does not know,
- * and there is no key by which to check the request. */
+/* Step 1 of SET MASTER KEY without a step 0.  The initiator may learn this: it knows it already,
+ * and there is no key to check the request with. */
 static bool is_out_of_sequence(const struct osd_checker *checker, const struct slot *slot,
 			       uint64_t nexus)
 {
@@ -94,7 +94,7 @@ static void request_check_value(const struct osd_checker *checker, const uint8_t
 	osd_mac_final(&mac, value);
 }
 
-/* Whether it is one that could be genuine at all. */
+/* Whether a genuine capability could have these fields at all. */
 static bool is_possible(const struct osd_capability *capability)
 {
 	return capability->format == OSD_CAPABILITY_OSD2 &&
@@ -103,7 +103,8 @@ static bool is_possible(const struct osd_capability *capability)
 	       capability->security_method < OSD_METHODS;
 }
 
-/* The capability key.  What is impossible has one too, so that it takes as long to refuse. */
+/* Computes the capability key.  An impossible capability gets one, too, so that its refusal takes
+ * the same time. */
 static void prove(const struct osd_checker *checker, const uint8_t bytes[OSD_CAPABILITY_LENGTH],
 		  const struct slot *slot, const struct osd_secret *secret, struct osd_proof *proof)
 {

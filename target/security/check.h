@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* check.h -- is the capability of a request genuine, and the request fresh?  (osd2-wire 6.9 up to step 6;
- * docs/security-protocol.md.)  Not here: what the capability permits (grant.h), the other check values of
- * a command (command/integrity.h). */
+/* check.h -- checks that the capability of a request is genuine, and that the request is fresh
+ * (osd2-wire 6.9 up to step 6; docs/security-protocol.md).  Elsewhere: what the capability permits
+ * (grant.h), the other check values of a command (command/integrity.h). */
 #ifndef OSD_SECURITY_CHECK_H
 #define OSD_SECURITY_CHECK_H
 
@@ -19,9 +19,9 @@
 #define OSD_NONCE_BYTES		 12
 #define OSD_METHODS		 4 /* NOSEC to ALLDATA */
 
-/* What requests are checked with; any thread. */
+/* The parts that check requests; any thread. */
 struct osd_checker {
-	struct osd_keyring *keyring; /* borrowed, as the next; NULL: NOSEC is all there is */
+	struct osd_keyring *keyring; /* borrowed, as the next; NULL: only NOSEC is supported */
 	struct osd_nonces *nonces;
 	const uint8_t *system_id;
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES]; /* VPD page B1h's */
@@ -32,7 +32,7 @@ struct osd_proof {
 	struct osd_grant grant;
 	enum osd_mac_algorithm algorithm;
 	uint8_t key[OSD_MAC_LENGTH]; /* the capability key; secret */
-	uint64_t clock_ms; /* of the target, for who sent a nonce of another time */
+	uint64_t clock_ms; /* of the target, for a sender whose nonce had a wrong time */
 };
 
 /* The key that signs the capability of a command: a column of the command table. */
@@ -43,11 +43,12 @@ enum osd_signing {
 	OSD_SIGNED_SET_MASTER_KEY, /* the master key, or the one that is about to become it */
 };
 
-/* bytes: the CDB as sent, OSD_CDB_LENGTH bytes, which the check value covers; cdb: decoded, as far as it
- * could be.  nexus: whose pending master key counts.  Until the check value has been verified every refusal is OSD_E_CDB_FIELD at byte 80, after the
- * same work.  *ret_proof is written on OSD_OK, and where the check value was right although the request
- * is refused (then proof.grant.verified).
- * OSD_E_WOULD_BLOCK: with nowait only; nothing was noted of the request. */
+/* bytes: the CDB as sent, OSD_CDB_LENGTH bytes, which the check value covers; cdb: the decoded part
+ * of it.  nexus: its pending master key counts.  Until the check value has been verified, every
+ * refusal is OSD_E_CDB_FIELD at byte 80, after the same amount of work.  *ret_proof is written on
+ * OSD_OK.  It is also written if the request is refused although the check value was right (then
+ * proof.grant.verified).  OSD_E_WOULD_BLOCK: with nowait only; nothing of the request was
+ * recorded. */
 enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *bytes,
 				  const struct osd_cdb *cdb, enum osd_signing signing,
 				  uint64_t nexus, bool nowait, struct osd_proof *ret_proof,

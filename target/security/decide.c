@@ -13,8 +13,8 @@
 
 /* ---- what an act needs ----------------------------------------------------------------------- */
 
-/* What rights on a collection may be used for on its members: by member commands, and by scripts whose
- * zone it is. */
+/* The rights on a collection that also count for its members: for member commands, and for scripts
+ * that have the collection as their zone. */
 #define LENT                                                                                       \
 	(OSD_PERM_READ | OSD_PERM_WRITE | OSD_PERM_APPEND | OSD_PERM_REMOVE | OSD_PERM_GET_ATTR |  \
 	 OSD_PERM_SET_ATTR)

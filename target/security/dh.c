@@ -118,7 +118,8 @@ static bool put_number(gcry_mpi_t number, uint8_t *bytes, size_t length)
 	return true;
 }
 
-/* Of a group whose order has no small factor but two these are all that are degenerate. */
+/* The order of such a group has no small factor except 2, so there are no other degenerate
+ * values. */
 static bool is_degenerate(gcry_mpi_t value, gcry_mpi_t prime)
 {
 	OSD_CLEANUP(releasep) gcry_mpi_t most = gcry_mpi_new(0);

@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "security/secret.h"
 
-#define EXCHANGES 8 /* at a time; the oldest goes */
+#define EXCHANGES 8 /* at a time; a new one replaces the oldest */
 
 struct exchange {
 	uint64_t nexus, deadline_usec; /* monotonic; 0: free */
@@ -52,7 +52,7 @@ void osd_exchanges_free(struct osd_exchanges *exchanges)
 	free(exchanges);
 }
 
-/* Under lock, as what follows.  Those whose time is over are wiped. */
+/* Under lock, as all below.  Wipes the exchanges that have timed out. */
 static struct exchange *find(struct osd_exchanges *exchanges, uint64_t nexus)
 {
 	uint64_t now = osd_monotonic_usec();
@@ -69,7 +69,7 @@ static struct exchange *find(struct osd_exchanges *exchanges, uint64_t nexus)
 	return found;
 }
 
-/* The one of the nexus, a free one, or the oldest. */
+/* The exchange of the nexus, else a free one, else the oldest. */
 static struct exchange *place_for(struct osd_exchanges *exchanges, uint64_t nexus)
 {
 	struct exchange *place = find(exchanges, nexus);
@@ -86,7 +86,7 @@ static struct exchange *place_for(struct osd_exchanges *exchanges, uint64_t nexu
 	return place;
 }
 
-/* Exponent and shared secret, while they are needed. */
+/* The exponent and the shared secret, in secret memory while they are needed. */
 struct work {
 	uint8_t exponent[OSD_DH_EXPONENT], shared[OSD_DH_MAX];
 	struct osd_key_pair key;

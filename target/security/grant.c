@@ -12,8 +12,8 @@ static enum osd_status refuse(uint16_t field, uint16_t *ret_field)
 	return field == OSD_GRANT_FIELD_PERMISSIONS ? OSD_E_PERMISSION : OSD_E_CDB_FIELD;
 }
 
-/* Root and partitions have one descriptor type, collections their own or, as real initiators have it,
- * that of user objects. */
+/* Root and partitions have one descriptor type.  Collections have their own; real initiators also
+ * send that of user objects. */
 static bool descriptor_fits(uint8_t type, uint8_t descriptor)
 {
 	switch (type) {
@@ -27,8 +27,9 @@ static bool descriptor_fits(uint8_t type, uint8_t descriptor)
 	}
 }
 
-/* An id of 0 stands for all objects of the type in the partition but those of jobs, which are their
- * submitters' (osd_exec_owns), and for all partitions that may be made. */
+/* An id of 0 stands for all objects of the type in the partition, or for all partitions that may be
+ * created.  It does not cover the surrogates of jobs, which belong to their submitters
+ * (osd_exec_owns). */
 static bool names(const struct osd_capability *c, const struct osd_object_facts *facts,
 		  uint16_t *ret_field)
 {
@@ -50,7 +51,7 @@ static bool names(const struct osd_capability *c, const struct osd_object_facts 
 	       c->allowed_object_id == facts->id.object_id;
 }
 
-/* Length 0: all from the start on. */
+/* Length 0: all bytes from the start on. */
 static bool covers(const struct osd_capability *c, const struct osd_access *access,
 		   uint16_t *ret_field)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* grant.h -- what a capability permits, once its check value has been verified (osd2-wire 6.9 from step 7
- * on).  Pure: whoever acts for an initiator, a command or a job, asks the same questions here.
- * Not here: check values (check.h), who looks the objects up (command/authorise.h). */
+/* grant.h -- the permissions of a capability, once its check value has been verified (osd2-wire 6.9
+ * from step 7 on).  Pure: commands and jobs ask the same questions here.  Elsewhere: check values
+ * (check.h), lookup of the objects (command/authorise.h). */
 #ifndef OSD_SECURITY_GRANT_H
 #define OSD_SECURITY_GRANT_H
 
@@ -12,8 +12,8 @@
 #include "object/object.h"
 #include "wire/capability.h"
 
-/* CDB bytes that refusals point at; also in an extension capability, where they mean no more than that
- * it was not the right one. */
+/* CDB bytes that refusals point at.  In an extension capability they only mean that it did not
+ * fit. */
 enum osd_grant_field {
 	OSD_GRANT_FIELD_CAPABILITY = 80,
 	OSD_GRANT_FIELD_METHOD = 82,
@@ -31,10 +31,10 @@ enum osd_grant_field {
 	OSD_GRANT_FIELD_RANGE_START = 176,
 };
 
-/* No secrets are in it: it may be copied, kept and written to the store. */
+/* It holds no secrets: it may be copied, kept and written to the store. */
 struct osd_grant {
 	struct osd_capability capability;
-	bool open;     /* NOSEC, where that is enough: the capability is not looked at */
+	bool open;     /* NOSEC is sufficient: the capability is not checked */
 	bool verified; /* its check value was right */
 	uint8_t level; /* enum osd_key_level (keys.h) of the key that proves it */
 	uint64_t
@@ -45,19 +45,19 @@ struct osd_grant {
 /* What is about to happen to an object. */
 struct osd_access {
 	uint16_t permissions; /* enum osd_permission, all of them needed */
-	/* Bytes of data it concerns; end UINT64_MAX: all from start on.  Both 0: none. */
+	/* The bytes of data to access; end UINT64_MAX: all from start on.  Both 0: none. */
 	uint64_t start, end;
 };
 
-/* Whether the object is what the grant names, and may be accessed so at now_ms.  facts->type may be that
- * of any of several types or'ed when the object does not exist.  *ret_field: the CDB byte at fault. */
+/* Whether the grant names the object, and permits the access at now_ms.  If the object does not
+ * exist, facts->type may be several types or'ed.  *ret_field: the CDB byte at fault. */
 enum osd_status osd_grant_permits(const struct osd_grant *grant,
 				  const struct osd_object_facts *facts,
 				  const struct osd_access *access, uint64_t now_ms,
 				  uint16_t *ret_field);
-/* The same for objects that are reached through what the grant names: members of a collection, objects
- * listed, those in the zone of a job.  Neither ids nor created time are theirs; the policy access tag
- * is. */
+/* The same for objects reached through the object that the grant names: members of a collection,
+ * listed objects, objects in the zone of a job.  The capability's id and created time do not apply
+ * to them; its policy access tag does. */
 enum osd_status osd_grant_permits_inside(const struct osd_grant *grant,
 					 const struct osd_object_facts *facts,
 					 const struct osd_access *access, uint64_t now_ms,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* key_change.c -- deriving and setting keys: what a transaction does to the records, and what memory does once
- * it has committed (keys.c). */
+/* key_change.c -- derives and sets keys: first in the records, inside a transaction, then in
+ * memory, once the transaction has committed (keys.c). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

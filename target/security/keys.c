@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keys.c -- see keys.h.
- *
- * Memory has the authentication keys only; generation keys are read where a key is derived.  After a
- * commit that changed keys, or a partition's end, what memory has of the partition is read anew, one
- * reader at a time: the last of two that change the same keys sees what both did.
- *
- * Locks: keyring->loading, held over reading records; then keyring->lock, for a few instructions. */
+/* keys.c -- see keys.h.  Memory holds the authentication keys only; generation keys are read when a
+ * key is derived.  After a commit that changed keys, or removed a partition, the keys of the
+ * partition are read again, by one reader at a time.  So after two concurrent changes, the second
+ * reader sees both.  Locks: keyring->loading, held while records are read; then keyring->lock, for
+ * a few instructions. */
 #include "security/keys.h"
 
 #include <stdio.h>
@@ -22,7 +20,8 @@
 #define CHUNK_BYTES   (64u << 10)
 #define CHUNK_HOLDERS (CHUNK_BYTES / sizeof(struct holder))
 
-/* Where in a holder a key is: master and root in that of everything, the others in their partition's. */
+/* The index of a key in its holder: master and root are in the holder for the whole store, the
+ * others in that of their partition. */
 enum { SLOT_MASTER = 0, SLOT_ROOT = 1, SLOT_PARTITION = 2, SLOT_WORKING = 3 };
 #define SLOTS (SLOT_WORKING + OSD_KEY_VERSIONS)
 
@@ -100,7 +99,7 @@ static struct holder *find(struct osd_keyring *keyring, uint64_t partition_id)
 	return holder;
 }
 
-/* Under loading.  holder takes the place of what is there; NULL: nothing does. */
+/* Under loading.  Replaces the present holder of the partition; holder NULL: only removes it. */
 static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct holder *holder)
 {
 	struct holder **link = bucket_of(keyring, partition_id), *old;
@@ -202,7 +201,8 @@ static enum osd_status read_anew(struct osd_keyring *keyring, uint64_t partition
 	return status;
 }
 
-/* What cannot be read, not even the third time, is as if it were not there: nobody gets in. */
+/* Keys that cannot be read, even at the third try, count as absent: every request that needs them
+ * is refused. */
 static void reload(struct osd_keyring *keyring, uint64_t partition_id)
 {
 	struct holder *holder = NULL;
@@ -233,7 +233,7 @@ static bool next_in(struct osd_keyring *keyring, size_t bucket, uint64_t from, u
 	return found;
 }
 
-/* Of all that have some in memory. */
+/* Reloads all partitions that have keys in memory. */
 static void reload_all(struct osd_keyring *keyring)
 {
 	for (size_t i = 0; i < OSD_KEY_BUCKETS; i++) {
@@ -320,7 +320,7 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 	return OSD_OK;
 }
 
-/* What a partition made now would have. */
+/* The policy of a partition created now. */
 static void as_new(struct osd_policy *policy)
 {
 	policy->method = policy->inside_method;

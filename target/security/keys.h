@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keys.h -- the secret keys of a store: in its records (object/key_record.h), and in memory that core
- * files leave out for those who check requests.  docs/security-protocol.md says which key is for what.
- *
- * Any thread.  Changes are made inside a transaction and are in force when its commit returns. */
+/* keys.h -- the secret keys of a store: in its records (object/key_record.h), and in memory that
+ * core files leave out, for checking requests.  docs/security-protocol.md describes the use of each
+ * key.  Any thread.  Changes are made inside a transaction and are in force when its commit
+ * returns. */
 #ifndef OSD_SECURITY_KEYS_H
 #define OSD_SECURITY_KEYS_H
 
@@ -26,28 +26,29 @@ struct osd_secret {
 	bool frozen; /* working keys: as osd_keyring_policy last said of the partition */
 };
 
-/* Loads the keys.  A store without a master key takes up the one in master_key_file, which is made when
- * there is none (docs/security-protocol.md); NULL: it stays without.  On failure message tells a person what to
- * do, and no key. */
+/* Loads the keys.  A store without a master key adopts the one in master_key_file, which is made if
+ * it does not exist (docs/security-protocol.md); NULL: the store stays without.  On failure,
+ * message has instructions for a person, and no key. */
 enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master_key_file,
 				 char message[256], struct osd_keyring **ret_keyring);
 void osd_keyring_close(struct osd_keyring *keyring); /* NULL is fine */
 
-/* The authentication key of a level; version counts for working keys only.  Always fills key: with a
- * random one that nobody has when there is none, in the same time. */
+/* The authentication key of a level; version counts for working keys only.  If there is no such
+ * key, it fills key with a random one that nobody has, in the same time. */
 void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 			uint64_t partition_id, unsigned version, struct osd_secret *ret_secret);
 
-/* Exchanges of new master keys (security/exchange.h); the keyring's. */
+/* The exchanges of new master keys (security/exchange.h); owned by the keyring. */
 struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
 
-/* osd_exchange_pending: the key that signs SET MASTER KEY step 1 of this nexus.  False: there is none, which is a
- * command out of sequence. */
+/* osd_exchange_pending: the key that signs SET MASTER KEY step 1 of this nexus.  False: there is
+ * none, so the command is out of sequence. */
 bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus,
 			 struct osd_secret *ret_secret);
 
-/* policy.h's osd_policy_is_open, osd_policy_get and osd_policy_get_in.  Of a partition that does not
- * exist the latter two have what a new one would have: nobody finds out which there are. */
+/* osd_policy_is_open, osd_policy_get and osd_policy_get_in of policy.h.  For a partition that does
+ * not exist, the latter two return the policy of a new one, so that nobody can find out which
+ * exist. */
 bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id);
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy);
@@ -62,18 +63,18 @@ void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_M
 		    struct osd_mac_input seed, struct osd_mac_input suffix,
 		    struct osd_key_pair *ret_key);
 
-/* SET KEY: derives the key from its parent's, and makes all below it invalid.  OSD_E_NO_OBJECT: it has no
- * parent; OSD_E_NO_PARTITION. */
+/* SET KEY: derives the key from its parent, and invalidates all keys below it.  OSD_E_NO_OBJECT: it
+ * has no parent; OSD_E_NO_PARTITION. */
 enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn,
 				const struct osd_key_name *name, enum osd_mac_algorithm algorithm,
 				const uint8_t identifier[OSD_KEY_IDENTIFIER],
 				const uint8_t seed[OSD_SEED_LENGTH]);
-/* SET MASTER KEY: the key that follows from the present one and a shared secret.  OSD_E_NO_OBJECT:
+/* SET MASTER KEY: derives the next key from the present one and a shared secret.  OSD_E_NO_OBJECT:
  * there is no master key. */
 enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
 					enum osd_mac_algorithm algorithm,
 					struct osd_mac_input shared, struct osd_key_pair *ret_key);
-/* Makes it the master key, and all others invalid. */
+/* Makes it the master key, and invalidates all other keys. */
 enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_txn *txn,
 				       const uint8_t identifier[OSD_KEY_IDENTIFIER],
 				       const struct osd_key_pair *key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keys_impl.h -- what keys.c, which has the keys in memory, and key_change.c, which sets them, share. */
+/* keys_impl.h -- shared by keys.c, which holds the keys in memory, and key_change.c, which sets
+ * them. */
 #ifndef OSD_SECURITY_KEYS_IMPL_H
 #define OSD_SECURITY_KEYS_IMPL_H
 
@@ -25,16 +26,16 @@ struct osd_keyring {
 	struct chunk *chunks;			 /* under loading */
 };
 
-/* The partition with whose keys one of this level is, or OSD_KEYS_ABOVE. */
+/* The holder of a key of this level: its partition, or OSD_KEYS_ABOVE. */
 uint64_t osd_keys_holder(enum osd_key_level level, uint64_t partition_id);
-/* Reads the partition's keys anew; OSD_KEYS_ABOVE: all there are. */
+/* Reads the partition's keys again; OSD_KEYS_ABOVE: all keys. */
 void osd_keyring_reload(struct osd_keyring *keyring, uint64_t partition_id);
 /* Both parts of a key, from its record.  OSD_E_NO_OBJECT: there is none. */
 enum osd_status osd_keyring_read(struct osd_keyring *keyring, struct osd_txn *txn,
 				 const struct osd_key_name *name, struct osd_key_pair *ret_key);
-/* The first key of a store makes its seal, with create.  OSD_E_NO_OBJECT: there is none. */
+/* create: the first key of a store also creates its seal.  OSD_E_NO_OBJECT: there is none. */
 enum osd_status osd_keyring_ready_seal(struct osd_keyring *keyring, bool create);
-/* Of a store that has no master key; file may be NULL. */
+/* Adopts the master key of file in a store without one; file may be NULL. */
 enum osd_status osd_keyring_take_up(struct osd_keyring *keyring, const char *file,
 				    char message[256]);
 

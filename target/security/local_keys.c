@@ -24,7 +24,7 @@ static const struct osd_key_name ROOT = {OSD_KEY_ROOT, 0, 0};
 static const char PARTITION_SEED[] = "iosd local p"; /* the partition's id follows, 8 bytes */
 static const uint8_t WORKING_SEED[OSD_SEED_LENGTH] = "iosd local working 0";
 
-/* Whether the key is there, with this identifier. */
+/* Whether the key exists and has this identifier. */
 static enum osd_status has(struct osd_txn *txn, const struct osd_key_name *name,
 			   const uint8_t identifier[OSD_KEY_IDENTIFIER], bool *ret_has)
 {
@@ -45,7 +45,7 @@ static enum osd_status set(struct osd_keyring *keyring, struct osd_txn *txn,
 	return osd_keyring_set(keyring, txn, &name, OSD_HMAC_SHA256, LOCAL, seed);
 }
 
-/* Partition and working key 0 of a partition, or of partition zero. */
+/* Sets partition key and working key 0 of a partition, or of partition zero. */
 static enum osd_status set_partition(struct osd_keyring *keyring, struct osd_txn *txn,
 				     uint64_t partition_id)
 {
@@ -90,7 +90,7 @@ static enum osd_status set_root(struct osd_keyring *keyring, struct osd_txn *txn
 	return status == OSD_OK ? set_partition(keyring, txn, 0) : status;
 }
 
-/* Up to PARTITIONS_AT_ONCE partitions from *from on, which is 0 after the last. */
+/* Adds keys to up to PARTITIONS_AT_ONCE partitions from *from on; *from is 0 after the last. */
 static enum osd_status add_missing(struct osd_keyring *keyring, struct osd_txn *txn,
 				   uint64_t *from)
 {
@@ -112,8 +112,8 @@ static enum osd_status add_missing(struct osd_keyring *keyring, struct osd_txn *
 	return status;
 }
 
-/* The root key when from is NULL, else the keys of partitions from *from on.  Nothing else uses the store
- * yet, so no transaction has to be repeated. */
+/* Sets the root key if from is NULL, else the keys of partitions from *from on.  Nothing else uses
+ * the store yet, so no transaction conflicts. */
 static enum osd_status set_step(struct osd_keyring *keyring, uint64_t *from)
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
@@ -152,7 +152,7 @@ static enum osd_status read_root(struct osd_keyring *keyring, bool *ret_local,
 	return status;
 }
 
-/* The least method that is enough for the root and for new partitions, and proves a capability. */
+/* The weakest method with a capability that the root and new partitions accept. */
 static unsigned method_of(const struct osd_policy *root)
 {
 	unsigned method = OSD_MAX(root->method, root->inside_method);
@@ -171,7 +171,8 @@ static enum osd_status leave(struct osd_keyring *keyring, const char *file, char
 		status = read_root(keyring, &local, &root);
 	if (status != OSD_OK)
 		return status;
-	/* Without a capability its user sees what everybody may, all jobs among it; with one, jobs of its own. */
+	/* Without a capability the local user can read what everybody may read, including all jobs.
+	 * With one, the jobs that the user submits are the user's own. */
 	if (policy.method == OSD_NOSEC && policy.inside_method == OSD_NOSEC) {
 		unlink(file);
 		explicit_bzero(&root, sizeof(root));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mac.c -- HMAC (RFC 2104) over libgcrypt's hashes.
- *
- * Hash states are kept for the next user rather than allocated each time.  A state holds nothing of a
- * key between uses, which libgcrypt's own HMAC states do: those could end up in a core file. */
+/* mac.c -- HMAC (RFC 2104) over libgcrypt's hashes.  Hash states are reused, not allocated each
+ * time.  A state holds nothing of a key between uses.  The states of libgcrypt's own HMAC do, and
+ * could end up in a core file. */
 #include "security/mac.h"
 
 #include <gcrypt.h>
@@ -37,7 +36,8 @@ static struct osd_mac_state *unused[OSD_MAC_ALGORITHMS]; /* under lock */
 
 static bool ready;
 
-/* No secure memory: keys live in security/secret.h's, and what passes through the library is wiped. */
+/* libgcrypt's secure memory is not used: keys are in memory of security/secret.h, and copies that
+ * pass through the library are wiped. */
 static void start(void)
 {
 	ready = gcry_check_version(OLDEST_GCRY) != NULL;

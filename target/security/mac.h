@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mac.h -- check values: HMAC over what docs/security-protocol.md says, computed piece by piece.
- * The hash functions are libgcrypt's.  Any thread; one struct osd_mac belongs to one at a time. */
+/* mac.h -- check values: HMAC as docs/security-protocol.md specifies, computed piece by piece.  The
+ * hash functions are libgcrypt's.  Any thread; a struct osd_mac is used by one at a time. */
 #ifndef OSD_SECURITY_MAC_H
 #define OSD_SECURITY_MAC_H
 
@@ -29,13 +29,13 @@ struct osd_mac {
 	uint8_t key[OSD_MAC_LENGTH];
 };
 
-/* Makes libgcrypt ready; everything here does it by itself.  False: the library is too old. */
+/* Initialises libgcrypt; all functions here also do it.  False: the library is too old. */
 bool osd_crypto_init(void);
-/* length bytes nobody can guess. */
+/* Fills bytes with unpredictable random data. */
 void osd_random_bytes(void *bytes, size_t length);
 
-/* Every init needs its final, which also wipes what the key has left.  Where memory is short the value
- * is one that nobody has. */
+/* Every init needs its final, which also wipes the traces of the key.  If memory is short, the
+ * result is a random value. */
 void osd_mac_init(struct osd_mac *mac, enum osd_mac_algorithm algorithm,
 		  const uint8_t key[OSD_MAC_LENGTH]);
 void osd_mac_update(struct osd_mac *mac, const void *bytes, size_t length);

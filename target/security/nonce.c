@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nonce.c -- see nonce.h.
+/* nonce.c -- see nonce.h.  A nonce is used if it is in a window's set, or if its time is in one of
+ * the window's spans of refused times.
  *
- * What was used is in a window's set, or in its spans of refused times.  The store has spans that cover all
- * times taken, a second ahead of the newest, so that not every nonce costs a commit; a thread writes them
- * while nonces come.  After a restart all that they cover is refused.
+ * The store has spans that cover the times of all nonces taken, and one second beyond the newest.
+ * So only a few nonces cost a commit; a thread extends the spans while nonces arrive.  After a
+ * restart, all covered times are refused.  There are several spans, not one highest time, because a
+ * clock may run a year ahead for a while: the times of today are still good afterwards, and those
+ * of next year are still used.
  *
- * Spans, not one highest time: when the clock has been a year ahead for a while, the times of today are
- * still good afterwards, and those of next year still used.
- *
- * Locks, in this order: nonces->lock (read held while a window is in use), window->writing (held over a commit),
- * window->lock (a few instructions, or making its set anew). */
+ * Locks, in this order: nonces->lock (read held while a window is in use), window->writing (held
+ * during a commit), window->lock (held for a few instructions, or while the set is rebuilt). */
 #include "security/nonce.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@
 #define AHEAD_MS   1000u
 #define TICK_MS	   250u
 #define REST_MS	   30000u /* while no nonces come */
-#define IDLE_TICKS 20u	  /* without any: then it rests */
+#define IDLE_TICKS 20u	  /* ticks without a nonce; then the writer sleeps */
 
 struct window {
 	struct window *next;
@@ -37,9 +37,9 @@ struct window {
 	struct osd_nonce_set set; /* under lock, as are these */
 	struct osd_nonce_spans refused, used;
 	struct osd_nonce_spans durable; /* in the store */
-	uint64_t newest;		/* taken last; 0: none since the last tick */
-	uint64_t quiet_after;		/* clock at which nothing in the set is within the limits */
-	uint64_t oldest_ms;		/* the limit, when last a nonce came */
+	uint64_t newest;		/* time of the last nonce; 0: none since the last tick */
+	uint64_t quiet_after;		/* clock at which all of the set is outside the limits */
+	uint64_t oldest_ms;		/* the lower limit at the last nonce */
 	bool changed;			/* nonces were taken */
 };
 
@@ -54,7 +54,7 @@ struct osd_nonces {
 	struct osd_lock writer_lock;
 	pthread_cond_t wake;
 	bool stop;	    /* under writer_lock */
-	_Atomic bool awake; /* the writer looks again before it sleeps */
+	_Atomic bool awake; /* the writer checks again before it sleeps */
 };
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static enum osd_status read_spans(struct osd_nonces *nonces, uint64_t partition_
 	return status == OSD_OK ? osd_nonce_spans_get(txn, partition_id, ret_spans) : status;
 }
 
-/* The store comes to cover time, and what follows. */
+/* Extends the stored spans to cover time and one second beyond. */
 static enum osd_status write_ahead(struct osd_nonces *nonces, struct window *window, uint64_t time)
 {
 	struct osd_nonce_spans spans;
@@ -98,7 +98,7 @@ static enum osd_status write_ahead(struct osd_nonces *nonces, struct window *win
 	osd_lock(&window->lock);
 	spans = window->durable;
 	osd_unlock(&window->lock);
-	/* Another may have done it meanwhile. */
+	/* Another thread may have extended them meanwhile. */
 	if (osd_spans_after(&spans, time) <= time + TICK_MS) {
 		osd_spans_add(&spans, time, time + AHEAD_MS);
 		status = write_spans(nonces, window->partition_id, &spans);
@@ -185,7 +185,7 @@ struct nonce {
 	const struct osd_policy *policy;
 };
 
-/* Under window->lock.  OSD_E_WOULD_BLOCK: not before the store covers its time. */
+/* Under window->lock.  OSD_E_WOULD_BLOCK: the store must cover its time first. */
 static enum osd_status take(struct window *window, const struct nonce *nonce)
 {
 	const struct osd_policy *policy = nonce->policy;
@@ -279,7 +279,7 @@ uint64_t osd_nonces_clock(struct osd_nonces *nonces, uint64_t partition_id, uint
 
 /* ---- the writer -------------------------------------------------------------------------- */
 
-/* True: nonces came since the last tick. */
+/* Serves one window.  True: nonces came since the last tick. */
 static bool look_after(struct osd_nonces *nonces, struct window *window)
 {
 	uint64_t newest;
@@ -292,7 +292,8 @@ static bool look_after(struct osd_nonces *nonces, struct window *window)
 					   &window->refused); /* it is tried again */
 	osd_unlock(&window->lock);
 	if (newest)
-		(void)write_ahead(nonces, window, newest); /* who needs it tries again */
+		(void)write_ahead(nonces, window, newest); /* on failure, the next nonce tries
+							    * again */
 	return newest != 0;
 }
 
@@ -308,7 +309,7 @@ static bool look_after_all(struct osd_nonces *nonces)
 	return busy;
 }
 
-/* Under writer_lock; or until somebody wakes the writer. */
+/* Under writer_lock.  Sleeps so long, or until another thread wakes the writer. */
 static void rest(struct osd_nonces *nonces, uint64_t ms)
 {
 	struct timespec until;
@@ -386,7 +387,8 @@ static void stop_writer(struct osd_nonces *nonces)
 	pthread_join(nonces->writer, NULL);
 }
 
-/* What was used, and no more: nobody has to wait for a second after an orderly restart. */
+/* Cuts the spans to the times that were used: after an orderly restart no initiator has to wait for
+ * the extra second. */
 void osd_nonces_close(struct osd_nonces *nonces)
 {
 	if (!nonces)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nonce_set.h -- a bounded set of nonces.  What it forgets it leaves behind as spans of time.  Belongs to
- * one thread at a time. */
+/* nonce_set.h -- a bounded set of nonces.  When it forgets nonces it returns spans that cover their
+ * times.  Used by one thread at a time. */
 #ifndef OSD_SECURITY_NONCE_SET_H
 #define OSD_SECURITY_NONCE_SET_H
 
@@ -11,7 +11,8 @@
 #include "base/status.h"
 #include "security/spans.h"
 
-#define OSD_NONCE_SET_MAX (3u << 15) /* nonces in it; then the oldest quarter goes */
+#define OSD_NONCE_SET_MAX (3u << 15) /* capacity; when it is full, the oldest quarter is
+				      * forgotten */
 
 struct osd_nonce_entry {
 	uint64_t time_plus_one; /* 0: empty */
@@ -27,8 +28,8 @@ struct osd_nonce_set {
 
 void osd_nonce_set_release(struct osd_nonce_set *set);
 bool osd_nonce_set_has(const struct osd_nonce_set *set, uint64_t time, uint64_t random);
-/* It is not in the set.  forgotten gets spans that cover, for each nonce forgotten, its time and window_ms
- * before it. */
+/* The nonce must not be in the set.  forgotten gets spans that cover, for each forgotten nonce, its
+ * time and window_ms before it. */
 enum osd_status osd_nonce_set_add(struct osd_nonce_set *set, uint64_t time, uint64_t random,
 				  uint64_t window_ms, struct osd_nonce_spans *forgotten);
 /* Forgets all nonces of times up to this one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* policy.c -- see policy.h.  An entry counts as long as the object layer's number of changes is the one
- * from before it was read, so a change is in force for every request that comes after its answer. */
+/* policy.c -- see policy.h.  An entry is valid while the object layer's number of policy changes
+ * equals the number before the entry was read.  So a change is in force for every request that
+ * comes after the answer to the change. */
 #include "security/policy.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct osd_policies {
 	struct slot slots[SLOTS]; /* under lock */
 };
 
-/* What this thread last found open, which it looks up without a lock. */
+/* The last open policy that this thread found; it is checked without a lock. */
 static _Thread_local struct {
 	uint64_t policies, partition_id, changes;
 } opened[OWN_SLOTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* seal.h -- keys as they are kept in records: encrypted with the store's seal (AES-256-GCM), so that the
- * database's caches, logs and copies, and a core file that has them, tell none. */
+/* seal.h -- keys in records are encrypted with the store's seal (AES-256-GCM).  So the database's
+ * caches, logs and copies, and core files that contain them, reveal no key. */
 #ifndef OSD_SECURITY_SEAL_H
 #define OSD_SECURITY_SEAL_H
 
@@ -19,7 +19,7 @@ struct osd_key_pair {
 /* Encrypts key, bound to its name and the record's identifier, into the record. */
 enum osd_status osd_key_seal(const uint8_t seal[OSD_SEAL_BYTES], const struct osd_key_name *name,
 			     const struct osd_key_pair *key, struct osd_key_record *record);
-/* OSD_E_MEDIUM: another seal's, another key's, or damaged. */
+/* OSD_E_MEDIUM: sealed with another seal, for another key, or damaged. */
 enum osd_status osd_key_unseal(const uint8_t seal[OSD_SEAL_BYTES], const struct osd_key_name *name,
 			       const struct osd_key_record *record, struct osd_key_pair *ret_key);
 

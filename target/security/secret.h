@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* secret.h -- memory for keys: left out of core files, not handed to children, wiped when given back.
- * It stays out of the swap space where the process may lock that much.  Any thread. */
+/* secret.h -- memory for keys: left out of core files, not inherited by children, wiped when it is
+ * freed.  It stays out of the swap space if the process may lock that much.  Any thread. */
 #ifndef OSD_SECURITY_SECRET_H
 #define OSD_SECURITY_SECRET_H
 

@@ -28,7 +28,8 @@ static bool verified(struct osd_principal *principal, const char *prefix, const 
 	return strlen(principal->key) + CUT_ROOM <= OSD_PRINCIPAL_MAX;
 }
 
-/* An AUDIT that is text as it is, any other in hexadecimal, which is longer than a text can be. */
+/* An AUDIT that is text is used as it is, any other in hexadecimal, which is longer than any text
+ * can be. */
 static bool name_by_audit(struct osd_principal *principal,
 			  const uint8_t audit[AUDIT_BYTES], size_t length)
 {

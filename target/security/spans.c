@@ -11,7 +11,7 @@ static uint64_t gap_before(const struct osd_nonce_spans *spans, size_t i)
 	return spans->span[i].first - spans->span[i - 1].last;
 }
 
-/* Span i and the one before it become one. */
+/* Joins span i with the one before it. */
 static void join(struct osd_nonce_spans *spans, size_t i)
 {
 	spans->span[i - 1].last = OSD_MAX(spans->span[i - 1].last, spans->span[i].last);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* both.c -- see both.h.  A ring belongs to one call at a time: idle ones stand in slots and are taken
- * and put back by one atomic exchange each. */
+/* both.c -- see both.h.  A ring is used by one call at a time.  Idle rings are in slots; one atomic
+ * exchange takes a ring, and one puts it back. */
 #include "store/both.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include "base/thread.h"
 #include "base/util.h"
 
-#define RINGS	     16u /* kept; more calls at once make their own */
+#define RINGS	     16u /* kept; further concurrent calls make their own */
 #define RING_ENTRIES 2u
-#define RING_BYTES   (1u << 30) /* at most, of one operation */
+#define RING_BYTES   (1u << 30) /* the largest operation of a ring */
 #define HELPERS	     16u
 
-/* On the stack of the thread that waits for it. */
+/* On the stack of the thread that waits for the call. */
 struct call {
 	struct osd_data_op *op;
 	struct call *next;	 /* in the queue */
@@ -39,7 +39,7 @@ struct osd_both {
 	pthread_t helpers[HELPERS];
 };
 
-/* What is left of it, in the calling thread. */
+/* Does the rest of the operation in the calling thread. */
 static void perform(struct osd_data_op *op)
 {
 	if (!op->file)
@@ -80,7 +80,7 @@ static bool ring_can(struct io_uring *ring)
 	return can;
 }
 
-/* NULL: not now, or not with this kernel, which is remembered. */
+/* NULL: failed now, or this kernel has no io_uring, which is remembered. */
 static struct io_uring *ring_new(struct osd_both *both)
 {
 	struct io_uring *ring = malloc(sizeof(*ring));
@@ -118,10 +118,10 @@ static void ring_put(struct osd_both *both, struct io_uring *ring)
 	ring_free(ring);
 }
 
-/* The descriptor to give the kernel, or -1: the file's store is to do it. */
+/* The descriptor for the kernel, or -1: the file's own store must do the operation. */
 static int plain_fd(const struct osd_data_op *op)
 {
-	/* Once: another thread may freeze the store (store/freeze.h) between two looks. */
+	/* Read it once: another thread may freeze the store (store/freeze.h) between two reads. */
 	const struct osd_data_ops *ops = op->file->data->ops;
 
 	if (!ops->plain_fd || op->length > RING_BYTES)
@@ -150,7 +150,7 @@ static bool ring_start(struct io_uring *ring, const struct osd_data_op *op, int 
 	return io_uring_submit(ring) == 1;
 }
 
-/* The memory is the kernel's until the entry is there, so nothing else ends the wait. */
+/* Waits until the entry arrives, whatever happens: until then the kernel uses the memory. */
 static int ring_wait(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;
@@ -163,7 +163,8 @@ static int ring_wait(struct io_uring *ring)
 	return result;
 }
 
-/* The whole of it, or a part or nothing: the store goes on from there, and counts it. */
+/* The kernel did all of the operation, a part of it, or nothing.  The store does the rest, and
+ * counts it. */
 static void ring_ended(struct osd_data_op *op, int result)
 {
 	struct osd_data_op rest = *op;
@@ -197,7 +198,7 @@ static bool by_ring(struct osd_both *both, struct osd_data_op *here, struct osd_
 	if (!ring)
 		return false;
 	if (!ring_start(ring, there, fd)) {
-		ring_free(ring); /* nothing of it was begun */
+		ring_free(ring); /* the kernel had not begun any of it */
 		return false;
 	}
 	perform(here);
@@ -261,7 +262,7 @@ static void queue(struct osd_both *both, struct call *call)
 	osd_unlock(&both->lock);
 }
 
-/* What no helper has begun meanwhile the caller does. */
+/* The caller itself does the operations that no helper has begun meanwhile. */
 static void by_helper(struct osd_both *both, struct osd_data_op *here, struct osd_data_op *there)
 {
 	struct call call = {.op = there};
@@ -314,7 +315,7 @@ void osd_both_close(struct osd_both *both)
 	free(both);
 }
 
-/* What is in memory is read sooner than another is asked to. */
+/* Data in memory is read faster than a helper can be woken up. */
 static bool is_read_from_memory(struct osd_data_op *op)
 {
 	if (op->act != OSD_DATA_READ)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* both.h -- two operations on data files at once: the calling thread does one while the other is
- * under way (design D9).  The other is left to the kernel by io_uring where its file is a plain one,
- * else to a helper thread; a kernel without io_uring, or that refuses it, is found out once.  A read of
- * what is in memory is done at once.
- *
- * Any thread, any number of them at once: no lock is held while a device works. */
+/* both.h -- two operations on data files at the same time (design D9): the calling thread does one
+ * while the other is under way.  The kernel does the other with io_uring if its file is a plain
+ * one; otherwise a helper thread does it.  A kernel that has no io_uring, or refuses it, is
+ * detected once.  A read of data in memory is done at once.  Any thread, any number of calls: no
+ * lock is held while a device works. */
 #ifndef OSD_STORE_BOTH_H
 #define OSD_STORE_BOTH_H
 
@@ -21,7 +20,7 @@ enum osd_data_act { OSD_DATA_READ, OSD_DATA_WRITE, OSD_DATA_SYNC };
 struct osd_data_op {
 	enum osd_data_act act;
 	struct osd_data_file *file; /* borrowed; NULL: nothing to do */
-	uint64_t offset;	    /* this and the next four: not of SYNC */
+	uint64_t offset;	    /* SYNC uses neither this nor the next four */
 	void *buffer;		    /* READ */
 	const void *bytes;	    /* WRITE */
 	size_t length;
@@ -30,15 +29,15 @@ struct osd_data_op {
 	enum osd_status status; /* how it ended */
 };
 
-/* rings: by io_uring where the kernel has it. */
+/* rings: use io_uring if the kernel has it. */
 enum osd_status osd_both_open(bool rings, struct osd_both **ret_both);
 /* No call may be under way.  NULL is fine. */
 void osd_both_close(struct osd_both *both);
-/* Returns when both have ended, either way.  there: the one that is likely to take longer.
+/* Returns when both have ended, successfully or not.  there: the one that is likely to take longer.
  * both NULL: one after the other. */
 void osd_data_both(struct osd_both *both, struct osd_data_op *here, struct osd_data_op *there);
 
-/* Calls so far whose second half a ring did, and a helper thread. */
+/* The calls so far whose second half was done by a ring, and by a helper thread. */
 void osd_both_counts(const struct osd_both *both, uint64_t *ret_rings, uint64_t *ret_helpers);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tier.c -- see tier.h.
- * Lives here: opening one object's two files, bytes in and out of them, their length.
- * Not here: what of them is there, and copies (tier_extents.c); all files by name (tier_stores.c). */
+/* tier.c -- see tier.h.  Here: opening the two files of an object, reading, writing, and their
+ * length.  Elsewhere: extents and copies (tier_extents.c); all files by name (tier_stores.c). */
 #include "store/tier_impl.h"
 
 #include <stdatomic.h>
@@ -52,7 +51,7 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	file->name = other->name;
 	file->head_bytes = other->head_bytes;
 	file->head_on = other->head_on;
-	file->no_tail = false; /* it may have been given one by link */
+	file->no_tail = false; /* a link may have given it one */
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
 	osd_rw_unlock(&file->replaced);
@@ -112,7 +111,8 @@ static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t 
 	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
 }
 
-/* Of two files each is there before the object reaches so far: without it bytes have been lost. */
+/* If the object is long enough to need one of the two files, that file must exist: otherwise bytes
+ * have been lost. */
 static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
 {
 	enum osd_status status =
@@ -155,7 +155,7 @@ enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void 
 	status = both_ended(file, &head, &tail);
 	if (status != OSD_OK)
 		return status;
-	if (tail.done && head.done < first) /* a head that ends early goes on in zeros */
+	if (tail.done && head.done < first) /* a head that ends early is continued by zeros */
 		memset((uint8_t *)buffer + head.done, 0, first - head.done);
 	*ret_read = tail.done ? first + tail.done : head.done;
 	return OSD_OK;
@@ -170,7 +170,7 @@ enum osd_status osd_tier_begin_tail(struct osd_tier_file *file, struct osd_data_
 	if (atomic_load_explicit(&file->tail, memory_order_acquire))
 		return osd_tier_open_part(file, true, false, ret_tail);
 	status = osd_tier_open_part(file, false, true, &head);
-	if (status == OSD_E_HEAD_ABSENT) /* a tail that is there has its head */
+	if (status == OSD_E_HEAD_ABSENT) /* a tail cannot exist without its head */
 		return osd_tier_open_part(file, true, false, ret_tail) == OSD_OK ? OSD_OK : status;
 	if (status == OSD_OK)
 		status = osd_data_stat(head, &stat);
@@ -192,7 +192,7 @@ enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint6
 		if (!tail_there && !(from <= file->head_bytes && to >= length))
 			return osd_tier_of_half(file, true, OSD_E_MEDIUM);
 	}
-	/* Who begins a tail begins with its head. */
+	/* The first write to a tail needs the head first. */
 	if (in_head > 0 && (from < file->head_bytes || (wants_tail && !tail_there)) &&
 	    osd_tier_open_part(file, false, false, &part) == OSD_E_NO_OBJECT &&
 	    !(from == 0 && to >= in_head))
@@ -200,8 +200,8 @@ enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint6
 	return OSD_OK;
 }
 
-/* Both files are there, with the head as long as a tail wants it, before either half is begun: a
- * crash between the halves leaves a mixture in the range of this write only. */
+/* Before either half is written, both files exist, and the head is as long as a tail requires.  So
+ * a crash between the halves mixes old and new data in the range of this write only. */
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length)
 {
@@ -226,8 +226,8 @@ enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, cons
 	return both_ended(file, &head, &tail);
 }
 
-/* An empty tail file must not count: the head may become shorter than head_bytes.  Where it is short
- * already there is none. */
+/* An empty tail file must not count, because the head may become shorter than head_bytes.  An
+ * object with a short head has no tail. */
 static enum osd_status drop_tail(struct osd_tier_file *file)
 {
 	struct osd_data_name tail = file->name;
@@ -300,8 +300,8 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 	return status;
 }
 
-/* Opens what may have been written to: behind a short head there is no tail to look for, and on a
- * device that is absent nothing waits to be written. */
+/* Opens the files that may have unwritten data.  An object with a short head has no tail, and a
+ * device that is absent has nothing to write. */
 static enum osd_status open_written(struct osd_tier_file *file, struct osd_data_file **ret_head,
 				    struct osd_data_file **ret_tail)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tier.h -- one object's bytes over two data stores: [0, head_bytes) in the head file, the rest in
- * the tail file (design D9).  With one store everything is in the head file (head_bytes
- * UINT64_MAX). The head file is extended to exactly head_bytes before the tail's first byte is
- * written, so the object's length is that of the head, or head_bytes + tail once there is a tail.
- * What concerns both files is asked of both at once and ends when both have; it fails if either
- * does.  Of an object with a tail OSD_E_HEAD_FAILED and OSD_E_TAIL_FAILED say which;
- * OSD_E_HEAD_ABSENT: the head's device is not there (absent_data.c).
+/* tier.h -- the bytes of one object in two data stores: [0, head_bytes) in the head file, the rest
+ * in the tail file (design D9).  With one store, everything is in the head file (head_bytes
+ * UINT64_MAX).  The head file is extended to exactly head_bytes before the first byte of the tail
+ * is written.  So the length of an object is that of the head, or head_bytes + tail once there is a
+ * tail.
  *
- * Reads and writes may run in any number of threads (the object layer's range locks order them);
- * truncate and close need the file alone. */
+ * An operation on both files runs on both at once and returns when both have ended; it fails if
+ * either does.  For an object with a tail, OSD_E_HEAD_FAILED and OSD_E_TAIL_FAILED name the half.
+ * OSD_E_HEAD_ABSENT: the device of the head is absent (absent_data.c).  Any number of threads may
+ * read and write; the range locks of the object layer order them.  Truncate and close require
+ * exclusive use of the file. */
 #ifndef OSD_STORE_TIER_H
 #define OSD_STORE_TIER_H
 
@@ -23,9 +24,9 @@
 
 struct osd_tier {
 	struct osd_data *head; /* owned */
-	struct osd_data *tail; /* owned; NULL: head holds everything */
-	struct osd_both *both; /* owned; NULL: head and tail are asked one after the other */
-	bool one_device;       /* both are on it, so its room is counted once */
+	struct osd_data *tail; /* owned; NULL: the head holds everything */
+	struct osd_both *both; /* owned; NULL: first the head, then the tail */
+	bool one_device;       /* both stores are on it, so its space is counted once */
 };
 
 enum osd_tier_head_on { OSD_HEAD_ON_HEAD, OSD_HEAD_ON_TAIL };
@@ -36,7 +37,7 @@ struct osd_tier_file {
 	uint64_t head_bytes;
 	enum osd_tier_head_on head_on;
 	struct osd_lock lock;			    /* while opening */
-	bool no_tail;				    /* under lock: looked for, and not there */
+	bool no_tail;				    /* under lock: known not to exist */
 	struct osd_rwlock replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
@@ -47,59 +48,63 @@ struct osd_tier_handles {
 
 /* Closes both stores; all files have been released. */
 void osd_tier_close(struct osd_tier *tier);
-/* For one object, nothing open; the caller sets name, head_bytes and head_on.  release closes what is
- * open. */
+/* Initialises a file with nothing open; the caller sets name, head_bytes and head_on.  release
+ * closes what is open. */
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
 void osd_tier_file_release(struct osd_tier_file *file);
 /* Whether a read needs no open(2). */
 bool osd_tier_file_is_open(struct osd_tier_file *file);
-/* file becomes what other is, and other is released; nobody else uses either, but to sync file. */
+/* Moves other into file, and releases other.  No other thread may use either, except to sync
+ * file. */
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
-/* What is open, for the caller to close, which may wait for a device; a later call opens again. */
+/* Detaches the open handles, for the caller to close, which may wait for a device.  A later call
+ * opens the files again. */
 struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file);
 void osd_tier_close_handles(struct osd_tier_handles *handles);
 /* Both in one. */
 void osd_tier_shut(struct osd_tier_file *file);
-/* *ret_read is less than length only at the end of what was written; holes are zeros.  flags: those of
- * osd_data_read. */
+/* *ret_read is less than length only at the end of the written data; holes are zeros.  flags: those
+ * of osd_data_read. */
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
-/* Before a change of [from, to) of an object of length bytes: are the files there that hold its bytes?  One
- * that is not has been lost, which fails as reading it does: made anew, it would read as zeros.  A change of
- * all that was in it may make it again. */
+/* Called before a change of [from, to) of an object of length bytes: checks that the files that
+ * hold its bytes exist.  A missing file has been lost: creating it again would turn its bytes into
+ * zeros, so this fails as a read does.  A change of all its bytes may create it again. */
 enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint64_t from,
 			      uint64_t to);
-/* All or an error, after which the range may hold part of it.  Makes files that are not there. */
+/* Writes all, or fails; then the range may hold a part of it.  Creates missing files. */
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
-/* To size bytes, more or fewer; zeros where it grows. */
+/* Sets the length to size; new bytes are zeros. */
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
-/* The range reads as zeros; the length does not change. */
+/* Makes the range read as zeros; the length does not change. */
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
-/* The object's length as its files have it, and the later of their times.  A tail behind a short head
- * does not count, and is not looked for, but by _all: a power failure may have left such a head. */
+/* The object's length according to its files, and the later of their times.  A tail after a short
+ * head does not count.  Only _all checks for one: a power failure may have left such a head. */
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
 enum osd_status osd_tier_stat_all(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
-/* 0 when it is not there; the head is not asked. */
+/* The size of the tail file, or 0 if there is none; does not access the head. */
 enum osd_status osd_tier_tail_size(struct osd_tier_file *file, uint64_t *ret_tail);
-/* Of each file, 0 when it is not there. */
+/* The size of each file; 0 if it does not exist. */
 enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_head,
 				    uint64_t *ret_tail);
-/* The first range at or after offset that is no hole, as osd_data_next_extent; one that goes on from
- * the head into the tail is one. */
+/* The first range at or after offset that is not a hole, as osd_data_next_extent.  A range that
+ * continues from the head into the tail is returned as one. */
 enum osd_status osd_tier_next_extent(struct osd_tier_file *file, uint64_t offset,
 				     uint64_t *ret_start, uint64_t *ret_end);
-/* The source is there as far as the range goes. */
+/* The source range must exist. */
 enum osd_status osd_tier_copy(struct osd_tier_file *from, uint64_t from_offset,
 			      struct osd_tier_file *to, uint64_t to_offset, uint64_t length,
 			      unsigned flags);
-/* to has no file yet.  OSD_E_UNSUPPORTED: not with these; files of to may have been made. */
+/* to must have no file yet.  OSD_E_UNSUPPORTED: cannot clone these files; files of to may have been
+ * created. */
 enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file *to);
-/* Whether file systems and stores can, for whatever files. */
+/* Whether file systems and stores can clone at all. */
 bool osd_tier_can_clone(const struct osd_tier *tier);
-/* Milliseconds since 1970; of what is open. */
+/* Milliseconds since 1970; applies to the open files. */
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
-/* Data; with directories also the names.  The only call that needs no lock on the object's bytes. */
+/* Syncs the data; with directories also the names.  The only call that needs no lock on the
+ * object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
 /* Of the bytes in one of the two files, in its own offsets, where the store keeps checksums: as osd_sums_check.
  * OSD_E_NO_OBJECT: there is no such file. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tier_extents.c -- see tier.h.
- * Lives here: what is there of one object's two files, its length, times, sizes and extents, and
- * copies of ranges and of whole objects.
- * Not here: opening, reading and writing (tier.c). */
+/* tier_extents.c -- see tier.h.  Here: extents, length, times and sizes of an object's two files,
+ * and copies of ranges and of whole objects.  Elsewhere: opening, reading and writing (tier.c). */
 #include "store/tier_impl.h"
 
 #include <stdatomic.h>
@@ -69,7 +67,8 @@ enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_he
 	return status == OSD_OK ? osd_tier_tail_size(file, ret_tail) : status;
 }
 
-/* In one of the files, in its own offsets; OSD_E_BEYOND_END also when there is no such file. */
+/* The extent in one of the files, in offsets of that file.  OSD_E_BEYOND_END also if there is no
+ * such file. */
 static enum osd_status part_extent(struct osd_tier_file *file, bool tail, uint64_t offset,
 				   uint64_t *ret_start, uint64_t *ret_end)
 {
@@ -125,7 +124,7 @@ enum osd_status osd_tier_next_extent(struct osd_tier_file *file, uint64_t offset
 	return OSD_OK;
 }
 
-/* How far a range that begins at offset stays in one file. */
+/* The length of the range at offset, up to the end of its file. */
 static uint64_t in_one_part(const struct osd_tier_file *file, uint64_t offset, uint64_t length)
 {
 	return offset < file->head_bytes ? OSD_MIN(length, file->head_bytes - offset) : length;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tier_stores.c -- see tier.h.
- * Lives here: what is asked of both stores whatever is open: removal by name, syncing all, room,
- * closing.
- * Not here: the files of an object (tier.c). */
+/* tier_stores.c -- see tier.h.  Here: operations on both stores that need no open object: removal
+ * by name, syncing all files, free space, closing.  Elsewhere: the files of an object (tier.c). */
 #include "store/tier_impl.h"
 
 #include "base/util.h"
@@ -15,7 +13,7 @@ void osd_tier_close(struct osd_tier *tier)
 	*tier = (struct osd_tier){0};
 }
 
-/* One device that fails keeps nothing on the other. */
+/* A failure of one device does not stop the operation on the other. */
 static void note_failure(enum osd_status *first, enum osd_status status)
 {
 	if (*first == OSD_OK)
@@ -27,7 +25,8 @@ enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_nam
 	struct osd_data *stores[] = {tier->head, tier->tail};
 	enum osd_status status = OSD_OK;
 
-	/* All four names: where the head lies is no longer known, and the tail may not exist. */
+	/* Try all four names: the device of the head is not known any more, and there may be no
+	 * tail. */
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(stores); i++) {
 		for (int tail = 0; stores[i] && tail < 2; tail++) {
 			struct osd_data_name part = *name;

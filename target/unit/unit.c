@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* unit.c -- see unit.h and unit_impl.h.
- * Lives here: the queue, the pool of workers, parking and resuming.
- * Not here: opening and closing (unit_open.c), what a request means (command/dispatch.c). */
+/* unit.c -- see unit.h and unit_impl.h.  Here: the queue, the pool of workers, parking and
+ * resuming.  Elsewhere: opening and closing (unit_open.c), the meaning of a request
+ * (command/dispatch.c). */
 #include "unit/unit_impl.h"
 
 #include <time.h>
@@ -11,12 +11,13 @@
 #include "command/table.h"
 #include "unit/command_figures.h"
 
-/* A front end's thread runs commands itself for at most half of its time.  The workers run the rest, so
- * that the front end goes on to receive and send. */
+/* A front end's thread runs commands itself for at most half of its time.  The workers run the
+ * others, so that the front end can still receive and send. */
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_SPENT_NS	 UINT64_C(50000)
-/* Commands that follow each other this closely come from a queue, not one after the answer of the other.
- * The workers run the large ones of these, so that two processors copy. */
+/* Commands that follow each other this closely come from an initiator's queue: they were sent
+ * without waiting for the previous answer.  The workers run the large ones, so that two processors
+ * copy. */
 #define PIPELINED_GAP_NS UINT64_C(20000)
 #define PIPELINED_BYTES	 (16u << 10)
 
@@ -30,7 +31,7 @@ static uint64_t now_ns(void)
 
 /* ---- queue ----------------------------------------------------------------------------------- */
 
-/* A single worker has a second thread beside it, for short commands while it is at a long one. */
+/* A single worker gets a second thread, which runs short commands during a long one. */
 static unsigned threads_of(unsigned workers)
 {
 	return workers == 1 ? 2 : workers;
@@ -57,8 +58,8 @@ static bool may_run_long(const struct osd_unit *unit, enum osd_command_span span
 	       unit->running_of[span] < unit->most_of[span];
 }
 
-/* Under lock.  The span of the request that a free worker takes now: of those that may run the one that has
- * waited longest.  False: there is none. */
+/* Under lock.  Chooses the span of the request that a free worker takes: the longest waiting of
+ * those that may run.  False: there is none. */
 static bool choose(const struct osd_unit *unit, enum osd_command_span *ret_span)
 {
 	const struct osd_request *found = osd_queue_peek(&unit->queue, OSD_SPAN_SHORT);
@@ -81,8 +82,9 @@ static bool choose(const struct osd_unit *unit, enum osd_command_span *ret_span)
 	return found != NULL;
 }
 
-/* Under lock.  Whether a worker is to be called.  One is, and it calls the next if it finds more than it
- * takes: a burst costs the submitter one wake-up, and no more workers run than there is work for. */
+/* Under lock.  Whether to wake up a worker.  That worker wakes the next one if it finds more
+ * requests than it takes.  So a burst costs the submitter one wake-up, and no more workers run than
+ * there is work for. */
 static bool wants_worker(struct osd_unit *unit)
 {
 	enum osd_command_span ignored;
@@ -115,7 +117,7 @@ static void push(struct osd_unit *unit, struct osd_request *request)
 	call_worker(unit);
 }
 
-/* Under lock.  NULL: nothing waits that may run now. */
+/* Under lock.  NULL: no request may run now. */
 static struct osd_request *pop(struct osd_unit *unit)
 {
 	enum osd_command_span span;
@@ -159,10 +161,10 @@ static void finish(struct osd_unit *unit, struct osd_request *request)
 	resume_all(resumed);
 }
 
-/* A request is resumed when both its dispatcher has finished parking it and its resumer has
- * called: the second of the two goes on with it, at once, because every hand-over between
- * threads costs the waiting initiator a wake-up.  Only where that would have to wait for FORMAT
- * OSD, which may be waiting for this very thread, a worker does. */
+/* A request is resumed once its dispatcher has finished parking it and its resumer has called.  The
+ * second of the two runs it at once, because each hand-over between threads costs the waiting
+ * initiator a wake-up.  The exception: if the request would wait for FORMAT OSD, which may be
+ * waiting for this very thread, a worker runs it. */
 static void park_vote(struct osd_request *request)
 {
 	struct osd_unit *unit = request->unit;
@@ -199,10 +201,10 @@ static void run(struct osd_unit *unit, struct osd_request *request)
 	if (result == OSD_DISPATCH_PARKED)
 		park_vote(request);
 	else if (result == OSD_DISPATCH_DONE)
-		finish(unit, request); /* else it is not ours any more */
+		finish(unit, request); /* otherwise the request is not ours any more */
 }
 
-/* While it is at it, threads that want little go first. */
+/* Runs a long command.  Threads with short work go first meanwhile. */
 static void run_long(struct osd_unit *unit, struct osd_request *request)
 {
 	osd_thread_take_long_turns();
@@ -229,7 +231,7 @@ static void *worker_main(void *argument)
 			unit->waking = false;
 			continue;
 		}
-		span = request->span; /* the request may be gone when it has run */
+		span = request->span; /* the request may have been freed when run() returns */
 		call_worker(unit);
 		osd_unlock(&unit->lock);
 		if (span == OSD_SPAN_SHORT)
@@ -241,7 +243,7 @@ static void *worker_main(void *argument)
 		unit->running_of[span]--;
 	}
 	worker->state = OSD_WORKER_ENDED;
-	call_worker(unit); /* the one that was called may be this one */
+	call_worker(unit); /* the worker that was woken up may be this one */
 	osd_unlock(&unit->lock);
 	return NULL;
 }
@@ -260,7 +262,7 @@ static bool start_worker(struct osd_unit *unit, unsigned index)
 	return started;
 }
 
-/* Under lock; drops it while joining threads that have left their loop. */
+/* Called under lock; releases it while it joins the threads that have ended. */
 static void join_ended(struct osd_unit *unit)
 {
 	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
@@ -339,8 +341,8 @@ void osd_unit_stop_workers(struct osd_unit *unit)
 	}
 }
 
-/* Runs urgent commands: task management must get through when every worker is busy with the commands that
- * it shall end. */
+/* Runs urgent commands.  Task management must run even when all workers are busy with the commands
+ * that it is to end. */
 void osd_unit_urgent_work(void *argument)
 {
 	struct osd_unit *unit = argument;
@@ -386,8 +388,9 @@ void osd_unit_stop_others(struct osd_unit *unit)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* The worker is called without the lock, or it would wake up to wait for it.  Whoever submits closes the
- * unit, too, or has ended by then: the condition is still there. */
+/* Calls the worker after releasing the lock: otherwise it would wake up only to wait for the lock.
+ * The condition still exists then, because the submitter also closes the unit, or has ended before
+ * that. */
 void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 {
 	const struct osd_command_def *def = osd_command_of(request->cdb, request->cdb_length);
@@ -401,7 +404,8 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 	osd_lock(&unit->lock);
 	osd_tasks_add(&unit->tasks, request);
 	unit->outstanding++;
-	/* Its work begins with the lock.  Without a thread it is a command among others. */
+	/* The helper takes the lock first.  Without a helper thread the command is queued like any
+	 * other. */
 	if (def && def->flags & OSD_CMD_URGENT && osd_helper_call(&unit->urgent)) {
 		request->next = NULL;
 		*unit->urgent_tail = request;

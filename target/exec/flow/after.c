@@ -10,18 +10,20 @@
 #include "security/decide.h"
 #include "wire/cursor.h"
 
-#define STEP_EDGES  64	    /* looked at without letting go of the lock */
+#define STEP_EDGES  64	    /* edges visited before the lock is released */
 #define DECIDE_NSEC 2000000 /* osd_after_await_decision waits no longer */
 
-/* A job that others wait for. */
+/* A job that other jobs wait for. */
 struct osd_after_node {
 	struct osd_job_node node;
-	struct osd_after_edge *fresh; /* not looked at since it ended */
-	struct osd_after_edge *kept;  /* not met, or of a job that is being accepted */
+	struct osd_after_edge *fresh; /* edges not visited since the job ended */
+	struct osd_after_edge *kept;  /* edges whose condition is not met, or of a job that is being
+				       * accepted */
 	struct osd_after_node *next_settling;
 	bool settling;
 	bool pinned;   /* stays until the target is closed */
-	uint8_t ended; /* terminal state; 0: not yet, or before there was a node */
+	uint8_t ended; /* terminal state; 0: the job has not ended, or ended before the node
+		        * existed */
 };
 
 enum osd_status osd_after_init(struct osd_flow *flow)
@@ -133,7 +135,7 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 	for (size_t i = 0; i < count; i++)
 		after->edges[i].on = list[i];
 	after->left = 1;  /* until osd_after_recover */
-	free(*ret_after); /* of a transaction that has to be run again */
+	free(*ret_after); /* left from a transaction that is run again */
 	*ret_after = after;
 	return OSD_OK;
 }
@@ -166,7 +168,7 @@ static void free_if_idle(struct osd_exec *exec, struct osd_after_node *node)
 	if (node->fresh || node->kept || node->settling || node->pinned)
 		return;
 	osd_job_table_remove(&exec->flow->awaited, &node->node);
-	pthread_cond_broadcast(&exec->changed); /* its job's record may go */
+	pthread_cond_broadcast(&exec->changed); /* the record of its job may be removed now */
 	free(node);
 }
 
@@ -247,7 +249,8 @@ size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_
 	return count;
 }
 
-/* A job that has just ended, and others that wait for it have not been told yet: a matter of moments. */
+/* The job has just ended, and the jobs that wait for it have not been notified yet.  This takes a
+ * moment. */
 bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id)
 {
 	struct timespec until;
@@ -274,7 +277,7 @@ static void let_go(struct osd_exec *exec, struct osd_job *job)
 
 	if (--job->after->left > 0)
 		return;
-	/* Held: its release puts it there.  Changing: the end of the change does. */
+	/* A held job is queued by its release, a job under change by the end of the change. */
 	if (job->record.state == OSD_STATE_QUEUED && !changing)
 		osd_exec_enqueue(exec, job);
 }
@@ -303,7 +306,7 @@ static bool is_met(uint32_t condition, uint8_t ended)
 	}
 }
 
-/* The job at the far end of this linked edge has ended so. */
+/* The job at the far end of this linked edge has ended with this state. */
 static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t ended)
 {
 	struct osd_job *job = edge->job;
@@ -357,7 +360,7 @@ void osd_after_changed(struct osd_exec *exec, const struct osd_job *job)
 
 /* ---- steps of the thread; exec->lock held -------------------------------------------------------- */
 
-/* Some edges of one node. */
+/* Settles a bounded number of edges of one node. */
 static void settle_some(struct osd_exec *exec)
 {
 	struct osd_after_node *node = exec->flow->settling;
@@ -371,7 +374,7 @@ static void settle_some(struct osd_exec *exec)
 	free_if_idle(exec, node);
 }
 
-/* A job to be ended, off the list, that nobody is changing right now; NULL: none. */
+/* Takes a job to be ended off the list, one without a change under way; NULL: none. */
 static struct osd_job *take_failed(struct osd_exec *exec)
 {
 	struct osd_job **link = &exec->flow->failed, *job;
@@ -384,7 +387,7 @@ static struct osd_job *take_failed(struct osd_exec *exec)
 	return job;
 }
 
-/* exec->lock held, released meanwhile.  The reference goes. */
+/* exec->lock held, released meanwhile.  Drops the reference. */
 static void end_failed(struct osd_exec *exec, struct osd_job *job)
 {
 	const struct osd_after_edge *edge = job->after->failed;
@@ -422,7 +425,7 @@ bool osd_after_step(struct osd_exec *exec, bool *ret_pause)
 
 void osd_after_drop_failed(struct osd_exec *exec)
 {
-	while (exec->flow->failed) { /* found again at the next start */
+	while (exec->flow->failed) { /* the next start finds them again */
 		struct osd_job *job = exec->flow->failed;
 
 		exec->flow->failed = job->after->next_failed;
@@ -432,8 +435,8 @@ void osd_after_drop_failed(struct osd_exec *exec)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* Whether the job is in memory, and its record as it is there: one of an array may have none in the
- * store (flow.h). */
+/* Whether the job is in memory; copies its record from there.  A member of an array may have no
+ * record in the store (flow.h). */
 static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 		      struct osd_job_record *ret_record)
 {
@@ -447,8 +450,8 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 	return job != NULL;
 }
 
-/* Of a partition other than the zone's, and the one where surrogates of its jobs go, the least method is
- * asked. */
+/* A partition other than the zone's, and other than the one for surrogates of its jobs, must accept
+ * the method of the submission. */
 static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, const struct osd_job_record *by)
 {
@@ -474,7 +477,7 @@ enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
 	status = osd_job_record_get(txn, id, ret_record);
 	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
 		status = OSD_OK;
-	/* What another principal runs is none of its business, not even that it is there. */
+	/* A principal may not learn that another principal's job exists. */
 	if (status == OSD_E_NO_OBJECT ||
 	    (status == OSD_OK && strcmp(ret_record->principal, by->principal) != 0))
 		return OSD_E_CDB_FIELD;
@@ -512,7 +515,8 @@ struct look {
 	struct osd_after *after;
 };
 
-/* How a job ended that is gone, its id perhaps another job's by now: as asked (flow.h). */
+/* The end of a job whose record is gone: it ended as asked (flow.h).  Its id may belong to another
+ * job by now. */
 static uint8_t as_asked(uint32_t condition)
 {
 	return condition == OSD_AFTER_FAILED ? OSD_STATE_FAILED : OSD_STATE_COMPLETED;

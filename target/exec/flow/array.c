@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array.c -- arrays in memory: their members, what the head shows, their place in the queue, their end (flow.h).
- * Not here: controls of whole arrays (array_control.c), their removal from the store (array_store.c). */
+/* array.c -- arrays in memory: their members, the head's figures, their place in the queue, their
+ * end (flow.h).  Elsewhere: controls of whole arrays (array_control.c), their removal from the
+ * store (array_store.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/util.h"
 #include "exec/flow/flow.h"
 
-#define STEP_MEMBERS 64 /* ended without looking after other work */
+#define STEP_MEMBERS 64 /* members ended before other work gets a chance */
 
 void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uint32_t index,
 			     struct osd_job_record *ret_record)
@@ -25,7 +26,7 @@ void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uin
 		OSD_JOB_MEMBER;
 	ret_record->key_length = 0;
 	ret_record->charged =
-		0; /* but for what it leaves at its end it is charged with its array */
+		0; /* charged with its array, except what it leaves at its end */
 	ret_record->predecessor = (struct osd_object_id){0};
 	ret_record->begin_msec = 0; /* it begins with its array */
 	ret_record->reason =
@@ -61,7 +62,7 @@ enum osd_status osd_array_create(struct osd_job *job)
 	return OSD_OK;
 }
 
-/* The member has a reference to its head. */
+/* The member holds a reference to its head. */
 static struct osd_job *new_member(struct osd_array *array, const struct osd_job_record *record)
 {
 	struct osd_job *job = osd_job_create(array->head->exec, record, array->head->pool);
@@ -108,7 +109,7 @@ enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
 	    !osd_index_ranges_check(bytes, length, head->array.count, &first, &last, &count) ||
 	    count != head->array.count)
 		return OSD_E_INTERNAL;
-	free(array->ranges); /* of a transaction that has to be run again */
+	free(array->ranges); /* left from a transaction that is run again */
 	array->ranges = NULL;
 	return keep_ranges(array, bytes, length);
 }
@@ -169,7 +170,7 @@ void osd_array_free(struct osd_array *array)
 
 /* ---- what the head shows --------------------------------------------------------------------- */
 
-/* From its first member's start on it is RUNNING: a state does not go back. */
+/* The array is RUNNING from its first member's start on, because a state never goes back. */
 uint8_t osd_array_state(const struct osd_array *array)
 {
 	return array->head->record.started_msec ? OSD_STATE_RUNNING : array->waits_as;
@@ -186,7 +187,7 @@ static void add_usage(struct osd_job_record *head, const struct osd_job_record *
 	head->flags |= member->flags & OSD_JOB_WROTE;
 }
 
-/* The first of them to start is the array's start. */
+/* The first start of a member is the start of the array. */
 static void note_start(struct osd_job_record *head, uint64_t started_msec)
 {
 	if (!started_msec || (head->started_msec && head->started_msec <= started_msec))
@@ -339,7 +340,7 @@ void osd_array_yield(struct osd_exec *exec, struct osd_job *member)
 	osd_array_settle(exec, array);
 }
 
-/* The place is the head's already, or is taken now. */
+/* The head has a place already, or takes one now. */
 static void admit(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
 {
 	member->head = member->head ? member->head : osd_job_ref(array->head);
@@ -354,7 +355,7 @@ void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
 
 		array->prepared = member->next_delayed;
 		member->next_delayed = NULL;
-		/* The anchor's principal is there: nothing is allocated. */
+		/* The anchor keeps the principal in the queue, so nothing is allocated here. */
 		osd_fair_queue_reserve(&array->waiting, "", 1, true, &member->entry);
 		admit(exec, array, member);
 	}
@@ -400,7 +401,8 @@ void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at)
 	pthread_cond_signal(&exec->flow->work);
 }
 
-/* A job that it was to run after ended otherwise than asked; the message names that job. */
+/* Whether the reason is a predecessor that ended otherwise than asked; the message then names that
+ * job. */
 static bool is_of_predecessor(uint16_t reason)
 {
 	return reason == OSD_REASON_UNREACHABLE || reason == OSD_REASON_NOT_NEEDED;
@@ -411,7 +413,7 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 	struct osd_array *array = head->array;
 	uint16_t *ending = &head->record.array.ending;
 
-	/* More than a cancel is what ends those as well that have started. */
+	/* Any reason except a cancel also ends the members that have started. */
 	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
 			is_of_predecessor(reason)))
 		return;
@@ -421,8 +423,8 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 	osd_array_work(exec, array, 0);
 }
 
-/* Lets go of the lock meanwhile.  One that is being changed right now comes back by
- * osd_array_work when that is over. */
+/* Releases the lock meanwhile.  A member with a change under way is ended by osd_array_work, once
+ * that change is over. */
 static void end_member(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
 {
 	const struct osd_job_record *head = &array->head->record;
@@ -475,7 +477,8 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 	}
 	if (state != OSD_STATE_COMPLETED && !is_of_predecessor(reason))
 		sum_up(array, record.message, sizeof(record.message));
-	head->end_reason = OSD_REASON_MEMBERS; /* whatever: nobody changes it from here on */
+	head->end_reason = OSD_REASON_MEMBERS; /* the default: no other thread changes it from here
+					        * on */
 	record.attempt = record.started_msec ? 1 : 0;
 	osd_job_record_end(&record, state, reason);
 	if (record.started_msec)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_control.c -- cancel, kill, hold and release of a whole array (flow.h), asked for inside
- * transactions.  What is written is the head's record, and those of members that have one of their
- * own and change with it; memory follows when the transaction has committed.  Until then no member
- * starts.  A change of one member and one of the array do not meet: whoever comes second looks
- * again. */
+/* array_control.c -- cancel, kill, hold and release of a whole array (flow.h), requested inside a
+ * transaction.  The transaction writes the head's record, and the records of those members that
+ * have their own and change with it.  Memory changes after the commit.  Until then no member
+ * starts.  A change of one member and a change of the array exclude each other: the second caller
+ * tries again. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -16,7 +16,7 @@ struct change {
 
 /* ---- memory; exec->lock held ----------------------------------------------------------------- */
 
-/* Does the array's hold, or release, mean this member? */
+/* Whether the hold or release of the array applies to this member. */
 static bool is_meant(const struct osd_job *member, uint8_t to)
 {
 	return !member->end_reason &&
@@ -73,13 +73,13 @@ static void change_ended(void *arg, bool committed)
 	osd_array_settle(exec, head->array);
 	osd_after_changed(exec, head);
 	if (head->in_table)
-		osd_array_work(exec, head->array, 0); /* it has waited for this */
+		osd_array_work(exec, head->array, 0); /* the array waited for this */
 	osd_job_unref(head);
 	osd_unlock(&exec->lock);
 	free(change);
 }
 
-/* What the control asks for, in head->pending and ending_next; false: nothing is to be done. */
+/* Stores the requested control in head->pending and ending_next; false: there is nothing to do. */
 static bool begin(struct osd_exec *exec, struct osd_job *head, struct osd_txn *txn, uint8_t control)
 {
 	struct osd_array *array = head->array;
@@ -107,7 +107,7 @@ static bool begin(struct osd_exec *exec, struct osd_job *head, struct osd_txn *t
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* The next member from *at on whose own record changes with the head's. */
+/* The next member, from *at on, whose own record changes with the head's. */
 static bool next_stored(struct osd_exec *exec, struct osd_job *head, uint32_t *at,
 			struct osd_job_record *ret_record)
 {
@@ -155,7 +155,7 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn,
 	return status;
 }
 
-/* The caller's reference to head goes. */
+/* Drops the caller's reference to head. */
 enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uint8_t control)
 {
 	struct osd_exec *exec = head->exec;

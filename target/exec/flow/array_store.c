@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_store.c -- arrays that have ended, removed from the store with their members, in steps (flow.h). */
+/* array_store.c -- removes arrays that have ended, with their members, from the store, in steps
+ * (flow.h). */
 #include "base/util.h"
 #include "exec/flow/flow.h"
 
@@ -57,7 +58,7 @@ enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *
 struct removal {
 	struct osd_exec *exec;
 	struct osd_object_id id;
-	uint32_t at, next; /* members before it are gone; would be, did the transaction commit */
+	uint32_t at, next; /* first member left; the same once the transaction has committed */
 	bool more;
 };
 

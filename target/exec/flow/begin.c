@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* begin.c -- jobs that begin at a time of day (EXEC parameter BEGIN): they are HELD, and released then,
- * in the same way as a client releases them.  A release before that time starts them at once; either
- * way the record no longer has a begin.
- *
- * The time is the wall clock's.  The output thread compares it whenever it sweeps: at the soonest begin,
- * and at least once a minute, so that it notices a clock that was set. */
+/* begin.c -- jobs that begin at a time of day (EXEC parameter BEGIN).  They are HELD, and this file
+ * releases them at that time, as a client would.  A client's release before that time starts them
+ * at once.  Either release clears the begin time in the record.  The time is that of the wall
+ * clock.  The output thread checks it at each sweep: at the earliest begin, and at least once a
+ * minute, so that it notices when the clock was set. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* flow.c -- a job that is being accepted: what it waits for, and its members (flow.h). */
+/* flow.c -- acceptance of a job: the jobs it waits for, and its members (flow.h). */
 #include "exec/flow/flow.h"
 
 #include "base/util.h"

@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* flow.h -- when jobs start, and what follows their ends: jobs that wait for others (EXEC parameter AFTER), arrays
- * of jobs (tag 19), begin times, expiry.  This room registers the kinds of jobs (job/job.h): plain jobs, heads
- * of arrays, members.  Above it only the top of exec/ knows that there are arrays.
+/* flow.h -- when jobs start, and what their ends cause: jobs that wait for others (EXEC parameter
+ * AFTER), arrays of jobs (tag 19), begin times, expiry.  This room registers the kinds of jobs
+ * (job/job.h): plain jobs, heads of arrays, members.  Of the code above it, only the top of exec/
+ * knows of arrays.
  *
- * Inside: kinds.c (the operations of each kind), after.c (AFTER), array.c, array_control.c and array_store.c (arrays),
- * flow.c (both, as an acceptance needs them), thread.c (the thread "iosd-after"), begin.c, sweep.c.
+ * Inside: kinds.c (the operations of each kind), after.c (AFTER), array.c, array_control.c and
+ * array_store.c (arrays), flow.c (acceptance), thread.c (the thread "iosd-after"), begin.c,
+ * sweep.c.
  *
- * AFTER.  A job that has not started holds an edge to each job it names.  Edges hang on a node per job that
- * is waited for, which exists as long as one of them is not settled: met and cut, or, when that job ended
- * otherwise than asked, kept until the end of the one that waited is in the store.  While there is a node the
- * record of its job cannot be removed, so a restart that finds such a job gone knows that it ended as asked.
- * Nothing else has to be written when a job ends.  What follows from an end is done by a thread of its own in
- * steps of bounded length: thousands of jobs may wait for one.
+ * AFTER.  A job that has not started has an edge to each job that it names.  Each job that is
+ * waited for has a node, which lists the edges to it.  An edge whose condition is met is cut.  If
+ * the job ended otherwise than asked, the edge stays until the end of the waiting job is in the
+ * store.  The node exists as long as it has edges.  While it exists, the record of its job cannot
+ * be removed.  So if a restart finds that such a record is gone, that job ended as asked, and the
+ * end of a job needs no other write.  The thread of this room settles the edges, in steps of
+ * bounded length, because thousands of jobs may wait for one.
  *
- * Arrays.  One submission, many jobs that differ in their index (design D11).
- * An array is a job of its own, its *head*, that never runs: its surrogate is what EXEC returns, its
- * state follows from its members', and it ends when the last of them has ended.  The members'
- * surrogates follow the head's, in order of index: object id = head's + 1 + place.  The place is
- * index - first index, unless the indices have gaps: then the head has a list of their ranges.
+ * Arrays.  An array is one submission of many jobs that differ in their index (design D11).  It is
+ * a job of its own, the *head*, which never runs.  EXEC returns the head's surrogate.  The head's
+ * state follows from the states of its members, and it ends when the last of them has ended.  The
+ * surrogates of the members follow the head's in order of index: object id = head's + 1 + place.
+ * The place is index - first index, unless the indices have gaps; then the head has a list of their
+ * ranges.
  *
- * In the store code, arguments, tags, key and the jobs to wait for are the head's alone.  A member
- * has no record until something happens to it alone; without one it is as the head's record says:
- * QUEUED or HELD.  So an array is accepted, held and released by writing one record.
+ * In the store, only the head has code, arguments, tags, key and the jobs to wait for.  A member
+ * gets a record of its own only when it changes alone.  Until then its state is that of the head's
+ * record: QUEUED or HELD.  So one record is written to accept, hold or release an array.
  *
- * In memory every unfinished member is a job in the table.  Those that may start wait in a heap of
- * the array's own, by index; only the head is in its pool's queue, while a member may start, and stands
- * there for the first of them.  What limits how many run at once is therefore looked at once a
- * start and once an end, however many members there are.  The head's entry has the places of all
- * members that wait.
- *
- * Cancelling, killing and failing of whole arrays is written down in the head's record
- * (array.ending), then done member by member on the thread of this room.
+ * In memory every unfinished member is a job in the table.  Members that may start wait in the
+ * array's own heap, by index.  Only the head is in its pool's queue, on behalf of the first of
+ * them, as long as a member may start.  The limit on running members is therefore checked once per
+ * start and once per end, whatever the number of members.  The head's queue entry holds the places
+ * of all waiting members.  The cancel, kill or failure of a whole array is first stored in the
+ * head's record (array.ending).  The thread of this room then applies it to one member after the
+ * other.
  *
  * Locking: exec->lock guards everything. */
 #ifndef OSD_EXEC_FLOW_FLOW_H
@@ -53,18 +56,18 @@ struct osd_after_node;
 /* ---- AFTER ------------------------------------------------------------------------------------------- */
 
 struct osd_after_edge {
-	struct osd_after_edge *next, **link; /* among the node's; link NULL: cut */
+	struct osd_after_edge *next, **link; /* in the node's list; link NULL: cut */
 	struct osd_after_node *node;
 	struct osd_job *job; /* that waits */
 	struct osd_job_predecessor on;
-	uint8_t found; /* how it had ended when the accepting transaction looked; 0: it had not */
-	uint8_t ended; /* how it ended while the edge was there */
+	uint8_t found; /* how the job had ended at acceptance; 0: it had not */
+	uint8_t ended; /* how the job ended while the edge existed */
 };
 
-/* Of a job that names others, until its last reference goes. */
+/* The jobs that a job names; exists until the job's last reference is dropped. */
 struct osd_after {
-	size_t left;		       /* edges not met, and one while the job is being accepted */
-	struct osd_after_edge *failed; /* the first that cannot be met any more; NULL: none */
+	size_t left;		       /* edges not met, plus one while the job is being accepted */
+	struct osd_after_edge *failed; /* the first that can never be met; NULL: none */
 	struct osd_job *next_failed;
 	size_t count;
 	struct osd_after_edge edges[];
@@ -72,89 +75,93 @@ struct osd_after {
 
 struct osd_flow {
 	struct osd_exec *exec;		 /* constant */
-	struct osd_job_table awaited;	 /* nodes, by the job they stand for */
-	struct osd_after_node *settling; /* its job has ended: edges to look at */
-	struct osd_job *failed;		 /* to be ended, a reference each */
-	struct osd_array *arrays;	 /* with something to do, a reference to each's head */
+	struct osd_job_table awaited;	 /* nodes, by the id of their job */
+	struct osd_after_node *settling; /* nodes whose job has ended: edges to settle */
+	struct osd_job *failed;		 /* jobs to be ended, with a reference each */
+	struct osd_array *arrays;	 /* arrays with work to do, with a reference to each head */
 	pthread_cond_t work;		 /* the thread may find something to do */
 };
 
 enum osd_status osd_after_init(struct osd_flow *flow);
-/* No job names another any more. */
+/* Called when no job names another any more. */
 void osd_after_release(struct osd_flow *flow);
 
-/* What the parameters name; *ret_after NULL: nothing.  OSD_E_NO_MEMORY. */
+/* Parses the jobs that the parameters name; *ret_after NULL: none.  OSD_E_NO_MEMORY. */
 enum osd_status osd_after_create(const struct osd_exec_after *named, size_t count,
 				 struct osd_after **ret_after);
-/* The jobs that one waits for, as stored: at most OSD_EXEC_AFTER_MAX. */
+/* The stored list of the jobs that a job waits for: at most OSD_EXEC_AFTER_MAX. */
 enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 				  struct osd_job_predecessor list[], size_t *ret_count);
-/* What the store says of a job that named others, in *ret_after. */
+/* Loads the stored list of a job that named others into *ret_after. */
 enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 			       struct osd_after **ret_after);
 
-/* exec->lock held: edges to what job->after names.  From here on no end is missed. */
+/* exec->lock held.  Adds edges to all jobs that job->after names.  From here on no end is
+ * missed. */
 enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job);
-/* The record of a job of the same principal as the one being submitted (by), from memory where a member has
- * none in the store yet.  OSD_E_CDB_FIELD: it is no job, or another principal's, or in a partition that
- * demands more than the submission has. */
+/* Finds the record of a job of the submitting principal (by).  It comes from memory if a member has
+ * none in the store yet.  OSD_E_CDB_FIELD: it is not a job, belongs to another principal, or is in
+ * a partition that requires more than the submission has. */
 enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
 				  struct osd_object_id id, const struct osd_job_record *by,
 				  struct osd_job_record *ret_record);
-/* In the accepting transaction: OSD_E_CDB_FIELD as above. */
+/* Called in the accepting transaction.  OSD_E_CDB_FIELD: as above. */
 enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
 				const struct osd_job_record *by);
 enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 			      const struct osd_after *after);
-/* exec->lock held: the job is in the table and may be released, or ended. */
+/* exec->lock held.  The job is in the table: releases it if it waits for nothing, or ends it. */
 void osd_after_admitted(struct osd_exec *exec, struct osd_job *job);
-/* Jobs found at restart, all of them in the table; before any thread starts. */
+/* Takes up the jobs found at a restart.  All are in the table, and no thread runs yet. */
 enum osd_status osd_after_recover(struct osd_exec *exec);
 
-/* exec->lock held in what follows. */
+/* exec->lock held in the functions that follow. */
 
 /* A job leaves the table. */
 void osd_after_ended(struct osd_exec *exec, struct osd_job *job);
 /* Cuts all its edges. */
 void osd_after_drop(struct osd_exec *exec, struct osd_job *job);
-/* Whether a job that has ended still decides about others: its record must stay. */
+/* Whether a job that has ended still decides about other jobs: its record must stay. */
 bool osd_after_awaited(const struct osd_exec *exec, struct osd_object_id id);
-/* The end of the job could not be stored and is found again at the next start: until then the jobs
- * that decide about it stay. */
+/* The end of the job could not be stored, so the next start decides it again.  Until then the
+ * records of the jobs that it depends on stay. */
 void osd_after_pin(struct osd_job *job);
-/* How many jobs it still waits for, and the first of them. */
+/* The number of jobs it still waits for, and the first of them. */
 size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_first);
-/* A change of the job that was under way is over. */
+/* A change of the job has ended. */
 void osd_after_changed(struct osd_exec *exec, const struct osd_job *job);
-/* Whether the job has just ended, and others that wait for it are still to be told.  Then this waits for that,
- * a moment at most.  Takes exec->lock. */
+/* Whether the job has just ended and the jobs that wait for it are not notified yet.  If so, waits
+ * for that, a moment at most.  Takes exec->lock. */
 bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id);
-/* exec->lock held, released meanwhile: some of what is left to do; *ret_pause: let others have the lock first.
- * False: nothing is left. */
+/* exec->lock held, released meanwhile.  Does one step of the remaining work; *ret_pause: let others
+ * have the lock first.  False: no work is left. */
 bool osd_after_step(struct osd_exec *exec, bool *ret_pause);
-/* The thread stops: the jobs that were to be ended are found again at the next start. */
+/* Called when the thread stops.  The next start finds the jobs to be ended again. */
 void osd_after_drop_failed(struct osd_exec *exec);
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
 
-/* Of a head, until its last reference goes; exec->lock guards it. */
+/* The state of an array; exists until the head's last reference is dropped.  exec->lock guards
+ * it. */
 struct osd_array {
 	struct osd_job *head;
-	struct osd_fair_queue waiting; /* members that may start, as far as they are concerned */
-	struct osd_fair_entry anchor;  /* keeps the one principal of waiting */
-	struct osd_job *prepared;      /* members not in the table yet, by next_delayed, in order */
-	size_t running;	 /* members between their start and their end, or another wait */
-	size_t changing; /* members of which one a control change is under way */
+	struct osd_fair_queue waiting; /* members that may start, subject to the array's own
+				        * limits */
+	struct osd_fair_entry anchor;  /* keeps the one principal in `waiting` */
+	struct osd_job *prepared;      /* members not in the table yet, linked by next_delayed, in
+				        * order */
+	size_t running;	 /* members that have started and neither ended nor gone back to waiting */
+	size_t changing; /* members with a control change of their own under way */
 	size_t counts[OSD_JOB_STATES_END]; /* by state; [0]: not in the table yet */
 	size_t ended;
-	uint8_t waits_as;	/* QUEUED if a member is, else HELD if one is, else what it was */
-	uint16_t cancelled_for; /* the last reason a member ended CANCELLED for */
+	uint8_t waits_as;	/* QUEUED if any member is, else HELD if any is, else unchanged */
+	uint16_t cancelled_for; /* the reason of the last member that ended CANCELLED */
 	uint16_t ending_next;	/* what record.array.ending becomes if head->pending commits */
-	uint32_t cursor;	/* members before it have been asked to end */
+	uint32_t cursor;	/* all members before it have been asked to end */
 	bool working;
 	struct osd_array *next_working;
 	struct osd_array *next_found; /* at restart */
-	uint8_t *ranges; /* owned: its indices (wire/index_ranges.h); NULL: all from the first on */
+	uint8_t *ranges; /* owned: its indices (wire/index_ranges.h); NULL: contiguous */
 	size_t ranges_length; /* bytes */
 	uint8_t states[];     /* in order of index */
 };
@@ -166,11 +173,12 @@ static inline struct osd_object_id osd_array_member_id(const struct osd_job_reco
 	return (struct osd_object_id){head->id.partition_id, head->id.object_id + 1 + at};
 }
 
-/* The record of a member that has none of its own yet. */
+/* The record of a member without a record of its own. */
 void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uint32_t index,
 			     struct osd_job_record *ret_record);
 
-/* Where a member stands in the array: its indices may have gaps, the ids of the surrogates have none. */
+/* The place of a member in the array.  Indices may have gaps, the ids of the surrogates have
+ * none. */
 static inline uint32_t osd_array_at(const struct osd_job_record *member)
 {
 	return (uint32_t)(member->id.object_id - member->array.object_id - 1);
@@ -178,82 +186,83 @@ static inline uint32_t osd_array_at(const struct osd_job_record *member)
 
 /* ---- no lock needed -------------------------------------------------------------------------- */
 
-/* Makes job, whose record says how many members it has, a head.  OSD_E_NO_MEMORY. */
+/* Makes job a head; its record has the number of members.  OSD_E_NO_MEMORY. */
 enum osd_status osd_array_create(struct osd_job *job);
-/* Memory for all members, so that nothing can fail once the array is accepted. */
+/* Allocates all members, so that nothing can fail once the array is accepted. */
 enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec_text *ranges);
-/* Gives the prepared members their records, from this one of their head. */
+/* Derives the records of the prepared members from this record of the head. */
 void osd_array_fill(struct osd_array *array, const struct osd_job_record *head);
 /* NULL is fine. */
 void osd_array_free(struct osd_array *array);
-/* At restart, before the members are admitted: the indices as stored, if they have gaps. */
+/* At restart, before the members are admitted: loads the indices, if they have gaps. */
 enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array);
-/* At restart: a member that has ended. */
+/* At restart: counts a member that has ended. */
 void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member);
 
-#define OSD_REMOVED_AT_ONCE 512 /* members of an array, in one transaction */
+#define OSD_REMOVED_AT_ONCE 512 /* members of an array removed in one transaction */
 
 /* ---- in the store, in the caller's transaction ----------------------------------------------- */
 
-/* Of an array that has ended: its members from *at on, what they left, their records, at most so many;
- * *at is then the first that was not looked at.  OSD_E_CONFLICT: another job still waits to be told how
- * one of them ended. */
+/* Removes members of an array that has ended, with their results and records, from *at on, at most
+ * so many.  *at is then the first member not yet visited.  OSD_E_CONFLICT: the end of one of them
+ * still decides about another job. */
 enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
 					 const struct osd_job_record *head, size_t most,
 					 uint32_t *at);
-/* The same of all its members, in transactions of its own.  After a failure, as after a crash, some are gone and
- * the rest and the array are there. */
+/* Removes all members, in several transactions.  After a failure or a crash, some members are gone,
+ * and the other members and the array are still there. */
 enum osd_status osd_array_remove_all(struct osd_exec *exec, struct osd_object_id id);
-/* Whether the job is a member of an array that has not ended: it stays. */
+/* Whether the job is a member of an unfinished array: its record must stay. */
 bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record);
-/* A control byte set on a head; the reference to it goes. */
+/* Handles a control byte set on a head; drops the reference to the head. */
 enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uint8_t control);
 
 /* ---- exec->lock held ------------------------------------------------------------------------- */
 
-/* Puts the prepared members into the table; the head is there. */
+/* Puts the prepared members into the table.  The head is already there. */
 void osd_array_admit(struct osd_exec *exec, struct osd_array *array);
-/* At restart: members that have no record.  OSD_E_NO_MEMORY. */
+/* At restart: admits the members without a record.  OSD_E_NO_MEMORY. */
 enum osd_status osd_array_admit_rest(struct osd_exec *exec, struct osd_array *array);
-/* A place for a member that waits (again). */
+/* Gives a place to a member that waits (again). */
 enum osd_status osd_array_place(struct osd_job *member);
 void osd_array_unplace(struct osd_job *member);
-/* Something changed that may let members start, or not: the head is queued accordingly. */
+/* Called after a change that affects whether members may start.  Puts the head into the queue, or
+ * removes it. */
 void osd_array_settle(struct osd_exec *exec, struct osd_array *array);
-/* The member the head stands for in the queue; it is queued. */
+/* The member that the queued head stands for. */
 struct osd_job *osd_array_first(const struct osd_array *array);
-/* Takes it out, it starts. */
+/* Takes that member out of the heap to start it. */
 struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head);
-/* It does not run any more. */
+/* The member no longer runs. */
 void osd_array_yield(struct osd_exec *exec, struct osd_job *member);
 /* The member's state may have changed. */
 void osd_array_note(struct osd_exec *exec, struct osd_job *member);
-/* How many members of it start before this one, about. */
+/* About how many members of the array start before this one. */
 size_t osd_array_ahead(const struct osd_job *member);
 /* What the head shows. */
 uint8_t osd_array_state(const struct osd_array *array);
-/* Ends all members: those that have not started; with any other reason than OSD_REASON_CANCELLED
- * the others too.  The first reason stands, but that a kill goes further than a cancel. */
+/* Ends all members that have not started.  With any reason except OSD_REASON_CANCELLED, ends the
+ * started ones, too.  The first reason stays, but a kill overrides a cancel. */
 void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason);
-/* There may be something to do for osd_array_step: members from at on are to be looked at. */
+/* Queues work for osd_array_step: visit the members from at on. */
 void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at);
-/* Ends the array if all its members have ended; lets go of the lock meanwhile. */
+/* Ends the array if all its members have ended; releases the lock meanwhile. */
 void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array);
-/* Some of what is left to do for an array that was taken off flow->arrays; lets go of the lock
+/* Does one step of the work for an array that was taken off flow->arrays; releases the lock
  * meanwhile. */
 void osd_array_step(struct osd_exec *exec, struct osd_array *array);
-/* exec->lock held.  How many members are in each state, and each one's: as txn sees them, which may be
- * about to hold or release all. */
+/* exec->lock held.  Returns the number of members in each state, and the state of each.  The result
+ * is as txn sees it, including a hold or release that txn is about to commit. */
 void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
 		    size_t counts[OSD_JOB_STATES_END], uint8_t *states);
 
 /* ---- a job that is being accepted (flow.c) ------------------------------------------------------------- */
 
-/* What the parameters say that it waits for, and its members.  No lock held. */
+/* Parses the jobs to wait for and the members from the parameters.  No lock held. */
 struct osd_flow_request {
 	const struct osd_exec_after *after;
 	size_t after_count;
-	struct osd_exec_text ranges; /* of an array's indices, if they have gaps */
+	struct osd_exec_text ranges; /* the indices of an array, if they have gaps */
 };
 enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_request *request);
 /* The record is final; no lock held. */
@@ -266,10 +275,10 @@ void osd_flow_admitted(struct osd_job *job);
 extern const struct osd_job_kind osd_kind_plain, osd_kind_head, osd_kind_member;
 const struct osd_job_kind *osd_flow_kind_of(const struct osd_job_record *record);
 void *osd_flow_main(void *flow);
-/* begin.c, on the output thread: releases the jobs whose time has come. */
+/* begin.c, on the output thread: releases the jobs whose begin time has come. */
 void osd_flow_begin_due(struct osd_exec *exec);
-/* sweep.c, on the output thread: records of jobs that have ended are removed when they expire; jobs that
- * nobody starts end then. */
+/* sweep.c, on the output thread: removes the records of ended jobs that have expired, and ends jobs
+ * that were not started by their expiry. */
 void osd_flow_sweep(struct osd_exec *exec);
 
 #endif

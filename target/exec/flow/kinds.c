@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* kinds.c -- the kinds of jobs (job/job.h): what stands behind a job in its queue, what its end means to others,
- * what it shows.  A plain job waits in its pool's queue.  The head of an array stands there for the first of its
- * members that may start; members wait in a heap of the array's own (flow.h). */
+/* kinds.c -- the kinds of jobs (job/job.h): for each kind, its entry in a queue, the effects of its
+ * end, and its status page.  A plain job waits in its pool's queue.  The head of an array waits
+ * there on behalf of the first member that may start.  Members wait in the array's own heap
+ * (flow.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static bool always_shows(const struct osd_job *job, const struct osd_job_view *v
 	return true;
 }
 
-/* The pool may be gone with its last job. */
+/* An unconfigured pool goes with its last job. */
 static void leave_pool(const struct osd_job *job)
 {
 	if (job->pool->leaving)
@@ -53,7 +54,7 @@ static bool waits_for_others(const struct osd_job *job)
 	return job->after && job->after->left > 0;
 }
 
-/* Says what it waits for; false: no longer for other jobs. */
+/* Records the job it waits for; false: it waits for no other job any more. */
 static bool wait_for_jobs(struct osd_job *job)
 {
 	bool waits = waits_for_others(job);
@@ -94,20 +95,20 @@ static void release_plain(struct osd_job *job)
 	free(job->after);
 }
 
-/* Among those of its pool. */
+/* Pushes it into its pool's queue. */
 static enum osd_status push(struct osd_job *job)
 {
 	job->entry.since = osd_monotonic_usec();
 	return osd_fair_queue_push(&job->pool->queue, &job->entry);
 }
 
-/* A job that had started has given up its place: it gets one again whatever the caps. */
+/* A job that had started gave up its place: it gets one again, even beyond the limits. */
 static enum osd_status enqueue_plain(struct osd_job *job)
 {
 	enum osd_status status = OSD_OK;
 
 	if (wait_for_jobs(job))
-		return OSD_OK; /* the end of the last of them puts it here */
+		return OSD_OK; /* the end of the last of them queues it */
 	if (!job->entry.principal)
 		status = osd_pool_reserve(job->pool, job->record.principal, 1, true, &job->entry);
 	if (status == OSD_OK)
@@ -179,7 +180,7 @@ static struct osd_job *take_member(struct osd_job *job)
 	return osd_array_take(job->exec, job);
 }
 
-/* What an array shows follows from its members. */
+/* The state of an array follows from its members. */
 static void view_head(const struct osd_job *job, struct osd_job_view *v)
 {
 	const struct osd_array *array = job->array;
@@ -239,7 +240,7 @@ static void release_member(struct osd_job *job)
 	osd_job_unref(job->head);
 }
 
-/* Among those of its array that wait. */
+/* Pushes it into its array's heap. */
 static enum osd_status push_member(struct osd_job *job)
 {
 	struct osd_exec *exec = job->exec;
@@ -295,7 +296,7 @@ static void member_changes(struct osd_job *job)
 	job->head->array->changing++;
 }
 
-/* Its array may have waited for that. */
+/* The array may have waited for this change. */
 static void member_changed(struct osd_job *job)
 {
 	struct osd_array *array = job->head->array;
@@ -305,7 +306,7 @@ static void member_changed(struct osd_job *job)
 		osd_array_work(job->exec, array, osd_array_at(&job->record));
 }
 
-/* What a member waits for is its array's business, too. */
+/* A member also waits for what its array waits for. */
 static void view_member(const struct osd_job *job, struct osd_job_view *v)
 {
 	const struct osd_job *head = job->head;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sweep.c -- the sweep: records of jobs that have ended are removed when they expire, with all that
- * belongs to them; jobs that nobody starts end then (design D13). */
+/* sweep.c -- the sweep: removes the records of ended jobs when they expire, with their surrogates
+ * and results, and ends jobs that were not started in time (design D13). */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/flow/flow.h"
 
 #define SWEEP_AT_ONCE 64
-#define STAYS_MSEC    500 /* until one that could not be removed yet is looked at again */
+#define STAYS_MSEC    500 /* before a removal that was not possible is tried again */
 
 struct sweep {
 	uint64_t now_msec;
@@ -29,7 +29,7 @@ struct removal {
 	struct osd_object_id id;
 };
 
-/* The record, the surrogate it describes, and a result that had an object of its own; of an array
+/* Removes the record, its surrogate, and a result in an object of its own.  For an array, removes
  * those of its members, too. */
 static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 {
@@ -74,8 +74,8 @@ static bool has_idled(const struct osd_job *job, const void *now_msec)
 	return osd_job_is_idle(job) && osd_job_idle_expiry(job) < *(const uint64_t *)now_msec;
 }
 
-/* Ends the jobs that have not started in time, and says when the next is due: this sweep may have begun for
- * another reason.  A job that is being changed at this moment is looked at again soon. */
+/* Ends the jobs that have not started in time, and schedules the next sweep for them: this one may have begun
+ * for another reason.  A job with a change under way is tried again soon. */
 static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 {
 	bool due;
@@ -124,7 +124,8 @@ void osd_flow_sweep(struct osd_exec *exec)
 			}
 			if (status != OSD_E_BUSY)
 				continue;
-			stays = true; /* one of an array's members is awaited, or it is busy there */
+			stays = true; /* another job waits for one of the array's members, or a
+				       * change is under way */
 			status = OSD_OK;
 		}
 	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);

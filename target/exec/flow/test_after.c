@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_after.c -- jobs that wait for others, on an in-memory store without sandboxes: whose jobs may
- * be named, what is refused leaves nothing behind, and records stay while they decide. */
+/* test_after.c -- jobs that wait for other jobs, on an in-memory store without sandboxes.  A job
+ * may name only its principal's jobs, a refused submission has no effect, and records stay while
+ * they decide about other jobs. */
 #include <sched.h>
 #include <string.h>
 
@@ -111,7 +112,8 @@ static void test_other_principals(void)
 	CHECK(exec->pools->first->queue.place_count == places - 1);
 }
 
-/* A submission without code takes that of a job of the same principal, and of nobody else. */
+/* A submission without code uses the code of another job of the same principal, and of no other
+ * principal. */
 static void test_code_of_predecessors(void)
 {
 	struct osd_exec_submission submission = {.principal = "bob"};
@@ -135,7 +137,7 @@ static void test_code_of_predecessors(void)
 	free(content);
 }
 
-/* The record of a job that has ended may not go before those that wait for it have ended too. */
+/* The record of an ended job stays until all jobs that wait for it have ended. */
 static void test_record_stays(void)
 {
 	struct osd_object_id first, jobs[300];
@@ -152,7 +154,8 @@ static void test_record_stays(void)
 		CHECK(read_record(jobs[i]).reason == OSD_REASON_UNREACHABLE);
 }
 
-/* An end that could not be stored is decided again at the next start: what decides it stays. */
+/* An end that could not be stored is decided again at the next start: the records that decide it
+ * stay. */
 static void test_pinned(void)
 {
 	struct osd_object_id first, job;
@@ -170,7 +173,7 @@ static void test_pinned(void)
 	CHECK(awaited() == 1 && forget(job) == OSD_OK);
 }
 
-/* The sweep leaves a record that still decides. */
+/* The sweep keeps a record that still decides about another job. */
 static void test_expired(void)
 {
 	struct osd_object_id first, job, other;
@@ -190,7 +193,7 @@ static void test_expired(void)
 	CHECK(has_record(first) && !has_record(other) && !has_record(job));
 }
 
-/* Closed in the middle of it all, nothing is leaked. */
+/* Closing in the middle of the work leaks nothing. */
 static void test_close_under_way(void)
 {
 	struct osd_object_id first, job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_array.c -- what an array shows of its members. */
+/* test_array.c -- the state of an array, as derived from its members. */
 #include "base/test.h"
 #include "exec/target.h"
 
@@ -22,7 +22,7 @@ static struct osd_job *make_array(uint8_t state, uint32_t members)
 	return head;
 }
 
-/* Returns: the array's state then. */
+/* Returns the array's state after the change. */
 static uint8_t note(const struct osd_job *head, uint32_t index, uint8_t state)
 {
 	struct osd_job_record member = {.id = {PARTITION, 0x10001 + index},
@@ -33,8 +33,8 @@ static uint8_t note(const struct osd_job *head, uint32_t index, uint8_t state)
 	return osd_array_state(head->array);
 }
 
-/* Its members were released one by one: it is not HELD again when the last of them has been cancelled,
- * until it ends itself. */
+/* The members were released one by one.  The array does not become HELD again when the last of them
+ * has been cancelled and the array has not ended yet. */
 static void test_not_held_again(void)
 {
 	struct osd_job *head = make_array(OSD_STATE_HELD, 2);
@@ -84,7 +84,7 @@ static struct osd_object_id submit_held(struct osd_exec *on, uint32_t members)
 	return id;
 }
 
-/* What is written when a released member is cancelled; nothing of its array. */
+/* Writes what the cancel of a released member writes: the member's record, not the array's. */
 static void cancel_stored(struct osd_objects *objects, struct osd_object_id id, uint32_t at)
 {
 	struct osd_job_record head, member;
@@ -99,7 +99,7 @@ static void cancel_stored(struct osd_objects *objects, struct osd_object_id id, 
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
 }
 
-/* What is shown of it, from memory or from the store. */
+/* The state that a client reads, from memory or from the store. */
 static uint8_t state_now(struct osd_exec *on, struct osd_objects *objects, struct osd_object_id id)
 {
 	struct osd_job_record record;
@@ -119,8 +119,8 @@ static uint8_t state_now(struct osd_exec *on, struct osd_objects *objects, struc
 	return record.state;
 }
 
-/* The target died between the last member's end and the array's: whoever looks after the restart finds
- * that it has ended.  One with a member left waits as that does. */
+/* The target crashed between the last member's end and the array's.  The restart notices that the
+ * array has ended.  An array with one member left still waits. */
 static void test_over_at_restart(void)
 {
 	struct osd_objects_config store = {.create = true, .cache_bytes = 8u << 20};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* thread.c -- the thread "iosd-after" (flow.h): what follows from the ends of jobs, in steps of bounded
- * length. */
+/* thread.c -- the thread "iosd-after" (flow.h).  It does the work that ends of jobs cause, in steps
+ * of bounded length. */
 #include <time.h>
 
 #include "base/util.h"
@@ -9,7 +9,7 @@
 #define PAUSE_NSEC                                                                                 \
 	20000 /* between two steps: without it this thread would have the lock again at once */
 
-/* Off the list, its reference the caller's. */
+/* Takes the array off the list; the caller gets its reference. */
 static struct osd_array *take_array(struct osd_flow *flow)
 {
 	struct osd_array *array = flow->arrays;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* charge.c -- what a job occupies in the store beside its output, charged to its partition and, in the jobs
- * partition, to its principal (job.h). */
+/* charge.c -- charges the space of a job, without its output, to its partition; in the jobs
+ * partition, to its principal as well (job.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ void osd_stored_release(struct osd_stored *stored)
 		}
 }
 
-/* What gives way to the commit or the abort of a transaction. */
+/* A charge that the commit or the abort of a transaction settles. */
 struct note {
 	struct osd_exec *exec;
 	uint64_t taken, freed;
@@ -103,7 +103,7 @@ static enum osd_status take_noted(struct note *note, bool limited)
 	return status;
 }
 
-/* Of a job in the jobs partition. */
+/* Charges the principal of a job in the jobs partition. */
 static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *txn,
 					const char *principal, uint64_t before, uint64_t after,
 					bool limited)
@@ -134,7 +134,7 @@ static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *t
 
 /* ---- charges --------------------------------------------------------------------------------- */
 
-/* Of a member its array has what does not depend on its end. */
+/* The fixed part of a job's charge.  An array is charged the fixed part of its members. */
 static uint64_t base_of(const struct osd_job_record *record)
 {
 	if (record->flags & OSD_JOB_MEMBER)

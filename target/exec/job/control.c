@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control.c -- control page 2000_0003h: cancel, kill, hold, release, expiry (design D13, D14).
  *
- * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES: the job
- * leaves the queue when it is asked for and takes its new state, or its old place, when the
- * transaction ends.  Killing a started job begins at once; the transaction writes down that it was
- * asked for, so that a crash before its end does not run it again.  What is not possible in the
- * job's state does nothing: the caller reads the state that won. */
+ * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES.  The job
+ * leaves the queue at the request.  At the end of the transaction it gets its new state, or its old
+ * place.  The kill of a started job begins at once.  The transaction records the request, so that
+ * the job does not run again after a crash.  A control that the job's state does not permit has no
+ * effect: the caller reads the resulting state. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/job/job.h"
 
-#define COMMIT_MSEC 100 /* in which a transaction that is under way has most likely ended */
+#define COMMIT_MSEC 100 /* within which most transactions under way have ended */
 
 struct change {
 	struct osd_exec *exec;
 	struct osd_job *job; /* reference held */
 };
 
-/* What a control does to a job that waits, by the state the asking transaction sees. */
+/* The effect of a control on a waiting job, by the state that the requesting transaction sees. */
 static const struct {
 	uint8_t control, state, event;
 	uint16_t reason;
@@ -30,7 +30,7 @@ static const struct {
 	{OSD_CONTROL_RELEASE, OSD_STATE_HELD, OSD_JOB_EVENT_RELEASE, OSD_REASON_WAITS_FOR_SLOT},
 };
 
-/* exec->lock held.  Takes the job out of the queue, or puts it back where its state belongs. */
+/* exec->lock held.  Takes the job out of the queue, or puts it back, as its state requires. */
 static void settle_queue(struct osd_exec *exec, struct osd_job *job)
 {
 	if (job->record.state == OSD_STATE_QUEUED)
@@ -73,8 +73,7 @@ static void change_ended(void *arg, bool committed)
 	free(change);
 }
 
-/* exec->lock held.  True: the job waits, the transaction owns the change, which is in
- * job->pending. */
+/* exec->lock held.  True: the job waits, and the transaction owns the change in job->pending. */
 static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_txn *txn,
 			 uint8_t control, bool *ret_first)
 {
@@ -116,7 +115,7 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	return osd_job_record_put(txn, &record);
 }
 
-/* exec->lock held.  True: it has started, and that it is to end must be written down. */
+/* exec->lock held.  True: the job has started, and the request to end it must be stored. */
 static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
 {
 	if (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING)
@@ -128,7 +127,7 @@ static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
 	return true;
 }
 
-/* The surrogate is locked by this transaction, so the job's end is written after it. */
+/* This transaction locks the surrogate, so the job's end is written after it. */
 static enum osd_status write_kill(struct change *change, struct osd_txn *txn)
 {
 	enum osd_status status = osd_job_write_live(change->exec, txn, change->job);
@@ -203,7 +202,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	if (expiry_msec == 0 ||
 	    expiry_msec > osd_wall_msec() + osd_exec_limits[OSD_LIMIT_EXPIRY].maximum / 1000)
 		return OSD_E_PARAM_FIELD;
-	/* Memory first: a job that ends meanwhile takes it from there, one that has ended is in the
+	/* Check memory first: a job that ends meanwhile is in memory until its end is in the
 	 * store. */
 	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
@@ -221,7 +220,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
 	if (record.flags & OSD_JOB_MEMBER)
-		return OSD_E_PARAM_FIELD; /* it goes with its array */
+		return OSD_E_PARAM_FIELD; /* a member expires with its array */
 	old = record.expiry_msec;
 	record.expiry_msec = expiry_msec;
 	record.generation++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* due.c -- when the sweep must look again (job.h): records that expire, jobs that nobody starts, jobs that
- * are held until their begin.  What it does then: flow/. */
+/* due.c -- when the sweep runs next (job.h): for records that expire, jobs not started in time, and
+ * jobs held until their begin.  The sweep itself is in flow/. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/job/job.h"
@@ -11,7 +11,7 @@ void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
 
 	if (expiry_msec >= now_msec + OSD_SWEEP_USEC / 1000)
 		return;
-	/* One millisecond more: a record expires when its time is past. */
+	/* Plus one millisecond: a record expires once its time is past. */
 	usec += (expiry_msec > now_msec ? expiry_msec - now_msec : 0) * 1000 + 1000;
 	if (usec >= exec->sweep_usec)
 		return;
@@ -19,8 +19,8 @@ void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
 	osd_wake(exec->output_wake);
 }
 
-/* A job that has not started and need not start by itself: a client holds it, or other jobs that are
- * perhaps held do.  Members that wait for the jobs their array waits for go with it. */
+/* A job that has not started, and may never start: a client holds it, or it waits for jobs that may
+ * be held.  Members that wait with their array count with the array. */
 bool osd_job_is_idle(const struct osd_job *job)
 {
 	if (job->record.state == OSD_STATE_HELD)
@@ -55,7 +55,7 @@ bool osd_job_begins_later(const struct osd_job *job)
 	       job->record.state == OSD_STATE_HELD && !job->end_reason;
 }
 
-/* until a job that could not be released is tried again */
+/* until a failed release is tried again */
 
 void osd_exec_note_begin(struct osd_exec *exec, const struct osd_job *job)
 {

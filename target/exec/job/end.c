@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* end.c -- how a job ends: one transaction with everything, then memory, then those who wait.
- * Whoever reads a terminal state reads everything (design D14). */
+/* end.c -- how a job ends.  One transaction writes everything, then memory changes, then the
+ * waiting commands are answered.  So a client that reads a terminal state can read everything else,
+ * too (design D14). */
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,15 +10,15 @@
 #include "base/util.h"
 #include "exec/job/job.h"
 
-#define END_TRIES      9     /* of the terminal transaction, on failures that may pass */
-#define END_PAUSE_USEC 20000 /* after the first, then twice as long each: 5 s in all */
+#define END_TRIES      9     /* of the terminal transaction, after failures that may pass */
+#define END_PAUSE_USEC 20000 /* after the first failure, then doubled each time: 5 s in all */
 
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason)
 {
 	uint64_t now = osd_wall_msec();
 	enum osd_job_state to = state;
 
-	/* An array never runs: it ends when its members have. */
+	/* An array never runs: it ends when its members have ended. */
 	if (!(record->flags & OSD_JOB_ARRAY) &&
 	    (!osd_job_transition(record->state, osd_job_event_to(state), &to) || to != state))
 		osd_error("job %#llx/%#llx: an end as %s is not permitted in state %s",
@@ -31,7 +32,7 @@ void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state,
 	record->reason = reason;
 	record->ended_msec = now;
 	if (record->expiry_msec == 0 &&
-	    !(record->flags & OSD_JOB_MEMBER)) /* it goes with its array */
+	    !(record->flags & OSD_JOB_MEMBER)) /* it expires with its array */
 		record->expiry_msec = now + record->keep_msec;
 	record->generation++;
 }
@@ -72,14 +73,14 @@ static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record 
 	return status;
 }
 
-/* Charges for what is left of the job; its code and arguments are kept where there is room. */
+/* Charges for what is left of the job.  Code and arguments are kept if there is room. */
 static enum osd_status charge_end(struct osd_exec *exec, struct osd_txn *txn,
 				  struct osd_job_record *record,
 				  const struct osd_job_remains *remains, uint64_t *ret_charged)
 {
 	enum osd_status status;
 
-	record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT; /* of a transaction that is run again */
+	record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT; /* from a transaction that is run again */
 	if (osd_job_charge_keeps(exec, record)) {
 		record->flags |= OSD_JOB_CODE_KEPT;
 		status = osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
@@ -93,7 +94,7 @@ static enum osd_status charge_end(struct osd_exec *exec, struct osd_txn *txn,
 enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
 				  const struct osd_job_record *record)
 {
-	/* The object's record first: it serialises this with commands on the surrogate. */
+	/* The object's record first: it orders this transaction and commands on the surrogate. */
 	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
 	struct osd_job_record ended = *record;
 	uint64_t charged;
@@ -108,11 +109,12 @@ struct ending {
 	struct osd_job *job;
 	struct osd_job_record record;
 	const struct osd_job_remains *remains;
-	struct osd_job_remains cut; /* what is left of them where there is no room for all */
+	struct osd_job_remains cut; /* the part that is kept if there is no room for all */
 };
 
-/* Output that was being stored may have touched the job since its record was filled in, and its
- * expiry may have been set.  The surrogate is locked: no command comes in between any more. */
+/* Refreshes the record.  Since it was filled in, stored output may have changed the job, or a
+ * client may have set its expiry.  This transaction locks the surrogate, so no other command can
+ * change it any more. */
 static void fix_record(struct ending *ending)
 {
 	const struct osd_job_record *live = &ending->job->record;
@@ -125,8 +127,8 @@ static void fix_record(struct ending *ending)
 	osd_unlock(&ending->exec->lock);
 }
 
-/* The quota leaves no room for all of it.  Why a job failed is kept, up to OSD_JOB_RESERVE_BYTES,
- * whatever the quota says; a result is not, and then the job has failed. */
+/* The quota has no room for everything.  The reason of a failure is kept, up to
+ * OSD_JOB_RESERVE_BYTES, even beyond the quota.  A result is not kept, and the job fails. */
 static void cut_remains(struct ending *ending)
 {
 	struct osd_job_record *record = &ending->record;
@@ -174,8 +176,9 @@ static void pause_usec(uint64_t usec)
 	nanosleep(&pause, NULL);
 }
 
-/* A terminal state that cannot be written now may be later: the disk may have filled up, or others
- * may have been faster each time.  Once one could not for so long, the next is tried once only. */
+/* A terminal state that cannot be written now may be written later: the disk was full, or the
+ * transaction lost every conflict.  Once the tries for one job have all failed, the next job gets
+ * one try only. */
 static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 {
 	int tries = atomic_load(&exec->ends_fail) ? 1 : END_TRIES;
@@ -232,7 +235,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 
 bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
-	if (job->kind->end_parts) { /* it ends when all its parts have */
+	if (job->kind->end_parts) { /* the job ends when all its parts have ended */
 		job->kind->end_parts(job, reason);
 		return false;
 	}
@@ -242,7 +245,7 @@ bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 	}
 	if (job->pending.txn || job->end_reason)
 		return false;
-	job->end_reason = reason; /* nobody else ends or starts it from here on */
+	job->end_reason = reason; /* no other thread ends or starts it from here on */
 	osd_exec_unqueue(exec, job);
 	exec->held_count -= job->record.state == OSD_STATE_HELD;
 	osd_job_ref(job);

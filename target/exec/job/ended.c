@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ended.c -- the records of the jobs that ended last, kept so that a poll neither waits nor reads the store
- * (job.h).
- *
- * Whoever changes or removes the record of an ended job forgets it here first, in the same transaction. */
+/* ended.c -- the records of the jobs that ended last.  They are kept in memory, so that a poll
+ * neither waits nor reads the store (job.h).  A thread that changes or removes the record of an
+ * ended job drops it here first, in the same transaction. */
 #include <string.h>
 
 #include "exec/job/job.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job.c -- jobs in memory: references, table, transitions, requests to end (job.h).  The caller holds
- * exec->lock.  Not here: anything that reaches the store; the queue, which is the business of a job's kind. */
+/* job.c -- jobs in memory: references, table, transitions, requests to end (job.h).  The caller
+ * holds exec->lock.  Elsewhere: all access to the store, and the queues, which belong to a job's
+ * kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ struct osd_job *osd_job_create(struct osd_exec *exec, const struct osd_job_recor
 	job->pool = pool;
 	job->references = 1;
 	job->accepted_usec = job->entry.since = osd_monotonic_usec();
-	job->entry.accepted_usec = exec->opened_usec; /* later for what is accepted now */
+	job->entry.accepted_usec = exec->opened_usec; /* jobs accepted later get a later time */
 	job->entry.priority = record->priority;
 	job->entry.sequence = record->sequence;
 	return job;
@@ -83,7 +84,7 @@ static void undelay(struct osd_exec *exec, struct osd_job *job)
 
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
-	undelay(exec, job); /* a release, or a change that came to nothing, ends the waiting */
+	undelay(exec, job); /* a release, or an aborted change, ends the delay */
 	if (job->kind->enqueue(job) != OSD_OK)
 		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
 }
@@ -104,7 +105,7 @@ void osd_exec_check_delayed(struct osd_exec *exec, uint64_t now_usec, uint64_t *
 		    !job->pending.txn) {
 			job->record.reason = OSD_REASON_WAITS_FOR_SLOT;
 			osd_exec_enqueue(exec, job);
-			link = &exec->delayed; /* that may have changed the list */
+			link = &exec->delayed; /* the call may have changed the list */
 		}
 	}
 }
@@ -169,8 +170,8 @@ enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, s
 	enum osd_status status;
 	bool same;
 
-	/* From the first put on the record is locked: whoever added a flag before that wrote it
-	 * before us and is seen here, whoever adds one later writes after us. */
+	/* The first put locks the record.  A flag added before that was written by an earlier
+	 * transaction, and is read here.  A flag added later is written by a later transaction. */
 	do {
 		osd_lock(&exec->lock);
 		record = job->record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* story.c -- the lines of the log about one job, and how many jobs get them (job.h). */
+/* story.c -- the log lines of one job, and the limit on the number of logged jobs (job.h). */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "exec/job/job.h"
 
 #define STORIES_PER_SECOND  20 /* of about five lines each */
-#define FAILURES_PER_SECOND 10 /* of jobs that are not told otherwise */
+#define FAILURES_PER_SECOND 10 /* lines about jobs that are not logged otherwise */
 
 /* ---- how much is told ------------------------------------------------------------------------ */
 
@@ -93,7 +93,7 @@ void osd_story_again(struct osd_job *job, uint64_t delay_usec)
 			      job->record.attempt, (unsigned long long)delay_usec / 1000);
 }
 
-/* Not the script's fault, nor anybody's wish. */
+/* Whether the host is at fault: neither the script nor a request ended the job. */
 static bool is_alarming(const struct osd_job_record *record)
 {
 	unsigned block = record->reason / 100;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* table.c -- the table of jobs by id, and the transitions that are permitted (job.h). */
+/* table.c -- the table of jobs by id, and the permitted transitions (job.h). */
 #include <stdlib.h>
 
 #include "base/util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_job_memory.c -- jobs between the queue and the list of those that wait for another attempt. */
+/* test_job_memory.c -- jobs between the queue and the list of delayed jobs. */
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void lose_one(struct osd_job *job)
 	CHECK(exec.delayed == job);
 }
 
-/* Hold and release put a job into the queue before its time: once, however often. */
+/* Hold and release queue a delayed job early, and only once, however often they are repeated. */
 static void test_released_before_its_time(void)
 {
 	struct osd_job *job = admit_job(0x10000), *other = admit_job(0x10001);
@@ -52,7 +52,7 @@ static void test_released_before_its_time(void)
 	osd_exec_forget(&exec, other);
 }
 
-/* A job that ends while it waits is in neither place. */
+/* A job that ends while it is delayed is neither in the queue nor in the list. */
 static void test_forgotten_while_delayed(void)
 {
 	struct osd_job *first = admit_job(0x10000), *second = admit_job(0x10001);
@@ -73,8 +73,8 @@ static bool is_woken(void)
 	return read(exec.monitor.wake, &count, sizeof(count)) == sizeof(count);
 }
 
-/* The monitor is woken for what is earlier than all it knows, but not by itself: it would look around
- * again and again until then. */
+/* A deadline earlier than all others wakes the monitor.  The monitor's own deadlines do not wake
+ * it: it would spin until then. */
 static void test_monitor_is_woken_once(void)
 {
 	is_woken();

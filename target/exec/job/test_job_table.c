@@ -36,7 +36,7 @@ static void test_transitions(void)
 	CHECK(osd_job_event_to(OSD_STATE_COMPLETED) == OSD_JOB_EVENT_COMPLETE);
 }
 
-/* States that can be come to from one, as bits of their place in states[]. */
+/* The states reachable in one step, as bits of their place in states[]. */
 static unsigned reached_from(size_t from)
 {
 	unsigned found = 1u << from, before = 0;
@@ -56,8 +56,8 @@ static unsigned reached_from(size_t from)
 	return found;
 }
 
-/* No state is out of reach, none but a terminal one is without a way on, every terminal one has one
- * event that leads to it, and none of these leads anywhere else. */
+/* Every state can be reached, and every state but a terminal one has a way out.  Each terminal
+ * state has one event that leads to it, and this event leads to no other state. */
 static void test_reachability(void)
 {
 	const unsigned all = (1u << OSD_ARRAY_SIZE(states)) - 1;

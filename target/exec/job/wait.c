@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wait.c -- synchronous EXECs that wait for a job (design D15): added by a submission, ended
- * by the job, the clock, an abort or shutdown, whichever detaches the wait first under
+/* wait.c -- synchronous EXECs that wait for a job (design D15).  A submission adds the wait.  The
+ * job, the clock, an abort or the shutdown ends it: the first to detach the wait under
  * exec->lock. */
 #include <stdlib.h>
 

@@ -54,7 +54,7 @@ struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 	return claim;
 }
 
-/* All pools, this one with its new values. */
+/* Checks all pools together, this one with its new values. */
 static enum osd_status check_together(const struct osd_exec *exec, const struct osd_pool *changed,
 				      const struct osd_pool_config *config,
 				      char message[OSD_ADMIN_MESSAGE_MAX])
@@ -96,8 +96,9 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	if (exec->sandboxes->welcomed)
 		osd_supply_trim(exec->sandboxes, &pool->supply, osd_monotonic_usec());
 	osd_sandboxes_refill(exec->sandboxes);
-	osd_alarm_by(&exec->monitor, 0);     /* it may be idle sooner */
-	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads go */
+	osd_alarm_by(&exec->monitor, 0);     /* it may be idle sooner: the monitor computes the time
+					      * again */
+	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads may end */
 }
 
 enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
@@ -115,7 +116,7 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	}
 	if (status == OSD_OK)
 		status = check_together(exec, pool, &change.config, message);
-	if (status == OSD_OK) /* more than are needed go again */
+	if (status == OSD_OK) /* surplus threads end by themselves */
 		status = exec->pools->start_threads(pool, (unsigned)change.config.max);
 	if (status == OSD_OK)
 		osd_pool_apply(pool, &change);
@@ -149,7 +150,7 @@ enum osd_status osd_exec_pool_recycle(struct osd_exec *exec, const char *name,
 
 	osd_lock(&exec->lock);
 	pool = find(exec, name, message);
-	/* Where iosd-sandboxd is not there all will be new when it is. */
+	/* Without a connection there is nothing to replace: all sandboxes will be new. */
 	if (pool && osd_service_send(exec->sandboxes, OSD_SANDBOXD_ROTATE, 0, pool->config.name,
 				     strlen(pool->config.name)))
 		pool->recycling = true;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* config.c -- what a target reads of the file of pools (wire/pool_file.h).  The supervisor writes that
- * file from TOML, so it has no units, and messages about mistakes are short.
- *
- * Pure but for the reading of the file. */
+/* config.c -- reads the file of pools (wire/pool_file.h).  The supervisor writes that file from
+ * TOML, so it has no units, and the error messages are short.  Pure, except for reading the
+ * file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include "exec/pool/pool.h"
 #include "wire/pool_file.h"
 
-#define LEAST_MEMORY  (UINT64_C(32) << 20) /* below this the interpreter does not come up */
+#define LEAST_MEMORY  (UINT64_C(32) << 20) /* the interpreter needs at least this */
 #define SLOTS_MAX     64u
 #define SANDBOXES_MAX 320u /* iosd-sandboxd keeps no more (its option --max) */
 #define IDLE_STANDARD (UINT64_C(300) * 1000000)
@@ -22,7 +21,7 @@
 
 #define AT(member) offsetof(struct osd_pool_change, config.member)
 
-/* Numbers of a pool, and what they may be. */
+/* The numbers of a pool, and their permitted values. */
 static const struct number {
 	const char *key;
 	size_t offset;
@@ -46,7 +45,7 @@ static const struct number {
 	{"output_max", AT(maximum.output_bytes), 1, OSD_GIB},
 };
 
-/* Of a pool that serves, and not the file's to say. */
+/* Only for a pool that serves; it is not a key of the file. */
 static const struct number active = {"active", offsetof(struct osd_pool_change, active), 1,
 				     SLOTS_MAX};
 static const char *const modes[] = {[OSD_POOL_RUNNING] = "running",
@@ -84,7 +83,7 @@ static struct osd_pool_config blank(void)
 	return config;
 }
 
-/* What was not said follows from what was. */
+/* Derives the values that were not given from those that were. */
 static bool complete(struct osd_pool_config *config)
 {
 	if (config->min == UNSET)
@@ -127,7 +126,7 @@ static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64
 	return true;
 }
 
-/* What ends up in attributes and messages of one line each. */
+/* Copies a value that is shown in attributes and one-line messages. */
 static bool set_word(char *to, size_t capacity, const char *text)
 {
 	size_t length = strlen(text);
@@ -177,7 +176,7 @@ static const struct number *find_number(const char *key, bool live)
 {
 	if (live && strcmp(key, active.key) == 0)
 		return &active;
-	if (strcmp(key, "spares") == 0) /* as it was called at first */
+	if (strcmp(key, "spares") == 0) /* the earlier name of the key */
 		key = "warm_spare";
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers); i++)
 		if (strcmp(key, numbers[i].key) == 0)
@@ -185,8 +184,8 @@ static const struct number *find_number(const char *key, bool live)
 	return NULL;
 }
 
-/* Of a key=value of the file, or of a change to a pool that serves; expected says what the value may
- * be, if it is that. */
+/* Sets a key=value of the file, or of a change to a pool that serves.  expected: the permitted
+ * values, if the value is wrong. */
 static bool set_key(struct osd_pool_change *change, bool live, const char *key, const char *value,
 		    char expected[64])
 {
@@ -286,7 +285,8 @@ static enum osd_status parse_line(struct parse *parse, char *line)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Whatever jobs ask for, what all of them together may have is there (reserved, not measured). */
+/* The memory that all jobs together may use fits, whatever the jobs ask for: it is reserved, not
+ * measured. */
 enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char message[256])
 {
 	uint64_t slots = 0, memory = 0, sandboxes = 0;
@@ -368,7 +368,7 @@ enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_r
 
 /* ---- a pool that serves ---------------------------------------------------------------------- */
 
-/* Bounds that were not said follow those that were. */
+/* Moves the bounds that were not given to match those that were. */
 static enum osd_status settle_change(const struct osd_pool_change *before,
 				     struct osd_pool_change *change, char message[256])
 {
@@ -493,7 +493,7 @@ bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job
 		return false;
 	OSD_JOB_LIMITS(X)
 #undef X
-	if (limits->cpu_usec == 0) /* neither the job nor the pool says one */
+	if (limits->cpu_usec == 0) /* neither the job nor the pool sets one */
 		limits->cpu_usec = OSD_MIN(limits->wall_usec, maximum->cpu_usec);
 	return limits->memory_bytes >= LEAST_MEMORY &&
 	       limits->memory_bytes <= osd_pool_memory_most(config);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures.c -- see pool.h: counting.  Not here: how it is shown (tell/figures_json.c). */
+/* figures.c -- counts jobs for the figures of a pool, see pool.h.  Elsewhere: output of the figures
+ * (tell/figures_json.c). */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/pool/pool.h"
@@ -38,7 +39,7 @@ void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 	struct osd_pool_figures *figures = &job->pool->figures;
 
 	if (record->flags & OSD_JOB_ARRAY)
-		return; /* its members are what is counted */
+		return; /* its members are counted instead */
 	exec->pools->finished++;
 	exec->pools->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	figures->ended++;

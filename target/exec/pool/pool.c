@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pool.c -- the pools of a running target: found by name, places in their queues, what
- * iosd-sandboxd says of them (pool.h).  Not here: their configuration (config.c), their
- * sandboxes (sandbox/). */
+/* pool.c -- the pools of a running target: lookup by name, places in their queues, reports from
+ * iosd-sandboxd (pool.h).  Elsewhere: their configuration (config.c), their sandboxes
+ * (sandbox/). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "exec/pool/pool.h"
 
-/* It keeps nothing, and nothing starts in it. */
+/* The pool keeps no sandboxes, and no job starts in it. */
 static void be_gone(struct osd_pool *pool)
 {
 	pool->config.max = pool->config.min = pool->config.spares = 0;
@@ -144,7 +144,8 @@ struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *lim
 {
 	return (struct osd_sandbox_limits){
 		.memory_bytes = limits->memory_bytes,
-		/* More than the exact limit: the monitor measures, this is what catches the rest. */
+		/* More than the exact limit: the monitor enforces that one, this one is the
+		 * fallback. */
 		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2),
 		.processes = (uint32_t)limits->processes,
 		.open_files = (uint32_t)limits->open_files,
@@ -179,7 +180,8 @@ void osd_pool_has_work(struct osd_pool *pool)
 				: 0;
 
 	pthread_cond_signal(&pool->work);
-	/* It may wait for a sandbox, or for a slot; those that come behind it are no news. */
+	/* The first job may wait for a sandbox or a slot.  Further jobs behind it change
+	 * nothing. */
 	if ((pool->queue.entry_count == 1 || pool->queue.entry_count == idle + 1) &&
 	    pools->jobs_wait)
 		pools->jobs_wait(pools->context);
@@ -210,7 +212,7 @@ void osd_pool_leave(struct osd_pool *pool)
 	pool->config.min = pool->config.spares = 0;
 	pool->mode = OSD_POOL_DRAINING;
 	pool->leaving = true;
-	if (over) /* else whoever takes the last job comes back here, by the monitor */
+	if (over) /* otherwise the monitor calls this again once the last job is over */
 		be_gone(pool);
 	osd_pool_settle(pool);
 	osd_supply_trim(exec->sandboxes, &pool->supply, osd_monotonic_usec());
@@ -281,7 +283,7 @@ void osd_pool_news(void *arg, const struct osd_pool_news *news)
 	struct osd_pool_told *told;
 
 	if (!pool || news->set_bytes >= sizeof(told->set))
-		return; /* it may have more than we were told of */
+		return; /* it may have sandboxes that were not reported */
 	told = &pool->told;
 	told->heard = true;
 	told->state = news->state;
@@ -291,7 +293,7 @@ void osd_pool_news(void *arg, const struct osd_pool_news *news)
 	osd_pool_judge(pool);
 	if (strcmp(pool->config.set, told->set) != 0)
 		osd_supply_replace(exec->sandboxes,
-				   &pool->supply); /* none with the other set runs a job */
+				   &pool->supply); /* sandboxes with the other set run no jobs */
 	osd_sandboxes_refill(exec->sandboxes);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pool.h -- pools: an administrator's kinds of sandboxes, each with slots, a queue, limits and a package set of
- * its own.  `default` is always there; a job says which it needs (EXEC parameter 20).  A pool that cannot
- * serve (its package set was changed, say) keeps its jobs waiting and costs the others nothing.
+/* pool.h -- pools: kinds of sandboxes that an administrator defines.  Each pool has its own slots,
+ * queue, limits and package set.  The pool `default` always exists.  A job names its pool in EXEC
+ * parameter 20.  If a pool cannot serve, for instance because its package set was changed, its jobs
+ * wait and the other pools are not affected.  This room joins queues to supplies of sandboxes.  It
+ * knows the kinds by which jobs are counted, but no arrays and no scripts.
  *
- * This room joins queues to supplies of sandboxes.  It knows jobs by what they are counted as, and neither
- * arrays nor scripts.
+ * Inside: config.c (the file of pools), pool.c (the pools of a running target), admin.c and
+ * reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting).
  *
- * Inside: config.c (the file of pools), pool.c (the pools of a running target), admin.c and reload.c
- * (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting).
- *
- * Locking: exec->lock guards everything, also a pool's configuration, which can be changed while it runs, but
- * for its name.  It is held in all functions from osd_pools_open on, unless one says otherwise. */
+ * Locking: exec->lock guards everything, also the configuration of a pool, which can change while
+ * the target runs; only its name is constant.  The caller holds it in all functions from
+ * osd_pools_open on, unless one says otherwise. */
 #ifndef OSD_EXEC_POOL_POOL_H
 #define OSD_EXEC_POOL_POOL_H
 
@@ -33,76 +33,78 @@ struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT   "default"
 #define OSD_POOLS_MAX	   16
-#define OSD_POOLS_EVER	   256 /* with those that are gone */
+#define OSD_POOLS_EVER	   256 /* including those that are gone */
 #define OSD_POOL_WHY_MAX   OSD_SUPPLY_WHY_MAX
 #define OSD_POOL_USERS_MAX 511
 
 struct osd_pool_config {
 	char name[OSD_JOB_POOL_MAX + 1];
 	char set[OSD_JOB_SET_MAX + 1]; /* id of its package set; "": none */
-	uint64_t min, max;	       /* slots: warm even when idle; at most */
-	uint64_t spares;	       /* sandboxes kept warm beyond those */
-	uint64_t idle_usec;	       /* without a job: it keeps min sandboxes, and no spares */
+	uint64_t min, max;	       /* slots: min are prestarted even when idle */
+	uint64_t spares;	       /* prestarted sandboxes beyond those */
+	uint64_t idle_usec;	       /* without a job: then it keeps min sandboxes, and no
+				        * spares */
 	uint64_t queue_max;	       /* jobs waiting; BUSY beyond */
 	enum osd_reuse reuse;
-	uint64_t sandbox_jobs;		    /* of one sandbox, where it is used again */
-	char users[OSD_POOL_USERS_MAX + 1]; /* principals who may use it, by commas; "": anybody */
-	struct osd_job_limits standard; /* what a job gets that asks for nothing; cpu 0: as wall */
-	struct osd_job_limits maximum;	/* and what it may ask for */
+	uint64_t sandbox_jobs;		    /* jobs that one sandbox may run, if it is reused */
+	char users[OSD_POOL_USERS_MAX + 1]; /* principals that may use it, by commas; "": all */
+	struct osd_job_limits standard; /* limits of a job that names none; cpu 0: as wall */
+	struct osd_job_limits maximum;	/* the highest limits that a job may name */
 };
 
 /* A target's pools as configured (config.c). */
 struct osd_pool_table {
 	struct osd_pool_config *pools; /* owned; the first is `default` */
 	size_t count;
-	uint64_t budget_bytes; /* memory all jobs together may have; 0: not declared */
+	uint64_t budget_bytes; /* memory for all jobs together; 0: not declared */
 };
 
-/* The pools of a file, or `default` alone where path is NULL; slots and reuse are default's, if the
- * file says nothing of it.  OSD_E_PARAM_FIELD: message says what is wrong in which line, or that the
- * memory of all pools is more than the budget, with the numbers. */
+/* Loads the pools of a file; path NULL: `default` alone.  slots and reuse apply to `default` if the
+ * file does not set them.  OSD_E_PARAM_FIELD: message names the line and the mistake, or gives the
+ * memory of all pools and the budget that it exceeds. */
 enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_reuse reuse,
 				    char message[256], struct osd_pool_table *ret_table);
 void osd_pool_table_release(struct osd_pool_table *table);
-/* The same from the text of such a file, which is changed. */
+/* The same from the text of such a file, which it overwrites. */
 enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse reuse,
 				     char message[256], struct osd_pool_table *ret_table);
-/* Whether these pools can be served together: slots, sandboxes, the budget's memory.
+/* Whether these pools can be served together: slots, sandboxes, memory within the budget.
  * OSD_E_PARAM_FIELD: message has the numbers. */
 enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char message[256]);
 
-/* What osd_exec_pool_set (exec/admin.h) may change of a pool. */
+/* The settings of a pool that osd_exec_pool_set (exec/admin.h) may change. */
 struct osd_pool_change {
 	struct osd_pool_config config;
 	uint64_t active;
 	enum osd_pool_mode mode;
 };
-/* As words say, which are changed: "key=value;..."; active follows where max goes.
- * OSD_E_PARAM_FIELD: message says what is wrong. */
+/* Parses words, "key=value;...", and overwrites it; active follows max.  OSD_E_PARAM_FIELD: message
+ * names the mistake. */
 enum osd_status osd_pool_change_parse(char *words, char message[256],
 				      struct osd_pool_change *change);
-/* What a key of such words has now; false: there is no such key. */
+/* The present value of such a key; false: there is no such key. */
 bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
 			   char value[OSD_POOL_VALUE_MAX]);
-/* What is different, "key before -> after" each, as a text. */
+/* The differences as text, "key before -> after" each. */
 void osd_pool_config_diff(const struct osd_pool_config *before, const struct osd_pool_config *after,
 			  char *text, size_t size);
 const char *osd_pool_mode_name(enum osd_pool_mode mode);
 
 /* Whether a principal may use the pool. */
 bool osd_pool_admits(const struct osd_pool_config *config, const char *principal);
-/* Bytes of memory that a job may ask for: the pool's maximum, and no more than the host has. */
+/* The most memory that a job may ask for, in bytes: the pool's maximum, at most that of the
+ * host. */
 uint64_t osd_pool_memory_most(const struct osd_pool_config *config);
-/* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
+/* Replaces zeros by the pool's defaults; false if a limit exceeds the pool's maximum. */
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits);
 
-/* Sandboxes it has at most: at work, waiting, and as many that are just ending. */
+/* The most sandboxes it can have: working, waiting, and as many that are just ending. */
 static inline uint64_t osd_pool_alive_max(const struct osd_pool_config *config)
 {
 	return 2 * config->max + config->spares + 1;
 }
 
-/* What is counted of a pool and its jobs since the target started (docs/control.md, "pools"). */
+/* The counters of a pool and its jobs since the target started (docs/control.md, "pools"). */
 struct osd_pool_figures {
 	uint64_t arrived, started, ended;	 /* jobs; started: attempts */
 	uint64_t finished[OSD_JOB_REASON_COUNT]; /* by row of their reason */
@@ -115,20 +117,21 @@ struct osd_pool {
 	struct osd_exec *exec; /* constant */
 	struct osd_pool_config config;
 	enum osd_pool_mode mode;
-	bool gone;		  /* not configured; jobs of an earlier run still name it */
+	bool gone;		  /* not configured; kept for jobs of an earlier run that name it */
 	bool leaving;		  /* not configured any more: gone once its jobs have ended */
 	struct osd_supply supply; /* its sandboxes and slots */
 	struct osd_fair_queue queue;
 	pthread_cond_t work;	 /* a proxy of this pool may find something to do */
 	unsigned proxies;	 /* threads of it (run/threads.c) */
-	struct osd_run *started; /* handed over, waiting for a proxy to serve them (run/start.c) */
-	struct osd_pool_told {	 /* by iosd-sandboxd, on the present connection */
+	struct osd_run *started; /* handed over; they wait for a proxy to serve them
+				  * (run/start.c) */
+	struct osd_pool_told {	 /* reported by iosd-sandboxd on the present connection */
 		bool heard;
 		enum osd_pool_state state;
 		char set[OSD_JOB_SET_MAX + 1];
 		char why[OSD_POOL_WHY_MAX];
 	} told;
-	bool recycling; /* iosd-sandboxd was asked for another zygote */
+	bool recycling; /* iosd-sandboxd was asked to replace the zygote */
 	bool failed;	/* iosd-sandboxd cannot make sandboxes for it, see why */
 	char why[OSD_POOL_WHY_MAX];
 	struct osd_pool_figures figures;
@@ -136,10 +139,11 @@ struct osd_pool {
 
 /* ---- principals (principals.c) ------------------------------------------------------------------ */
 
-/* Who used how much, and what was set of whom: one account a principal, a bounded number of them.  An account
- * that is not needed makes room for another: what it has is added to that of all others like it. */
+/* The use of each principal, and the settings made for it.  There is one account per principal, and
+ * a bounded number of accounts.  An account that is not needed makes room for another: its counts
+ * are added to those of the common account "others". */
 #define OSD_PRINCIPALS_MAX	  1024 /* with an account of their own */
-#define OSD_PRINCIPALS_SHARED_MAX 512  /* of whom something was set */
+#define OSD_PRINCIPALS_SHARED_MAX 512  /* with settings of their own */
 #define OSD_PRINCIPALS_OTHERS	  "(others)"
 
 struct osd_account;
@@ -147,15 +151,15 @@ struct osd_account;
 struct osd_principals {
 	struct osd_account **accounts; /* by name */
 	size_t count, shared;
-	struct osd_principal_usage others; /* name NULL: there are none */
+	struct osd_principal_usage others; /* the common account; name NULL: there is none */
 };
 
 /* ---- all of them ------------------------------------------------------------------------------- */
 
-/* Why a submission was answered BUSY. */
+/* Why a submission was answered with BUSY. */
 enum osd_refusal {
-	OSD_REFUSAL_QUEUE,     /* the queue of the pool, or all together, is full */
-	OSD_REFUSAL_PRINCIPAL, /* the principal's share of it is */
+	OSD_REFUSAL_QUEUE,     /* the queue of the pool, or of all pools together, is full */
+	OSD_REFUSAL_PRINCIPAL, /* the principal has used its share of the queue */
 	OSD_REFUSAL_WAITS,     /* too many commands wait for a job */
 	OSD_REFUSAL_SERVICE,   /* synchronous, and no sandbox is available */
 	OSD_REFUSAL_PAUSED,    /* synchronous, and the pool starts none */
@@ -166,20 +170,20 @@ enum osd_refusal {
 const char *osd_refusal_name(enum osd_refusal refusal);
 
 struct osd_pools {
-	/* Set at start; constant, and borrowed. */
+	/* Set at start; constant and borrowed. */
 	struct osd_sandboxes *sandboxes;
-	const char *file; /* that configures the pools; NULL: `default` alone */
-	unsigned slots;	  /* of default, where the file does not say */
+	const char *file; /* configures the pools; NULL: `default` alone */
+	unsigned slots;	  /* of `default`, if the file does not set them */
 	enum osd_reuse reuse;
 	size_t queue_principal; /* jobs one principal may have in a pool's queue */
-	/* Threads that run jobs: so many of this pool, at least.  OSD_E_NO_MEMORY. */
+	/* Starts threads until this pool has at least so many.  OSD_E_NO_MEMORY. */
 	enum osd_status (*start_threads)(struct osd_pool *pool, unsigned count);
-	/* Jobs have begun to wait, if only for a moment; NULL: nobody asks. */
+	/* Called when jobs begin to wait, even for a moment; may be NULL. */
 	void (*jobs_wait)(void *context);
 	void *context;
 
 	struct osd_pool *first; /* `default` */
-	uint64_t budget_bytes;	/* memory of all jobs together; 0: not declared */
+	uint64_t budget_bytes;	/* memory for all jobs together; 0: not declared */
 	bool shedding;		/* new jobs are refused (exec/admin.h) */
 	struct osd_principals principals;
 	uint64_t refused[OSD_REFUSAL_COUNT];
@@ -192,87 +196,89 @@ void osd_principals_release(struct osd_principals *principals);
 void osd_principal_accepted(struct osd_exec *exec, const char *name, uint64_t jobs);
 void osd_principal_refused(struct osd_exec *exec, const char *name);
 void osd_principal_ended(struct osd_exec *exec, const struct osd_job_record *record);
-/* What was set holds in a new pool, too.  False: no memory. */
+/* Enters all settings of principals into a new pool, too.  False: no memory. */
 bool osd_principals_enter(struct osd_exec *exec, struct osd_pool *pool);
 
 /* ---- pools (pool.c) ------------------------------------------------------------------------------ */
 
-/* Before any thread starts.  Takes what it wants of the table. */
+/* Called before any thread starts.  Takes over the parts of the table that it needs. */
 enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table);
-/* No thread uses them any more; their queues are empty. */
+/* Called when no thread uses the pools any more and their queues are empty. */
 void osd_pools_close(struct osd_exec *exec);
 
-/* exec->lock held in all of these. */
+/* The caller holds exec->lock in all functions that follow. */
 
-/* NULL: none of this name is configured.  No name: `default`. */
+/* NULL: no configured pool has this name.  An empty name: `default`. */
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
-/* For a job found in the store: one that is gone is kept as such.  NULL: no memory. */
+/* The pool of a job found in the store.  If it is not configured, an entry marked gone is made.
+ * NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
 /* Whether another job may start in it now. */
 bool osd_pool_starts(const struct osd_pool *pool);
-/* A job has come to its queue: wakes a proxy, and whoever watches when there is no slot for it. */
+/* A job was added to its queue: wakes a proxy, or the monitor if no slot is free. */
 void osd_pool_has_work(struct osd_pool *pool);
-/* A slot is taken by a job of this principal; for vacate, when it is free again. */
+/* A job of this principal takes a slot.  Pass the result to vacate once the slot is free again. */
 struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal);
 void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal);
-/* After its config has changed, or at first. */
+/* Applies the configuration, at first and after each change. */
 void osd_pool_settle(struct osd_pool *pool);
-/* What follows from what it is configured as and what iosd-sandboxd has told of it. */
+/* Decides whether the pool can serve, from its configuration and the reports of iosd-sandboxd. */
 void osd_pool_judge(struct osd_pool *pool);
-/* It is not configured any more: gone once its jobs have ended. */
+/* The pool is not configured any more: it is gone once its jobs have ended. */
 void osd_pool_leave(struct osd_pool *pool);
-/* One that is not configured yet.  NULL: no memory, or too many have come and gone. */
+/* Creates a pool that is not configured yet.  NULL: no memory, or too many pools have been
+ * created. */
 struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name);
-/* Of any kind; NULL: there is none. */
+/* Finds a pool by name, configured or not; NULL: there is none. */
 struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name);
-/* Whether it, or the target, has not that many places left. */
+/* Whether the pool, or the target, has fewer free places than this. */
 bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
-/* Places in the pool's queue for so many jobs; OSD_E_QUEUE_FULL when it, the target or the principal has no
- * more, unless forced. */
+/* Reserves places in the pool's queue for so many jobs.  OSD_E_QUEUE_FULL if the pool, the target
+ * or the principal has too few, unless forced. */
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
 				 bool force, struct osd_fair_entry *entry);
-/* Whether a job may start before long: else nobody should wait for one. */
+/* Whether a job may start soon: otherwise no command should wait for one. */
 bool osd_pool_may_run(const struct osd_pool *pool);
-/* Jobs that have places, in all pools. */
+/* The number of jobs that have places, in all pools. */
 size_t osd_pools_places(const struct osd_exec *exec);
-/* What iosd-sandboxd says of a pool; none of a name we do not know. */
+/* A report of iosd-sandboxd about a pool; ignored if the name is unknown. */
 void osd_pool_news(void *exec, const struct osd_pool_news *news);
-/* Its sandboxes come from another zygote from now on. */
+/* The pool's sandboxes come from a new zygote from now on. */
 void osd_pool_rotated(void *exec, const void *name, size_t length);
 /* The connection is gone. */
 void osd_pools_unserved(void *exec);
-/* What iosd-sandboxd enforces for a job. */
+/* The limits that iosd-sandboxd enforces for a job. */
 struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits);
-/* What a job with these limits needs. */
+/* The sandbox that a job with these limits needs. */
 struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
 					const struct osd_job_limits *limits);
 /* All proxies look around. */
 void osd_pools_wake(struct osd_exec *exec);
-/* What the file of pools says now; no lock held.  As osd_pool_table_load. */
+/* Reads the file of pools again; no lock held.  See osd_pool_table_load. */
 enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],
 			       struct osd_pool_table *ret_table);
-/* How long a client that is answered BUSY should wait. */
+/* How long a client should wait after BUSY. */
 uint32_t osd_pool_retry_after(const struct osd_pool *pool);
 
 /* ---- changes (admin.c) --------------------------------------------------------------------------- */
 
-/* What of this pool counts towards slots and budget with this config: slots that were taken away until their
- * jobs have ended, and jobs' memory as they were accepted. */
+/* The slots and memory that this pool uses with this config.  Removed slots count until their jobs
+ * have ended, and jobs count with the memory they were accepted with. */
 struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 				      const struct osd_pool_config *config);
-/* The pool is as that says from now on. */
+/* Sets the configuration of the pool from now on. */
 void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change);
 
 /* ---- counting (figures.c) ------------------------------------------------------------------------ */
 
-/* Accepted: with its members, if it is an array. */
+/* Counts an accepted job, with all members of an array. */
 void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job);
-/* A slot has it, started_usec is set. */
+/* Counts a job that has got a slot; started_usec is set. */
 void osd_figures_started(const struct osd_job *job);
-/* The sandbox has it, at this time. */
+/* Counts a job that its sandbox received at this time. */
 void osd_figures_handed_over(const struct osd_job *job, uint64_t now_usec);
 void osd_figures_again(struct osd_exec *exec, uint16_t reason);
-/* In memory as in record now. */
+/* Counts a job that has ended, with this record. */
 void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		       const struct osd_job_record *record);
 

@@ -8,10 +8,10 @@
 #include "base/util.h"
 #include "exec/pool/pool.h"
 
-#define TRIES 8 /* to find an account that nobody needs */
+#define TRIES 8 /* to find an account that is not needed */
 
 struct osd_account {
-	struct osd_principal_usage usage; /* without what is counted when it is asked for */
+	struct osd_principal_usage usage; /* without the figures that are computed on request */
 	uint64_t used_usec;		  /* monotonic */
 	char name[];
 };
@@ -23,7 +23,7 @@ static bool is_plain(const struct osd_principal_share *share)
 	return share->weight == 1 && !share->queue_max && !share->at_once;
 }
 
-/* The first whose name is not before this one. */
+/* The first entry whose name is not less than this one. */
 static size_t lower_bound(const struct osd_principals *principals, const char *name)
 {
 	size_t from = 0, to = principals->count;
@@ -94,7 +94,7 @@ static void forget(struct osd_principals *principals, size_t at)
 		(principals->count - at) * sizeof(*principals->accounts));
 }
 
-/* The one that has had no job for longest goes, if there is one that is not needed. */
+/* Removes the account that has had no job for the longest time, if it is not needed. */
 static bool make_room(struct osd_exec *exec)
 {
 	struct osd_principals *principals = &exec->pools->principals;
@@ -138,7 +138,7 @@ static struct osd_account *create(struct osd_exec *exec, const char *name)
 	return account;
 }
 
-/* Of this principal, or the common one. */
+/* The account of this principal, or the common one. */
 static struct osd_principal_usage *usage_of(struct osd_exec *exec, const char *name)
 {
 	struct osd_account *account = find(&exec->pools->principals, name);
@@ -195,7 +195,7 @@ void osd_exec_each_usage(struct osd_exec *exec, const char *after,
 	size_t at;
 
 	osd_lock(&exec->lock);
-	/* '(' is before any name that there is. */
+	/* '(' sorts before all names of principals. */
 	if (principals->others.name && (!after || strcmp(after, OSD_PRINCIPALS_OTHERS) < 0))
 		more = fn(arg, &principals->others);
 	at = after ? lower_bound(principals, after) : 0;
@@ -244,7 +244,7 @@ static const char *check_share(const char *name, const struct osd_principal_shar
 	return NULL;
 }
 
-/* exec->lock held.  All pools, or as before. */
+/* exec->lock held.  Changes all pools, or none. */
 static enum osd_status set_share(struct osd_exec *exec, const char *name,
 				 const struct osd_principal_share *share,
 				 char message[OSD_ADMIN_MESSAGE_MAX])
@@ -265,13 +265,14 @@ static enum osd_status set_share(struct osd_exec *exec, const char *name,
 		pool = pool->next;
 	if (!account || pool) {
 		for (struct osd_pool *p = exec->pools->first; account && p != pool; p = p->next)
-			enter(p, name, &account->usage.share); /* it is there: no memory needed */
+			enter(p, name, &account->usage.share); /* the principal is there: this needs
+							        * no memory */
 		return OSD_E_NO_MEMORY;
 	}
 	principals->shared += (size_t)was_plain - (size_t)is_plain(share);
 	account->usage.share = *share;
 	for (pool = exec->pools->first; pool; pool = pool->next)
-		pthread_cond_broadcast(&pool->work); /* more of its jobs may start */
+		pthread_cond_broadcast(&pool->work); /* more of its jobs may start now */
 	return OSD_OK;
 }
 

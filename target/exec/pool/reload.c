@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reload.c -- the file of pools read again while the target runs (admin.h): new pools start,
- * those that are not in it any more leave, the others get its values. */
+/* reload.c -- reads the file of pools again while the target runs (admin.h).  New pools start,
+ * pools that were removed from the file drain, and the others get the new values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define DIFF_MAX 512
 
-/* A text of lines; what does not fit is left out. */
+/* A text of lines; lines beyond its size are dropped. */
 struct lines {
 	char *text;
 	size_t size, used;
@@ -67,7 +67,7 @@ static enum osd_status check(struct osd_exec *exec, const struct osd_pool_table 
 	return osd_pool_table_check(&claims, message);
 }
 
-/* What can fail is done first.  Pools that were made in vain are as if gone. */
+/* Does everything that can fail first.  Pools made before a failure are marked as gone. */
 static enum osd_status make_room(struct osd_exec *exec, const struct osd_pool_table *table)
 {
 	enum osd_status status = OSD_OK;
@@ -140,7 +140,7 @@ static void apply(struct osd_exec *exec, const struct osd_pool_table *table, str
 		else
 			change(pool, config, lines);
 	}
-	osd_service_ask(exec->sandboxes); /* it may have told of new ones before we knew them */
+	osd_service_ask(exec->sandboxes); /* it may have reported them before they existed here */
 }
 
 enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],

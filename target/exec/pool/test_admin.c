@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_admin.c -- pools changed while a target runs: all of a change or none, slots and budget, slots
- * at work that were taken away, threads, modes and what they do to submissions. */
+/* test_admin.c -- changes to pools while a target runs: complete changes or none, slots and budget,
+ * removed slots that are in use, threads, modes and their effect on submissions. */
 #include "exec/admin.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static void check_refused(const char *name, const char *words, const char *why)
 	CHECK(memcmp(&before, &pool->config, sizeof(before)) == 0 && pool->supply.active == active);
 }
 
-/* As if so many jobs ran. */
+/* Counts so many jobs as running. */
 static void occupy(struct osd_pool *pool, unsigned busy)
 {
 	osd_lock(&exec->lock);
@@ -141,7 +141,7 @@ static void test_all_or_nothing(void)
 	stop();
 }
 
-/* active stays where a resource manager has put it, as far as the bounds allow. */
+/* active stays as a resource manager has set it, as far as the bounds permit. */
 static void test_active_follows(void)
 {
 	start("name=default;max=4;min=1\n");
@@ -176,7 +176,7 @@ static void test_slots_and_budget(void)
 	stop();
 }
 
-/* What was lowered under running jobs is not given away before they have ended. */
+/* Slots removed while jobs use them are not given to another pool before those jobs have ended. */
 static void test_busy_slots_count(void)
 {
 	struct osd_pool *b;
@@ -268,7 +268,7 @@ static bool list(void *arg, const struct osd_principal_usage *usage)
 	return ++listed->rows < listed->at_most;
 }
 
-/* All are counted, in order and in parts, however many there are. */
+/* All principals are counted, in order and in parts, whatever their number. */
 static void test_many_principals(void)
 {
 	const struct osd_principal_share share = {.weight = 3, .queue_max = 2, .at_once = 1};
@@ -337,14 +337,14 @@ static void test_reload(void)
 	CHECK(exec->pools->first->supply.active == 4 &&
 	      exec->pools->first->mode == OSD_POOL_PAUSED);
 	await_threads(configured("c"), 1);
-	/* Wrong, or beyond what can be: nothing changes. */
+	/* A wrong or impossible value changes nothing. */
 	CHECK_EQ(reload("name=default;max=5\nname=b;maximum=3\n", ""), OSD_E_PARAM_FIELD);
 	CHECK(strstr(message, "line 2"));
 	occupy(b, 3);
 	CHECK_EQ(reload("name=default;max=62\n", ""), OSD_E_PARAM_FIELD);
 	CHECK(strstr(message, "65 slots together"));
 	CHECK(exec->pools->first->config.max == 4 && configured("b") == b && configured("c"));
-	/* One with a job leaves when that has ended; there are no others of it. */
+	/* A pool with a job leaves when the job has ended. */
 	CHECK_EQ(reload("name=default;max=4\n", "b: removed\nc: removed\n"), OSD_OK);
 	CHECK(!configured("b") && b->leaving && !b->gone &&
 	      osd_pool_starts(exec->pools->first) == false);

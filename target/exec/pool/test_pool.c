@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_pool.c -- the file that tells the pools: defaults, mistakes, the memory budget; limits of jobs
- * in a pool. */
+/* test_pool.c -- the file of pools: defaults, mistakes, the memory budget; limits of jobs in a
+ * pool. */
 #include <string.h>
 
 #include "base/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* end.c -- the end of a run (design D14): RUNNING -> COMPLETING under exec->lock decides
- * between a finish and a kill; pipes are drained; one transaction writes everything; or the job
- * gets another attempt. */
+/* end.c -- the end of a run (design D14).  RUNNING -> COMPLETING under exec->lock decides between a
+ * finish and a kill.  Then the proxy drains the pipes, and one transaction writes the whole end.  A
+ * job that may be retried gets another attempt instead. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "exec/run/run.h"
 #include "object/txn_run.h"
 
-#define DEATH_USEC	 5000000 /* a killed sandbox is gone, and its end known, in this time */
+#define DEATH_USEC	 5000000 /* the longest wait for a killed sandbox and its exit status */
 #define RETRY_FIRST_USEC UINT64_C(100000)
 #define RETRY_MOST_USEC	 UINT64_C(60000000)
 
@@ -26,7 +26,8 @@ static bool finished(const struct osd_run *run)
 	return run->handed_over_usec && run->session.phase == OSD_PHASE_OVER && !run->session.fault;
 }
 
-/* exec->lock held.  Waits until the sandbox is dead and iosd-sandboxd has told how. */
+/* exec->lock held.  Waits until the sandbox is dead and iosd-sandboxd has reported its exit
+ * status. */
 static void await_death(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
@@ -89,7 +90,7 @@ static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
 		return OSD_REASON_NO_FINISH;
 	if (WTERMSIG(end->wait_status) != SIGKILL && WTERMSIG(end->wait_status) != SIGXCPU)
 		return OSD_REASON_SIGNAL;
-	/* RLIMIT_CPU kills too, should the exact watch have been late. */
+	/* The kernel kills at RLIMIT_CPU, too, if the exact check was late. */
 	if (cpu_at_exit(sandbox) >= limits->cpu_usec)
 		return OSD_REASON_CPU_LIMIT;
 	return OSD_REASON_SANDBOX_DIED; /* killed by somebody else */
@@ -113,7 +114,7 @@ static uint16_t decide(struct osd_run *run)
 	return reason;
 }
 
-/* What the store had to say while output and result were written. */
+/* The failure, if any, of storing the job's output and result. */
 static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
 {
 	if (atomic_load(&run->output.over_limit) && reason == OSD_REASON_NONE)
@@ -158,7 +159,7 @@ static void note_flags(struct osd_run *run, struct osd_job_record *record)
 	record->result_object = session->result_object;
 }
 
-/* The record as it will be, but for state and reason. */
+/* Fills in the final record, except state and reason. */
 static void fill_record(struct osd_run *run, struct osd_job_record *record)
 {
 	struct osd_job *job = run->job;
@@ -197,7 +198,7 @@ static enum osd_status drop_companion(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_job_companion_delete(txn, *companion) : status;
 }
 
-/* Takes back what the last attempt printed and returned. */
+/* Removes the output and the result of the last attempt. */
 static void erase_output(struct osd_run *run)
 {
 	struct osd_object_id companion = {run->session.job.partition_id,
@@ -323,7 +324,7 @@ static bool may_run_another(const struct osd_run *run)
 	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->supply->reuse, &facts);
 }
 
-/* The proxy is done with it: the output thread may still look at it for a moment. */
+/* The proxy no longer needs the run.  The output thread may still hold a reference for a moment. */
 static void release(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
@@ -365,7 +366,7 @@ void osd_run_end(struct osd_run *run)
 	osd_unlock(&exec->lock);
 	if (run->handed_over_usec)
 		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
-	if (!stopping) /* else the next start decides, as after a crash */
+	if (!stopping) /* the next start decides, as after a crash */
 		end_or_again(run, reason);
 	if (run->handed_over_usec && !kept)
 		osd_sandbox_unwatch_pipes(exec->sandboxes, run->sandbox);

@@ -103,7 +103,7 @@ static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t
 
 typedef void store_fn(struct osd_output *output, const uint8_t *bytes, size_t length);
 
-/* How many bytes; 0: nothing there now. */
+/* The number of bytes read; 0: the pipe is empty now. */
 static size_t read_piece(struct osd_output *output, int fd, store_fn *store)
 {
 	uint8_t bytes[PIECE_BYTES];
@@ -122,8 +122,7 @@ static bool drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 	for (int i = 0; i < PIECES_AT_ONCE && more; i++) {
 		more = read_piece(output, stdout_fd, store_stdout) > 0;
 		more = read_piece(output, stderr_fd, store_stderr) > 0 || more;
-		/* Beyond its limit the job is being ended: what it prints is not wanted any
-		 * more. */
+		/* The job is being ended because its output is over the limit: discard the rest. */
 		if (atomic_load(&output->over_limit))
 			break;
 	}
@@ -141,7 +140,8 @@ bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 	return more;
 }
 
-/* What lies in the pipe now: a thread or process left behind could write for ever. */
+/* Reads only the bytes in the pipe now: a leftover thread or process of the script could write
+ * without end. */
 static void drain_once(struct osd_output *output, int fd, store_fn *store)
 {
 	int there = 0;
@@ -162,7 +162,7 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 	osd_unlock(&output->lock);
 }
 
-/* errors_lock held; the length of what is kept. */
+/* errors_lock held.  Returns the length of the kept part. */
 static size_t copy_errors(const struct osd_output *output, uint8_t *buffer)
 {
 	uint64_t length = atomic_load(&output->stderr_length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy.c -- the proxy threads (design D17): take a job and a READY sandbox, hand the one to the
- * other, serve the script's calls until it is over.  Not here: what the calls do (session/), how
- * the job ends (end.c), deadlines and deaths (sandbox/watch.c). */
+/* proxy.c -- the proxy threads (design D17).  A proxy takes a job and a READY sandbox, hands the
+ * job over, and serves the script's calls until the script is over.  Elsewhere: what the calls do
+ * (session/), how the job ends (end.c), deadlines and deaths (sandbox/watch.c). */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static enum osd_status hook_wrote(void *arg)
 	return store_record(run);
 }
 
-/* The record names the companion from its first moment, so that it is never left behind. */
+/* The record names the companion object from its creation, so that a crash leaves no orphan. */
 static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
 {
 	struct osd_run *run = arg;
@@ -58,7 +58,7 @@ static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t com
 				: status;
 }
 
-/* Progress may stay, or become unknown, but does not go back. */
+/* Progress may stay the same or become unknown, but never decreases. */
 static uint16_t not_back(const struct osd_job *job, uint16_t progress)
 {
 	uint16_t before = job->progress_waits ? job->progress_next : job->record.progress;
@@ -122,7 +122,8 @@ static enum osd_status load_content(struct osd_txn *txn, void *arg)
 	return osd_job_code_get(txn, content->record, content->bytes);
 }
 
-/* exec->lock held.  Of what the job is a part of; NULL: not kept, or no memory. */
+/* exec->lock held.  Copies the payload of the job, or of its array's head.  NULL: not kept, or no
+ * memory. */
 static uint8_t *copy_content(const struct osd_job *whole)
 {
 	size_t length = (size_t)whole->record.args_length + whole->record.code_length;
@@ -133,11 +134,11 @@ static uint8_t *copy_content(const struct osd_job *whole)
 	return copy;
 }
 
-/* Arguments and code, kept or read again; *ret_bytes is the caller's. */
+/* Arguments and code, from memory or else from the store.  The caller frees *ret_bytes. */
 static enum osd_status get_content(struct osd_run *run, struct osd_job_record *record,
 				   uint8_t **ret_bytes)
 {
-	struct osd_job_record owner = *record; /* an array's head has them for all */
+	struct osd_job_record owner = *record; /* an array's head stores them for all members */
 	struct content content = {.record = &owner};
 	struct osd_job *whole;
 	enum osd_status status;
@@ -163,7 +164,7 @@ static enum osd_status get_content(struct osd_run *run, struct osd_job_record *r
 	return status;
 }
 
-/* exec->lock held.  The sandbox gets the job's limits, if it was forked with others. */
+/* exec->lock held.  Gives the sandbox the job's limits if it was forked with others. */
 static bool settle_limits(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
@@ -208,7 +209,7 @@ static bool open_session(struct osd_run *run)
 	return true;
 }
 
-/* The job has waited: what it was submitted with may be worth less by now. */
+/* Checks the job's rights again: they may have been revoked while the job was queued. */
 static void end_if_revoked(struct osd_run *run)
 {
 	if (!osd_rights_ended(&run->session))
@@ -258,7 +259,7 @@ static enum handed_over hand_over(struct osd_run *run)
 	return osd_run_send(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
 
-/* What is left to do for a run that was started at once. */
+/* Completes the handover of a job that its submitter has already started (start.c). */
 static enum handed_over take_over(struct osd_run *run)
 {
 	osd_lock(&run->exec->lock);
@@ -273,7 +274,7 @@ static enum handed_over take_over(struct osd_run *run)
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* One call in some is timed: two looks at the clock are a hundredth of a short one. */
+/* Only a sample of the calls is timed: reading the clock twice takes 1 % of a short call. */
 static enum osd_served serve_one(struct osd_run *run, unsigned number, unsigned area)
 {
 	uint8_t *shared = (uint8_t *)run->sandbox->shm;
@@ -289,8 +290,9 @@ static enum osd_served serve_one(struct osd_run *run, unsigned number, unsigned 
 	return served;
 }
 
-/* A script that calls on and on keeps its proxy from ever sleeping; who wakes up beside it, such as the
- * thread of an ordinary command, may have to wait for the kernel's next tick, 4 ms. */
+/* A script that calls without pause keeps its proxy from sleeping.  Another thread that wakes up on
+ * this CPU, such as that of an ordinary command, may then wait for the kernel's next tick, up to 4
+ * ms.  So the proxy yields. */
 static void let_others_go(uint64_t *turn_usec)
 {
 	uint64_t now = osd_monotonic_usec();
@@ -301,7 +303,8 @@ static void let_others_go(uint64_t *turn_usec)
 	*turn_usec = now;
 }
 
-/* Until the script finishes, misbehaves or dies.  The answer to FINISH is left to post. */
+/* Serves calls until the script finishes, breaks the protocol or dies.  The caller posts the answer
+ * to FINISH. */
 static void serve(struct osd_run *run)
 {
 	struct osd_shm_area *areas = run->sandbox->shm->areas;
@@ -315,7 +318,7 @@ static void serve(struct osd_run *run)
 			return;
 		served = serve_one(run, number, area);
 		if (served != OSD_SERVED)
-			return; /* somebody waits for how it ended */
+			return; /* a command waits for the end of the job */
 		osd_shm_post(&areas[area].answer);
 		area = run->session.ahead ? 1 - area : 0;
 		let_others_go(&turn_usec);
@@ -350,7 +353,7 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 	struct osd_run *run = osd_run_create(exec, sandbox);
 
 	osd_lock(&exec->lock);
-	if (!run) { /* out of memory: try again in a while */
+	if (!run) { /* out of memory: try again later */
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
 		osd_exec_delay(exec, job, 100000);
@@ -364,7 +367,8 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 	serve_or_give_up(run, hand_over(run));
 }
 
-/* exec->lock held.  The job that is next, still in the queue; NULL: none may start. */
+/* exec->lock held.  The next job that may start.  It stays in the queue.  NULL: no job may
+ * start. */
 static struct osd_job *next_job(const struct osd_pool *pool)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_peek(&pool->queue);
@@ -394,8 +398,8 @@ static bool fits(const struct osd_sandbox *sandbox, const struct osd_job *job)
 	return osd_sandbox_fits(sandbox, &order);
 }
 
-/* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox
- * for the job that is next then, or NULL: *ret_again says whether to look again at once. */
+/* exec->lock held, but released for a moment while a used sandbox is reset.  Returns a sandbox for
+ * the next job, or NULL.  *ret_again: the caller should try again at once. */
 static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 {
 	struct osd_exec *exec = pool->exec;
@@ -405,7 +409,7 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	*ret_again = sandbox != NULL;
 	if (job && !sandbox)
 		osd_sandboxes_refill(
-			exec->sandboxes); /* a pool may keep none warm while nobody wants any */
+			exec->sandboxes); /* an unused pool may keep no prestarted sandbox */
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
 	if (!osd_sandbox_renew(exec->sandboxes, sandbox))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rights_sweep.c -- jobs that have lost their rights and make no calls, which may hold descriptors that they
- * would not be passed now: asked to end (run.h). */
+/* rights_sweep.c -- ends jobs whose rights were revoked although they make no calls.  Such a job
+ * may hold descriptors to which it has no right now (run.h). */
 #include "base/alarm.h"
 #include "base/util.h"
 #include "exec/run/run.h"
 
-/* Whether all that had to be found out was. */
+/* False: the rights of this job could not be found out. */
 static bool look_at(struct osd_exec *exec, struct osd_run *run)
 {
 	struct osd_session *session = &run->session;

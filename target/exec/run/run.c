@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* run.c -- one job in one sandbox: made, started, sent to the sandbox, sampled (run.h).  Not here: when it
- * starts (proxy.c, start.c), how it ends (end.c). */
+/* run.c -- creates a run, starts it, sends the job to the sandbox, and samples its use (run.h).
+ * Elsewhere: when it starts (proxy.c, start.c), how it ends (end.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ struct osd_run *osd_run_ref(struct osd_run *run)
 	return run;
 }
 
-/* The last reference is the proxy's in all but a moment's race with the output thread, so that what
- * is released here under exec->lock has nothing left to wait for: the proxy has closed the
- * session's objects. */
+/* The output thread may drop the last reference, in a short race with the proxy.  Releasing here
+ * under exec->lock is still safe: the proxy has already closed the session's objects, so nothing
+ * below blocks. */
 void osd_run_unref(struct osd_run *run)
 {
 	if (--run->references > 0)
@@ -64,7 +64,8 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 	if (total < run->sandbox->cpu_before_usec)
 		return; /* it is gone */
 	total -= run->sandbox->cpu_before_usec;
-	kernel = atomic_load(&shm->cpu_system_usec); /* how it divides is the sandbox's word */
+	kernel = atomic_load(&shm->cpu_system_usec); /* the split into user and system is the
+						      * sandbox's own report */
 	kernel -= OSD_MIN(kernel, run->sandbox->system_before_usec);
 	record->cpu_system_usec = OSD_MIN(kernel, total);
 	record->cpu_user_usec = total - record->cpu_system_usec;
@@ -102,7 +103,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.limits = job->record.limits,
 		.rights = job->record.rights,
 		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
-		/* Nothing has been looked at yet. */
+		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
 	};
@@ -113,7 +114,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		osd_wake(run->exec->output_wake);
 }
 
-/* exec->lock held.  The monitor and the output thread look after it from here on. */
+/* exec->lock held.  From here on the monitor and the output thread watch the job. */
 static void set_deadlines(struct osd_run *run)
 {
 	const struct osd_job_limits *limits = &run->job->record.limits;
@@ -149,8 +150,8 @@ enum osd_sandbox_work osd_run_work_of(const struct osd_sandbox *sandbox)
 	return run->job->end_reason ? OSD_WORK_TO_END : OSD_WORK_RUNS;
 }
 
-/* A job whose rights were revoked could otherwise read what it has mapped until the end of its own grace
- * time. */
+/* A job whose rights were revoked gets no grace time: until its end it could read what it has
+ * mapped. */
 uint64_t osd_run_grace_of(const struct osd_sandbox *sandbox)
 {
 	const struct osd_run *run = sandbox->user;

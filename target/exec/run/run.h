@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* run.h -- one job in one sandbox (struct osd_run): handed over, served until the script is over, ended.  This
- * room knows jobs, pools and sandboxes, and no array: job->kind says what stands behind the job in the queue.
+/* run.h -- one job in one sandbox (struct osd_run), from the handover to the end of the script.
+ * This room knows jobs, pools and sandboxes, but no arrays: job->kind has the operations that
+ * differ.
  *
- * Inside: run.c (a run), start.c (a job that need not wait), proxy.c and threads.c (the proxy threads), end.c
- * (how a run ends), output.c (what the script prints), rights_sweep.c (rights that were revoked).
+ * Inside: run.c (a run), start.c (a job that starts without waiting), proxy.c and threads.c (the
+ * proxy threads), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
+ * rights).
  *
- * Locking: the proxy thread makes a run and owns it; others hold references for a moment, counted under
- * exec->lock.  struct osd_output has a lock of its own, outside exec->lock. */
+ * Locking: the proxy thread creates a run and owns it.  Other threads hold short references,
+ * counted under exec->lock.  struct osd_output has its own lock, outside exec->lock. */
 #ifndef OSD_EXEC_RUN_RUN_H
 #define OSD_EXEC_RUN_RUN_H
 
@@ -21,10 +23,11 @@
 
 /* ---- what a script prints (output.c) --------------------------------------------------------------- */
 
-/* Its stdout pipe goes into the surrogate's data while it runs, its stderr pipe into memory (the first 20 and
- * the last 40 KiB), both read by the output thread and, at the end, by the proxy (design D13, D17). */
+/* The script's stdout goes into the surrogate's data while the script runs.  Its stderr goes into
+ * memory: the first 20 and the last 40 KiB.  The output thread reads both pipes, and the proxy at
+ * the end (design D13, D17). */
 struct osd_output {
-	struct osd_lock lock; /* guards what follows but the atomics; outside exec->lock */
+	struct osd_lock lock; /* guards all fields below except the atomics; outside exec->lock */
 	struct osd_objects *objects;
 	struct osd_object_id surrogate;
 	struct osd_object *object; /* opened at the first byte */
@@ -34,27 +37,28 @@ struct osd_output {
 	_Atomic uint64_t stdout_length; /* stored */
 	_Atomic uint64_t stderr_length; /* seen */
 	_Atomic bool over_limit;
-	_Atomic uint16_t unstored; /* reason for the job's end once something could not be stored */
-	/* A leaf, never held over a call into the store: stderr is read inside transactions, while
-	 * `lock` is held by who waits for one. */
+	_Atomic uint16_t unstored; /* reason for the job's end once a write to the store failed */
+	/* A leaf, never held across a call into the store.  Transactions read stderr, and a thread
+	 * that waits for a transaction may hold `lock`. */
 	struct osd_lock errors_lock;
 	uint8_t *errors; /* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
-	bool released;	 /* errors are in the store, or nowhere */
+	bool released;	 /* errors are in the store, or dropped */
 };
 
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 		     struct osd_object_id surrogate, uint64_t stdout_limit);
-/* After finish.  The locks stay, for other threads to find the output closed; osd_output_destroy
- * destroys them, when no other thread can come any more. */
+/* Call it after finish.  The locks stay, because other threads may still come and find the output
+ * closed.  osd_output_destroy destroys them once no other thread can come. */
 void osd_output_release(struct osd_output *output);
 void osd_output_destroy(struct osd_output *output);
 
-/* Reads what is in both pipes now, at most about 1 MiB; true: there may be more. */
+/* Reads both pipes, at most about 1 MiB.  True: there may be more. */
 bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd);
-/* Reads what is in both pipes now and lets no other thread read any more. */
+/* Reads the rest of both pipes.  Afterwards no thread reads them any more. */
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
-/* What is kept of stderr up to now into buffer (OSD_JOB_PAYLOAD_MAX), its length, and how much there
- * was in all.  False: it has been released.  Any thread, also inside a transaction. */
+/* Copies the stderr kept so far into buffer (OSD_JOB_PAYLOAD_MAX).  Also returns its length, and
+ * the number of bytes written in all.  False: it has been released.  Any thread may call it, also
+ * inside a transaction. */
 bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
 		       uint64_t *ret_total);
 
@@ -67,7 +71,7 @@ struct osd_runs {
 	struct osd_call_figures calls; /* not under exec->lock */
 	struct osd_proxy_thread *proxies;
 	uint64_t handed_usec;	     /* when the last job was handed over */
-	size_t limited_count;	     /* of the running, those with a capability, which may end */
+	size_t limited_count;	     /* running jobs with a capability, which may expire */
 	_Atomic bool policy_changed; /* since rights were swept last */
 };
 
@@ -78,26 +82,27 @@ struct osd_run {
 	struct osd_exec *exec;
 	struct osd_job *job;	     /* reference held */
 	struct osd_sandbox *sandbox; /* reference held */
-	struct osd_session session;  /* the proxy thread's, but for its atomics */
+	struct osd_session session;  /* used by the proxy thread alone, but for its atomics */
 	struct osd_output output;
 	uint64_t handed_over_usec;	     /* 0: not yet */
-	uint64_t policy_swept;		     /* the sweep's (rights.c), as session.policy_seen */
-	bool unasked;			     /* nobody had asked it to end when it did */
+	uint64_t policy_swept;		     /* the sweep's copy of session.policy_seen
+					      * (rights.c) */
+	bool unasked;			     /* the job ended although nothing had asked it to */
 	uint32_t calls_seen[OSD_SHM_AREAS];  /* the call lines before the job was handed over */
 	struct osd_run *next_started;	     /* exec->lock; of its pool's */
-	struct osd_fair_principal *occupant; /* started: whose job has the slot */
+	struct osd_fair_principal *occupant; /* started: the principal that occupies the slot */
 	bool sent;			     /* started: its sandbox has the job already */
 	bool not_sent;			     /* started, but its sandbox did not take the job */
-	bool unheard; /* iosd-sandboxd did not answer: no attempt of the job's */
+	bool unheard; /* iosd-sandboxd did not answer: does not count as an attempt */
 };
 
 /* exec->lock held. */
 struct osd_run *osd_run_ref(struct osd_run *run);
 void osd_run_unref(struct osd_run *run);
-/* Put what is known of a running job now into a copy of its record: how long it runs, and the lengths
- * of what it has printed and returned. */
+/* Puts the present figures of a running job into a copy of its record: its run time, and the
+ * lengths of its output and result. */
 void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record);
-/* These, and what it has used, by a look at its clocks. */
+/* The same, and the resources it has used, from the clocks of its process. */
 void osd_run_sample(struct osd_run *run, struct osd_job_record *record);
 
 /* Functions of struct osd_sandbox_ops: a sandbox's user is its run. */
@@ -105,67 +110,68 @@ enum osd_sandbox_work osd_run_work_of(const struct osd_sandbox *sandbox);
 uint64_t osd_run_grace_of(const struct osd_sandbox *sandbox);
 void osd_run_out_of_time(struct osd_sandbox *sandbox, bool cpu);
 
-/* A run of no job yet; takes over the reference to the sandbox.  NULL: no memory. */
+/* A run without a job; takes over the reference to the sandbox.  NULL: no memory. */
 struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbox);
-/* exec->lock held.  The job, whose reference it takes over, its record as it is: from now on it is the
- * run of that job. */
+/* exec->lock held.  Gives the run its job and the job's present record; takes over the reference to
+ * the job.  From now on job->run is this run. */
 void osd_run_set_job(struct osd_run *run, struct osd_job *job);
-/* exec->lock held.  RUNNING from now on, and the monitor looks after it; osd_run_send comes next. */
+/* exec->lock held.  The job is RUNNING, and the monitor watches it.  osd_run_send comes next. */
 void osd_run_begin(struct osd_run *run);
-/* No lock held.  The job goes to the sandbox; false: that does not take it. */
+/* No lock held.  Sends the job to the sandbox; false: the sandbox does not accept it. */
 bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content);
-/* iosd-sandboxd's log lines name the job, if its story is logged.  Before its sandbox gets it, which may end
- * at once; exec->lock not held. */
+/* Makes iosd-sandboxd's log lines name the job, if the job is logged.  Called before the sandbox
+ * gets the job, because a job may end at once.  exec->lock not held. */
 void osd_run_name_job(struct osd_run *run, struct osd_job *job,
 		      const struct osd_job_record *record);
-/* Logs that the job has started; names it where that was not done before. */
+/* Logs the start of the job; names the job to iosd-sandboxd unless that was done before. */
 void osd_run_note_start(struct osd_run *run, const struct osd_job_record *record);
-/* A message on the job socket, with descriptors; false: the sandbox does not take it. */
+/* Sends a message with descriptors on the job socket; false: the sandbox does not accept it. */
 struct iovec;
 bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, const int *fds,
 		      size_t fd_count);
 
-/* start.c: a job that need not wait is handed over by who accepts it, so that neither its sandbox
- * waits until a proxy has woken up, nor the store is written to say that it has started: the record
+/* start.c: the thread that accepts a job hands it over itself if the job need not wait.  Its
+ * sandbox then waits for no proxy to wake up, and the start needs no write of its own: the record
  * is accepted in state STARTING.
  *
- * exec->lock held.  A run with a sandbox for a job that is being accepted, and the record as of its
- * start; NULL: it has to wait in the queue, and record is as it was. */
+ * exec->lock held.  Returns a run with a sandbox for the job being accepted, and sets the record to
+ * its start.  NULL: the job must wait in the queue, and the record is unchanged. */
 struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *record);
-/* In the accepting transaction, once the surrogate has its id: the sandbox wakes up and runs the script while
- * the store writes.  Its calls are not served, and its output is not looked at, before osd_start_begin,
- * so that nothing is seen of a job that comes to nothing. */
+/* Called in the accepting transaction, once the surrogate has its id.  The sandbox wakes up and
+ * runs the script while the store writes.  Until osd_start_begin, its calls are not served and its
+ * output is not read, so that a job that is not accepted after all has no effect. */
 void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
 			  const struct osd_job_record *record);
-/* exec->lock held.  It is not to start after all: a sandbox that has the job is killed. */
+/* exec->lock held.  Cancels the start.  A sandbox that already has the job is killed. */
 void osd_start_give_back(struct osd_run *run, struct osd_pool *pool);
-/* The same, and the record is as it was before: it has to wait in the queue. */
+/* The same, and restores the record: the job must wait in the queue. */
 void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_record *record);
-/* exec->lock held; the job is in the table.  Then, without the lock, osd_start_send. */
+/* exec->lock held; the job is in the table.  Call osd_start_send next, without the lock. */
 void osd_start_begin(struct osd_run *run, struct osd_job *job);
 void osd_start_send(struct osd_run *run);
 /* exec->lock held.  A started run for a proxy of the pool to serve; NULL: none. */
 struct osd_run *osd_start_take(struct osd_pool *pool);
 
-/* proxy.c.  exec->lock held, released meanwhile: a job and a sandbox brought together, and served to
- * the end.  False: there was nothing to do. */
+/* proxy.c.  exec->lock held, released meanwhile.  Takes a job and a sandbox, and serves the job to
+ * its end.  False: there was nothing to do. */
 bool osd_proxy_work(struct osd_pool *pool);
 
-/* rights_sweep.c: on the output thread, when a policy has changed, and every OSD_RIGHTS_SWEEP_USEC while a job
- * with a capability runs: asks those to end that must.  False: it could not find out all; call it again. */
+/* rights_sweep.c: runs on the output thread when a policy has changed, and every
+ * OSD_RIGHTS_SWEEP_USEC while a job with a capability runs.  Asks jobs without sufficient rights to
+ * end.  False: the rights of some jobs could not be found out; call it again. */
 #define OSD_RIGHTS_SWEEP_USEC 50000
 bool osd_rights_sweep(struct osd_exec *exec);
 /* osd_objects_watch_policies' function; arg: struct osd_exec. */
 void osd_rights_policy_changed(void *arg);
 
-/* end.c: the script is over, one way or another: decides how the job ended, writes it, tells
- * those who wait; or puts it back for another attempt. */
+/* end.c: the script is over.  Decides how the job ended, writes it and wakes up the waiting
+ * commands, or queues the job for another attempt. */
 void osd_run_end(struct osd_run *run);
 
-/* Threads (threads.c).  exec->lock held, once there are threads: so many of this pool, at least; those it does
- * not need end by themselves.  OSD_E_NO_MEMORY. */
+/* Threads (threads.c).  exec->lock held once there are threads.  Starts proxies until this pool has
+ * at least so many.  Proxies that it does not need end by themselves.  OSD_E_NO_MEMORY. */
 enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count);
-/* All have been told to stop; no lock held. */
+/* No lock held.  Waits for all proxies, after they were asked to stop. */
 void osd_proxies_join(struct osd_exec *exec);
 
 #endif

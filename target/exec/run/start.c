@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* start.c -- the start of a job by the thread that accepts it (run.h).  Only where it need not wait: no other job
- * is in the pool's queue, a slot is free, and a sandbox with the job's limits is READY. */
+/* start.c -- the thread that accepts a job starts it (run.h), if the job need not wait: the pool's
+ * queue is empty, a slot is free, and a sandbox with the job's limits is READY. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "exec/run/run.h"
 
-/* exec->lock held.  It has waited for nothing. */
+/* exec->lock held.  The job counts as having waited zero time. */
 static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
 {
 	struct osd_sandbox_order order =
@@ -108,7 +108,7 @@ void osd_start_begin(struct osd_run *run, struct osd_job *job)
 	osd_run_begin(run);
 }
 
-/* The proxy is told only now, and wakes while the sandbox does. */
+/* Wakes the proxy only now, so that it wakes up while the sandbox does. */
 void osd_start_send(struct osd_run *run)
 {
 	OSD_CLEANUP_FREE uint8_t *content = NULL;

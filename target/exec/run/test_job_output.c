@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_job_output.c -- what is read from a job's pipes, and when reading ends. */
+/* test_job_output.c -- what the target reads from a job's pipes, and when reading ends. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void put_text(int fd, const char *text)
 	CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 }
 
-/* Everything that was printed before the end is there, and nothing that comes later. */
+/* Finish keeps everything printed before the end, and nothing printed later. */
 static void test_finish_reads_what_is_there(void)
 {
 	struct osd_output output;
@@ -62,8 +62,7 @@ static void test_finish_reads_what_is_there(void)
 		close(out[i]), close(err[i]);
 }
 
-/* What a reader who comes while it runs finds: all, or the first and the last, and how much there
- * was. */
+/* Reading stderr during the run returns all of it, or its head and tail, and the total length. */
 static void test_errors_while_it_runs(void)
 {
 	static const size_t totals[] = {1,
@@ -113,7 +112,7 @@ static void *flood(void *arg)
 	return NULL;
 }
 
-/* Somebody who writes for ever does not keep the job from its end. */
+/* A process that writes without end does not delay the end of the job. */
 static void test_finish_under_a_flood(void)
 {
 	struct osd_output output;

@@ -9,7 +9,7 @@
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
-/* The list asked for lies at the front of scratch, a value is put together behind it. */
+/* The requested list is at the front of scratch; values are built behind it. */
 #define VALUE_AT (OSD_CALL_RECORDS * OSD_ATTR_GET_ENTRY)
 
 static struct osd_object_id op_id(const struct osd_op *op)
@@ -83,7 +83,7 @@ static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const
 	uint64_t needed = listing->writer.needed + OSD_ATTR_VALUE_ENTRY + length + 8;
 
 	if (!osd_rights_may_get(listing->op->session, op_id(listing->op), page, number))
-		return OSD_OK; /* as if the object had no such attribute */
+		return OSD_OK; /* to the script the object has no such attribute */
 	if (listing->skip > 0) {
 		listing->skip--;
 		return OSD_OK;
@@ -120,14 +120,14 @@ enum osd_status osd_op_listattr(struct osd_op *op)
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
-/* Membership in collections, where the zone is less than a partition. */
+/* Attributes of membership in collections are hidden when the zone is smaller than a partition. */
 static bool is_out_of_zone(const struct osd_op *op, uint32_t page)
 {
 	return page == OSD_REL_COLLECTIONS &&
 	       !osd_session_owns_partition(op->session, op->call.partition_id);
 }
 
-/* A collection zone has the collection itself to read only. */
+/* In a collection zone, the collection itself is read-only. */
 static bool is_zone_collection(const struct osd_op *op)
 {
 	const struct osd_zone *zone = &op->session->zone;
@@ -136,8 +136,9 @@ static bool is_zone_collection(const struct osd_op *op)
 	       op->call.object_id == zone->id.object_id;
 }
 
-/* What every change of attributes is checked for, but for the pages.  The object is held before it
- * is looked at, so that two who change it wait for each other and need not begin again. */
+/* The checks common to all changes of attributes, except those of the pages.  It locks the object
+ * before reading it: of two calls that change the object, the second then waits instead of losing a
+ * conflict and starting again. */
 static enum osd_status check_settable(struct osd_txn *txn, struct osd_op *op)
 {
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
@@ -162,7 +163,7 @@ static enum osd_status check_set(struct osd_op *op, const struct osd_attr *attr)
 	return OSD_E_PERMISSION;
 }
 
-/* A collection joined is a second object of the call. */
+/* Joining a collection makes the collection a second object of the call, with checks of its own. */
 static enum osd_status check_joined(struct osd_txn *txn, struct osd_op *op,
 				    const struct osd_attr *attr)
 {
@@ -211,10 +212,10 @@ enum osd_status osd_op_setattr(struct osd_op *op)
 
 /* ---- atomics --------------------------------------------------------------------------------- */
 
-/* Where in scratch the value lies that is there: behind an expected and a new one. */
+/* Offset in scratch of the present value, behind the expected and the new value. */
 #define BEFORE_AT (2 * OSD_ATTRIBUTE_MAX)
 
-/* The one attribute an atomic works on: page and number as the call packs them. */
+/* Reads the one attribute of an atomic operation: page and number as the call packs them. */
 static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, uint8_t *before,
 				      size_t *ret_length)
 {
@@ -237,7 +238,7 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 	return status;
 }
 
-/* The attribute with the value it is to have. */
+/* The attribute with its new value. */
 static struct osd_attr new_attribute(const struct osd_op *op, const uint8_t *value, size_t length)
 {
 	return (struct osd_attr){
@@ -258,7 +259,8 @@ static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
 	enum osd_status status = take_attribute(txn, op, before, &length);
 	bool same;
 
-	/* Refused whether or not it is the expected value. */
+	/* Checked whether or not the present value is the expected one, so that the answer reveals
+	 * nothing. */
 	if (status == OSD_OK)
 		status = check_set(op, &attr);
 	if (status != OSD_OK)
@@ -334,7 +336,7 @@ static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 	struct osd_object_id listed = op_id(op);
 	enum osd_status status;
 
-	/* What lists a partition is the partition. */
+	/* The permission to list a partition is that of the partition itself. */
 	if (op->call.a != OSD_LIST_MEMBERS)
 		listed.object_id = 0;
 	if (op->call.a == OSD_LIST_PARTITIONS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* call_gate.c -- how many calls of scripts run at a time, and when they give way to commands (session.h). */
+/* call_gate.c -- limits how many calls of scripts run at a time, and lets commands go first
+ * (session.h). */
 #include "exec/session/session.h"
 
 #include <stdbool.h>
@@ -38,12 +39,12 @@ static bool commands_wait(const struct osd_call_gate *gate)
 	return gate->commands_queued && gate->commands_queued(gate->context) > 0;
 }
 
-/* Under lock, which is released meanwhile. */
+/* Called with lock held; releases it meanwhile. */
 static void give_way(struct osd_call_gate *gate)
 {
 	const struct timespec step = {.tv_nsec = STEP_NSEC};
 
-	pthread_cond_signal(&gate->free); /* the word may have been for somebody else */
+	pthread_cond_signal(&gate->free); /* the signal may have been meant for another waiter */
 	osd_unlock(&gate->lock);
 	nanosleep(&step, NULL);
 	osd_lock(&gate->lock);

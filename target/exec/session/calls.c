@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* calls.c -- scripts' calls counted (session.h). */
+/* calls.c -- counts the calls of scripts (session.h). */
 #include "exec/session/session.h"
 
 void osd_call_counted(struct osd_call_figures *figures, uint16_t op, enum osd_answer_code code)

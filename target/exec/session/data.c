@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* data.c -- a script's calls on object data: read, write and kin, shared descriptors, and the
- * job's result, which spills into a companion object when it is long. */
+/* data.c -- a script's calls on object data: read, write and similar calls, shared descriptors, and
+ * the job's result, which moves to a companion object when it is long. */
 #include <string.h>
 
 #include "base/util.h"
@@ -48,7 +48,7 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 	struct osd_object *object;
 	enum osd_status status = OSD_OK;
 
-	/* Objects leave a collection: what counts is membership at the time of the call. */
+	/* Members of a collection may leave it: check the membership again at each call. */
 	if (!entry || session->zone.type == OSD_COLLECTION)
 		status = check_zone(session, id);
 	if (status == OSD_OK && entry) {
@@ -67,7 +67,7 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 	return OSD_OK;
 }
 
-/* A reference that says "removed" must not hide an object made anew under the same id. */
+/* An open object that was removed must not hide a new object with the same id. */
 static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 {
 	struct osd_session_entry *entry;
@@ -122,7 +122,8 @@ enum osd_status osd_op_read(struct osd_op *op)
 	return osd_session_count_io(op->session, &op->session->bytes_read, got);
 }
 
-/* A script may change what it shares with us while it is written: its checksum would be of other bytes. */
+/* Copies the body before it is written: a script may change shared memory during the write, and the
+ * checksum would then be wrong. */
 static const uint8_t *settled_body(struct osd_op *op)
 {
 	if (!osd_objects_keep_sums(op->session->objects))
@@ -207,7 +208,7 @@ static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct 
 	return status;
 }
 
-/* The rest of the object is moved, and counts as written. */
+/* The data after the hole moves, and counts as written. */
 enum osd_status osd_op_punch(struct osd_op *op)
 {
 	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
@@ -250,7 +251,7 @@ static struct osd_session_share **bucket_of(struct osd_session *session, struct 
 	return &session->shares[(mixed >> 32) % OSD_SESSION_BUCKETS];
 }
 
-/* The object whose descriptors the script has not said to have closed; NULL: none. */
+/* The object's share that the script has not closed; NULL: none. */
 static struct osd_session_share *find_share(struct osd_session *session, struct osd_object_id id)
 {
 	struct osd_session_share *share = *bucket_of(session, id);
@@ -260,7 +261,7 @@ static struct osd_session_share *find_share(struct osd_session *session, struct 
 	return share;
 }
 
-/* The same object's, closed before; NULL: its descriptors have not been passed yet. */
+/* The object's share that the script has closed; NULL: its descriptors were never passed. */
 static struct osd_session_share *find_closed(struct osd_session *session, struct osd_object_id id,
 					     uint64_t created_ms)
 {
@@ -271,7 +272,8 @@ static struct osd_session_share *find_closed(struct osd_session *session, struct
 	return share;
 }
 
-/* The object may be changed in any way again; the sweep goes on looking at it. */
+/* The object may be changed in any way again.  The sweep still checks it, because the script may
+ * have kept a copy of the descriptor. */
 static void close_share(struct osd_session *session, struct osd_session_share *share)
 {
 	struct osd_object *object = share->object;
@@ -342,7 +344,7 @@ static enum osd_status send_share(struct osd_op *op, const struct osd_share *sha
 	return session->hooks.share(session->hooks.arg, fds, count);
 }
 
-/* The descriptors are with the script from now on. */
+/* The script has the descriptors from now on. */
 static void note_share(struct osd_session *session, struct osd_session_share *share,
 		       struct osd_object *object, size_t fd_count)
 {
@@ -353,8 +355,9 @@ static void note_share(struct osd_session *session, struct osd_session_share *sh
 	session->share_fds += fd_count;
 }
 
-/* The entry is in its place: a policy that changes from now on has the sweep look at it.  One that has
- * changed since the call was permitted may have been swept before. */
+/* Checks the permission once more, now that the entry is in the list.  The sweep sees the entry
+ * after any later change of a policy.  A change between the first check and now may already have
+ * been swept. */
 static enum osd_status permit_again(struct osd_session *session, struct osd_object_id id,
 				    uint64_t changes)
 {
@@ -366,7 +369,7 @@ static enum osd_status permit_again(struct osd_session *session, struct osd_obje
 	return status == OSD_OK ? check_zone(session, id) : status;
 }
 
-/* Whether the sweep looks at the object; returns whether it did before. */
+/* Sets whether the sweep checks the object; returns the previous setting. */
 static bool set_passed(struct osd_session *session, struct osd_session_share *share, bool passed)
 {
 	bool before;
@@ -432,8 +435,9 @@ enum osd_status osd_op_share(struct osd_op *op)
 		op->why = "its descriptors have been passed already";
 		return OSD_E_PARAM_FIELD;
 	}
-	/* A descriptor is good for all of the object, and nobody sees what is read through it.  A job
-	 * that may read a range only, or so many bytes only, asks for each piece. */
+	/* A descriptor gives access to the whole object, and the target cannot see what is read
+	 * through it.  A job that may read only a range, or only so many bytes, must therefore call
+	 * for each piece. */
 	if (osd_rights_have_range(session, id) ||
 	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_UNSUPPORTED;
@@ -445,7 +449,8 @@ enum osd_status osd_op_share(struct osd_op *op)
 	if (status != OSD_OK)
 		return status;
 	(void)OSD_STEAL(object); /* the entry's */
-	/* Its length now counts as read: what the job reads of it is not seen. */
+	/* The whole length counts as read, because reads through the descriptor cannot be
+	 * counted. */
 	return osd_session_count_io(session, &session->bytes_read, op->answer.b);
 }
 
@@ -499,7 +504,7 @@ static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 	return status;
 }
 
-/* Moves the result so far into a companion object; everything after goes there too. */
+/* Moves the result so far into a companion object.  All further pieces go there, too. */
 static enum osd_status spill(struct osd_op *op, uint64_t length)
 {
 	struct osd_session *session = op->session;

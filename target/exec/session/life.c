@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* life.c -- a script's calls that ask whether objects exist, make and remove them, and change
+/* life.c -- a script's calls that check whether objects exist, create and remove them, and change
  * collections. */
 #include "base/util.h"
 #include "exec/session/session.h"
 
-#define STEP_MEMBERS 64 /* that leave a collection in one transaction */
+#define STEP_MEMBERS 64 /* members that leave a collection in one transaction */
 
 static struct osd_object_id op_id(const struct osd_op *op)
 {
@@ -134,7 +134,7 @@ enum osd_status osd_op_create_collection(struct osd_op *op)
 	return osd_op_transact(op, create_collection_in);
 }
 
-/* The first STEP_MEMBERS members leave; op->answer.b: there may be more. */
+/* Removes the first STEP_MEMBERS members; op->answer.b: there may be more. */
 static enum osd_status drop_members_in(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_list_request request = {OSD_LIST_MEMBERS, op_id(op), 0};
@@ -157,8 +157,9 @@ static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *
 	return status == OSD_OK ? osd_collection_remove(txn, op_id(op), op->call.a == 1) : status;
 }
 
-/* Piece by piece, as the command does: a large collection neither locks the store nor fills the log.  One
- * that is stopped half-way can be removed again. */
+/* Removes the members in steps, as the command does: a large collection then neither locks the
+ * store nor fills the log.  After a stop half-way, the collection can be removed by another
+ * call. */
 static enum osd_status drop_members(struct osd_op *op)
 {
 	enum osd_status status = OSD_OK;

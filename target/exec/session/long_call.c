@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* long_call.c -- calls that may take long: in steps, charged, and stopped when the job is to end (session.h). */
+/* long_call.c -- calls that may take long: they work in steps, charge each step, and stop when the
+ * job is to end (session.h). */
 #include "exec/session/session.h"
 
 #include "base/thread.h"
@@ -24,7 +25,7 @@ void osd_long_call_rest(struct osd_session *session)
 	osd_call_gate_leave(session->gate);
 }
 
-/* It waits for an object that another call, or a command, has locked. */
+/* The call is about to wait for an object that another call, or a command, has locked. */
 static void give_back(void *arg)
 {
 	osd_long_call_rest(arg);
@@ -49,7 +50,7 @@ void osd_session_leave(struct osd_session *session)
 	osd_long_call_rest(session);
 }
 
-/* The same place for several small pieces: each wait for one may be a millisecond. */
+/* Several small pieces share one place, because each wait for a place may take a millisecond. */
 static void take_place(struct osd_session *session, uint64_t bytes)
 {
 	struct osd_session_step *step = &session->step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* query.c -- a script's query.  One call looks at a bounded number of members, so that the
- * proxy, and ordinary commands behind it, never wait long; the script goes on from where it ended. */
+/* query.c -- a script's query.  One call inspects a bounded number of members, so that neither the
+ * proxy nor ordinary commands behind it wait long.  The script continues with the next call. */
 #include <string.h>
 
 #include "base/util.h"
@@ -10,7 +10,8 @@
 #include "wire/cursor.h"
 #include "wire/query_list.h"
 
-/* The whole partition by its id alone, else a collection: both must be in the zone. */
+/* Finds the partition, if the call names only its id, else the collection.  Either must be in the
+ * zone. */
 static enum osd_status find_collection(struct osd_txn *txn, struct osd_op *op,
 				       struct osd_object_id *ret_collection)
 {
@@ -24,7 +25,7 @@ static enum osd_status find_collection(struct osd_txn *txn, struct osd_op *op,
 	return osd_session_check_zone(op->session, txn, *ret_collection);
 }
 
-/* The criteria, their bounds borrowed from scratch. */
+/* Reads the criteria; their bounds point into scratch. */
 static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 				     struct osd_criterion criteria[OSD_CALL_RECORDS])
 {

@@ -17,7 +17,7 @@ static struct osd_keyring *keyring_of(const struct osd_session *session)
 	return session->host ? session->host->keyring : NULL;
 }
 
-/* OSD_E_PERMISSION: the partition demands more than the job was submitted with.  A job without a
+/* OSD_E_PERMISSION: the partition requires a stronger method than that of the job.  A job without a
  * capability has a zeroed grant, whose method is NOSEC. */
 static enum osd_status ask_partition(const struct osd_session *session, uint64_t partition_id,
 				     uint8_t *ret_least)
@@ -30,7 +30,7 @@ static enum osd_status ask_partition(const struct osd_session *session, uint64_t
 	return osd_method_suffices(&session->rights.grant, *ret_least) ? OSD_OK : OSD_E_PERMISSION;
 }
 
-/* Of the zone's own partition osd_rights_ended asks. */
+/* osd_rights_ended checks the zone's own partition. */
 static enum osd_status enter_partition(struct osd_session *session, uint64_t partition_id,
 				       uint64_t changes)
 {
@@ -48,7 +48,7 @@ static enum osd_status enter_partition(struct osd_session *session, uint64_t par
 	return status;
 }
 
-/* The list of attributes that the job may touch is read again when any policy has changed. */
+/* Reads the list of attributes that the job may touch again, when any policy has changed. */
 static enum osd_status load_allowed(struct osd_session *session, uint64_t changes)
 {
 	const struct osd_capability *capability = &session->rights.grant.capability;
@@ -81,13 +81,13 @@ static bool is_zone(const struct osd_session *session, struct osd_object_id id)
 	       id.object_id == session->zone.id.object_id;
 }
 
-/* The object that the capability names, and whose range it has. */
+/* Whether the capability names this object, so that its range applies. */
 static bool is_named(const struct osd_session *session, struct osd_object_id id)
 {
 	return is_zone(session, id) && session->zone.type == OSD_USER_OBJECT;
 }
 
-/* The object's partition has been asked. */
+/* The caller has checked the object's partition. */
 static enum osd_status decide(const struct osd_session *session,
 			      const struct osd_object_facts *facts, struct osd_access access)
 {
@@ -105,7 +105,7 @@ static bool has_tag(const struct osd_session *session)
 	return session->rights.grant.capability.policy_access_tag != 0;
 }
 
-/* The collection of all user objects has no tag: it is as its partition is. */
+/* The collection of all user objects has no tag of its own: its partition's tag applies. */
 static struct osd_object_id judged_by(struct osd_object_id id)
 {
 	if (id.object_id == OSD_OBJECTS_COLLECTION)
@@ -113,7 +113,7 @@ static struct osd_object_id judged_by(struct osd_object_id id)
 	return id;
 }
 
-/* What others' jobs have printed is not for this one. */
+/* A job may not read the output of other principals' jobs. */
 static enum osd_status check_owner(const struct osd_session *session, struct osd_txn *txn,
 				   struct osd_object_id id)
 {
@@ -251,7 +251,7 @@ bool osd_rights_expired(const struct osd_session *session)
 	return expires && expires <= osd_wall_msec();
 }
 
-/* False: no capability of this key is good now. */
+/* False: no capability signed with this key is valid now. */
 static bool stamp_of(struct osd_keyring *keyring, const struct osd_grant *grant,
 		     uint8_t stamp[OSD_KEY_STAMP])
 {
@@ -285,8 +285,8 @@ static bool key_is_lost(struct osd_keyring *keyring, const struct osd_job_rights
 	       memcmp(stamp, rights->key_stamp, sizeof(stamp)) != 0;
 }
 
-/* Does the zone's partition take the job's method, is the job's key still there, and does its capability
- * permit to run a script there? */
+/* Checks three things: the zone's partition accepts the job's method, the job's key is still there,
+ * and its capability permits it to run a script there. */
 static enum osd_status look_at_zone(const struct osd_session *session)
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
@@ -310,7 +310,8 @@ static enum osd_status look_at_zone(const struct osd_session *session)
 		       : OSD_E_PERMISSION;
 }
 
-/* A zone that is gone leaves the job nothing to do harm to; it finds that out by itself. */
+/* If the zone has been removed, the job can do no harm.  Its next call fails, so it need not be
+ * revoked. */
 static bool zone_is_lost(struct osd_session *session)
 {
 	uint64_t changes = osd_objects_policy_changes(session->objects);
@@ -332,8 +333,8 @@ bool osd_rights_ended(struct osd_session *session)
 
 /* ---- for the sweep (run/sweep.c) ------------------------------------------------------------- */
 
-/* Of an object whose descriptors the job has been passed.  One that has been removed, and another made
- * under its id, is nobody's to take back. */
+/* Checks an object whose descriptors the job has been passed.  If the object was removed, there is
+ * nothing to revoke, even if another object now has its id. */
 static enum osd_status look_at_share(struct osd_session *session,
 				     const struct osd_session_share *share)
 {

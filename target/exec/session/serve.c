@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* serve.c -- one call of a script served: the table of operations, checks, answers (session.h).  Not here:
- * what the operations do (life.c, data.c, attrs.c, query.c). */
+/* serve.c -- serves one call of a script: the table of operations, checks, answers (session.h).
+ * Elsewhere: what the operations do (life.c, data.c, attrs.c, query.c). */
 #include "exec/session/session.h"
 
 #include <stdio.h>
@@ -14,19 +14,23 @@
 enum op_flags {
 	OP_BODY = 1,	  /* may have a body; the others must not */
 	OP_CHANGES = 2,	  /* changes something outside the job's own output */
-	OP_PARTITION = 4, /* addresses a partition, or creates in it: the zone must own all of it */
+	OP_PARTITION = 4, /* addresses a partition, or creates in it: the zone must include the
+			   * whole partition */
 	OP_OBJECT = 8,	  /* addresses an object of the zone */
 	OP_ROOT = 16,	  /* root zones only */
-	OP_MEMBERS = 32,  /* changes a collection: not one that the target keeps */
-	/* Bytes of the object it concerns: a, and b or the body's length of them; from a on. */
+	OP_MEMBERS = 32,  /* changes a collection; collections that the target maintains are
+			   * refused */
+	/* The bytes of the object that it touches: from a on, b bytes, or as many as the body
+	 * has. */
 	OP_AT_B = 64,
 	OP_AT_BODY = 128,
 	OP_FROM = 256,
 	OP_AHEAD = 512,	  /* may be called ahead */
 	OP_LONG = 1024,	  /* may take long: outside the call gate (long_call.c) */
-	OP_OWN = 2048,	  /* the job's own: touches no object */
+	OP_OWN = 2048,	  /* concerns the job itself: touches no object */
 	OP_ATTRS = 4096,  /* touches attributes */
-	OP_AT_END = 8192, /* bytes that have no address yet, as APPEND's by wire */
+	OP_AT_END = 8192, /* bytes without an address yet, as those of APPEND in the wire
+			   * protocol */
 };
 
 #define LONG_COUNT 256 /* a CREATE of more objects takes long */
@@ -58,7 +62,7 @@ static enum osd_status op_finish(struct osd_op *op)
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}
-	/* Of a traceback that is too long the end is what tells. */
+	/* Of a traceback that is too long, keep the end: the last lines name the error. */
 	session->traceback_length = OSD_MIN(length, OSD_JOB_PAYLOAD_MAX);
 	session->traceback = malloc(session->traceback_length + 1);
 	if (!session->traceback)
@@ -94,7 +98,7 @@ static enum osd_status op_progress(struct osd_op *op)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Everything here is permitted between the hand-over and FINISH, nothing after it. */
+/* All operations here are permitted from the handover to FINISH, and none after it. */
 static const struct op_row rows[] = {
 	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish},
 	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress},
@@ -145,7 +149,8 @@ static const struct op_row *find_row(uint16_t op)
 	return NULL;
 }
 
-/* Calls made ahead: of data alone, and none longer than its area. */
+/* Whether the script may send this call ahead, without waiting for the answer to the last: only
+ * calls on data, and none longer than its area. */
 static bool may_follow(const struct osd_session *session, const struct op_row *row,
 		       const struct osd_call *call)
 {
@@ -175,7 +180,8 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 	return OSD_OK;
 }
 
-/* Of the partition that the call names; making and removing partitions are the root's. */
+/* Checks the policy of the partition that the call names.  Creating and removing partitions needs
+ * the root's. */
 static enum osd_status check_policy(struct osd_op *op, const struct op_row *row)
 {
 	uint64_t partition_id = row->flags & OP_ROOT ? 0 : op->call.partition_id;
@@ -189,7 +195,7 @@ static enum osd_status check_policy(struct osd_op *op, const struct op_row *row)
 	return status;
 }
 
-/* Ends that pass the last offset are refused as such later. */
+/* Saturates: an end past the last offset is refused later. */
 static uint64_t end_of(uint64_t start, uint64_t length)
 {
 	uint64_t end;
@@ -309,8 +315,8 @@ static enum osd_status zone_in(struct osd_txn *txn, struct osd_op *op)
 	return osd_session_check_zone(op->session, txn, op_id(op));
 }
 
-/* A call that reads may have been permitted before a policy changed, and have read what was written after
- * that: it is judged again before it is answered. */
+/* Checks a call that reads a second time, before it is answered.  A policy may have changed after
+ * the first check, and the call may have read data written after that change. */
 static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
 {
 	enum osd_status status = OSD_OK;

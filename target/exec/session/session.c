@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* session.c -- what all calls of a script use: its zone, its limit on input and output, transactions
- * (session.h). */
+/* session.c -- what all calls of a script share: the zone, the limit on input and output,
+ * transactions (session.h). */
 #include "exec/session/session.h"
 
 #include "base/util.h"

@@ -36,9 +36,9 @@ struct osd_keyring;
 
 /* ---- the call gate (call_gate.c) --------------------------------------------------------------- */
 
-/* Limits how many calls of scripts run at a time, and lets ordinary commands go first (design D22).  A call
- * that finds commands waiting for a worker, even once it has waited for those before it, gives way to them;
- * after OSD_GATE_STEPS short sleeps it goes on.  Any thread. */
+/* Limits how many calls of scripts run at a time, and lets ordinary commands go first (design D22).
+ * A call lets commands go first if any wait for a worker; it checks this again after it has waited
+ * for earlier calls.  It goes on after at most OSD_GATE_STEPS short sleeps.  Any thread. */
 #define OSD_GATE_STEPS 20
 
 struct osd_call_gate {
@@ -47,7 +47,7 @@ struct osd_call_gate {
 	struct osd_lock lock;
 	pthread_cond_t free;
 	unsigned inside, most;	/* under lock; most: constant */
-	unsigned waiting;	/* under lock; calls that are not steps of a long one */
+	unsigned waiting;	/* under lock; the waiting calls, without steps of long calls */
 	_Atomic uint64_t given; /* calls that gave way */
 };
 
@@ -55,15 +55,15 @@ void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
 			unsigned (*commands_queued)(void *context), void *context);
 void osd_call_gate_release(struct osd_call_gate *gate);
 void osd_call_gate_enter(struct osd_call_gate *gate);
-/* For a step of a long call: calls that wait for a place go first, as commands do.  False: there was no
- * place in time.  Then the step is done without one, for the call may hold an object that those inside wait
- * for. */
+/* For a step of a long call, which lets waiting calls go first, as well as commands.  False: no
+ * place was free in time.  Then the step runs without a place, because the calls inside may be
+ * waiting for an object that this call has locked. */
 bool osd_call_gate_enter_step(struct osd_call_gate *gate);
 void osd_call_gate_leave(struct osd_call_gate *gate);
 
 /* ---- what is counted (calls.c) ------------------------------------------------------------------ */
 
-/* Scripts' calls, which need the same things and so are measured together. */
+/* Kinds of calls.  The calls of one kind need the same resources, so they are measured together. */
 #define OSD_CALL_KINDS(X)                                                                          \
 	X(DATA, "data")                                                                            \
 	X(ATTRIBUTES, "attributes")                                                                \
@@ -82,10 +82,11 @@ enum { OSD_CALL_OPS = sizeof((char[]){OSD_CALLS(X)}), OSD_ANSWER_CODES = OSD_ANS
 #undef X
 #define OSD_CALLS_PER_TIMED 8
 
-/* Of all sessions; any thread, no lock. */
+/* Totals over all sessions; any thread, no lock. */
 struct osd_call_figures {
 	_Atomic uint64_t counts[OSD_CALL_OPS][OSD_ANSWER_CODES];
-	struct osd_histogram seconds[OSD_CALL_KIND_COUNT]; /* of one call in OSD_CALLS_PER_TIMED */
+	struct osd_histogram seconds[OSD_CALL_KIND_COUNT]; /* of one call in every
+							    * OSD_CALLS_PER_TIMED */
 };
 
 void osd_call_counted(struct osd_call_figures *figures, uint16_t op, enum osd_answer_code code);
@@ -93,7 +94,7 @@ void osd_call_took(struct osd_call_figures *figures, uint16_t op, uint64_t usec)
 
 /* ---- the target, as calls see it ----------------------------------------------------------------- */
 
-/* Given at start; any thread.  exec/exec.h says what each operation does. */
+/* Set at start; any thread.  exec/exec.h describes each operation. */
 struct osd_session_host {
 	struct osd_exec *exec;	     /* their first argument */
 	struct osd_keyring *keyring; /* NULL: no job has a capability */
@@ -123,15 +124,17 @@ struct osd_session_host {
 enum osd_session_phase { OSD_PHASE_RUN = 1, OSD_PHASE_OVER = 2 };
 
 struct osd_session_hooks {
-	/* Before the first change the script makes: must be durable when it returns OSD_OK. */
+	/* Called before the first change that the script makes.  Its effect must be durable when it
+	 * returns OSD_OK. */
 	enum osd_status (*wrote)(void *arg);
-	/* In the transaction that creates the companion object of a long result. */
+	/* Called in the transaction that creates the companion object of a long result. */
 	enum osd_status (*spilled)(void *arg, struct osd_txn *txn, uint64_t companion);
 	/* message: clean UTF-8, not terminated. */
 	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
-	/* Sends descriptors to the sandbox; they stay the session's. */
+	/* Sends descriptors to the sandbox; the session still owns them. */
 	enum osd_status (*share)(void *arg, const int *fds, size_t count);
-	/* Whether the job has been asked to end; whether its sandbox is gone.  Any of them NULL: never. */
+	/* Whether the job has been asked to end; whether its sandbox is gone.  A NULL function
+	 * means no. */
 	bool (*is_to_end)(void *arg);
 	bool (*is_over)(void *arg);
 	void *arg;
@@ -149,20 +152,21 @@ struct osd_session {
 	struct osd_job_rights rights;
 	struct osd_session_hooks hooks;
 
-	/* Read by others while the session runs. */
+	/* Other threads read these while the session runs. */
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
 
 	_Atomic bool revoked; /* its rights have ended: no call is served any more */
 	struct osd_lock
-		shares_lock; /* of shares: changed by the session's thread, seen by the sweep */
+		shares_lock; /* of shares: the session's thread changes them, the sweep reads
+			      * them */
 
 	uint16_t last_op; /* the call that was served last */
 
 	/* Results. */
 	enum osd_session_phase phase;
-	uint16_t fault;		/* why the session was ended: enum osd_job_reason; 0: it was not */
+	uint16_t fault;		/* why the session was ended (enum osd_job_reason), or 0 */
 	uint8_t *result;	/* the first OSD_JOB_PAYLOAD_MAX bytes; NULL: none */
-	uint64_t result_object; /* a longer result is here, whole; 0: it is not longer */
+	uint64_t result_object; /* the object with the whole of a longer result; 0: none */
 	bool result_json;
 	enum osd_finish_kind finish_kind; /* phase OVER */
 	uint32_t exit_code;
@@ -172,8 +176,9 @@ struct osd_session {
 
 	/* The session's own. */
 	struct osd_access access; /* what the call under way needs */
-	uint64_t policy_seen;	  /* osd_objects_policy_changes when its rights were looked at */
-	/* Other partitions than the zone's that took the job's method, with that number then (rights.c). */
+	uint64_t policy_seen;	  /* osd_objects_policy_changes at the last check of its rights */
+	/* Partitions other than the zone's that have accepted the job's method, with the number of
+	 * policy changes at that check (rights.c). */
 	struct osd_session_partition {
 		uint64_t id, changes;
 	} entered[OSD_SESSION_PARTITIONS];
@@ -188,21 +193,21 @@ struct osd_session {
 		struct osd_object *object; /* NULL: free */
 	} open[OSD_SESSION_OPEN];
 	size_t next_open;
-	/* Objects whose descriptors the script has been passed, by id.  What it closes it may have copied or
-	 * mapped before, so they stay until the session ends. */
+	/* Objects whose descriptors the script has been passed, by id.  The script may have copied
+	 * or mapped a descriptor before closing it, so entries stay until the session ends. */
 	struct osd_session_share {
 		struct osd_session_share *next;
 		struct osd_object_id id;
 		uint64_t created_ms;
-		struct osd_object *object; /* NULL: the script says that it has closed them */
-		bool passed;		   /* or about to be: the sweep looks at it */
+		struct osd_object *object; /* NULL: the script reports that it has closed them */
+		bool passed;		   /* passed, or about to be: the sweep checks the object */
 		size_t fd_count;
 	} * shares[OSD_SESSION_BUCKETS]; /* changed under shares_lock */
 	size_t share_fds;		 /* of those not closed */
 	size_t share_count;		 /* of all */
 	struct osd_session_step {
 		bool is_long;
-		bool cleans_up; /* it is long, and the job had been asked to end when it began */
+		bool cleans_up; /* a long call that began after the job was asked to end */
 		bool inside;	/* a place in the gate is held */
 		unsigned pieces;
 		uint64_t bytes; /* of this step */
@@ -215,9 +220,9 @@ struct osd_session {
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 
-/* OSD_E_NO_MEMORY.  The fields to be set by the owner are kept, the rest initialised. */
+/* OSD_E_NO_MEMORY.  Keeps the fields that the owner has set, and initialises the rest. */
 enum osd_status osd_session_init(struct osd_session *session);
-/* Closes everything; fine on one whose init failed. */
+/* Closes everything; also after a failed init. */
 void osd_session_release(struct osd_session *session);
 
 enum osd_served {
@@ -226,8 +231,8 @@ enum osd_served {
 	OSD_SERVED_FAULT, /* not answered: end the sandbox; session->fault says why */
 };
 
-/* One call.  frame and body may change under us; the answer's body may be the same memory as the
- * call's. */
+/* Serves one call.  The sandbox may change frame and body at any time.  The answer's body may be in
+ * the same memory as the call's. */
 enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body);
@@ -242,13 +247,14 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
  * expired, its key is gone or frozen, or the object it names has another policy access tag or created
  * time. */
 
-/* Notes which key proves the grant, for the later question whether that key is still there. */
+/* Records which key signed the capability, to check later whether that key still exists. */
 void osd_rights_stamp(struct osd_keyring *keyring, struct osd_job_rights *rights);
-/* Its capability's time is over. */
+/* Whether its capability has expired. */
 bool osd_rights_expired(const struct osd_session *session);
-/* For a job that makes no calls, on another thread than the session's.  OSD_E_PERMISSION: a policy that has
- * changed since *seen (osd_objects_policy_changes then) permits less than the job has: its zone, or an object
- * whose descriptors it holds.  Another failure: that could not be found out. */
+/* Checks a job that makes no calls, on a thread other than the session's.  *seen:
+ * osd_objects_policy_changes at the last check.  OSD_E_PERMISSION: since then, the policy of its
+ * zone, or of an object whose descriptors it holds, has changed and permits less than the job has.
+ * Another failure: the check could not be made. */
 enum osd_status osd_rights_look_again(struct osd_session *session, uint64_t *seen);
 
 /* ---- between the files of this room ----------------------------------------------------------- */
@@ -266,21 +272,23 @@ struct osd_op {
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
 
-/* osd_txn_run() for a session's call: fn in a transaction that ends when the job is to end. */
+/* osd_txn_run() for a session's call: runs fn in a transaction, which is aborted when the job is to
+ * end. */
 enum osd_status osd_op_transact(struct osd_op *op,
 				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
 /* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (session.h). */
 enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
 				       struct osd_object_id id);
-/* Whole partitions: things may be created and removed in it. */
+/* Whether the zone includes the whole partition, so that objects may be created and removed in
+ * it. */
 bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id);
-/* The object, opened and checked on first use; borrowed. */
+/* The object, opened and checked on first use.  The session keeps it. */
 enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
 					struct osd_object **ret_object);
-/* Counts bytes against the job's limit; beyond it the job ends. */
+/* Counts bytes against the job's limit, and ends the job beyond it. */
 enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
 				     uint64_t bytes);
-/* OSD_E_JOB_IN_WAY for an unfinished job's surrogate. */
+/* OSD_E_JOB_IN_WAY if the object is the surrogate of an unfinished job. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 
 osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_create,
@@ -293,62 +301,65 @@ void osd_session_release_data(struct osd_session *session);
 
 /* Rights; on the session's thread. */
 
-/* The job's rights have been revoked, as far as can be told at once, or as osd_rights_sweep has found.
- * Asks the store when a policy has changed since the last time.  The session's thread, as all below. */
+/* Whether the job's rights have been revoked: by a quick check here, or found by osd_rights_sweep.
+ * Reads the store only if a policy has changed since the last call.  Called on the session's
+ * thread, as are all functions below. */
 bool osd_rights_ended(struct osd_session *session);
-/* Before a call that names this partition; no transaction is open.  attributes: it touches some.
- * OSD_E_PERMISSION: the partition demands more. */
+/* Called before a call that names this partition, with no transaction open.  attributes: the call
+ * touches attributes.  OSD_E_PERMISSION: the partition requires more than the job has. */
 enum osd_status osd_rights_enter(struct osd_session *session, uint64_t partition_id,
 				 bool attributes);
-/* Whether the call under way (session->access) may touch an object of the zone: in a transaction;
- * open; of a type and partition, to be made.  OSD_OK also where there is no such object. */
+/* Whether the call under way (session->access) may touch an object of the zone.  One function for
+ * each case: in a transaction; an open object; an object to be created, given its type and
+ * partition.  Also OSD_OK if there is no such object. */
 enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
 				    struct osd_object_id id);
 enum osd_status osd_rights_check_open(struct osd_session *session, struct osd_object *object);
 enum osd_status osd_rights_check_made(struct osd_session *session, enum osd_object_type type,
 				      struct osd_object_id id);
-/* The same of a second object, on which the call needs something else. */
+/* The same for a second object, for which the call needs another permission. */
 enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_txn *txn,
 				      struct osd_object_id id, struct osd_access access);
-/* Whether it may get or set an attribute of an object that has been checked, or compare it in a query. */
+/* Whether it may get or set an attribute of a checked object, or compare the attribute in a
+ * query. */
 bool osd_rights_may_get(const struct osd_session *session, struct osd_object_id id, uint32_t page,
 			uint32_t number);
 bool osd_rights_may_set(const struct osd_session *session, struct osd_object_id id, uint32_t page,
 			uint32_t number, bool empty);
 bool osd_rights_may_compare(const struct osd_session *session, uint32_t page, uint32_t number);
-/* Whether it may touch a range of this object, and no more. */
+/* Whether it may touch only a range of this object. */
 bool osd_rights_have_range(const struct osd_session *session, struct osd_object_id id);
-/* Ids of matches that the job may know of, those of objects with its tag that are not others' jobs, moved
- * to the front; returns how many. */
+/* Moves the ids that the job may know to the front, and returns their number: objects with the
+ * job's tag that are not other principals' jobs. */
 enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *txn,
 				  uint64_t partition_id, uint64_t *ids, size_t *count);
 
-/* Long calls (long_call.c).  Calls of rows marked OP_LONG may take as long as what they work on is large.
- * They hold no place in the call gate but for a bounded step, so that they delay no other job's calls.
- * Between steps they charge what they move to the job's limit, and stop when the job is to end.  A call that
- * was under way when the job was asked to end stops at its next step; one that begins in the time the script
- * has to clean up stops when that is over. */
+/* Long calls (long_call.c): rows marked OP_LONG, whose time grows with the size of the object.
+ * Such a call holds a place in the call gate only for a bounded step, so that it does not delay the
+ * calls of other jobs.  After each step it charges the bytes to the job's limit, and stops if the
+ * job is to end.  A call that was under way when the job was asked to end stops at its next step.
+ * A call that begins in the grace time stops when that is over. */
 #define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
 #define OSD_LONG_STEP_PIECES 64u
 #define OSD_LONG_RECORDS     1024u
 
-/* Around any call: one that is not long has a place in the gate all the time, unless it waits for an object
- * that somebody else has locked. */
+/* Called around any call.  A short call holds a place in the gate all the time, except while it
+ * waits for an object that another has locked. */
 void osd_session_enter(struct osd_session *session, bool long_call);
 void osd_session_leave(struct osd_session *session);
 
-/* Before a step, which moves so many bytes: waits a moment for a place, and holds it until the next rest, or
- * the end.  False: the call must stop. */
+/* Called before a step that moves so many bytes.  Waits a moment for a place, and holds it until
+ * the next rest or the end.  False: the call must stop. */
 bool osd_long_call_step(struct osd_session *session, uint64_t bytes);
-/* Gives the place back: the call waits for something next. */
+/* Gives the place back before the call waits for something. */
 void osd_long_call_rest(struct osd_session *session);
-/* For a transaction, which may go through many records.  Beyond OSD_LONG_RECORDS of them the call has no place
- * in the gate any more, for it could not pause without keeping others from what the transaction has locked.
- * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also when the
- * job is asked to end. */
+/* For a transaction that may visit many records.  After OSD_LONG_RECORDS of them the call gives up
+ * its place in the gate: it cannot pause, because others wait for the locks of the transaction.
+ * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also
+ * when the job is asked to end. */
 void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn);
 
-/* A step limits what others wait for it: so many bytes, or so many pieces. */
+/* The largest step, in bytes and in pieces.  It bounds how long others wait for a place. */
 #define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
 #define OSD_LONG_STEP_PIECES 64u
 #define OSD_LONG_RECORDS     1024u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_call_gate.c -- how many calls are inside, and who goes first. */
+/* test_call_gate.c -- how many calls are inside the gate, and in which order they enter. */
 #include "exec/session/session.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #define CALLERS 4
 #define CALLS	2000
 
-/* Stands for the unit's queue: it says so often that commands wait. */
+/* Stands for the unit's queue: reports waiting commands so many times. */
 struct queue {
 	_Atomic unsigned left, asked;
 };
@@ -40,7 +40,7 @@ static void test_nothing_queued(void)
 	osd_call_gate_release(&gate);
 }
 
-/* It looks again after each step, until nothing is queued. */
+/* A call checks the queue after each sleep, until it is empty. */
 static void test_gives_way(void)
 {
 	struct osd_call_gate gate;
@@ -54,7 +54,7 @@ static void test_gives_way(void)
 	osd_call_gate_release(&gate);
 }
 
-/* Commands without end do not keep a script out for ever. */
+/* An endless stream of commands does not block a script for ever. */
 static void test_not_for_ever(void)
 {
 	struct osd_call_gate gate;
@@ -84,7 +84,7 @@ static void *enter_once(void *arg)
 	return NULL;
 }
 
-/* Commands that come while it waits for the call before it go first, too. */
+/* Commands that arrive while a call waits for earlier calls go first, too. */
 static void test_overtaken_while_waiting(void)
 {
 	struct shared shared = {0};
@@ -124,7 +124,7 @@ static void *call_often(void *arg)
 	return NULL;
 }
 
-/* Never more than may; and nobody is left outside, whoever gives way. */
+/* The gate never admits more calls than its limit, and admits all in the end. */
 static void test_crowd(void)
 {
 	struct shared shared = {.queue = {.left = 200}};
@@ -152,7 +152,7 @@ static void *enter_step(void *arg)
 	return NULL;
 }
 
-/* A step of a long call gives way to calls that wait; not for ever. */
+/* A step of a long call lets waiting calls go first, but not for ever. */
 static void test_step(void)
 {
 	struct shared shared = {0};
@@ -167,11 +167,11 @@ static void test_step(void)
 	CHECK(pthread_join(step, NULL) == 0);
 	CHECK_EQ(shared.entered, 2);
 	CHECK_EQ(shared.gate.waiting, 0);
-	/* Somebody waits, for whom there is no end of calls. */
+	/* A call waits, and more calls keep coming. */
 	shared.gate.waiting = 1;
 	CHECK(osd_call_gate_enter_step(&shared.gate));
 	CHECK(shared.gate.given >= 1);
-	/* No place: it may be the one inside that waits for this call. */
+	/* No place: the call inside may be waiting for an object that this call has locked. */
 	CHECK(!osd_call_gate_enter_step(&shared.gate));
 	osd_call_gate_leave(&shared.gate);
 	shared.gate.waiting = 0;

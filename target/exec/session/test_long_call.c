@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_long_call.c -- long calls of a script: they hold no place in the call gate beyond a step, charge
- * what they move, and stop when the job is to end, leaving the object as it was. */
+/* test_long_call.c -- long calls of a script hold a place in the call gate only for a step, charge
+ * the bytes they move, and stop when the job is to end, with the object unchanged. */
 #include "exec/session/session.h"
 
 #include <sched.h>
@@ -16,7 +16,7 @@ static struct osd_objects *objects;
 static uint64_t pid, object, collection, members[200];
 static uint8_t shared[OSD_SHM_BYTES];
 static struct osd_call_gate gate;
-/* Stands for the job: how often it may be asked before it is to end, or over. */
+/* Stands for the job: the number of checks before it is asked to end, or its sandbox is gone. */
 static unsigned ends_after, over_after, asked;
 static bool left_gate; /* a call that was asked held no place */
 
@@ -32,7 +32,7 @@ static bool is_to_end(void *arg)
 	return asked++ >= ends_after;
 }
 
-/* Asked at each step, holding no place while another step is awaited. */
+/* Called at each step.  No place is held while the call waits for the next step. */
 static bool is_over(void *arg)
 {
 	const struct osd_session *session = arg;
@@ -107,7 +107,7 @@ static void test_ends_meanwhile(void)
 	osd_session_release(&session);
 }
 
-/* A script that cleans up may call; its time ends with the sandbox. */
+/* A script may call in its grace time; its calls end with the sandbox. */
 static void test_cleans_up(void)
 {
 	struct osd_session session;
@@ -142,7 +142,7 @@ static void test_limit(void)
 	osd_session_release(&session);
 }
 
-/* Calls that may be long hold no place at all, short ones do: then the gate is full. */
+/* Long calls need no place between their steps, short calls do: then the gate is full. */
 static void test_places(void)
 {
 	static const uint16_t calls[] = {OSD_CALL_FLUSH, OSD_CALL_TRUNCATE, OSD_CALL_CLEAR};
@@ -168,7 +168,7 @@ static void test_places(void)
 
 static _Atomic bool object_held;
 
-/* Holds the object while another call waits for it, and wants a place in the gate meanwhile. */
+/* Holds the object while another call waits for it, and needs a place in the gate meanwhile. */
 static bool hold_object(void *arg, uint64_t bytes)
 {
 	struct osd_session *waiter = arg;
@@ -193,8 +193,8 @@ static void *punch_object(void *arg)
 	return NULL;
 }
 
-/* A call that waits for an object gives its place to others: else none of them went on before the object
- * is free, which may be long. */
+/* A call that waits for an object gives its place to others.  Otherwise none of them could continue
+ * until the object is free. */
 static void test_waits_for_object(void)
 {
 	struct osd_session session;
@@ -231,7 +231,8 @@ static uint64_t member_count(void)
 	return result.count;
 }
 
-/* A collection with members goes in steps; half-way, it can be removed again. */
+/* A collection with members is removed in steps.  After a stop half-way, another call removes the
+ * rest. */
 static void test_collection(void)
 {
 	struct osd_call call = {.op = OSD_CALL_REMOVE_COLLECTION,
@@ -270,7 +271,7 @@ static uint64_t object_count(void)
 	return result.total_count;
 }
 
-/* The creation of many objects stops between two of them, and leaves none. */
+/* The creation of many objects can stop between two of them, and then leaves none. */
 static void test_creation_stops(void)
 {
 	struct osd_call call = {.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX};
@@ -307,8 +308,9 @@ static uint64_t uncounted(void)
 	return made;
 }
 
-/* A listing counts all that there are, once: it stops with the sandbox, and does not keep its place in the
- * gate.  The partition's count is known, so the listing is of a collection that nobody has counted yet. */
+/* A listing counts all matches once.  It stops with the sandbox, and holds no place in the gate
+ * meanwhile.  The count of a partition is stored, so the test lists a collection that has not been
+ * counted yet. */
 static void test_listing_stops(void)
 {
 	struct osd_call call = {.op = OSD_CALL_LIST,

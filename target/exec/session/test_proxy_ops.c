@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_proxy_ops.c -- a script's calls by hand-made frames, against the in-memory store: what each
- * zone may touch, what no script may, phases, lengths, results. */
+/* test_proxy_ops.c -- a script's calls, as hand-made frames against the in-memory store: what each
+ * zone may touch, what no script may touch, phases, lengths, results. */
 #include "exec/session/session.h"
 
 #include <string.h>
@@ -212,7 +212,7 @@ static void test_partition_zone(void)
 	osd_session_release(&session);
 }
 
-/* Collections with ids below the ordinary ones are the target's. */
+/* Collections with ids below the ordinary ones belong to the target. */
 static void test_well_known_collection(void)
 {
 	static const uint16_t ops[] = {OSD_CALL_REMOVE_COLLECTION, OSD_CALL_COLLECTION_ADD,
@@ -304,7 +304,7 @@ static void test_attributes(void)
 	osd_session_release(&session);
 }
 
-/* A query list of one criterion: page Ah number 5, 8 bytes, low to high. */
+/* A query with one criterion: page Ah number 5, 8 bytes, from low to high. */
 static struct osd_call query_call(uint64_t collection_id, uint64_t low, uint64_t high)
 {
 	struct osd_call call = call_on(OSD_CALL_QUERY, pid, collection_id);
@@ -467,7 +467,7 @@ static void check_fault(struct osd_call first, struct osd_call second)
 	osd_session_release(&session);
 }
 
-/* What follows a piece that failed is not done; what comes after those is. */
+/* The calls sent ahead after a failed piece are skipped; later calls are served. */
 static void test_ahead(void)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);

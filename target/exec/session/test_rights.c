@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_rights.c -- what a script may do under a capability, call by call, against the in-memory store:
- * permissions, tags, ranges, attributes, collections, what is made, what a query tells, the present policy
- * of partitions, and the end of rights. */
+/* test_rights.c -- what a script may do under a capability, call by call, against the in-memory
+ * store: permissions, tags, ranges, attributes, collections, created objects, query results, the
+ * present policy of partitions, and the end of rights. */
 #include "exec/session/session.h"
 
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static void fill_store(void)
 	set_tag(tagged, 5, TAG);
 }
 
-/* One bit at a time: what it opens, and nothing else. */
+/* Sets one permission bit at a time: it permits its operations and no others. */
 static void test_permissions(void)
 {
 	const struct {
@@ -184,7 +184,7 @@ static void test_tags(void)
 	CHECK(ask(&session, call_on(OSD_CALL_READ, plain, 0, 4)) == OSD_ANSWER_PERMISSION);
 	/* New objects would have no tag. */
 	CHECK(ask(&session, call_on(OSD_CALL_CREATE, 0, 1, 0)) == OSD_ANSWER_PERMISSION);
-	/* An open object is asked again. */
+	/* An open object is checked again. */
 	set_tag(tagged, 5, TAG + 1);
 	CHECK(ask(&session, call_on(OSD_CALL_READ, tagged, 0, 4)) == OSD_ANSWER_PERMISSION);
 	set_tag(tagged, 5, TAG);
@@ -192,7 +192,7 @@ static void test_tags(void)
 	osd_session_release(&session);
 }
 
-/* Not even the ids of what is not the job's. */
+/* A query returns not even the ids of objects that the job may not read. */
 static void test_query(void)
 {
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
@@ -236,7 +236,7 @@ static void test_range(void)
 	osd_session_release(&session);
 }
 
-/* The next call is not answered, and the reason is the job's. */
+/* The next call is not answered, and the job ends with the reason. */
 static void check_ended(struct osd_session *session)
 {
 	struct osd_call call = call_on(OSD_CALL_TYPE, tagged, 0, 0);
@@ -267,7 +267,7 @@ static void test_end_of_rights(void)
 	check_ended(&session);
 	set_tag(0, 0x30000005, 0);
 
-	/* As the sweep says it. */
+	/* As the sweep reports it. */
 	capability.policy_access_tag = 0;
 	session = start(&capability);
 	atomic_store(&session.revoked, true);
@@ -344,7 +344,7 @@ static void test_open_jobs(void)
 	demand(pid, OSD_CAPKEY);
 	check_ended(&session);
 
-	/* The root's zone: each partition by itself. */
+	/* The root's zone: each partition is checked by itself. */
 	session = start_open(OSD_ROOT, 0);
 	CHECK(ask(&session, reading) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, tagged, 0, 0)) == OSD_ANSWER_PERMISSION);
@@ -357,7 +357,7 @@ static void test_open_jobs(void)
 	check_ended(&session);
 	demand(0, OSD_NOSEC);
 	demand(pid, OSD_NOSEC);
-	/* Making and removing partitions is the root's. */
+	/* Creating and removing partitions needs the root's policy. */
 	session = start_open(OSD_ROOT, 0);
 	CHECK(ask(&session, removing) == OSD_ANSWER_NOT_EMPTY);
 	osd_session_release(&session);
@@ -370,7 +370,7 @@ static void set_key(enum osd_key_level level, uint64_t partition_id)
 	struct osd_key_name name = {level, partition_id, 0};
 	struct osd_txn *txn;
 
-	seed[0]++; /* each key is another one */
+	seed[0]++; /* makes each key different */
 	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
 	CHECK(osd_keyring_set(exec.keyring, txn, &name, OSD_HMAC_SHA256, identifier, seed) ==
 	      OSD_OK);
@@ -382,7 +382,7 @@ static void open_keyring(void)
 	char message[256], file[] = "/tmp/test_rights.XXXXXX";
 
 	CHECK(mkdtemp(file));
-	CHECK(rmdir(file) == 0); /* a name that nobody has: the keyring makes the file */
+	CHECK(rmdir(file) == 0); /* removes the file's name: the keyring creates it again */
 	CHECK(osd_keyring_open(objects, file, message, &exec.keyring) == OSD_OK);
 	CHECK(unlink(file) == 0);
 	set_key(OSD_KEY_ROOT, 0);
@@ -403,7 +403,7 @@ static struct osd_session start_signed(const struct osd_capability *capability)
 	return session;
 }
 
-/* The next call finds it, not only the sweep. */
+/* The next call notices the change, not only the sweep. */
 static void test_changed_key(void)
 {
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
@@ -420,7 +420,7 @@ static void test_changed_key(void)
 	set_key(OSD_KEY_WORKING, pid);
 }
 
-/* A capability's method is compared as well. */
+/* The method of a capability is compared, too. */
 static void test_weaker_method(void)
 {
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
@@ -481,7 +481,7 @@ static void test_needs_of_attributes(void)
 	}
 }
 
-/* Setting it moves the count that makes sessions read it again. */
+/* Changing the policy increments the count that makes sessions read it again. */
 static void allow(uint32_t page, uint32_t number)
 {
 	struct osd_txn *txn;
@@ -519,8 +519,8 @@ static void test_allowed_attributes(void)
 	osd_session_release(&session);
 }
 
-/* An object is lent to a collection with every right that the collection may lend; a policy access tag is
- * compared of both. */
+/* A collection lends its members every right that it may lend.  The policy access tags of both are
+ * compared. */
 static void test_collections(void)
 {
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
@@ -549,7 +549,7 @@ static void test_collections(void)
 	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_DROP, collection, plain, 0)) ==
 	      OSD_ANSWER_OK);
 	osd_session_release(&session);
-	/* The object has the tag, the collection has not; then the other way. */
+	/* First only the object has the tag, then only the collection. */
 	capability.policy_access_tag = TAG;
 	set_tag(0, 0x30000005, TAG);
 	session = start(&capability);
