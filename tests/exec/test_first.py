@@ -11,7 +11,6 @@ import ctypes
 import os
 import platform
 import struct
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -64,8 +63,9 @@ def threads_of(pid: int) -> list[int]:
 def by_name(pid: int) -> dict[str, list[int]]:
     found = defaultdict(list)
     for thread in threads_of(pid):
-        name = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
-        found[name if thread != pid else "master"].append(thread)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            name = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
+            found[name if thread != pid else "master"].append(thread)
     return found
 
 
@@ -88,9 +88,10 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
     job = submit("print('up')\nwhile True: pass")
     until(lambda: job.status().stdout_length)
     usual = turn_of(0)
-    threads = by_name(serving.pids["tgtd"])
     script = until(lambda: looping(serving))
-    for name in ("iosd-worker", "iosd-urgent", "iosd-output", "iosd-turns"):
+    until(lambda: "iosd-turns" in by_name(serving.pids["tgtd"]))
+    threads = by_name(serving.pids["tgtd"])
+    for name in ("iosd-worker", "iosd-output", "iosd-turns"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
     for long in (script, *threads["iosd-proxy"]):  # a thread asks for it once it runs
         until(partial(turns, long, 5_000_000 if usual else 0))
@@ -107,13 +108,22 @@ def wakes(thread: int) -> int:
 
 
 def test_turns_on_each_processor() -> None:
-    """While a script computes and commands come one thread wakes up on each processor; else all sleep."""
+    """While a script computes each processor has a thread, which wakes up while commands come."""
     with Serving("--script-turn", "2ms") as serving, serving.connect() as target:
         zone = ref(target.create_partition())
-        threads = by_name(serving.pids["tgtd"])["iosd-turns"]
-        where = [os.sched_getaffinity(each) for each in threads]
-        assert sorted(where, key=min) == [{each} for each in sorted(os.sched_getaffinity(0))]
+        processors = [{each} for each in sorted(os.sched_getaffinity(0))]
+
+        def turners() -> list[int]:
+            return by_name(serving.pids["tgtd"])["iosd-turns"]
+
+        def at_work() -> list[int] | None:
+            threads = turners()
+            where = [os.sched_getaffinity(each) for each in threads]
+            return threads if sorted(where, key=min) == processors else None
+
+        assert not turners()
         job = target.exec("while True: pass", zone=zone)
+        threads = until(at_work)
         asleep = [wakes(each) for each in threads]
 
         def turned(times: int) -> bool:
@@ -125,13 +135,7 @@ def test_turns_on_each_processor() -> None:
         until(lambda: turned(20))
         job.kill()
         job.wait(WAIT_S)
-
-        def sleep() -> bool:
-            before = [wakes(each) for each in threads]
-            time.sleep(0.05)  # some turns
-            return before == [wakes(each) for each in threads]
-
-        until(sleep)
+        until(lambda: not turners())
 
 
 def test_no_turns() -> None:
