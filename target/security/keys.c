@@ -3,9 +3,7 @@
  *
  * Memory has the authentication keys only; generation keys are read where a key is derived.  After a
  * commit that changed keys, or a partition's end, what memory has of the partition is read anew, one
- * reader at a time: the last of two that change the same keys sees what both did.
- *
- * Locks: keyring->loading, held over reading records; then keyring->lock, for a few instructions. */
+ * reader at a time: the last of two that change the same keys sees what both did. */
 #include "security/keys.h"
 
 #include <stdio.h>

@@ -6,10 +6,7 @@
  * while nonces come.  After a restart all that they cover is refused.
  *
  * Spans, not one highest time: when the clock has been a year ahead for a while, the times of today are
- * still good afterwards, and those of next year still used.
- *
- * Locks, in this order: nonces->lock (read held while a window is in use), window->writing (held over a commit),
- * window->lock (a few instructions, or making its set anew). */
+ * still good afterwards, and those of next year still used. */
 #include "security/nonce.h"
 
 #include <pthread.h>

@@ -11,10 +11,8 @@
  * the log).
  *
  * Locking: exec->lock guards everything below, and what the other rooms keep of jobs, unless a comment says
- * otherwise.  Lock order, outermost first: the lock of struct osd_output > a transaction or a data call of
- * object/ > exec->lock.  So nothing of object/ is called while exec->lock is held.  Page providers, which run
- * inside transactions, may take it, and the leaves below it: errors_lock of struct osd_output and the gate's
- * own.
+ * otherwise.  Nothing of object/ is called while exec->lock is held.  Page providers, which run inside
+ * transactions, may take it, and locks that stand below it in target/README.md.
  *
  * Threads: any number of callers (commands), one proxy per slot (run/threads.c), the monitor (monitor.c), the
  * output thread (output_thread.c), the thread of flow/ (flow/thread.c). */
