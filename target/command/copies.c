@@ -83,13 +83,14 @@ static bool excludes(const struct osd_copying *copying, struct osd_object_id obj
 	return use == OSD_USE_COPIES && copying->waiting;
 }
 
-/* Under lock: what is under way that the command must not begin before. */
+/* The copy or PUNCH that must end before the command begins; NULL: none. */
 static struct osd_copying *find(struct osd_copies *copies, const struct osd_command_context *ctx)
 {
 	struct osd_object_id object = ctx->addressed;
 	struct osd_copying *copying = copies->list;
 	enum osd_data_use use = use_of(ctx);
 
+	osd_assert_held(&copies->lock);
 	if (use == OSD_USE_NONE ||
 	    (use == OSD_USE_COPIES && !osd_command_copy_source(ctx, &object)))
 		return NULL;

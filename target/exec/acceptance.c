@@ -25,9 +25,10 @@ static bool supported(const struct osd_exec_submission *submission)
 	return (osd_exec_code_form(submission->flags) & OSD_CODE_PACKING) != OSD_CODE_ZSTD;
 }
 
-/* exec->lock held.  A longer array would be BUSY for ever. */
+/* A longer array would be BUSY for ever. */
 static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submission *submission)
 {
+	osd_assert_held(&pool->exec->lock);
 	return submission->array.members <=
 	       OSD_MIN(osd_fair_queue_place_max(&pool->queue, submission->principal),
 		       (size_t)pool->config.queue_max);

@@ -15,11 +15,12 @@
  * would take a processor. */
 #define PAUSE_NSEC 1000000
 
-/* exec->lock held.  The run of a sandbox that has one, kept alive by a reference. */
+/* The run of a sandbox that has one, kept alive by a reference. */
 static struct osd_run *find_run(struct osd_exec *exec, uint64_t sandbox_id)
 {
 	struct osd_sandbox *sandbox = osd_sandbox_find(exec->sandboxes, sandbox_id);
 
+	osd_assert_held(&exec->lock);
 	return sandbox && sandbox->user ? osd_run_ref(sandbox->user) : NULL;
 }
 
@@ -92,7 +93,7 @@ static void deliver_late(struct osd_exec *exec)
 	deliver_each(exec, late);
 }
 
-/* exec->lock held.  Whether to sweep now; how long to wait for events after that.  rights: those are to be
+/* Whether to sweep now; how long to wait for events after that.  rights: those are to be
  * swept, too. */
 static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 {
@@ -100,6 +101,7 @@ static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 	bool due = now >= exec->sweep_usec && now >= exec->swept_usec + SWEEP_LEAST;
 	uint64_t next;
 
+	osd_assert_held(&exec->lock);
 	if (due) {
 		exec->swept_usec = now;
 		exec->sweep_usec = now + OSD_SWEEP_USEC;

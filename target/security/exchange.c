@@ -52,12 +52,13 @@ void osd_exchanges_free(struct osd_exchanges *exchanges)
 	free(exchanges);
 }
 
-/* Under lock, as what follows.  Those whose time is over are wiped. */
+/* Wipes the exchanges whose time is over. */
 static struct exchange *find(struct osd_exchanges *exchanges, uint64_t nexus)
 {
 	uint64_t now = osd_monotonic_usec();
 	struct exchange *found = NULL;
 
+	osd_assert_held(&exchanges->lock);
 	for (size_t i = 0; i < EXCHANGES; i++) {
 		struct exchange *exchange = &exchanges->list[i];
 

@@ -88,7 +88,7 @@ static void free_holder(struct osd_keyring *keyring, struct holder *holder)
 	keyring->unused = holder;
 }
 
-/* Under lock. */
+/* keyring->lock is held, except while the keyring is being opened. */
 static struct holder *find(struct osd_keyring *keyring, uint64_t partition_id)
 {
 	struct holder *holder = *bucket_of(keyring, partition_id);
@@ -98,7 +98,8 @@ static struct holder *find(struct osd_keyring *keyring, uint64_t partition_id)
 	return holder;
 }
 
-/* Under loading.  holder takes the place of what is there; NULL: nothing does. */
+/* Puts holder in the place of the one that is there; NULL: puts nothing there.  keyring->loading is held,
+ * except while the keyring is being opened. */
 static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct holder *holder)
 {
 	struct holder **link = bucket_of(keyring, partition_id), *old;

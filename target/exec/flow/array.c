@@ -321,6 +321,7 @@ struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head)
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&array->waiting);
 	struct osd_job *member = osd_container_of(entry, struct osd_job, entry);
 
+	osd_assert_held(&exec->lock);
 	array->running++;
 	member->takes_turn = true;
 	member->stored = true; /* soon */
@@ -332,6 +333,7 @@ void osd_array_yield(struct osd_exec *exec, struct osd_job *member)
 {
 	struct osd_array *array = member->head->array;
 
+	osd_assert_held(&exec->lock);
 	if (!member->takes_turn)
 		return;
 	member->takes_turn = false;
@@ -349,6 +351,7 @@ static void admit(struct osd_exec *exec, struct osd_array *array, struct osd_job
 
 void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
 {
+	osd_assert_held(&exec->lock);
 	while (array->prepared) {
 		struct osd_job *member = array->prepared;
 
@@ -411,6 +414,7 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 	struct osd_array *array = head->array;
 	uint16_t *ending = &head->record.array.ending;
 
+	osd_assert_held(&exec->lock);
 	/* More than a cancel is what ends those as well that have started. */
 	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
 			is_of_predecessor(reason)))
@@ -430,6 +434,7 @@ static void end_member(struct osd_exec *exec, struct osd_array *array, struct os
 	bool waits =
 		member->record.state == OSD_STATE_QUEUED || member->record.state == OSD_STATE_HELD;
 
+	osd_assert_held(&exec->lock);
 	if ((!waits && reason == OSD_REASON_CANCELLED) || !osd_exec_claim(exec, member, reason))
 		return;
 	if (is_of_predecessor(reason))
@@ -463,6 +468,7 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 	uint8_t state = OSD_STATE_FAILED;
 	uint16_t reason = OSD_REASON_MEMBERS;
 
+	osd_assert_held(&exec->lock);
 	if (completed == record.array.count) {
 		state = OSD_STATE_COMPLETED;
 		reason = OSD_REASON_NONE;
@@ -491,6 +497,7 @@ void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)
 {
 	const struct osd_job *head = array->head;
 
+	osd_assert_held(&exec->lock);
 	if (head->in_table && !head->pending.txn && !head->end_reason &&
 	    array->ended == head->record.array.count)
 		end_head(exec, array);
@@ -501,6 +508,7 @@ void osd_array_step(struct osd_exec *exec, struct osd_array *array)
 	struct osd_job *head = array->head;
 	uint32_t count = head->record.array.count;
 
+	osd_assert_held(&exec->lock);
 	array->working = false;
 	osd_array_end_if_over(exec, array);
 	if (head->in_table && !head->pending.txn && !head->end_reason) {

@@ -30,9 +30,10 @@ static const struct {
 	{OSD_CONTROL_RELEASE, OSD_STATE_HELD, OSD_JOB_EVENT_RELEASE, OSD_REASON_WAITS_FOR_SLOT},
 };
 
-/* exec->lock held.  Takes the job out of the queue, or puts it back where its state belongs. */
+/* Takes the job out of the queue, or puts it back where its state belongs. */
 static void settle_queue(struct osd_exec *exec, struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (job->record.state == OSD_STATE_QUEUED)
 		osd_exec_enqueue(exec, job);
 }
@@ -73,13 +74,14 @@ static void change_ended(void *arg, bool committed)
 	free(change);
 }
 
-/* exec->lock held.  True: the job waits, the transaction owns the change, which is in
+/* True: the job waits, the transaction owns the change, which is in
  * job->pending. */
 static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_txn *txn,
 			 uint8_t control, bool *ret_first)
 {
 	enum osd_job_state state = job->pending.txn ? job->pending.state : job->record.state, to;
 
+	osd_assert_held(&exec->lock);
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(effects); i++) {
 		if (effects[i].control != control || effects[i].state != state ||
 		    !osd_job_transition(state, effects[i].event, &to))
@@ -116,9 +118,10 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	return osd_job_record_put(txn, &record);
 }
 
-/* exec->lock held.  True: it has started, and that it is to end must be written down. */
+/* True: it has started, and that it is to end must be written down. */
 static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING)
 		return false;
 	if (!(job->record.flags & OSD_JOB_KILL_ASKED))
