@@ -30,7 +30,7 @@ NAME = re.compile(r"(?<!->)(?<![\w.])[A-Za-z_]\w*")
 LOCKS = re.compile(
     r"\b(?:pthread_(mutex|cond|spinlock|barrier)_t|struct osd_(lock|rwlock))\s+([^*(){};]+?)\s*[;=]"
 )
-THREADS = re.compile(r"\bosd_thread_start\(\s*[^,\"]+,\s*\"([^\"]+)\"")
+THREADS = re.compile(r"\bosd_(?:thread_start|helper_init)\(\s*[^,\"]+,\s*\"([^\"]+)\"")
 
 
 @dataclass(frozen=True)

@@ -245,12 +245,12 @@ static uint64_t now_ms(void)
 	return osd_monotonic_usec() / 1000;
 }
 
-/* Under lock. */
 static void wait_for_turn(struct osd_backgrounds *all, uint64_t wait_ms)
 {
 	uint64_t until = now_ms() + wait_ms;
 	struct timespec deadline = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
 
+	osd_assert_held(&all->lock);
 	if (wait_ms == OSD_TURN_NEVER)
 		osd_cond_wait(&all->changed, &all->lock);
 	else
@@ -317,6 +317,7 @@ bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
 /* Called under lock.  A step that reads may take long, so ask it to end early. */
 static void interrupt(struct osd_backgrounds *all)
 {
+	osd_assert_held(&all->lock);
 	if (all->running)
 		__atomic_store_n(&all->running->request.aborted, true, __ATOMIC_RELEASE);
 }

@@ -90,6 +90,7 @@ static struct osd_copying *find(struct osd_copies *copies, const struct osd_comm
 	struct osd_copying *copying = copies->list;
 	enum osd_data_use use = use_of(ctx);
 
+	osd_assert_held(&copies->lock);
 	if (use == OSD_USE_NONE ||
 	    (use == OSD_USE_COPIES && !osd_command_copy_source(ctx, &object)))
 		return NULL;

@@ -28,6 +28,7 @@ static bool supported(const struct osd_exec_submission *submission)
 /* exec->lock held.  An array longer than the queue would be BUSY for ever. */
 static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submission *submission)
 {
+	osd_assert_held(&pool->exec->lock);
 	return submission->array.members <=
 	       OSD_MIN(osd_fair_queue_place_max(&pool->queue, submission->principal),
 		       (size_t)pool->config.queue_max);

@@ -21,6 +21,7 @@ static struct osd_run *find_run(struct osd_exec *exec, uint64_t sandbox_id)
 {
 	struct osd_sandbox *sandbox = osd_sandbox_find(exec->sandboxes, sandbox_id);
 
+	osd_assert_held(&exec->lock);
 	return sandbox && sandbox->user ? osd_run_ref(sandbox->user) : NULL;
 }
 
@@ -101,6 +102,7 @@ static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 	bool due = now >= exec->sweep_usec && now >= exec->swept_usec + SWEEP_LEAST;
 	uint64_t next;
 
+	osd_assert_held(&exec->lock);
 	if (due) {
 		exec->swept_usec = now;
 		exec->sweep_usec = now + OSD_SWEEP_USEC;

@@ -149,6 +149,7 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
 				   bool synchronous)
 {
+	osd_assert_held(&exec->lock);
 	if (exec->pools->shedding)
 		return OSD_REFUSAL_SHED;
 	if (pool->mode == OSD_POOL_DRAINING)
@@ -158,7 +159,6 @@ static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd
 	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE : OSD_REFUSAL_COUNT;
 }
 
-/* exec->lock held. */
 static enum osd_status reserve_wait(struct osd_exec *exec,
 				    const struct osd_exec_submission *submission,
 				    struct osd_exec_wait **ret_wait)
@@ -172,6 +172,7 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 		.end_on_abort = submission->flags & OSD_EXEC_END_ON_ABORT,
 	};
 
+	osd_assert_held(&exec->lock);
 	return osd_exec_wait_reserve(exec, &order, ret_wait);
 }
 
@@ -186,6 +187,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	uint32_t members = acceptance->record.array.count;
 	size_t places = members ? members : 1;
 
+	osd_assert_held(&exec->lock);
 	refusal->queue_depth = pool->queue.place_count;
 	refusal->retry_after_msec = osd_pool_retry_after(pool);
 	if (exec->formatting)

@@ -172,6 +172,7 @@ static struct osd_object *lookup(struct osd_objects *objects, struct osd_object_
 {
 	struct osd_object *object = *bucket_of(objects, id);
 
+	osd_assert_held(&objects->cache_lock);
 	while (object &&
 	       (object->id.object_id != id.object_id || object->id.partition_id != id.partition_id))
 		object = object->hash_next;
@@ -208,6 +209,7 @@ static void enter(struct osd_objects *objects, struct osd_object *object)
 {
 	struct osd_object **bucket = bucket_of(objects, object->id);
 
+	osd_assert_held(&objects->cache_lock);
 	object->hash_next = *bucket;
 	*bucket = object;
 	object->cached = true;
@@ -218,6 +220,7 @@ static void take_out(struct osd_objects *objects, struct osd_object *object)
 {
 	struct osd_object **link = bucket_of(objects, object->id);
 
+	osd_assert_held(&objects->cache_lock);
 	while (*link != object)
 		link = &(*link)->hash_next;
 	*link = object->hash_next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* internal.h -- what the files of this folder share, struct osd_objects and the order of locks;
+/* internal.h -- what the files of this folder share, and struct osd_objects;
  * nobody else includes it.  The rest by what it is about:
  *
  *   partition.h   partitions in memory, quotas, counts of ids
@@ -11,14 +11,8 @@
  *   attributes.h  attributes of a transaction's object
  *   upkeep.h      recovery, threads beside the requests
  *
- * Lock order, outermost first:
- *
- *   object's range lock > a store transaction > partitions_lock > cache_lock > object's mutex
- *   index_lock > a read of the store's (nobody takes it who has a transaction open)
- *
- * A transaction that holds records never waits for a range lock: what must follow a change of
- * records (truncation, removal) runs as an effect after the commit.  No other mutex is held
- * across a store call.
+ * target/README.md has the order of locks, range locks and transactions.  Of this folder's locks only
+ * index_lock is held over a store call.
  *
  * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted
  * again at open.  Of an object in the cache, length and times in memory are the truth and the

@@ -77,9 +77,10 @@ static void take_out(struct osd_objects *objects, struct osd_partition *partitio
 	osd_rw_unlock(&objects->partitions_lock);
 }
 
-/* With partitions_lock held for writing. */
+/* partitions_lock is held for writing. */
 static void close_account(struct osd_objects *objects, struct osd_charge_account *account)
 {
+	osd_assert_rw_held(&objects->partitions_lock);
 	atomic_store(&account->removed, true);
 	atomic_fetch_sub(&objects->used_bytes, atomic_load(&account->used_bytes));
 	atomic_fetch_sub(&objects->charged_bytes, atomic_load(&account->charged_bytes));

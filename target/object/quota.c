@@ -110,10 +110,11 @@ static _Atomic uint64_t *counter_of(struct osd_charge_account *account, enum osd
 					     : &account->record_bytes;
 }
 
-/* delta modulo 2^64, with partitions_lock held. */
+/* delta is modulo 2^64. */
 static void add_other(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t delta)
 {
+	osd_assert_rw_held(&objects->partitions_lock);
 	if (account && atomic_load(&account->removed))
 		return;
 	if (account) {

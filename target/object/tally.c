@@ -20,6 +20,7 @@
 
 static struct osd_tally *find(struct osd_partition *partition, uint64_t of, uint64_t from)
 {
+	osd_assert_held(&partition->tally_lock);
 	for (size_t i = 0; i < OSD_TALLIES; i++) {
 		struct osd_tally *tally = &partition->tallies[i];
 
@@ -48,6 +49,7 @@ static void set(struct osd_partition *partition, uint64_t of, uint64_t from, uin
 {
 	struct osd_tally *tally = find(partition, of, from);
 
+	osd_assert_held(&partition->tally_lock);
 	if (!tally)
 		tally = oldest(partition);
 	*tally = (struct osd_tally){.of = of,

@@ -58,6 +58,7 @@ static struct exchange *find(struct osd_exchanges *exchanges, uint64_t nexus)
 	uint64_t now = osd_monotonic_usec();
 	struct exchange *found = NULL;
 
+	osd_assert_held(&exchanges->lock);
 	for (size_t i = 0; i < EXCHANGES; i++) {
 		struct exchange *exchange = &exchanges->list[i];
 

@@ -89,7 +89,7 @@ static void free_holder(struct osd_keyring *keyring, struct holder *holder)
 	keyring->unused = holder;
 }
 
-/* Under lock. */
+/* keyring->lock is held, except while the keyring is being opened. */
 static struct holder *find(struct osd_keyring *keyring, uint64_t partition_id)
 {
 	struct holder *holder = *bucket_of(keyring, partition_id);

@@ -119,11 +119,11 @@ static struct window **bucket_of(struct osd_nonces *nonces, uint64_t partition_i
 	return &nonces->buckets[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS];
 }
 
-/* Under nonces->lock. */
 static struct window *find(struct osd_nonces *nonces, uint64_t partition_id)
 {
 	struct window *window = *bucket_of(nonces, partition_id);
 
+	osd_assert_rw_held(&nonces->lock);
 	while (window && window->partition_id != partition_id)
 		window = window->next;
 	return window;
@@ -191,6 +191,7 @@ static enum osd_status take(struct window *window, const struct nonce *nonce)
 	const struct osd_policy *policy = nonce->policy;
 	enum osd_status status;
 
+	osd_assert_held(&window->lock);
 	if (osd_nonce_set_has(&window->set, nonce->time, nonce->random))
 		return OSD_E_NONCE_REPEAT;
 	if (osd_spans_cover(&window->refused, nonce->time))
@@ -315,6 +316,7 @@ static void rest(struct osd_nonces *nonces, uint64_t ms)
 	struct timespec until;
 	uint64_t ns;
 
+	osd_assert_held(&nonces->writer_lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	ns = (uint64_t)until.tv_nsec + ms % 1000 * 1000000;
 	until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);

@@ -210,11 +210,11 @@ static bool by_ring(struct osd_both *both, struct osd_data_op *here, struct osd_
 
 /* ---- helpers ----------------------------------------------------------------------------- */
 
-/* Under lock. */
 static void leave_queue(struct osd_both *both, struct call *call)
 {
 	struct call **at = &both->first;
 
+	osd_assert_held(&both->lock);
 	while (*at != call)
 		at = &(*at)->next;
 	*at = call->next;

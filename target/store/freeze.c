@@ -43,9 +43,9 @@ static struct timespec to_timespec(uint64_t usec)
 
 /* ---- the gate ---------------------------------------------------------------------------- */
 
-/* Under lock. */
 static void let_go(struct osd_freeze *freeze)
 {
+	osd_assert_held(&freeze->lock);
 	for (size_t i = 0; i < STORES; i++)
 		if (freeze->stores[i].data)
 			freeze->stores[i].data->ops = freeze->stores[i].own;
@@ -196,23 +196,24 @@ static void prepare(struct osd_freeze *freeze, struct frozen_data *cold, struct 
 
 /* ---- freezing ---------------------------------------------------------------------------- */
 
-/* Under lock.  False: transactions are still open at until_usec. */
+/* False: transactions are still open at until_usec. */
 static bool drain(struct osd_freeze *freeze, uint64_t until_usec)
 {
 	struct timespec until = to_timespec(until_usec);
 
+	osd_assert_held(&freeze->lock);
 	while (atomic_load(&freeze->changing) > 0)
 		if (osd_cond_timedwait(&freeze->over, &freeze->lock, &until) == ETIMEDOUT)
 			return atomic_load(&freeze->changing) == 0;
 	return true;
 }
 
-/* Under lock. */
 static enum osd_status begin_locked(struct osd_freeze *freeze, uint64_t wait_usec,
 				    uint64_t freeze_usec)
 {
 	uint64_t now = osd_monotonic_usec();
 
+	osd_assert_held(&freeze->lock);
 	if (atomic_load(&freeze->on) && now < freeze->deadline_usec)
 		return OSD_E_BUSY;
 	let_go(freeze);

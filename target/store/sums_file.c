@@ -78,7 +78,7 @@ static enum osd_status give_up(struct osd_sums_file *file, struct osd_data_file 
 	return osd_data_truncate(sums, 0);
 }
 
-/* With the lock held, of a file that has just been opened. */
+/* Reads the header of a file that has just been opened. */
 static enum osd_status look(struct osd_sums_file *file, struct osd_data_file *sums)
 {
 	uint32_t epoch = osd_sums_data_of(file->base.data)->epoch;
@@ -88,6 +88,7 @@ static enum osd_status look(struct osd_sums_file *file, struct osd_data_file *su
 	size_t got;
 	enum osd_status status = osd_data_stat(sums, &stat);
 
+	osd_assert_held(&file->lock);
 	if (status == OSD_OK)
 		status = osd_data_read(sums, 0, bytes, sizeof(bytes), 0, &got);
 	if (status != OSD_OK)
@@ -110,6 +111,7 @@ static enum osd_status open_locked(struct osd_sums_file *file, unsigned flags)
 	struct osd_data_file *sums;
 	enum osd_status status;
 
+	osd_assert_held(&file->lock);
 	if (atomic_load(&file->sums))
 		return OSD_OK;
 	status = osd_data_open_file(data->inner, &file->name, flags, &sums);
@@ -145,6 +147,7 @@ static enum osd_status prepare_locked(struct osd_sums_file *file)
 {
 	enum osd_status status = open_locked(file, OSD_DATA_CREATE);
 
+	osd_assert_held(&file->lock);
 	if (status != OSD_OK || atomic_load(&file->ready))
 		return status;
 	status = write_header(file, false);

@@ -37,23 +37,23 @@ static unsigned threads_of(unsigned workers)
 	return workers == 1 ? 2 : workers;
 }
 
-/* Under lock. */
 static unsigned running_long(const struct osd_unit *unit)
 {
+	osd_assert_held(&unit->lock);
 	return unit->running_of[OSD_SPAN_LONG] + unit->running_of[OSD_SPAN_MOVES];
 }
 
-/* Under lock. */
 static bool may_run_short(const struct osd_unit *unit)
 {
+	osd_assert_held(&unit->lock);
 	return unit->running < OSD_MAX(unit->wanted, running_long(unit) + 1);
 }
 
-/* Under lock. */
 static bool may_run_long(const struct osd_unit *unit, enum osd_command_span span)
 {
 	unsigned others = unit->wanted > 1 ? unit->wanted - 1 : 1;
 
+	osd_assert_held(&unit->lock);
 	return unit->running < unit->wanted && running_long(unit) < others &&
 	       unit->running_of[span] < unit->most_of[span];
 }
@@ -64,6 +64,7 @@ static bool choose(const struct osd_unit *unit, enum osd_command_span *ret_span)
 {
 	const struct osd_request *found = osd_queue_peek(&unit->queue, OSD_SPAN_SHORT);
 
+	osd_assert_held(&unit->lock);
 	*ret_span = OSD_SPAN_SHORT;
 	if (found && !may_run_short(unit))
 		found = NULL;
@@ -89,6 +90,7 @@ static bool wants_worker(struct osd_unit *unit)
 {
 	enum osd_command_span ignored;
 
+	osd_assert_held(&unit->lock);
 	if (!unit->idle_workers || unit->waking || !choose(unit, &ignored))
 		return false;
 	unit->waking = true;
@@ -102,9 +104,9 @@ static void call_worker(struct osd_unit *unit)
 		pthread_cond_signal(&unit->ready);
 }
 
-/* Under lock. */
 static void enqueue(struct osd_unit *unit, struct osd_request *request)
 {
+	osd_assert_held(&unit->lock);
 	osd_queue_add(&unit->queue, request->span, request);
 	if (request->span == OSD_SPAN_SHORT)
 		__atomic_add_fetch(&unit->queued, 1, __ATOMIC_RELAXED);
@@ -122,6 +124,7 @@ static struct osd_request *pop(struct osd_unit *unit)
 {
 	enum osd_command_span span;
 
+	osd_assert_held(&unit->lock);
 	if (!choose(unit, &span))
 		return NULL;
 	if (span == OSD_SPAN_SHORT)
@@ -265,6 +268,7 @@ static bool start_worker(struct osd_unit *unit, unsigned index)
 /* Called under lock; releases it while it joins the threads that have ended. */
 static void join_ended(struct osd_unit *unit)
 {
+	osd_assert_held(&unit->lock);
 	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
 		struct osd_worker *worker = &unit->workers[i];
 

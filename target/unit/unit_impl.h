@@ -2,10 +2,7 @@
 /* unit_impl.h -- what the files of the unit share: its state.
  *
  *   unit.c       queue, workers, the way of a request
- *   unit_open.c  putting the parts of a target together, and taking them apart
- *
- * Locks: unit->lock guards the queue, the pool and the counters and is held for a few
- * instructions only, never across a dispatch. */
+ *   unit_open.c  putting the parts of a target together, and taking them apart */
 #ifndef OSD_UNIT_UNIT_IMPL_H
 #define OSD_UNIT_UNIT_IMPL_H
 

@@ -214,8 +214,8 @@ MUTANTS = (
     mutant(
         "a kill does not count when the script is over first",
         "target/exec/run/end.c",
-        "	uint16_t reason = job->end_reason;\n\n	run->unasked",
-        "	uint16_t reason = 0;\n\n	run->unasked",
+        "	uint16_t reason = job->end_reason;\n\n	osd_assert_held",
+        "	uint16_t reason = 0;\n\n	osd_assert_held",
         *("tests/jobs/test_exec.py", "-k", "kill or ends"),
     ),
     mutant(

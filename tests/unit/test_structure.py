@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """tools/structure.py on a small tree: it finds cycles, lengths, locks and threads, and takes nothing from
-comments, strings and tests."""
+comments, strings and tests.  The tables of target/README.md name the locks and threads of the code."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,7 @@ void osd_pool_init(struct osd_lock *lock, struct osd_rwlock *other);
     "target/exec/test_pool.c": "struct osd_lock lock;\n",
     "target/wire/cdb.c": "int osd_cdb(void)\n{\n" + "\tstep();\n" * 510 + "}\n",
     "sandbox/main.c": 'int main(void)\n{\n\tosd_thread_start(&thread->id, "iosd-watch", run, NULL);\n}\n',
+    "sandbox/turns.c": 'int turn(void)\n{\n\tosd_helper_init(&helper, "iosd-turns", work, NULL);\n}\n',
 }
 
 
@@ -103,12 +105,13 @@ def test_report(tree: Path) -> None:
     assert "target/exec 3 36 2 72 % 4 7 8 0" in lines
     assert any(line.startswith("target/exec/deep 1 ") for line in lines)
     assert "target/wire 1 513 0 0 % 513 513 513 1" in lines
-    assert "files above 500 lines: 1 of 6" in "\n".join(lines)
+    assert "files above 500 lines: 1 of 7" in "\n".join(lines)
     assert "513 target/wire/cdb.c" in lines
     assert "locks: 1 cond, 2 lock" in "\n".join(lines)
     assert "target/exec/pool.h 1 cond" in lines
     assert "target/exec/queue.c 2 lock" in lines
     assert "iosd-watch sandbox/main.c" in lines
+    assert "iosd-turns sandbox/turns.c" in lines
 
 
 def test_this_tree() -> None:
@@ -123,3 +126,43 @@ def test_this_tree() -> None:
     for folder in ("sandbox", "target/exec", "target/object", "target/wire"):
         assert f"\n{folder} " in done.stdout
     assert "iosd-worker" in done.stdout
+
+
+def table(title: str) -> list[list[str]]:
+    """The rows of the table below this title of target/README.md, without its head."""
+    text = (ROOT / "target/README.md").read_text(encoding="utf-8")
+    section = text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in section.split("\n") if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def test_table_of_locks() -> None:
+    """All ranks in their order, each with the file that makes its lock."""
+    header = (ROOT / "target/base/lock.h").read_text(encoding="utf-8")
+    code = {
+        path.relative_to(ROOT / "target").as_posix(): path.read_text(encoding="utf-8")
+        for path in (ROOT / "target").rglob("*.[ch]")
+        if not path.name.startswith("test_")
+    }
+    made = [
+        [rank, name, *(path for path in code if re.search(rf"\bOSD_RANK_{rank}\b", code[path]))]
+        for rank, name in re.findall(r'\bLOCK\((\w+), "([^"]+)"\)', header)
+    ]
+    rows = table("Locks")
+    assert len(made) > 30
+    assert [row[:3] for row in rows] == made
+    assert all(len(row) == 4 and row[3] for row in rows)
+
+
+def test_table_of_threads() -> None:
+    """Every thread that target/ starts, with the file that names it."""
+    started = {
+        (name, source.path.removeprefix("target/"))
+        for source in structure.read(ROOT)
+        for name in source.threads
+        if source.path.startswith("target/")
+    }
+    rows = table("Threads")
+    assert len(started) > 10
+    assert {(row[0], row[1]) for row in rows} == started and len(rows) == len(started)
+    assert all(len(row) == 4 and row[2] and row[3] for row in rows)

@@ -341,6 +341,7 @@ void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
 {
 	struct osd_after_node *node;
 
+	osd_assert_held(&exec->lock);
 	osd_after_drop(exec, job);
 	node = exec->flow->awaited.count ? find_node(exec, job->record.id) : NULL;
 	if (!node || node->settling)
@@ -354,6 +355,7 @@ void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
 
 void osd_after_changed(struct osd_exec *exec, const struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (job->after && job->after->failed)
 		pthread_cond_signal(&exec->flow->work);
 }
@@ -365,6 +367,7 @@ static void settle_some(struct osd_exec *exec)
 {
 	struct osd_after_node *node = exec->flow->settling;
 
+	osd_assert_held(&exec->lock);
 	for (int i = 0; i < STEP_EDGES && node->fresh; i++)
 		settle(exec, node->fresh, node->ended);
 	if (node->fresh)
@@ -379,6 +382,7 @@ static struct osd_job *take_failed(struct osd_exec *exec)
 {
 	struct osd_job **link = &exec->flow->failed, *job;
 
+	osd_assert_held(&exec->lock);
 	while (*link && (*link)->pending.txn)
 		link = &(*link)->after->next_failed;
 	job = *link;
@@ -395,6 +399,7 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 								 : OSD_REASON_UNREACHABLE;
 	char message[64];
 
+	osd_assert_held(&exec->lock);
 	snprintf(message, sizeof(message), "0x%llx/0x%llx ended %s",
 		 (unsigned long long)edge->on.id.partition_id,
 		 (unsigned long long)edge->on.id.object_id, osd_job_state_name(edge->ended));
@@ -413,6 +418,7 @@ bool osd_after_step(struct osd_exec *exec, bool *ret_pause)
 {
 	struct osd_job *job = NULL;
 
+	osd_assert_held(&exec->lock);
 	*ret_pause = exec->flow->settling != NULL;
 	if (exec->flow->settling)
 		settle_some(exec);
@@ -425,6 +431,7 @@ bool osd_after_step(struct osd_exec *exec, bool *ret_pause)
 
 void osd_after_drop_failed(struct osd_exec *exec)
 {
+	osd_assert_held(&exec->lock);
 	while (exec->flow->failed) { /* the next start finds them again */
 		struct osd_job *job = exec->flow->failed;
 

@@ -322,6 +322,7 @@ struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head)
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&array->waiting);
 	struct osd_job *member = osd_container_of(entry, struct osd_job, entry);
 
+	osd_assert_held(&exec->lock);
 	array->running++;
 	member->takes_turn = true;
 	member->stored = true; /* soon */
@@ -333,6 +334,7 @@ void osd_array_yield(struct osd_exec *exec, struct osd_job *member)
 {
 	struct osd_array *array = member->head->array;
 
+	osd_assert_held(&exec->lock);
 	if (!member->takes_turn)
 		return;
 	member->takes_turn = false;
@@ -350,6 +352,7 @@ static void admit(struct osd_exec *exec, struct osd_array *array, struct osd_job
 
 void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
 {
+	osd_assert_held(&exec->lock);
 	while (array->prepared) {
 		struct osd_job *member = array->prepared;
 
@@ -413,6 +416,7 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 	struct osd_array *array = head->array;
 	uint16_t *ending = &head->record.array.ending;
 
+	osd_assert_held(&exec->lock);
 	/* Any reason except a cancel also ends the members that have started. */
 	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
 			is_of_predecessor(reason)))
@@ -432,6 +436,7 @@ static void end_member(struct osd_exec *exec, struct osd_array *array, struct os
 	bool waits =
 		member->record.state == OSD_STATE_QUEUED || member->record.state == OSD_STATE_HELD;
 
+	osd_assert_held(&exec->lock);
 	if ((!waits && reason == OSD_REASON_CANCELLED) || !osd_exec_claim(exec, member, reason))
 		return;
 	if (is_of_predecessor(reason))
@@ -465,6 +470,7 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 	uint8_t state = OSD_STATE_FAILED;
 	uint16_t reason = OSD_REASON_MEMBERS;
 
+	osd_assert_held(&exec->lock);
 	if (completed == record.array.count) {
 		state = OSD_STATE_COMPLETED;
 		reason = OSD_REASON_NONE;
@@ -494,6 +500,7 @@ void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)
 {
 	const struct osd_job *head = array->head;
 
+	osd_assert_held(&exec->lock);
 	if (head->in_table && !head->pending.txn && !head->end_reason &&
 	    array->ended == head->record.array.count)
 		end_head(exec, array);
@@ -504,6 +511,7 @@ void osd_array_step(struct osd_exec *exec, struct osd_array *array)
 	struct osd_job *head = array->head;
 	uint32_t count = head->record.array.count;
 
+	osd_assert_held(&exec->lock);
 	array->working = false;
 	osd_array_end_if_over(exec, array);
 	if (head->in_table && !head->pending.txn && !head->end_reason) {

@@ -27,6 +27,7 @@ static void move_members(struct osd_exec *exec, struct osd_array *array, uint8_t
 {
 	const struct osd_job_record *head = &array->head->record;
 
+	osd_assert_held(&exec->lock);
 	for (uint32_t at = 0; at < head->array.count; at++) {
 		struct osd_job *member = osd_exec_find(exec, osd_array_member_id(head, at));
 
@@ -47,6 +48,7 @@ static void apply(struct osd_exec *exec, struct osd_job *head)
 {
 	struct osd_array *array = head->array;
 
+	osd_assert_held(&exec->lock);
 	if (array->ending_next) {
 		osd_array_end(exec, head, array->ending_next);
 		return;
@@ -86,6 +88,7 @@ static bool begin(struct osd_exec *exec, struct osd_job *head, struct osd_txn *t
 	uint16_t ending = head->record.array.ending;
 	bool waits = head->after && head->after->left > 0;
 
+	osd_assert_held(&exec->lock);
 	if (ending && (control != OSD_CONTROL_KILL || ending != OSD_REASON_CANCELLED))
 		return false;
 	array->ending_next = control == OSD_CONTROL_CANCEL ? OSD_REASON_CANCELLED

@@ -24,6 +24,7 @@ void osd_flow_fill(struct osd_job *job, const struct osd_job_record *record)
 
 void osd_flow_admitted(struct osd_job *job)
 {
+	osd_assert_held(&job->exec->lock);
 	if (job->array)
 		osd_array_admit(job->exec, job->array);
 	if (job->after)

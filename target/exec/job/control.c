@@ -33,6 +33,7 @@ static const struct {
 /* exec->lock held.  Takes the job out of the queue, or puts it back, as its state requires. */
 static void settle_queue(struct osd_exec *exec, struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (job->record.state == OSD_STATE_QUEUED)
 		osd_exec_enqueue(exec, job);
 }
@@ -79,6 +80,7 @@ static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_
 {
 	enum osd_job_state state = job->pending.txn ? job->pending.state : job->record.state, to;
 
+	osd_assert_held(&exec->lock);
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(effects); i++) {
 		if (effects[i].control != control || effects[i].state != state ||
 		    !osd_job_transition(state, effects[i].event, &to))
@@ -118,6 +120,7 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 /* exec->lock held.  True: the job has started, and the request to end it must be stored. */
 static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING)
 		return false;
 	if (!(job->record.flags & OSD_JOB_KILL_ASKED))

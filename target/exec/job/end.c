@@ -235,6 +235,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 
 bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
+	osd_assert_held(&exec->lock);
 	if (job->kind->end_parts) { /* the job ends when all its parts have ended */
 		job->kind->end_parts(job, reason);
 		return false;

@@ -21,11 +21,13 @@ const struct osd_job_record *osd_exec_find_ended(struct osd_exec *exec, struct o
 {
 	const struct osd_ended *ended = place_of(exec, id);
 
+	osd_assert_held(&exec->lock);
 	return is_of(ended, id) ? &ended->record : NULL;
 }
 
 void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job)
 {
+	osd_assert_held(&exec->lock);
 	if (!job->forget)
 		place_of(exec, job->record.id)->record = job->record;
 }

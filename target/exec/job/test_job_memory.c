@@ -98,8 +98,10 @@ int main(void)
 	exec.monitor.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	CHECK(osd_job_table_init(&exec.table) == OSD_OK);
 	CHECK(osd_fair_queue_init(&pool.queue, 10, 10) == OSD_OK);
+	osd_lock(&exec.lock);
 	test_released_before_its_time();
 	test_forgotten_while_delayed();
+	osd_unlock(&exec.lock);
 	osd_fair_queue_release(&pool.queue);
 	osd_job_table_release(&exec.table);
 	test_monitor_is_woken_once();

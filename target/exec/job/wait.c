@@ -23,6 +23,7 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 	struct osd_exec_wait *wait;
 	enum osd_status status;
 
+	osd_assert_held(&exec->lock);
 	if (exec->quiescing)
 		return OSD_E_QUEUE_FULL;
 	status = osd_places_take(&exec->wait_places, order->principal, &holder);
@@ -64,6 +65,7 @@ static void unreserve(struct osd_exec *exec, const struct osd_exec_wait *wait)
 void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 			 struct osd_object_id job)
 {
+	osd_assert_held(&exec->lock);
 	unreserve(exec, wait);
 	wait->job = job;
 	if (exec->quiescing)
@@ -75,6 +77,7 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 
 void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
 {
+	osd_assert_held(&exec->lock);
 	unreserve(exec, wait);
 	osd_places_give(&exec->wait_places, wait->holder);
 	wait->next = NULL;
@@ -82,6 +85,7 @@ void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
 
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait)
 {
+	osd_assert_held(&exec->lock);
 	if (!wait)
 		return;
 	osd_exec_wait_take(exec, wait);
@@ -108,6 +112,7 @@ struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct os
 {
 	struct osd_exec_wait *taken = NULL;
 
+	osd_assert_held(&exec->lock);
 	for (struct osd_exec_wait **link = &exec->waits; *link;) {
 		if (!job || same_id((*link)->job, job->record.id))
 			take(exec, link, &taken);
@@ -122,6 +127,7 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 {
 	struct osd_exec_wait *taken = NULL;
 
+	osd_assert_held(&exec->lock);
 	for (struct osd_exec_wait **link = &exec->waits; *link;) {
 		(*link)->was_aborted = is_aborted(*link);
 		if ((*link)->was_aborted || (*link)->deadline_usec <= now_usec) {

@@ -254,6 +254,7 @@ static enum osd_status set_share(struct osd_exec *exec, const char *name,
 	struct osd_pool *pool = exec->pools->first;
 	bool was_plain = !account || is_plain(&account->usage.share);
 
+	osd_assert_held(&exec->lock);
 	if (was_plain && !is_plain(share) && principals->shared == OSD_PRINCIPALS_SHARED_MAX) {
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%d principals have a share already",
 			 OSD_PRINCIPALS_SHARED_MAX);

@@ -42,6 +42,7 @@ static const struct osd_pool_config *find_in(const struct osd_pool_table *table,
 
 static bool has_jobs(const struct osd_pool *pool)
 {
+	osd_assert_held(&pool->exec->lock);
 	return pool->supply.busy > 0 || pool->queue.place_count > 0;
 }
 
@@ -89,6 +90,7 @@ static void add(struct osd_pool *pool, const struct osd_pool_config *config, str
 {
 	const struct osd_pool_change change = {*config, config->max, OSD_POOL_RUNNING};
 
+	osd_assert_held(&pool->exec->lock);
 	pool->gone = pool->leaving = false;
 	osd_pool_apply(pool, &change);
 	add_line(lines, config->name, "new");

@@ -34,6 +34,7 @@ static void await_death(struct osd_run *run)
 	struct osd_sandbox *sandbox = run->sandbox;
 	struct timespec until;
 
+	osd_assert_held(&exec->lock);
 	if (run->session.fault)
 		osd_sandbox_kill(exec->sandboxes, sandbox);
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -96,12 +97,13 @@ static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
 	return OSD_REASON_SANDBOX_DIED; /* killed by somebody else */
 }
 
-/* exec->lock held.  From here on a kill has no effect. */
+/* From here on a kill has no effect. */
 static uint16_t decide(struct osd_run *run)
 {
 	struct osd_job *job = run->job;
 	uint16_t reason = job->end_reason;
 
+	osd_assert_held(&run->exec->lock);
 	run->unasked = !reason;
 	if (!reason && run->session.fault)
 		reason = run->session.fault;
@@ -300,7 +302,6 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 	finish(run, &record, reason, state);
 }
 
-/* exec->lock held. */
 static bool may_run_another(const struct osd_run *run)
 {
 	const struct osd_session *session = &run->session;
@@ -321,6 +322,7 @@ static bool may_run_another(const struct osd_run *run)
 		.peak_first_bytes = sandbox->peak_first_bytes,
 	};
 
+	osd_assert_held(&run->exec->lock);
 	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->supply->reuse, &facts);
 }
 

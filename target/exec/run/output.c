@@ -53,6 +53,7 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 	uint64_t at = atomic_load(&output->stdout_length);
 	size_t fits = (size_t)OSD_MIN((uint64_t)length, output->stdout_limit - at);
 
+	osd_assert_held(&output->lock);
 	if (fits < length)
 		atomic_store(&output->over_limit, true);
 	if (fits == 0 || output->status != OSD_OK)
@@ -69,11 +70,11 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 		atomic_store(&output->unstored, reason_of(output->status));
 }
 
-/* errors_lock held. */
 static void keep_errors(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
 	uint64_t at = atomic_load(&output->stderr_length);
 
+	osd_assert_held(&output->errors_lock);
 	atomic_store(&output->stderr_length, at + length);
 	if (!output->errors)
 		output->errors = calloc(1, OSD_JOB_PAYLOAD_MAX); /* zeros where one failed */
@@ -168,6 +169,7 @@ static size_t copy_errors(const struct osd_output *output, uint8_t *buffer)
 	uint64_t length = atomic_load(&output->stderr_length);
 	size_t ring;
 
+	osd_assert_held(&output->errors_lock);
 	if (!output->errors || length == 0)
 		return 0;
 	if (length <= OSD_JOB_PAYLOAD_MAX) {

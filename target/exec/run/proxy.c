@@ -129,6 +129,7 @@ static uint8_t *copy_content(const struct osd_job *whole)
 	size_t length = (size_t)whole->record.args_length + whole->record.code_length;
 	uint8_t *copy = whole->content ? malloc(length) : NULL;
 
+	osd_assert_held(&whole->exec->lock);
 	if (copy)
 		memcpy(copy, whole->content, length);
 	return copy;
@@ -172,6 +173,7 @@ static bool settle_limits(struct osd_run *run)
 	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&run->job->record.limits);
 	struct timespec until;
 
+	osd_assert_held(&exec->lock);
 	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
 		return true;
 	if (!osd_sandbox_ask_limits(exec->sandboxes, sandbox, &wanted))
@@ -184,11 +186,11 @@ static bool settle_limits(struct osd_run *run)
 	return !sandbox->limits_asked && !sandbox->limits_refused && !sandbox->dead;
 }
 
-/* exec->lock held. */
 static void watch_deadlines(struct osd_run *run)
 {
 	const struct osd_job_limits *limits = &run->job->record.limits;
 
+	osd_assert_held(&run->exec->lock);
 	osd_alarm_by(&run->exec->monitor,
 		     OSD_MIN(run->sandbox->ping_usec,
 			     run->handed_over_usec + OSD_MIN(limits->wall_usec, limits->cpu_usec)));
@@ -375,18 +377,19 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 
 	struct osd_job *job;
 
+	osd_assert_held(&pool->exec->lock);
 	if (!entry || !osd_pool_starts(pool))
 		return NULL;
 	job = osd_container_of(entry, struct osd_job, entry);
 	return job->kind->first(job);
 }
 
-/* exec->lock held. */
 static struct osd_sandbox *take_for(const struct osd_job *job)
 {
 	struct osd_sandbox_order order =
 		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
 
+	osd_assert_held(&job->exec->lock);
 	return osd_sandbox_take(job->exec->sandboxes, &order);
 }
 
@@ -406,6 +409,7 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	struct osd_job *job = next_job(pool);
 	struct osd_sandbox *sandbox = job ? take_for(job) : NULL;
 
+	osd_assert_held(&exec->lock);
 	*ret_again = sandbox != NULL;
 	if (job && !sandbox)
 		osd_sandboxes_refill(
@@ -421,12 +425,12 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	return NULL;
 }
 
-/* exec->lock held. */
 static struct osd_job *take_job(struct osd_pool *pool, struct osd_fair_principal **ret_occupant)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
 	struct osd_job *job = osd_container_of(entry, struct osd_job, entry);
 
+	osd_assert_held(&pool->exec->lock);
 	job = osd_job_ref(job->kind->take(job));
 	osd_exec_unplace(job);
 	*ret_occupant = osd_pool_occupy(pool, job->record.principal);
@@ -449,6 +453,7 @@ bool osd_proxy_work(struct osd_pool *pool)
 	struct osd_job *job = NULL;
 	bool again = false;
 
+	osd_assert_held(&exec->lock);
 	if (!started)
 		sandbox = take_sandbox(pool, &again);
 	if (sandbox)

@@ -92,6 +92,7 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 
 void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 {
+	osd_assert_held(&run->exec->lock);
 	run->job = job;
 	osd_output_init(&run->output, run->exec->objects, job->record.id,
 			job->record.limits.output_bytes);
@@ -120,6 +121,7 @@ static void set_deadlines(struct osd_run *run)
 	const struct osd_job_limits *limits = &run->job->record.limits;
 	struct osd_sandbox *sandbox = run->sandbox;
 
+	osd_assert_held(&run->exec->lock);
 	sandbox->jobs++;
 	sandbox->cpu_limit_usec = limits->cpu_usec;
 	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
@@ -133,6 +135,7 @@ static void set_deadlines(struct osd_run *run)
 
 void osd_run_begin(struct osd_run *run)
 {
+	osd_assert_held(&run->exec->lock);
 	run->handed_over_usec = run->exec->runs->handed_usec = osd_monotonic_usec();
 	set_deadlines(run);
 	osd_figures_handed_over(run->job, run->handed_over_usec);

@@ -15,6 +15,7 @@ static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_
 		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
 	struct osd_sandbox *sandbox = osd_sandbox_take(exec->sandboxes, &order);
 
+	osd_assert_held(&exec->lock);
 	if (!sandbox)
 		return NULL;
 	if (sandbox->principal) {
@@ -46,6 +47,7 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 	struct osd_sandbox *sandbox;
 	struct osd_run *run;
 
+	osd_assert_held(&exec->lock);
 	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) || !job->content ||
 	    osd_fair_queue_peek(&pool->queue) || !osd_pool_starts(pool) ||
 	    !osd_fair_queue_may_start(&pool->queue, record->principal))
@@ -69,6 +71,7 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 
+	osd_assert_held(&exec->lock);
 	osd_pool_vacate(pool, run->occupant);
 	if (run->sent) {
 		osd_sandbox_kill(exec->sandboxes, run->sandbox);
@@ -101,6 +104,7 @@ void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
 
 void osd_start_begin(struct osd_run *run, struct osd_job *job)
 {
+	osd_assert_held(&run->exec->lock);
 	osd_exec_unplace(job);
 	job->started_usec = osd_monotonic_usec();
 	osd_figures_started(job);
@@ -135,6 +139,7 @@ struct osd_run *osd_start_take(struct osd_pool *pool)
 {
 	struct osd_run *run = pool->started;
 
+	osd_assert_held(&pool->exec->lock);
 	if (run)
 		pool->started = run->next_started;
 	return run;

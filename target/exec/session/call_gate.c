@@ -25,9 +25,9 @@ void osd_call_gate_release(struct osd_call_gate *gate)
 	osd_lock_destroy(&gate->lock);
 }
 
-/* Under lock. */
 static void wait_for_place(struct osd_call_gate *gate)
 {
+	osd_assert_held(&gate->lock);
 	gate->waiting++;
 	while (gate->inside >= gate->most)
 		osd_cond_wait(&gate->free, &gate->lock);
@@ -44,6 +44,7 @@ static void give_way(struct osd_call_gate *gate)
 {
 	const struct timespec step = {.tv_nsec = STEP_NSEC};
 
+	osd_assert_held(&gate->lock);
 	pthread_cond_signal(&gate->free); /* the signal may have been meant for another waiter */
 	osd_unlock(&gate->lock);
 	nanosleep(&step, NULL);

@@ -29,10 +29,10 @@ struct view {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* exec->lock held. */
 static void view_sandboxes(const struct osd_exec *exec, const struct osd_pool *pool,
 			   struct view *view)
 {
+	osd_assert_held(&exec->lock);
 	for (const struct osd_sandbox *s = exec->sandboxes->list; s; s = s->next) {
 		if (s->supply != &pool->supply || s->state >= SANDBOX_STATES)
 			continue;
@@ -43,11 +43,11 @@ static void view_sandboxes(const struct osd_exec *exec, const struct osd_pool *p
 	}
 }
 
-/* exec->lock held. */
 static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, struct view *view)
 {
 	uint64_t now = osd_monotonic_usec(), since = osd_fair_queue_oldest(&pool->queue);
 
+	osd_assert_held(&exec->lock);
 	*view = (struct view){
 		.config = pool->config,
 		.mode = pool->mode,

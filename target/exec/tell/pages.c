@@ -33,12 +33,13 @@ enum {
 	STATUS_END
 };
 
-/* exec->lock held.  It may have to wait for more than other jobs. */
+/* It may have to wait for more than other jobs. */
 static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 			 struct osd_job_view *v)
 {
 	const struct osd_pool *pool = job->pool;
 
+	osd_assert_held(&exec->lock);
 	if (job->run || v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
 		return;
 	if (pool->mode == OSD_POOL_PAUSED) {
@@ -56,9 +57,10 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 	}
 }
 
-/* exec->lock held.  But for what its run knows. */
+/* All but what the run knows. */
 static void view_memory(struct osd_job *job, struct osd_job_view *v)
 {
+	osd_assert_held(&job->exec->lock);
 	osd_job_show_progress(job, osd_monotonic_usec(), false);
 	v->own = job->record;
 	memset(v->counts, 0, sizeof(v->counts));
@@ -66,10 +68,10 @@ static void view_memory(struct osd_job *job, struct osd_job_view *v)
 	job->kind->view(job, v);
 }
 
-/* exec->lock held. */
 static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
 		      struct osd_job_view *v)
 {
+	osd_assert_held(&exec->lock);
 	view_memory(job, v);
 	if (job->pending.txn == txn && job->kind->shows_pending(job, v)) {
 		v->own.state = job->pending.state;
@@ -297,6 +299,7 @@ void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_jo
 {
 	struct osd_job_view v;
 
+	osd_assert_held(&exec->lock);
 	v.record = &v.own;
 	view_memory(job, &v);
 	if (job->run)

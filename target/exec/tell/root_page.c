@@ -42,9 +42,9 @@ static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
 	}
 }
 
-/* exec->lock held. */
 static const char *state_of(const struct osd_pool *pool)
 {
+	osd_assert_held(&pool->exec->lock);
 	if (pool->gone)
 		return "gone";
 	if (pool->leaving)
@@ -67,13 +67,14 @@ static size_t describe_limits(const struct osd_pool_config *config, char *text, 
 #undef PAIR
 }
 
-/* exec->lock held.  A line: the name, then key=value; why, if it is there, is the rest. */
+/* A line: the name, then key=value; why, if it is there, is the rest. */
 static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct osd_wr *w)
 {
 	const struct osd_pool_config *config = &pool->config;
 	char line[LINE_MAX_];
 	size_t used;
 
+	osd_assert_held(&exec->lock);
 	used = (size_t)snprintf(
 		line, sizeof(line),
 		"%s state=%s mode=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu "
