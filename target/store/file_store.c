@@ -3,10 +3,10 @@
  *
  *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}[s]   all hexadecimal
  *
- * Names are made of ids and nothing else, files are opened relative to the directory's descriptor
+ * Names are made of ids and nothing else.  Files are opened relative to the directory's descriptor,
  * and symbolic links are not followed.  With direct I/O a file is open twice, once without the page
- * cache (direct.c).  A file and the directories on its way are made by the first
- * write.  Which object has files, and how long it is, the records know; not this file. */
+ * cache (direct.c).  The first write creates a file and its directories.  The records know which
+ * objects have files, and how long they are; this file does not. */
 #include "store/store.h"
 
 #include <dirent.h>

@@ -330,8 +330,7 @@ void osd_media_close(struct osd_media *media)
 	if (!media)
 		return;
 	store = osd_container_of(media, struct store, media);
-	/* A copy made while the store was open is now older than the store.  Without a stamp
-	 * nothing changes. */
+	/* The stamp makes a copy that was made while the store was open older than the store. */
 	if (store->is_stamped)
 		stamp_both(store);
 	close_root(&media->main);

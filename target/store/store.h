@@ -207,7 +207,7 @@ enum osd_data_read_flags {
 	OSD_DATA_READ_CHECKED = 2, /* compared with the checksums, where they are kept */
 	OSD_DATA_READ_DEVICE = 4,  /* bypass the page cache, where possible */
 };
-enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write the bytes: share no blocks */ };
+enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write: share no blocks */ };
 
 struct osd_data_ops {
 	void (*close)(struct osd_data *data);
@@ -273,7 +273,7 @@ enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset
 enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
 			      struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 			      unsigned flags);
-/* Makes the empty file to a copy of from.  The two share blocks until either is written.
+/* `to`, which is empty, becomes a copy of from.  The two share blocks until either is written.
  * OSD_E_UNSUPPORTED: cannot clone these files. */
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to);
 bool osd_data_can_clone(struct osd_data *data);

@@ -58,8 +58,7 @@ struct osd_control {
 
 	int listen_fd;
 	uint64_t
-		deaf_until_usec; /* no descriptor is free: accept no connection until then; 0:
-				  * accept now */
+		deaf_until_usec; /* no descriptor is free: admit no peer until then; 0: admit now */
 	char path[108];
 	ino_t inode; /* of the socket we have made */
 
