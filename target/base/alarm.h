@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* alarm.h -- waking a thread that sleeps in epoll_wait(): at once, by an eventfd, or at a time of the monotonic
- * clock at the latest. */
+/* alarm.h -- wakes a thread that sleeps in epoll_wait(): at once, by an eventfd, or by a given time
+ * of the monotonic clock. */
 #ifndef OSD_BASE_ALARM_H
 #define OSD_BASE_ALARM_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 void osd_wake(int eventfd);
-/* The thread has woken up: the eventfd is quiet until the next osd_wake. */
+/* Called once the thread has woken up: resets the eventfd until the next osd_wake. */
 void osd_wake_drain(int eventfd);
 
 /* The caller serialises. */
@@ -18,7 +18,7 @@ struct osd_alarm {
 	int wake;      /* its eventfd; -1: there is none */
 };
 
-/* The thread looks around at this time at the latest. */
+/* Makes the thread check its work at this time at the latest. */
 void osd_alarm_by(struct osd_alarm *alarm, uint64_t usec);
 
 #endif

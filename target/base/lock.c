@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lock.c -- see lock.h: what each thread holds, in builds with assertions. */
+/* lock.c -- see lock.h: the locks that each thread holds, in builds with assertions. */
 #include "base/lock.h"
 
 #ifndef NDEBUG
@@ -46,7 +46,7 @@ void osd_lock_takes(const void *lock, enum osd_rank rank)
 	osd_lock_has(lock, rank);
 }
 
-/* Where it stands among this thread's locks; count: it is not there. */
+/* The index of the lock among this thread's locks; count: it is not there. */
 static unsigned place_of(const void *lock)
 {
 	unsigned i = mine.count;

@@ -76,7 +76,8 @@ enum osd_rank {
 		PTHREAD_MUTEX_INITIALIZER, rank                                                    \
 	}
 
-/* The calling thread takes a lock, and may have to wait for it; or has taken it without waiting. */
+/* Records that the calling thread takes a lock, and may have to wait for it; or that it has taken
+ * it without waiting. */
 void osd_lock_takes(const void *lock, enum osd_rank rank);
 void osd_lock_has(const void *lock, enum osd_rank rank);
 void osd_lock_drops(const void *lock, enum osd_rank rank);
@@ -115,7 +116,7 @@ static inline void osd_lock(struct osd_lock *lock)
 	pthread_mutex_lock(&lock->mutex);
 }
 
-/* Without waiting: in any order.  Whether the lock is taken. */
+/* Takes the lock without waiting, in any order.  False: it was not free. */
 static inline bool osd_trylock(struct osd_lock *lock)
 {
 	if (pthread_mutex_trylock(&lock->mutex) != 0)
@@ -194,7 +195,7 @@ static inline void osd_rw_unlock(struct osd_rwlock *lock)
 	pthread_rwlock_unlock(&lock->rwlock);
 }
 
-/* The calling thread holds it, for reading or writing. */
+/* Asserts that the calling thread holds it, for reading or writing. */
 static inline void osd_assert_rw_held(const struct osd_rwlock *lock)
 {
 	(void)lock;

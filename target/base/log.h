@@ -20,15 +20,15 @@ void osd_log_init(int fd, const char *tag, enum osd_log_level threshold);
 /* Whether lines of this level are written. */
 bool osd_log_wants(enum osd_log_level level);
 
-/* Whom a line concerns; 0 and NULL: nobody.  In all lines it is written alike, so that whoever looks
- * for a job finds it. */
+/* The subject of a line; 0 and NULL: none.  It has the same form in all lines, so that a search for
+ * a job finds all of them. */
 struct osd_log_about {
 	uint64_t job_partition, job_object, sandbox;
 	const char *pool; /* of letters that need no quoting */
 };
 
-/* Levels info and debug do not wait for whoever reads the log: lines that find no room are counted,
- * and told of. */
+/* At levels info and debug a line never waits for the reader of the log: lines that find no room
+ * are counted, and the number is logged. */
 void osd_log_about(const struct osd_log_about *about, enum osd_log_level level, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
 void osd_log(enum osd_log_level level, const char *format, ...)

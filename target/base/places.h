@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* places.h -- a fixed number of places, of which each principal gets a share.
- *
- * A principal may hold as many places as are free.  So one alone holds half of them at most, and a
- * principal that comes later finds a place, however many others came before.
- *
- * No locking: the owner's. */
+/* places.h -- a fixed number of places, shared by principals.  A principal may hold as many places
+ * as are free.  So one alone holds at most half of them, and a principal that comes later finds a
+ * place, however many others came before.  There is no locking here: it is the owner's. */
 #ifndef OSD_BASE_PLACES_H
 #define OSD_BASE_PLACES_H
 

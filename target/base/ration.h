@@ -23,8 +23,8 @@ struct osd_ration {
 		OSD_LOCK_INITIALIZER(OSD_RANK_RATION), lines, usec, 0, 0, 0                        \
 	}
 
-/* Whether another line may be written now, at a monotonic time.  *ret_withheld: how many were refused
- * since the last one that was granted; 0 when this one is refused. */
+/* Whether another line may be written now, at this monotonic time.  *ret_withheld: the number of
+ * lines refused since the last one permitted; 0 if this one is refused. */
 bool osd_ration_take(struct osd_ration *ration, uint64_t now_usec, unsigned *ret_withheld);
 
 #endif

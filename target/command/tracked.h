@@ -26,15 +26,15 @@ struct osd_tracked_query; /* cmd_query.c */
 
 /* The state that is stored between steps. */
 struct osd_tracked_state {
-	uint8_t phase;	  /* the command's own */
+	uint8_t phase; /* the command's own */
 	uint8_t percent;
 	uint64_t next_id; /* first id that this phase has not processed */
 	uint64_t processed, missing;
-	uint64_t total; /* objects to process, as counted at the first step; 0: unknown */
+	uint64_t total;		 /* objects to process, as counted at the first step; 0: unknown */
 	int64_t capacity_change; /* so far; not in the record, because a resumed command cannot
 				  * report it */
-	bool done;	/* this was the last step */
-	bool gone;	/* with done: the last step removed the tracker */
+	bool done;		 /* this was the last step */
+	bool gone;		 /* with done: the last step removed the tracker */
 };
 
 struct osd_tracked {
@@ -45,7 +45,7 @@ struct osd_tracked {
 	uint16_t tracker_field;	      /* the CDB byte that names it */
 	bool background;	      /* the command has been answered; it runs in the background */
 	bool begun, claimed;
-	bool unstoppable; /* continues when its task is aborted */
+	bool unstoppable;		/* continues when its task is aborted */
 	struct osd_tracked_state state; /* as committed */
 	struct osd_tracked_state next;	/* the state after the step under way */
 

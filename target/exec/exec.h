@@ -29,8 +29,7 @@ struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
-	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: the
-			        * highest there is */
+	const char *isolation;	     /* full, no-cgroup, no-userns, minimal; best: any */
 	const char *pools;    /* file that configures the pools (pool/config.c); NULL: `default`
 			       * alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */

@@ -21,8 +21,7 @@ struct found {
 		uint64_t bytes;
 	} * charges; /* owned */
 	size_t charge_count, charge_capacity;
-	struct osd_object_id
-		*uncounted; /* owned: jobs whose records do not have their charge */
+	struct osd_object_id *uncounted; /* owned: jobs whose records do not have their charge */
 	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };

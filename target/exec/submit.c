@@ -10,8 +10,7 @@
 #include "exec/acceptance.h"
 #include "exec/target.h"
 
-#define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than a full queue's
-			        * estimate */
+#define CLOSED_MSEC	 10000	     /* until a pool may be open again: longer than any queue */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
 
 /* ---- the accepting transaction --------------------------------------------------------------- */

@@ -11,8 +11,7 @@
 #include "base/status.h"
 #include "security/spans.h"
 
-#define OSD_NONCE_SET_MAX (3u << 15) /* capacity; when it is full, the oldest quarter is
-				      * forgotten */
+#define OSD_NONCE_SET_MAX (3u << 15) /* capacity; then the oldest quarter goes */
 
 struct osd_nonce_entry {
 	uint64_t time_plus_one; /* 0: empty */

@@ -70,7 +70,7 @@ static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, 
 	return true;
 }
 
-/* The token is the unit's: it comes with it. */
+/* The token is that of the open unit. */
 static bool set_security_pages(struct tgt_lu *lu)
 {
 	uint8_t information[OSD_INFORMATION_BYTES] = {0};
@@ -149,7 +149,7 @@ struct osd_identity *shim_identity(const struct tgt_lu *lu)
 
 /* ---- logical units --------------------------------------------------------------------------- */
 
-/* Is this the structure we believe it is?  All of it is what tgtd itself has just filled in. */
+/* Whether the structure has the expected layout: compares fields that tgtd itself has just set. */
 static bool layout_is_ours(const struct tgt_lu *lu)
 {
 	const struct tgt_lu_attributes *attrs = &lu->attrs;
@@ -251,7 +251,8 @@ static int shim_open(struct tgt_lu *lu, char *path, int *fd, uint64_t *size)
 	return 0;
 }
 
-/* tgtd comes here with no command under way (rule: a unit with commands is refused as active). */
+/* tgtd calls this with no command under way: it refuses to delete a unit with commands as
+ * active. */
 static void shim_close(struct tgt_lu *lu)
 {
 	struct shim_lu *shim = shim_lu_find(lu);

@@ -50,8 +50,9 @@ struct shim_peer {
 	char address[SHIM_ADDRESS_SIZE];
 };
 
-/* tgt_peer.c: who a session is of, as of the last second.  `whole`: with user and address, which take a
- * stock tgtd longer; without it only the name counts.  Main thread only; valid until the next call. */
+/* tgt_peer.c: the peer of a session, at most a second old.  `whole`: with user and address, which
+ * take longer with a stock tgtd; otherwise only the name is valid.  Main thread only; valid until
+ * the next call. */
 const struct shim_peer *shim_peer(struct shim_lu *lu, uint64_t session, bool whole);
 
 /* tgt_cmd.c */
@@ -68,14 +69,15 @@ struct shim_completions *shim_completions_create(struct osd_unit **unit);
 void shim_completions_free(struct shim_completions *completions);
 /* osd_request.done; any thread. */
 void shim_done(struct osd_request *request);
-/* Looks every 20 ms whether a task management request covers the command (design D15). */
+/* Checks every 20 ms whether a task management request covers the command (design D15). */
 void shim_watch(struct shim_completions *completions, struct shim_command *command);
 void shim_unwatch(struct shim_command *command);
 
 /* bs_iosd.c */
 extern struct tgt_backing_store shim_backing_store;
 struct shim_lu *shim_lu_find(const struct tgt_lu *lu);
-/* What tgtd answers to INQUIRY now, which tgtadm may change; owned by the caller; NULL: no memory. */
+/* The present INQUIRY data of tgtd, which tgtadm may change; owned by the caller; NULL: no
+ * memory. */
 struct osd_identity *shim_identity(const struct tgt_lu *lu);
 
 #endif

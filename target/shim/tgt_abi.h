@@ -184,8 +184,9 @@ _Static_assert(sizeof(struct tgt_peer) == 576, "it_nexus_peer");
 
 #define TGT_SHOW_CONNECTIONS 6 /* MODE_CONNECTION */
 
-/* What tgtd exports.  Weak: the module checks all of them before it registers, and says what is
- * missing instead of failing to load.  iscsi_nexus_peer() may be missing: a stock tgtd has none. */
+/* The symbols of tgtd.  They are weak: the module checks all of them before it registers, and names
+ * the missing ones instead of failing to load.  iscsi_nexus_peer() may be missing: a stock tgtd
+ * does not have it. */
 #define TGT_IMPORT __attribute__((weak, visibility("default")))
 TGT_IMPORT int register_backingstore_template(struct tgt_backing_store *bst);
 TGT_IMPORT void target_cmd_io_done(struct tgt_cmd *cmd, int result);

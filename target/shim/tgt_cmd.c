@@ -35,7 +35,7 @@ static void set_transferred(struct tgt_data_buffer *buffer, uint64_t actual)
 	}
 }
 
-/* Data-In that was never produced was cut to what the buffer holds: the difference is the
+/* Data-In that was not produced was cut to the size of the buffer: the difference is the
  * overflow. */
 static int put_answer(struct tgt_cmd *cmd, const struct osd_request *request)
 {
@@ -48,7 +48,7 @@ static int put_answer(struct tgt_cmd *cmd, const struct osd_request *request)
 	return request->sam_status;
 }
 
-/* A command that cannot even be wrapped: bare sense data, nothing transferred. */
+/* Refuses a command that cannot even become a request: bare sense data, nothing transferred. */
 static int refuse(struct tgt_cmd *cmd, enum osd_sense_key key, uint16_t asc_ascq)
 {
 	struct osd_wr w = osd_wr_init(cmd->sense_buffer, sizeof(cmd->sense_buffer));
@@ -165,7 +165,7 @@ static bool buffer_is_sound(const struct tgt_data_buffer *buffer, bool used)
 	       (buffer->buffer != 0 && buffer->length <= OSD_TRANSFER_MAX);
 }
 
-/* What tgtd does not check itself.  0: fine. */
+/* Checks that tgtd does not make itself.  0: fine. */
 static uint16_t check_cmd(const struct tgt_cmd *cmd)
 {
 	if (!cmd->scb || cmd->scb_len < 10 || cmd->scb_len > SHIM_CDB_MAX ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* absent_data.c -- the data of a device that is not there: no file can be opened or removed, and
+/* absent_data.c -- the data store of an absent device: no file can be opened or removed, and
  * nothing waits to be written. */
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static enum osd_status absent_capacity(struct osd_data *data, uint64_t *ret_tota
 	return OSD_OK;
 }
 
-/* What is asked of open files is never asked. */
+/* No file is ever open, so the functions of open files are not set. */
 static const struct osd_data_ops absent_ops = {
 	.close = absent_close,
 	.open_file = absent_open_file,

@@ -63,8 +63,8 @@ static const char *const table_names[OSD_KV_TABLES] = {
 };
 
 #ifdef __SANITIZE_THREAD__
-/* The library is not instrumented: its lock order and its memory are not ours to judge.  The name
- * is the sanitizer's. */
+/* The library is not instrumented, so the sanitizer must not check its lock order and memory.  The
+ * sanitizer defines this name. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
@@ -83,7 +83,7 @@ static DB_TXN *to_txn(struct osd_kv_txn *txn)
 	return txn ? osd_container_of(txn, struct bdb_txn, base)->txn : NULL;
 }
 
-/* A cache that cannot write its pages out answers EIO, whatever the cause. */
+/* A cache that cannot write its pages returns EIO, whatever the cause. */
 static bool is_full(struct bdb *bdb, int error)
 {
 	const char *home;
@@ -135,7 +135,7 @@ static DBT to_dbt(struct osd_bytes bytes)
 
 /* ---- transactions ------------------------------------------------------------------------ */
 
-/* Locks are taken as records are read and written, whatever the transaction is for. */
+/* Reads and writes take locks one by one, whatever the transaction is for. */
 static enum osd_status bdb_begin(struct osd_kv *kv, enum osd_kv_access access,
 				 struct osd_kv_txn **ret_txn)
 {
@@ -184,7 +184,7 @@ static void bdb_abort(struct osd_kv_txn *base)
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* The value did not fit: read it whole, hand over what fits. */
+/* The value did not fit: reads it whole, and returns the part that fits. */
 static int get_cut(DB *db, DB_TXN *txn, DBT *key, u_int32_t flags, void *buffer, size_t capacity,
 		   size_t *ret_length)
 {
@@ -218,7 +218,7 @@ static enum osd_status get_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table 
 	return from_bdb(bdb, error);
 }
 
-/* A read of its own that lost a deadlock holds nothing any more: it simply asks again. */
+/* A read without a transaction that lost a deadlock holds no locks any more: it is repeated. */
 static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			       struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			       size_t *ret_length)
@@ -261,7 +261,7 @@ struct scan {
 	osd_kv_scan_fn *fn;
 	void *arg;
 	bool more; /* else it is over */
-	/* The first key that has not been told; BDB_KEY_MAX + 1 bytes, borrowed. */
+	/* The first key not yet passed to the caller; BDB_KEY_MAX + 1 bytes, borrowed. */
 	uint8_t *next;
 	size_t next_length;
 	/* For values: BDB_SCAN_BYTES, borrowed, then as large as the largest. */
@@ -289,7 +289,7 @@ static void scan_tell(struct scan *scan, const DBT *key, const void *value, size
 			      (struct osd_bytes){value, length});
 }
 
-/* The key that comes right after one that was told; keys of ours are short. */
+/* Sets the key that follows a key already passed to the caller; our keys are short. */
 static void scan_go_on(struct scan *scan, const DBT *told)
 {
 	size_t length = OSD_MIN(told->size, BDB_KEY_MAX);
@@ -301,7 +301,8 @@ static void scan_go_on(struct scan *scan, const DBT *told)
 	scan->next_length = length + 1;
 }
 
-/* Many records at a time, to the end of the scan or to one that does not fit the buffer. */
+/* Reads many records at a time, to the end of the scan or to a record that does not fit the
+ * buffer. */
 static int scan_bulk(struct scan *scan, DBC *cursor)
 {
 	DBT key = {.flags = 0}, bulk = {.ulen = BDB_BULK_BYTES, .flags = DB_DBT_USERMEM};
@@ -330,8 +331,8 @@ static int scan_bulk(struct scan *scan, DBC *cursor)
 	return error == DB_BUFFER_SMALL ? 0 : error;
 }
 
-/* The key is kept in a buffer of fixed size, so that where to begin survives a second attempt with
- * a larger buffer for the value. */
+/* The key is in a buffer of fixed size, so that the position survives a second attempt with a
+ * larger buffer for the value. */
 static int scan_cursor(struct scan *scan, DBC *cursor)
 {
 	uint8_t key_bytes[BDB_KEY_MAX + 1];
@@ -378,7 +379,8 @@ static enum osd_status scan_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table
 	return status != OSD_OK ? status : closed;
 }
 
-/* A scan of its own that lost a deadlock goes on, with nothing locked, behind what it has told. */
+/* A scan without a transaction that lost a deadlock holds no locks.  It continues after the last
+ * record that it has passed on. */
 static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
 				void *arg)
@@ -478,8 +480,7 @@ static void report(const DB_ENV *env, const char *prefix, const char *text)
 	osd_debug("Berkeley DB: %s", text);
 }
 
-/* Recovery fills a new log file with zeros: it must find room for one on a small file system too.
- */
+/* Recovery fills a new log file with zeros, so the file must also fit on a small file system. */
 static u_int32_t log_file_bytes(uint64_t disk_bytes)
 {
 	if (disk_bytes == 0 || disk_bytes / 32 > BDB_LOG_FILE_MAX)

@@ -32,7 +32,7 @@ static bool newest_log(DIR *directory, char name[LOG_NAME_LENGTH + 1])
 	return name[0] != '\0';
 }
 
-/* Where the last block of a file ends; behind it are holes. */
+/* The end of the last allocated block of a file; only holes follow. */
 static off_t blocks_end(int fd, off_t size)
 {
 	off_t end = 0, begin;
@@ -45,7 +45,7 @@ static off_t blocks_end(int fd, off_t size)
 	return end < size && errno != ENXIO ? size : end;
 }
 
-/* Where the last byte that is not zero ends, of those before end; 0: there is none. */
+/* The end of the last non-zero byte before `end`; 0: there is none. */
 static off_t bytes_end(int fd, off_t end)
 {
 	OSD_CLEANUP_FREE uint8_t *piece = malloc(PIECE_BYTES);

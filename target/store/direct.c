@@ -10,8 +10,8 @@
 
 #include "base/util.h"
 
-#define BLOCK	     4096u	/* what every device takes; a page of the page cache has as many */
-#define BOUNCE_BYTES (1u << 20) /* moved at a time, where the memory does not suit */
+#define BLOCK	     4096u	/* accepted by every device; the size of a page of the page cache */
+#define BOUNCE_BYTES (1u << 20) /* copied at a time, if the caller's memory is not aligned */
 
 static uint64_t block_start(uint64_t offset)
 {
@@ -28,7 +28,7 @@ bool osd_direct_fits(uint64_t offset, const void *bytes, size_t length)
 	return ((offset | (uintptr_t)bytes | length) & (BLOCK - 1)) == 0;
 }
 
-/* All that the file has of the range, which fits. */
+/* Reads the range as far as the file has it; the range is aligned. */
 static int read_blocks(int direct_fd, uint64_t offset, void *buffer, size_t length,
 		       size_t *ret_read)
 {
@@ -98,7 +98,8 @@ static int write_all(int fd, uint64_t offset, const uint8_t *bytes, size_t lengt
 	return 0;
 }
 
-/* Within one block; on the device when it returns, though not what a sync adds to that. */
+/* Writes within one block.  The bytes are on the device when it returns, but not the metadata that
+ * a sync adds. */
 static int write_part(int fd, uint64_t offset, const uint8_t *bytes, size_t length)
 {
 	const unsigned now =

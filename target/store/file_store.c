@@ -3,10 +3,10 @@
  *
  *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}[s]   all hexadecimal
  *
- * Names are made of ids and nothing else, files are opened relative to the directory's descriptor
+ * Names are made of ids and nothing else.  Files are opened relative to the directory's descriptor,
  * and symbolic links are not followed.  With direct I/O a file is open twice, once without the page
- * cache (direct.c).  A file and the directories on its way are made by the first
- * write.  Which object has files, and how long it is, the records know; not this file. */
+ * cache (direct.c).  The first write creates a file and its directories.  The records know which
+ * objects have files, and how long they are; this file does not. */
 #include "store/store.h"
 
 #include <dirent.h>
@@ -78,7 +78,7 @@ static void make_path(const struct osd_data_name *name, struct file_path *path)
 		 name->tail ? 't' : 'h', name->sums ? "s" : "");
 }
 
-/* The directories of the path; those that exist are fine. */
+/* Creates the directories of the path; existing ones are fine. */
 static int make_directories(int directory_fd, const struct file_path *path)
 {
 	const size_t lengths[] = {path->partition_length, path->hash_length};
@@ -140,7 +140,8 @@ static void file_close(struct osd_data_file *base)
 	free(file);
 }
 
-/* Past the page cache, which would show what it has read once; false: the file system cannot. */
+/* Reads past the page cache, which would only return what it has read before; false: the file
+ * system does not support it. */
 static bool read_device(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
 			size_t *ret_read, enum osd_status *ret_status)
 {
@@ -269,7 +270,7 @@ static enum osd_status file_stat(struct osd_data_file *file, struct osd_data_sta
 
 /* ---- extents and copies ------------------------------------------------------------------ */
 
-/* A file system that cannot tell has one extent. */
+/* On a file system without extents, the whole file is one extent. */
 static enum osd_status whole_file(int fd, uint64_t offset, uint64_t *ret_start, uint64_t *ret_end)
 {
 	struct stat stat;
@@ -283,7 +284,7 @@ static enum osd_status whole_file(int fd, uint64_t offset, uint64_t *ret_start, 
 	return OSD_OK;
 }
 
-/* lseek moves the descriptor's position, which nobody uses. */
+/* lseek moves the descriptor's position, which is not used otherwise. */
 static enum osd_status file_next_extent(struct osd_data_file *file, uint64_t offset,
 					uint64_t *ret_start, uint64_t *ret_end)
 {
@@ -321,8 +322,7 @@ static enum osd_status copy_bytes(struct osd_data_file *from, uint64_t from_offs
 	return status;
 }
 
-/* The kernel may share blocks, or leave the copying to the device; where it does neither it says so
- * at once. */
+/* The kernel may share blocks, or let the device copy.  If it can do neither, it fails at once. */
 static enum osd_status file_copy(struct osd_data_file *from, uint64_t from_offset,
 				 struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 				 unsigned flags)
@@ -359,7 +359,7 @@ static enum osd_status file_clone(struct osd_data_file *from, struct osd_data_fi
 	return OSD_E_UNSUPPORTED;
 }
 
-/* Tried on two files without a name: nothing else tells for sure. */
+/* Tries it on two files without a name: there is no other reliable check. */
 static bool try_clone(int directory_fd)
 {
 	const int flags = O_TMPFILE | O_RDWR | O_CLOEXEC;

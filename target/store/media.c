@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* media.c -- see media.h.  Every failure here is met by a person starting a target, so each leaves
- * a message that names the directory and the remedy. */
+/* media.c -- see media.h.  A person who starts a target meets the failures here, so each has a
+ * message that names the directory and the remedy. */
 #include "store/media.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ struct store {
 
 /* ---- one root ---------------------------------------------------------------------------- */
 
-/* Nothing in it but what an interrupted format leaves behind. */
+/* Whether the directory holds nothing but the remains of an interrupted format. */
 static bool is_formattable(int directory_fd)
 {
 	static const char *const ours[] = {".",	 "..",	 "lock",    "superblock.new",
@@ -162,7 +162,8 @@ static bool fresh_superblock(uint64_t head_bytes, struct osd_superblock *superbl
 	return true;
 }
 
-/* Whether it is of some store; not: it is absent, empty, or the device does not answer. */
+/* Whether it has the superblock of a store.  False: it is absent or empty, or the device does not
+ * answer. */
 static bool has_superblock(const char *directory)
 {
 	OSD_CLEANUP_CLOSE int root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -175,7 +176,7 @@ static bool has_superblock(const char *directory)
 	return pread(fd, &byte, 1, 0) >= 0;
 }
 
-/* The second root is as it was when the two were together last. */
+/* Whether the second root is in the state in which the two were last used together. */
 static bool fits(const struct osd_stamp *main, const struct osd_stamp *heads)
 {
 	if (heads->opening == main->opening && heads->mark == main->mark)
@@ -203,8 +204,8 @@ static enum osd_status refuse_stale(char message[256], const struct osd_media_co
 	return OSD_E_MEDIUM;
 }
 
-/* Another opening or closing of both.  The main root says that it has begun until the other root
- * has it, so a crash at any point leaves two that fit. */
+/* Records another opening or closing in both roots.  The main root is marked as begun until the
+ * other root is written, so a crash at any point leaves two roots that fit. */
 static int stamp_both(struct store *store)
 {
 	struct osd_stamp *main = &store->main_block.stamp, *heads = &store->heads_block.stamp;
@@ -329,7 +330,7 @@ void osd_media_close(struct osd_media *media)
 	if (!media)
 		return;
 	store = osd_container_of(media, struct store, media);
-	/* So a copy made while it was open is older than what is left now; else nothing is lost. */
+	/* The stamp makes a copy that was made while the store was open older than the store. */
 	if (store->is_stamped)
 		stamp_both(store);
 	close_root(&media->main);
@@ -338,7 +339,7 @@ void osd_media_close(struct osd_media *media)
 	free(store);
 }
 
-/* The main root's last: it rules, and the other's follows at the next opening. */
+/* The main root comes last: it decides, and the next opening corrects the other one. */
 enum osd_status osd_media_set_feature(struct osd_media *media, uint64_t feature, bool on)
 {
 	struct store *store = osd_container_of(media, struct store, media);
@@ -385,8 +386,8 @@ static bool make_ballast(int directory_fd)
 
 	if (fstatvfs(directory_fd, &stat) < 0)
 		return false;
-	/* A small file system has a small one.  Twice the room, or the next log record fills it
-	 * again. */
+	/* A small file system gets a small ballast.  Require twice its size to be free: otherwise
+	 * the next log record fills the disk again. */
 	wanted = OSD_MIN(BALLAST_BYTES, (uint64_t)stat.f_blocks * stat.f_frsize / 16);
 	if ((uint64_t)stat.f_bavail * stat.f_frsize < 2 * wanted)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* media.h -- the data directory: who holds it, which format it has, the space kept back for
- * recovery. Layout (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds
- * lock, superblock and data/ with the same store id.  Both roots are stamped at each opening and
- * closing, so that one of them that comes back as it once was is refused. */
+/* media.h -- the data directory: its lock, its format, and the space reserved for recovery.  Layout
+ * (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds lock, superblock and
+ * data/ with the same store id.  Both roots are stamped at each opening and closing, so that an old
+ * copy of one of them is refused. */
 #ifndef OSD_STORE_MEDIA_H
 #define OSD_STORE_MEDIA_H
 
@@ -17,7 +17,7 @@
 #define OSD_MEDIA_SYSTEM_ID  20
 #define OSD_MEDIA_SUPERBLOCK 512
 #define OSD_MEDIA_SEAL	     32
-/* The feature bit of a backup's superblock, and of a restore's until it is whole. */
+/* The feature bit in the superblock of a backup, and of a restore until it is complete. */
 #define OSD_MEDIA_NOT_TO_BE_SERVED (UINT64_C(1) << 63)
 #define OSD_MEDIA_SUMS	     UINT64_C(1) /* feature bit: data files have checksums */
 #define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* design D9 */
@@ -45,16 +45,17 @@ struct osd_media {
 	bool ballast_held; /* under lock */
 };
 
-/* Takes the exclusive lock, then reads and checks the superblocks, or formats empty directories.  On
- * failure message (256 bytes) says what to do. */
+/* Takes the exclusive lock, then reads and checks the superblocks, or formats empty directories.
+ * On failure, message (256 bytes) has instructions. */
 enum osd_status osd_media_open(const struct osd_media_config *config, char message[256],
 			       struct osd_media **ret_media);
-/* Lets the lock go; NULL is fine. */
+/* Releases the lock; NULL is fine. */
 void osd_media_close(struct osd_media *media);
-/* Writes the superblocks; a release that does not know the feature does not open the store any more. */
+/* Writes the superblocks; a release that does not know the feature then refuses to open the
+ * store. */
 enum osd_status osd_media_set_feature(struct osd_media *media, uint64_t feature, bool on);
-/* The store's seal: with create made where there is none.  OSD_E_NO_OBJECT: there is none; OSD_E_MEDIUM:
- * not such a file, or others than its owner may read it. */
+/* Reads the store's seal; create: makes one if there is none.  OSD_E_NO_OBJECT: there is none;
+ * OSD_E_MEDIUM: not a seal file, or readable by other users than its owner. */
 enum osd_status osd_media_seal(const struct osd_media *media, bool create,
 			       uint8_t seal[OSD_MEDIA_SEAL]);
 /* Size of the file system the main root is on; 0: not known. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* media_seal.c -- the file `seal` of a data directory: random bytes, made once, that never go into the
- * database.  What is encrypted with them there is nothing without the file. */
+/* media_seal.c -- the file `seal` of a data directory: random bytes, made once, that are never
+ * stored in the database.  Data in the database that is encrypted with them is useless without the
+ * file. */
 #include "store/media.h"
 
 #include <errno.h>

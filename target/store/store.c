@@ -60,7 +60,8 @@ static void note_end(struct osd_kv *kv, uint64_t began_usec, bool committed, enu
 					  memory_order_relaxed);
 }
 
-/* Returns the status; txn NULL is fine.  A transaction that may not wait loses against every lock. */
+/* Returns the status; txn NULL is fine.  In a transaction that may not wait, every lock conflict
+ * counts as lost. */
 static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
 {
 	if (!txn || status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_EXISTS)
@@ -166,13 +167,13 @@ void osd_data_close_file(struct osd_data_file *file)
 		file->data->ops->close_file(file);
 }
 
-/* Offsets beyond what the system calls take (off_t) name bytes no file can hold. */
+/* Offsets beyond off_t, which the system calls use, cannot be in any file. */
 static bool in_range(uint64_t offset, uint64_t length)
 {
 	return offset <= INT64_MAX && length <= INT64_MAX - offset;
 }
 
-/* A read that would have to wait, and may not, was none. */
+/* A read that returned because it may not wait is not counted. */
 static enum osd_status note_data(struct osd_data *data, _Atomic uint64_t *count,
 				 enum osd_status status)
 {

@@ -63,20 +63,21 @@ enum osd_kv_access {
 
 struct osd_kv_stats {
 	uint64_t commits, aborts, deadlocks, checkpoints;
-	/* Now: who may hold locks, locks held or waited for, what they are on, open transactions. */
+	/* The present numbers: lockers, locks held or waited for, locked objects, open
+	 * transactions. */
 	uint64_t lockers, locks, locked_objects, transactions;
 };
 
-/* Why a transaction that was to change something came to nothing. */
+/* Why a transaction with changes was aborted. */
 enum osd_kv_abort {
 	OSD_KV_ABORTED_DEADLOCK,
 	OSD_KV_ABORTED_NO_SPACE,
 	OSD_KV_ABORTED_FAILURE,
-	OSD_KV_ABORTED_CALLER, /* nothing failed here: whoever began it thought better of it */
+	OSD_KV_ABORTED_CALLER, /* the caller aborted it, although no call had failed */
 	OSD_KV_ABORTS
 };
 
-/* Of transactions that were to change something, counted by the wrappers below; any thread. */
+/* Counts transactions with changes; kept by the wrappers below; any thread. */
 struct osd_kv_figures {
 	struct osd_histogram seconds; /* from begin to end, either way */
 	_Atomic uint64_t aborted[OSD_KV_ABORTS];
@@ -95,7 +96,7 @@ struct osd_kv {
 
 struct osd_kv_txn {
 	struct osd_kv *kv;
-	/* The wrappers': what is counted of it. */
+	/* Statistics of the wrappers. */
 	uint64_t began_usec;	/* 0: it changes nothing */
 	enum osd_status failed; /* the last that did; OSD_OK: nothing */
 	bool nowait;		/* OSD_KV_READ_NOWAIT */
@@ -129,8 +130,8 @@ enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 /* Both consume the transaction, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */
-/* txn NULL: a read of its own.  *ret_length is the value's full length; what does not fit the
- * buffer is cut.  OSD_E_NO_OBJECT when there is no such key. */
+/* txn NULL: a read without a transaction.  *ret_length is the full length of the value; the buffer
+ * gets what fits.  OSD_E_NO_OBJECT: there is no such key. */
 enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			   struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			   size_t *ret_length);
@@ -144,9 +145,9 @@ enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
 enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
 			    void *arg);
-/* Everything committed so far survives power loss. */
+/* Makes everything committed so far survive a power loss. */
 enum osd_status osd_kv_flush(struct osd_kv *kv);
-/* Bounds the next recovery; without force only when enough log has gathered. */
+/* Bounds the next recovery; without force it acts only once enough log has been written. */
 enum osd_status osd_kv_checkpoint(struct osd_kv *kv, bool force);
 void osd_kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats);
 
@@ -158,14 +159,14 @@ struct osd_bdb_config {
 		void *arg); /* a call fails with OSD_E_NO_SPACE: any thread, any number of times */
 	void *arg;
 };
-/* Opens (making it when absent) the environment and runs its recovery.  The caller holds the
- * store's exclusive lock.  message: what to tell a person on failure. */
+/* Opens the environment, or creates it, and runs its recovery.  The caller holds the store's
+ * exclusive lock.  message: instructions for a person on failure. */
 enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
 			     struct osd_kv **ret_kv);
 
 /* ---- data -------------------------------------------------------------------------------- */
 
-/* A file is named by ids, never by anything from outside. */
+/* A file is named by ids, never by outside data. */
 struct osd_data_name {
 	uint64_t partition_id;
 	uint32_t incarnation; /* of the partition */
@@ -204,9 +205,9 @@ enum osd_data_open_flags { OSD_DATA_CREATE = 1 };
 enum osd_data_read_flags {
 	OSD_DATA_READ_NOWAIT = 1,
 	OSD_DATA_READ_CHECKED = 2, /* compared with the checksums, where they are kept */
-	OSD_DATA_READ_DEVICE = 4,  /* what is on the device, where that can be told from the page cache */
+	OSD_DATA_READ_DEVICE = 4,  /* bypass the page cache, where possible */
 };
-enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write them: no blocks in common */ };
+enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write: share no blocks */ };
 
 struct osd_data_ops {
 	void (*close)(struct osd_data *data);
@@ -239,8 +240,9 @@ struct osd_data_ops {
 					    uint32_t incarnation);
 	enum osd_status (*sync_all)(struct osd_data *data);
 	enum osd_status (*capacity)(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
-	/* The store's own descriptor of the file, on which the kernel may read, write (that range,
-	 * those bytes) or, bytes NULL, sync as it is; -1: the store has to.  May be NULL. */
+	/* The store's own descriptor of the file, which the kernel may use directly to read or
+	 * write that range with those bytes, or to sync (bytes NULL).  -1: the store must do it.
+	 * May be NULL. */
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
 };
@@ -250,45 +252,44 @@ void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine
 enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				   unsigned flags, struct osd_data_file **ret_file);
 void osd_data_close_file(struct osd_data_file *file); /* NULL is fine */
-/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_WOULD_BLOCK rather than a wait for
- * the device.  OSD_E_SUM: they are not the bytes that were written. */
+/* Returns fewer bytes than requested only at the end of the file.  NOWAIT: OSD_E_WOULD_BLOCK
+ * instead of waiting for the device.  OSD_E_SUM: the bytes are not those that were written. */
 enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
-/* All or an error; after an error the file may hold part of it. */
+/* Writes all, or fails; after a failure the file may hold a part of it. */
 enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
-/* Also longer: what is new reads as zeros. */
+/* Sets the length, also to a larger one: new bytes read as zeros. */
 enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size);
-/* The range reads as zeros; the size does not change. */
+/* Makes the range read as zeros; the size does not change. */
 enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length);
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat);
-/* The first range at or after offset that is no hole; OSD_E_BEYOND_END: none up to the end of the
- * file.  Its ends are where the store's blocks, or the file, end; the range after it may touch it.
- */
+/* The first range at or after offset that is not a hole; OSD_E_BEYOND_END: there is none.  It ends
+ * at a block of the store or at the end of the file, so the next range may adjoin it. */
 enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset,
 				     uint64_t *ret_start, uint64_t *ret_end);
-/* Of files of one kind of store, not necessarily of one store.  Bytes behind the end of from are
- * not written; after an error to may hold part of them. */
+/* Both files belong to the same kind of store, not necessarily to the same store.  Nothing is
+ * written beyond the end of from; after a failure, to may hold a part of the bytes. */
 enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
 			      struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 			      unsigned flags);
-/* to, which is empty, becomes what from is and shares its blocks until either is written.
- * OSD_E_UNSUPPORTED: not with these files. */
+/* `to`, which is empty, becomes a copy of from.  The two share blocks until either is written.
+ * OSD_E_UNSUPPORTED: cannot clone these files. */
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to);
 bool osd_data_can_clone(struct osd_data *data);
-/* Its bytes and its size survive power loss; its name: osd_data_sync_directories. */
+/* Makes its bytes and size survive a power loss; for its name see osd_data_sync_directories. */
 enum osd_status osd_data_sync(struct osd_data_file *file);
-/* A read-only descriptor of the same file, the caller's to close.  OSD_E_UNSUPPORTED: not with this store.
- */
+/* A read-only descriptor of the same file, to be closed by the caller.  OSD_E_UNSUPPORTED: not with
+ * this store. */
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd);
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms);
-/* The names of files made so far survive power loss. */
+/* Makes the names of all files created so far survive a power loss. */
 enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name);
-/* The file gets another name beside the one it has; either may be removed.  OSD_E_NO_OBJECT: there is
- * no such file; OSD_E_EXISTS; OSD_E_UNSUPPORTED: not in this store. */
+/* Gives the file a second name; either may be removed.  OSD_E_NO_OBJECT: there is no such file;
+ * OSD_E_EXISTS; OSD_E_UNSUPPORTED: not in this store. */
 enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
 			      const struct osd_data_name *to);
-/* Removing what is not there is no error. */
+/* Removing an absent file is not an error. */
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name);
 enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					  uint32_t incarnation);
@@ -300,10 +301,10 @@ enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, ui
 /* Counts a read or write that was done on a plain descriptor. */
 void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status);
 
-/* directory_fd stays the caller's and must outlive the store.  direct: past the page cache, where
+/* The caller keeps directory_fd open as long as the store.  direct: bypass the page cache, if
  * osd_direct_works (store/direct.h). */
 enum osd_status osd_file_data_open(int directory_fd, bool direct, struct osd_data **ret_data);
-/* In the place of a store whose device is absent: every call gets OSD_E_HEAD_ABSENT. */
+/* A store for an absent device: every call fails with OSD_E_HEAD_ABSENT. */
 enum osd_status osd_absent_data_open(struct osd_data **ret_data);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums.h -- wraps a store of data and keeps a CRC-32C of every 4 KiB block of its files, each file's in a
- * file of its own beside it (osd_data_name.sums; docs/format.md, "Checksums").
+/* sums.h -- wraps a data store, and keeps a CRC-32C of every 4 KiB block of its files.  The sums of
+ * a file are in a file of their own beside it (osd_data_name.sums; docs/format.md, "Checksums").
  *
- * Order of a change: the sums of its blocks become 0, which says that nothing is known; the bytes change; the
- * new sums are written.  So a process that is killed in between leaves blocks whose sums are not known, never
- * wrong ones.  After a power failure the order in which the kernel wrote the two files is not known either:
- * sums of files that were not sealed then are forgotten (the epoch, below).  The scrub makes sums where none
- * are known, and seals files that have been at rest.
+ * Order of a change: the sums of its blocks become 0, which means "unknown"; the bytes change; the
+ * new sums are written.  So a process that is killed in between leaves unknown sums, never wrong
+ * ones.  After a power failure, the order in which the kernel wrote the two files is unknown, too.
+ * Then the sums of files that were not sealed are dropped (the epoch, below).  The scrub computes
+ * unknown sums, and seals files that have not changed for a while.
  *
- * A sum is of the whole block, with zeros behind the end of the file: growing and holes change none.  A write
- * of a part of a block first checks what is there; a damaged block stays so until all of it is written.
+ * A sum covers the whole block, with zeros after the end of the file: growing and holes change no
+ * sum.  A write of a part of a block first checks the present contents.  A damaged block stays
+ * damaged until all of it is written.
  *
- * Threads: as the store's.  Writes and reads of two parts of one block are put in order here, because the
- * object layer's range locks know nothing of blocks. */
+ * Threads: as the store's.  This layer orders accesses to two parts of one block, because the range
+ * locks of the object layer do not know blocks. */
 #ifndef OSD_STORE_SUMS_H
 #define OSD_STORE_SUMS_H
 
@@ -27,18 +28,18 @@
 struct osd_sums_figures {
 	_Atomic uint64_t checked;
 	_Atomic uint64_t made;	    /* sums of blocks of which nothing was known */
-	_Atomic uint64_t damaged;   /* times that a block was found to differ from its sum */
-	_Atomic uint64_t forgotten; /* files whose sums were given up after a power failure */
+	_Atomic uint64_t damaged;   /* times that a block differed from its sum */
+	_Atomic uint64_t forgotten; /* files whose sums were dropped after a power failure */
 };
 
-/* Takes inner over, also when it fails.  epoch: one more than before after each power failure.
- * verify: of every read; then no descriptors are given out.  figures: borrowed. */
+/* Takes over inner, also on failure.  epoch: increased after each power failure.  verify: check
+ * every read; then no descriptors are shared.  figures: borrowed. */
 enum osd_status osd_sums_data_wrap(struct osd_data *inner, bool verify,
 				   struct osd_sums_figures *figures, struct osd_data **ret_data);
-/* Before any file is opened. */
+/* Call it before any file is opened. */
 void osd_sums_set_epoch(struct osd_data *data, uint32_t epoch);
 
-/* Asked for each damaged block. */
+/* Called for each damaged block. */
 typedef void osd_sums_damage_fn(void *arg, uint64_t offset);
 
 struct osd_sums_check {
@@ -50,20 +51,20 @@ struct osd_sums_check {
 	uint64_t blocks, unknown, damaged;
 };
 
-/* Reads the blocks that lie, wholly or in part, in the range and compares them; holes are passed over.  Adds
- * to what check says was found. */
+/* Reads all blocks that overlap the range, except holes, and compares them with their sums.  Adds
+ * the results to check. */
 enum osd_status osd_sums_check(struct osd_data_file *file, uint64_t offset, uint64_t length,
 			       struct osd_sums_check *check);
-/* The file's bytes and sums are on the device, and a power failure does not change that until the next change
- * of it.  Nobody else may write to it. */
+/* Seals the file: its bytes and sums are on the device, and stay valid after a power failure until
+ * its next change.  No other thread may write to it. */
 enum osd_status osd_sums_seal(struct osd_data_file *file);
-/* The sums of blocks; 0: nothing is known, or there is no such block. */
+/* The sums of blocks; 0: unknown, or there is no such block. */
 enum osd_status osd_sums_get(struct osd_data_file *file, uint64_t block, size_t count,
 			     uint32_t *ret_sums);
-/* Whether the store is one of these; the three functions above are for its files alone. */
+/* Whether the store keeps sums; the three functions above are only for its files. */
 bool osd_sums_are_kept(const struct osd_data *data);
 
-/* Removes every file of sums below a data directory: checksums are off from now on. */
+/* Removes all files of sums below a data directory: turns checksums off. */
 enum osd_status osd_sums_remove_all(int directory_fd);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums_check.c -- see sums.h.  Reading bytes and comparing them with their sums: for a reader, and for the
- * scrub. */
+/* sums_check.c -- see sums.h.  Reads bytes and compares them with their sums, for readers and for
+ * the scrub. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void count(_Atomic uint64_t *figure, uint64_t number)
 
 /* ---- a reader ---------------------------------------------------------------------------- */
 
-/* count whole blocks from first on, of which the file had got bytes. */
+/* Compares count whole blocks from first on; the file had `got` bytes of them. */
 static enum osd_status compare(struct osd_sums_file *file, uint64_t first, size_t blocks,
 			       const uint8_t *bytes, size_t got, unsigned flags)
 {
@@ -40,7 +40,8 @@ static enum osd_status compare(struct osd_sums_file *file, uint64_t first, size_
 	return damaged ? OSD_E_SUM : OSD_OK;
 }
 
-/* A part of one block: all of it is read, while nobody changes another part. */
+/* Reads a part of one block.  It reads and checks the whole block, while no other thread may change
+ * another part. */
 static enum osd_status read_part(struct osd_sums_file *file, uint64_t offset, void *buffer,
 				 size_t length, unsigned flags, size_t *ret_read)
 {
@@ -76,8 +77,8 @@ static enum osd_status read_whole(struct osd_sums_file *file, uint64_t offset, u
 				: status;
 }
 
-/* Up to the first border of blocks, whole blocks, the rest.  A long range goes piece by piece, so that what
- * was read is still in the processor's cache when it is compared. */
+/* Reads up to the first block border, then whole blocks, then the rest.  A long range is read in
+ * pieces, so that the bytes are still in the processor's cache when they are compared. */
 enum osd_status osd_sums_read_checked(struct osd_sums_file *file, uint64_t offset, void *buffer,
 				      size_t length, unsigned flags, size_t *ret_read)
 {
@@ -180,7 +181,7 @@ static enum osd_status compare_batch(struct batch *batch)
 	return status;
 }
 
-/* What is next to look at, from batch->first on; OSD_E_BEYOND_END: nothing up to `end`. */
+/* The next blocks to check, from batch->first on; OSD_E_BEYOND_END: none up to `end`. */
 static enum osd_status next_batch(struct batch *batch, uint64_t end)
 {
 	uint64_t at = batch->first * OSD_SUM_BLOCK, start, stop, until;
@@ -195,7 +196,7 @@ static enum osd_status next_batch(struct batch *batch, uint64_t end)
 	batch->is_hole = start / OSD_SUM_BLOCK > batch->first;
 	until = batch->is_hole ? start / OSD_SUM_BLOCK
 			       : (stop + OSD_SUM_BLOCK - 1) / OSD_SUM_BLOCK;
-	/* Of a hole behind the last sum there is nothing to say. */
+	/* A hole after the last sum needs no check. */
 	if (batch->is_hole && batch->first >= atomic_load(&batch->file->end)) {
 		batch->first = until;
 		batch->blocks = 0;

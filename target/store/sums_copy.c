@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums_copy.c -- see sums.h.  Copies take the sums along, so that damage is seen in the copy as well; bytes
- * that come to lie at another place of their blocks are compared with their sums before, and damaged ones
- * are not copied. */
+/* sums_copy.c -- see sums.h.  Copies include the sums, so that damage is detected in the copy as
+ * well.  If bytes move to another offset within their blocks, they are checked first, and damaged
+ * ones are not copied. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -71,7 +71,7 @@ static enum osd_status copy_bytes(struct osd_data_file *from, uint64_t from_offs
 	return status;
 }
 
-/* The last block is whole as well where both files end in it or before. */
+/* The last block counts as whole if both files end in it or before it. */
 static enum osd_status split(const struct osd_sums_file *from, uint64_t from_offset,
 			     const struct osd_sums_file *to, uint64_t to_offset, uint64_t *length,
 			     uint64_t *ret_blocks)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums_data.c -- see sums.h.
- * Lives here: the store, and changes of files.
- * Not here: the file of sums (sums_file.c), reading and comparing (sums_check.c), copies
- * (sums_copy.c). */
+/* sums_data.c -- see sums.h.  Here: the store, and changes of files.  Elsewhere: the file of sums
+ * (sums_file.c), reading and comparing (sums_check.c), copies (sums_copy.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +28,8 @@ static struct osd_data_name sums_name(const struct osd_data_name *name)
 
 /* ---- changes ----------------------------------------------------------------------------- */
 
-/* Blocks [first, end) of a change of [offset, offset + length); of the first and of the last perhaps only a
- * part. */
+/* Blocks [first, end) of a change of [offset, offset + length).  The first and the last may be
+ * covered only in part. */
 struct change {
 	struct osd_sums_file *file;
 	uint64_t offset, first, end;
@@ -52,7 +50,7 @@ static void plan(struct change *change)
 	change->last_part = change->end > change->first + 1 && to % OSD_SUM_BLOCK;
 }
 
-/* The block's sum once a part of it is changed.  Damage outside that part must not be forgotten. */
+/* The sum of a block of which a part is changed.  Damage outside that part must stay detectable. */
 static enum osd_status part_sum(const struct change *change, uint64_t block, uint32_t *ret_sum)
 {
 	uint64_t start = block * OSD_SUM_BLOCK, to = change->offset + change->length;
@@ -102,7 +100,7 @@ static void whole_sums(const struct change *change, uint64_t block, size_t count
 		sums[i] = osd_sums_of_crc(sums[i]);
 }
 
-/* Of zeros nothing is known: where they are a hole nothing can happen to them. */
+/* The sums of zeros stay unknown: a hole cannot be damaged. */
 static enum osd_status put_parts(const struct change *change)
 {
 	enum osd_status status = OSD_OK;
@@ -159,8 +157,8 @@ static enum osd_status make_change(struct change *change)
 	return change->bytes ? put_sums(change) : put_parts(change);
 }
 
-/* Whether nothing is known of the whole file, and nothing need be: what gives space back must not ask for
- * any, and a full disk that has room for the bytes takes them. */
+/* Whether the file has no sums and needs none for this change.  Freeing space must not need space
+ * for sums, and a full disk must still accept bytes that fit. */
 static bool goes_without(struct osd_sums_file *file, bool makes_sums, enum osd_status *status)
 {
 	*status = OSD_OK;
@@ -204,7 +202,7 @@ static enum osd_status sums_write(struct osd_data_file *file, uint64_t offset, c
 	return length ? run_change(&change) : osd_data_write(inner_of(file), offset, bytes, 0);
 }
 
-/* Behind the end of the file there is nothing to change. */
+/* There is nothing to change after the end of the file. */
 static enum osd_status sums_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
 	struct change change = {.file = osd_sums_file_of(file), .offset = offset};
@@ -217,7 +215,7 @@ static enum osd_status sums_zero(struct osd_data_file *file, uint64_t offset, ui
 	return run_change(&change);
 }
 
-/* What is cut off ends as if it had become zeros. */
+/* For the sums, the removed bytes become zeros. */
 static enum osd_status cut(struct osd_sums_file *file, uint64_t size, uint64_t old_size)
 {
 	struct change change = {.file = file, .offset = size, .first = size / OSD_SUM_BLOCK};
@@ -295,13 +293,13 @@ static enum osd_status sums_next_extent(struct osd_data_file *file, uint64_t off
 	return osd_data_next_extent(inner_of(file), offset, ret_start, ret_end);
 }
 
-/* Not the sums: a power failure makes those of this file forgotten. */
+/* Does not sync the sums: after a power failure those of this file are dropped. */
 static enum osd_status sums_sync(struct osd_data_file *file)
 {
 	return osd_data_sync(inner_of(file));
 }
 
-/* Whoever has a descriptor reads past the sums. */
+/* Reads through a descriptor bypass the check of the sums. */
 static enum osd_status sums_share(struct osd_data_file *file, int *ret_fd)
 {
 	return osd_sums_data_of(file->data)->verify ? OSD_E_UNSUPPORTED

@@ -69,7 +69,7 @@ static enum osd_status write_header(struct osd_sums_file *file, bool seal)
 	return osd_data_write(atomic_load(&file->sums), 0, bytes, sizeof(bytes));
 }
 
-/* What it holds may be older or newer than the data. */
+/* Its sums may be older or newer than the data. */
 static enum osd_status give_up(struct osd_sums_file *file, struct osd_data_file *sums)
 {
 	struct osd_sums_data *data = osd_sums_data_of(file->base.data);
@@ -78,7 +78,7 @@ static enum osd_status give_up(struct osd_sums_file *file, struct osd_data_file 
 	return osd_data_truncate(sums, 0);
 }
 
-/* Reads the header of a file that has just been opened. */
+/* Checks the header of a file that has just been opened. */
 static enum osd_status look(struct osd_sums_file *file, struct osd_data_file *sums)
 {
 	uint32_t epoch = osd_sums_data_of(file->base.data)->epoch;
@@ -142,7 +142,7 @@ enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags)
 	return status;
 }
 
-/* The seal must be gone from the device before a byte changes there. */
+/* The seal must be removed from the device before a byte changes there. */
 static enum osd_status prepare_locked(struct osd_sums_file *file)
 {
 	enum osd_status status = open_locked(file, OSD_DATA_CREATE);
@@ -191,7 +191,7 @@ enum osd_status osd_sums_write_seal(struct osd_sums_file *file)
 		status = osd_data_sync(atomic_load(&file->sums));
 	if (status != OSD_OK)
 		return status;
-	/* From here on a change takes the seal away first, whatever of it there is. */
+	/* From here on the next change first removes the seal, however much of it was written. */
 	atomic_store(&file->ready, false);
 	return write_header(file, true);
 }
@@ -229,7 +229,7 @@ static void raise_end(struct osd_sums_file *file, uint64_t end)
 		;
 }
 
-/* The first sums of a file go with its header. */
+/* The first sums of a file are written together with its header. */
 static enum osd_status write_batch(struct osd_sums_file *file, uint64_t first, size_t count,
 				   const uint32_t *sums)
 {
@@ -269,7 +269,7 @@ enum osd_status osd_sums_cut(struct osd_sums_file *file, uint64_t first)
 	return status;
 }
 
-/* Where a write of zeros fails half way, one sum may be half of what it was. */
+/* A write of zeros that fails half-way may leave one sum half changed. */
 enum osd_status osd_sums_forget(struct osd_sums_file *file, uint64_t first, uint64_t end)
 {
 	static const uint32_t none[OSD_SUMS_BATCH];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums_impl.h -- what sums_file.c, the file of sums, and sums_data.c, the store, share; nobody else includes
- * it. */
+/* sums_impl.h -- shared by sums_file.c, the file of sums, and the files of the store (sums_data.c,
+ * sums_check.c, sums_copy.c) alone. */
 #ifndef OSD_STORE_SUMS_IMPL_H
 #define OSD_STORE_SUMS_IMPL_H
 
@@ -42,36 +42,39 @@ static inline struct osd_sums_file *osd_sums_file_of(struct osd_data_file *file)
 	return (struct osd_sums_file *)((char *)file - offsetof(struct osd_sums_file, base));
 }
 
-/* As it stands in the file: never 0. */
+/* The sum as it is stored: never 0. */
 static inline uint32_t osd_sums_of_crc(uint32_t crc)
 {
 	return crc ? crc : UINT32_MAX;
 }
 
-/* One that the block will not have: damage that a write of a part of the block leaves. */
+/* A sum that differs from the block's: keeps damage detectable after a write of a part of the
+ * block. */
 static inline uint32_t osd_sums_wrong(uint32_t sum)
 {
 	return sum == 1 ? 2 : sum ^ 1;
 }
 
-/* The sum of a block of which there are length bytes, zeros behind them. */
+/* The sum of a block with only length bytes, followed by zeros. */
 uint32_t osd_sums_of_part(const uint8_t *bytes, size_t length);
 
-/* Opens the file of sums, of whatever epoch; OSD_E_NO_OBJECT: nothing is known.  flags: those of
- * osd_data_read; OSD_E_WOULD_BLOCK: it would have to be opened. */
+/* Opens the file of sums, of whatever epoch; OSD_E_NO_OBJECT: all sums are unknown.  flags: those
+ * of osd_data_read; OSD_E_WOULD_BLOCK: it would have to be opened. */
 enum osd_status osd_sums_open(struct osd_sums_file *file, unsigned flags);
-/* Before a change: makes the file where it is not, and takes its seal away, durably. */
+/* Called before a change: creates the file if needed, and removes its seal, durably. */
 enum osd_status osd_sums_prepare(struct osd_sums_file *file, bool locked);
 void osd_sums_close(struct osd_sums_file *file);
 /* count sums from block first on; 0 where nothing is known. */
 enum osd_status osd_sums_read(struct osd_sums_file *file, uint64_t first, size_t count,
 			      unsigned flags, uint32_t *ret_sums);
-/* After osd_sums_prepare.  The bytes are there: where their sums cannot be written nothing is known of them. */
+/* Called after osd_sums_prepare, when the bytes are written.  If the sums cannot be written, they
+ * become unknown. */
 enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t count,
 			     const uint32_t *sums);
-/* Nothing is known of blocks [first, end) any more; nor of later ones where their sums cannot be written. */
+/* Makes the sums of blocks [first, end) unknown; also those of later blocks if the sums cannot be
+ * written. */
 enum osd_status osd_sums_forget(struct osd_sums_file *file, uint64_t first, uint64_t end);
-/* Nor of this one and all behind it. */
+/* Makes the sums of this block and of all later ones unknown. */
 enum osd_status osd_sums_cut(struct osd_sums_file *file, uint64_t first);
 enum osd_status osd_sums_write_seal(struct osd_sums_file *file);
 
@@ -82,7 +85,7 @@ enum osd_status osd_sums_data_copy(struct osd_data_file *from, uint64_t from_off
 				   struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 				   unsigned flags);
 enum osd_status osd_sums_data_clone(struct osd_data_file *from, struct osd_data_file *to);
-/* The same, compared with their sums; OSD_E_SUM: they differ. */
+/* The same, and compares the bytes with their sums; OSD_E_SUM: they differ. */
 enum osd_status osd_sums_read_checked(struct osd_sums_file *file, uint64_t offset, void *buffer,
 				      size_t length, unsigned flags, size_t *ret_read);
 

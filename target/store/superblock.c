@@ -62,7 +62,7 @@ static void superblock_encode(const struct osd_superblock *superblock,
 	osd_wr_be(&w, crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4), 4); /* 508-511 */
 }
 
-/* A release that knows more has written it: the message says what that is. */
+/* A later release has written it: the message names what this release does not know. */
 static enum osd_status refuse_later(char message[256], const char *directory, const char *what,
 				    uint64_t theirs)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* superblock.h -- the first file of a root (docs/format.md), and the words for a person when a root
- * cannot be used. */
+/* superblock.h -- the first file of a root (docs/format.md), and the messages for a person when a
+ * root cannot be used. */
 #ifndef OSD_STORE_SUPERBLOCK_H
 #define OSD_STORE_SUPERBLOCK_H
 
@@ -11,11 +11,12 @@
 
 enum osd_root_role { OSD_ROOT_MAIN = 1, OSD_ROOT_HEADS = 2 };
 
-/* Of two roots, which opening of both this root has seen last.  All zero: none. */
+/* The last opening of both roots that this root has recorded.  All zero: none. */
 struct osd_stamp {
 	uint64_t opening; /* from 1 */
 	uint64_t mark;	  /* random: tells openings of copies apart */
-	/* Main root only: the opening before, while this one may not yet be in the other root. */
+	/* Main root only: the previous opening, while the present one may not yet be in the other
+	 * root. */
 	uint64_t previous_mark;
 	bool begun;
 };
@@ -29,10 +30,10 @@ struct osd_superblock {
 	struct osd_stamp stamp;
 };
 
-/* format has one %s, for the directory; error (errno, or 0) is told behind it. */
+/* format has one %s, for the directory; the text of error (errno, or 0) is appended. */
 enum osd_status osd_root_fail(char message[256], int error, const char *format,
 			      const char *directory);
-/* Whole or not at all: the name appears once the bytes are on disk.  Returns an errno. */
+/* Writes the whole file or none: the name appears once the bytes are on disk.  Returns an errno. */
 int osd_superblock_write(int directory_fd, const struct osd_superblock *superblock);
 /* OSD_E_NO_OBJECT: the directory has none; else a failure leaves a message. */
 enum osd_status osd_superblock_read(const char *directory, int directory_fd, char message[256],

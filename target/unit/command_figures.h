@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* command_figures.h -- how many commands ended how, and how long they took (docs/control.md, "commands").
- *
- * Any thread notes and any thread reads, without a lock.  What a command pays is three relaxed
- * additions; the time is the unit's, who has it anyway or asks the clock once. */
+/* command_figures.h -- counts how commands ended, and how long they took (docs/control.md,
+ * "commands").  Any thread may record and read, without a lock.  A command pays three relaxed
+ * additions; the unit supplies the time. */
 #ifndef OSD_UNIT_COMMAND_FIGURES_H
 #define OSD_UNIT_COMMAND_FIGURES_H
 
@@ -15,12 +14,13 @@ struct osd_json;
 struct osd_figures *osd_figures_create(void);
 /* NULL is fine. */
 void osd_figures_free(struct osd_figures *figures);
-/* The request has ended at that time (of its submitted_ns' clock), and its submitter does not know yet. */
+/* Records that the request ended at this time (by the clock of its submitted_ns), before its
+ * submitter is notified. */
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
 		      uint64_t now_ns);
 /* Whether a request has ended since, to a tenth of a second. */
 bool osd_figures_noted_since(const struct osd_figures *figures, uint64_t ns);
-/* A front end has refused a command before it was a request. */
+/* A front end refused a command before it became a request. */
 #define OSD_REJECTIONS(X)                                                                          \
 	X(COMMAND, "command") /* no CDB of ours */                                                 \
 	X(BUFFERS, "buffers") /* its data buffers are not those of a command */                    \

@@ -84,7 +84,7 @@ static const struct osd_option options[] = {
 	 "with osc_compat: multi-object lists of type Eh as OSC's target sends, not Fh"},
 };
 
-/* Of the options that are choices: the words, in the order of the enumeration. */
+/* For options with a choice: the words, in the order of the enumeration. */
 static const struct {
 	const char *name, *words[4];
 } choices[] = {
@@ -105,8 +105,8 @@ static const char *const *words_of(const struct osd_option *option)
 	return choices[i].words;
 }
 
-/* The options there are and the structure that their values are in: those of the product, then those
- * of a library for tests. */
+/* All options, and the structure that holds their values: those of the product, then those of a
+ * library for tests. */
 struct table {
 	const struct osd_option *options;
 	size_t count;

@@ -17,7 +17,8 @@
 
 struct osd_test_stores; /* testing/stores.h */
 
-/* What options of a library for tests ask for (struct osd_test_options); all zero in the product. */
+/* The values of the options of a library for tests (struct osd_test_options); all zero in the
+ * product. */
 struct osd_config_test {
 	void *values;			      /* of the library's options; owned */
 	const struct osd_test_stores *stores; /* in values, as are the next two */
@@ -32,7 +33,7 @@ struct osd_config {
 	char *ssd_directory;  /* ssd=; owned; NULL: one root */
 	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
 	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
-	char *isolation;      /* isolation=, level demanded of sandboxes; owned; never NULL */
+	char *isolation;      /* isolation=, level required of sandboxes; owned; never NULL */
 	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
 	char *pools;          /* pools=, file of pools (exec/pool/config.c); owned; NULL: default alone */
@@ -56,7 +57,7 @@ struct osd_config {
 	struct osd_sums_config sums; /* checksums=, verify=, scrub_rate=, scrub_days= */
 	bool create;          /* create=0: refuse an empty directory instead of formatting it */
 	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */
-	bool osc_compat;      /* osc_compat=1: what OSC's initiator expects, standard or not */
+	bool osc_compat;      /* osc_compat=1: follow OSC's initiator even against the standard */
 	bool osc_list_e;      /* osc_list_e=1: its multi-object lists have type Eh, not Fh */
 	struct osd_config_test test;
 };
@@ -94,8 +95,8 @@ struct osd_test_options {
 /* NULL in the product.  The library (target/testing/) sets it when it is loaded. */
 extern const struct osd_test_options *osd_test_options;
 
-/* Defaults, then options in order.  directory: the one to use where no option names one, or NULL.
- * OSD_E_PARAM_FIELD: message says which option is wrong and what it should be.  *ret_config needs
+/* Parses defaults, then options in order.  directory: used if no option names one, or NULL.
+ * OSD_E_PARAM_FIELD: message names the option and its permitted values.  *ret_config needs
  * osd_config_release. */
 enum osd_status osd_config_parse(const char *options, const char *directory, char message[256],
 				 struct osd_config *ret_config);

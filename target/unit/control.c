@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control.c -- see control.h: the thread of the control socket, the manager's lease, and what is pushed
- * to who watches.  It waits in epoll alone; nothing a peer does or leaves undone keeps it. */
+/* control.c -- see control.h: the thread of the control socket, the manager's lease, and the
+ * readings pushed to watchers.  It waits in epoll alone; no peer can block it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 #include "exec/figures.h"
 
 #define SOON_USEC      UINT64_C(20000)	  /* so often while jobs wait */
-/* A watcher that does not read for so long is dropped.  It costs one unread answer; a manager that a
- * busy host does not schedule may be silent for many seconds. */
+/* A watcher that does not read for this long is dropped.  Until then it costs one unread answer.
+ * On a busy host a manager may not run for many seconds. */
 #define DEAF_USEC      UINT64_C(60000000)
 #define EVENTS_AT_ONCE (OSD_CONTROL_PEERS + 2)
 
@@ -87,8 +87,7 @@ static uint64_t next_push(const struct osd_control_peer *peer)
 	       (peer->hurry ? OSD_MIN(peer->interval_usec, SOON_USEC) : peer->interval_usec);
 }
 
-/* A reading that has not been read is worth nothing beside a newer one: there is never more than one
- * on its way. */
+/* An unread reading is worthless once there is a newer one, so at most one is outstanding. */
 static void push(struct osd_control *control, struct osd_control_peer *peer, uint64_t now)
 {
 	struct osd_json json;
@@ -109,7 +108,7 @@ static void push(struct osd_control *control, struct osd_control_peer *peer, uin
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Returns when to look again. */
+/* Checks everything once.  Returns the time of the next check. */
 static uint64_t look_around(struct osd_control *control)
 {
 	uint64_t now = osd_monotonic_usec(), deadline;

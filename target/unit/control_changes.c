@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_changes.c -- the requests of the control socket that change something (control_request.h), and
- * what the log says of it: who, why, what was and what is. */
+/* control_changes.c -- the requests of the control socket that change something
+ * (control_request.h), and their log lines: author, reason, value before, value now. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void put_words(struct osd_json *json, const char *name, const struct word
 	osd_json_close(json, '}');
 }
 
-/* Into the log: who, why, what was, what is. */
+/* Logs author, reason, value before and value now. */
 static void log_change(const struct osd_control_request *request, const char *what, const char *was,
 		       const char *is)
 {
@@ -108,7 +108,7 @@ void osd_control_do_workers(struct osd_control_request *request)
 	answer_changed(request, "workers", &was, &is);
 }
 
-/* What is to change, or what those keys have; false: it is answered. */
+/* The keys to change, or their present values; false: an answer was sent. */
 static bool pool_words(struct osd_control_request *request, struct words *words, const char *pool)
 {
 	for (size_t i = 0; i < request->count; i++) {
@@ -213,7 +213,7 @@ void osd_control_do_reload(struct osd_control_request *request)
 	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
 }
 
-/* The keys that were asked for, as they are in share. */
+/* The requested keys with their values in share. */
 static struct words share_words(const struct osd_control_request *request,
 				const struct osd_principal_share *share)
 {

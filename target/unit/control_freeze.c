@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_freeze.c -- FREEZE and THAW of the control socket: a backup copies the files that changed
- * while the store is frozen (store/freeze.h).  The store thaws at the time given, when the peer's
- * connection ends, or when it says THAW, whichever comes first. */
+/* control_freeze.c -- FREEZE and THAW of the control socket.  While the store is frozen, a backup
+ * copies the files that have changed (store/freeze.h).  The store thaws at the given time, when the
+ * peer's connection ends, or at THAW, whichever comes first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "unit/control_request.h"
 #include "object/object.h"
 
-#define WAIT_MOST_MS   2000  /* this thread waits for so long: below the manager's lease */
+#define WAIT_MOST_MS   2000  /* the longest wait of this thread: below the manager's lease */
 #define FREEZE_MOST_MS 30000 /* initiators give up on a target that is silent for longer */
 
 const char *osd_control_store_id(const struct osd_control *control,
@@ -26,7 +26,7 @@ const char *osd_control_store_id(const struct osd_control *control,
 	return text;
 }
 
-/* False: it is another store, which is answered. */
+/* False: it is another store, and the error was sent. */
 static bool is_our_store(struct osd_control_request *request)
 {
 	char ours[OSD_CONTROL_STORE_ID], wanted[OSD_CONTROL_STORE_ID];

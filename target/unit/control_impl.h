@@ -24,7 +24,7 @@
 #define OSD_CONTROL_WHO_MAX    128
 #define OSD_CONTROL_LEASE_USEC UINT64_C(3000000)
 
-/* What epoll says an event is about: the number of a peer, or one of these. */
+/* The subject of an epoll event: the number of a peer, or one of these. */
 enum { OSD_CONTROL_LISTENER = OSD_CONTROL_PEERS, OSD_CONTROL_WAKE };
 
 enum osd_control_role {
@@ -58,7 +58,7 @@ struct osd_control {
 
 	int listen_fd;
 	uint64_t
-		deaf_until_usec; /* no descriptor is free: nobody is let in until then; 0: is now */
+		deaf_until_usec; /* no descriptor is free: admit no peer until then; 0: admit now */
 	char path[108];
 	ino_t inode; /* of the socket we have made */
 
@@ -78,10 +78,10 @@ struct osd_control {
 /* ---- control.c ------------------------------------------------------------------------------- */
 
 void *osd_control_main(void *control);
-/* The lease is free; says why in the log.  Nothing where the peer has not got it. */
+/* Frees the lease, and logs why.  Does nothing if the peer does not hold it. */
 void osd_control_release(struct osd_control *control, struct osd_control_peer *peer,
 			 const char *why);
-/* Somebody watches, or no longer: see watched. */
+/* Counts the watchers again: see watched. */
 void osd_control_count_watchers(struct osd_control *control);
 
 /* ---- control_socket.c ------------------------------------------------------------------------ */
@@ -91,7 +91,7 @@ enum osd_status osd_control_listen(struct osd_control *control, const char *path
 /* Closes everything, and removes the socket if it is still ours. */
 void osd_control_unlisten(struct osd_control *control);
 void osd_control_accept(struct osd_control *control);
-/* Closes a connection; why, for the log: NULL: nobody needs to know. */
+/* Closes a connection; why: for the log; NULL: not logged. */
 void osd_control_drop(struct osd_control *control, struct osd_control_peer *peer, const char *why);
 /* Reads and answers some of what a peer has sent. */
 void osd_control_hear(struct osd_control *control, struct osd_control_peer *peer);
@@ -100,7 +100,7 @@ struct osd_json osd_control_begin(struct osd_control *control);
 /* Ends and sends it.  False: the peer did not take it, and is dropped. */
 bool osd_control_send(struct osd_control *control, struct osd_control_peer *peer,
 		      enum osd_control_type type, uint32_t serial, struct osd_json *json);
-/* Whether what was sent before still waits to be read. */
+/* Whether an earlier message still waits to be read. */
 bool osd_control_unread(const struct osd_control_peer *peer);
 
 /* ---- control_requests.c ---------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ void osd_control_error(struct osd_control *control, struct osd_control_peer *pee
 /* The OSD system id of the store in text, which is returned. */
 const char *osd_control_store_id(const struct osd_control *control,
 				 char text[OSD_CONTROL_STORE_ID]);
-/* The peer goes: what it has frozen goes on. */
+/* The peer's connection ends: thaws what it has frozen. */
 void osd_control_melt(struct osd_control *control, const struct osd_control_peer *peer);
 
 /* ---- control_snapshot.c ---------------------------------------------------------------------- */

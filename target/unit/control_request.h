@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_request.h -- a request of the control socket, read: for the functions that answer one.  Each
- * answers it exactly once, with what it asks for or with an ERROR; then the peer may be gone. */
+/* control_request.h -- a parsed request of the control socket, for the functions that answer one.
+ * Each function sends exactly one answer, the result or an ERROR.  After that the peer may be
+ * gone. */
 #ifndef OSD_UNIT_CONTROL_REQUEST_H
 #define OSD_UNIT_CONTROL_REQUEST_H
 
@@ -30,10 +31,10 @@ bool osd_control_is_key(const struct osd_control_pair *pair, const char *key);
 /* NULL: it is not there. */
 const struct osd_control_pair *osd_control_find(const struct osd_control_request *request,
 						const char *key);
-/* The value as a string; false: it is too long, or not there, which is answered. */
+/* The value as a string; false: it is too long or missing, and the error was sent. */
 bool osd_control_text_of(struct osd_control_request *request, const char *key, char *text,
 			 size_t size);
-/* False: it is no number in this range, or not there, which is answered. */
+/* False: it is missing or not a number in this range, and the error was sent. */
 bool osd_control_number_of(struct osd_control_request *request, const char *key, uint64_t least,
 			   uint64_t most, uint64_t *ret_number);
 /* Answers ERROR. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_requests.c -- what the control socket's requests do (docs/control.md): a row each says which
- * keys there are and whether it changes something, the function does it.  Not here: what changes something
- * (control_changes.c). */
+/* control_requests.c -- the requests of the control socket (docs/control.md).  Each has a row with
+ * its keys, whether it changes something, and its function.  Elsewhere: requests that change
+ * something (control_changes.c). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -102,7 +102,7 @@ static void answer_ok(struct osd_control_request *request)
 
 /* ---- HELLO ----------------------------------------------------------------------------------- */
 
-/* Whether "1-3" and the like has ours in it. */
+/* Whether a range such as "1-3" includes our version. */
 static bool speaks_our_version(const char *versions)
 {
 	char *end;
@@ -212,7 +212,8 @@ static const struct osd_control_row rows[] = {
 	{OSD_CONTROL_SHED, "SHED", "on", true, osd_control_do_shed},
 	{OSD_CONTROL_JOBS, "JOBS", "", false, osd_control_do_jobs},
 	{OSD_CONTROL_RELOAD, "RELOAD", "", true, osd_control_do_reload},
-	/* Not the manager's: they change nothing that it decides. */
+	/* Any peer may send these, not only the manager: they change nothing that the manager
+	 * decides. */
 	{OSD_CONTROL_FREEZE, "FREEZE", "store wait_ms freeze_ms", false, osd_control_do_freeze},
 	{OSD_CONTROL_THAW, "THAW", "", false, osd_control_do_thaw},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_socket.c -- the control socket (control_impl.h): where it listens, who is let in, packets in
- * and out.  Nothing here waits. */
+/* control_socket.c -- the control socket (control_impl.h): its path, the users it admits, packets
+ * in and out.  Nothing here waits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ static int make_socket(void)
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Of two targets that start at once only one looks and binds at a time.  The lock is a file of our own and
- * not the folder: a stranger who can open the folder could hold its lock for ever. */
+/* If two targets start at once, only one of them checks and binds at a time.  The lock is a file of
+ * our own, not the folder: another user who can open the folder could hold its lock for ever. */
 static int lock_path(const char *lock)
 {
 	struct stat held, there;
@@ -49,7 +49,7 @@ static int lock_path(const char *lock)
 
 		if (fd < 0)
 			return -1;
-		/* The one before us has removed its file: there may be another by now. */
+		/* The previous holder has removed its file, so there may be a new one by now. */
 		if (flock(fd, LOCK_EX) == 0 && fstat(fd, &held) == 0 && lstat(lock, &there) == 0 &&
 		    held.st_dev == there.st_dev && held.st_ino == there.st_ino)
 			return fd;
@@ -57,7 +57,7 @@ static int lock_path(const char *lock)
 	}
 }
 
-/* What a target that was killed has left behind goes.  NULL: nothing is in the way. */
+/* Removes the socket of a target that was killed.  NULL: the path is free. */
 static const char *clear_path(const struct osd_control *control)
 {
 	OSD_CLEANUP_CLOSE int probe = make_socket();
@@ -83,11 +83,12 @@ static const char *bind_and_listen(struct osd_control *control)
 	struct stat made;
 
 	control->listen_fd = make_socket();
-	/* Before it has a name, so that it is nobody else's at any moment. */
+	/* Set the mode before the socket has a name, so that no other user can ever open it. */
 	if (control->listen_fd < 0 || fchmod(control->listen_fd, 0600) < 0 ||
 	    bind(control->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return strerror(errno);
-	/* The group is the folder's where that has the set-group-id bit: the manager's. */
+	/* If the folder has the set-group-id bit, the socket's group is the folder's: the
+	 * manager's. */
 	if (control->targets.manager_uid && chmod(control->path, 0660) < 0)
 		return strerror(errno);
 	if (lstat(control->path, &made) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_usage.c -- USAGE of the control socket: what principals have used since the target started, in
- * parts. */
+/* control_usage.c -- USAGE of the control socket: the use of each principal since the target
+ * started, in parts. */
 #include "unit/control_request.h"
 #include "exec/admin.h"
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* queue.h -- requests that wait for a worker.
- *
- * Each span (osd_command_span) has a row.  In it the
- * requests stand in lanes, one for each I_T nexus, and lanes take turns: an initiator that has sent a
- * hundred commands delays another one's by one of them.  Nexuses whose numbers collide share a lane.
- * Within a lane the order is that of arrival.
- *
- * No locking: the unit's lock. */
+/* queue.h -- requests that wait for a worker.  Each span (osd_command_span) has a row, and each I_T
+ * nexus a lane in the row.  Lanes take turns: an initiator that has sent a hundred commands delays
+ * the next command of another initiator by one command.  Nexuses whose numbers collide share a
+ * lane.  Within a lane the order is that of arrival.  There is no locking here: the caller holds
+ * the unit's lock. */
 #ifndef OSD_UNIT_QUEUE_H
 #define OSD_UNIT_QUEUE_H
 
@@ -40,9 +37,9 @@ static inline struct osd_request *osd_queue_peek(const struct osd_queue *queue,
 
 	return lane ? lane->head : NULL;
 }
-/* Takes out what osd_queue_peek shows; its lane goes behind the others. */
+/* Takes out the request that osd_queue_peek returns; its lane moves behind the others. */
 struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_command_span which);
-/* When the request came that has waited longest; UINT64_MAX: none waits. */
+/* The arrival time of the request that has waited longest; UINT64_MAX: none waits. */
 uint64_t osd_queue_oldest_ns(const struct osd_queue *queue);
 
 static inline unsigned osd_queue_count(const struct osd_queue *queue, enum osd_command_span which)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* task_list.c -- see task_list.h.  A function covers the commands that were there before its asker: so two
- * askers never wait for each other. */
+/* task_list.c -- see task_list.h.  A function covers only commands that arrived before it, so two
+ * functions never wait for each other. */
 #include "unit/task_list.h"
 
 static bool is_aborted(const struct osd_request *request)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* unit.h -- who works on what, when: one opened store with its dispatcher, a queue of requests
- * and an elastic pool of worker threads.
+/* unit.h -- runs requests: one opened store with its dispatcher, a queue of requests and an elastic
+ * pool of worker threads.
  *
- * Order: osd_unit_open; then from any thread osd_unit_submit (or _try, then _submit); every
- * request submitted gets its done() call exactly once, from a worker; osd_unit_close last,
- * when no request is submitted any more: it waits for those under way.
- *
- * Worker threads block all signals, are asked to stop and joined, never cancelled (design D3). */
+ * Order: call osd_unit_open first.  Then any thread may call osd_unit_submit (or _try, then
+ * _submit).  Every submitted request gets its done() call exactly once, from a worker.  Call
+ * osd_unit_close last, when no request is submitted any more: it waits for those under way.  Worker
+ * threads block all signals.  They are asked to stop and joined, never cancelled (design D3). */
 #ifndef OSD_UNIT_ENGINE_H
 #define OSD_UNIT_ENGINE_H
 
@@ -22,14 +21,14 @@ struct osd_unit;
 
 #define OSD_WORKERS_MAX 64
 
-/* Opens the store (recovery included) and starts the workers.  On failure message tells a person
- * what to do. */
+/* Opens the store (recovery included) and starts the workers.  On failure, message has instructions
+ * for a person. */
 enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
 				struct osd_unit **ret_unit);
 /* Waits for every request, stops the workers, closes the store.  NULL is fine. */
 void osd_unit_close(struct osd_unit *unit);
 
-/* Bytes the store may hold. */
+/* The bytes that the store can hold. */
 uint64_t osd_unit_capacity(struct osd_unit *unit);
 
 /* The security token of this start, for VPD page B1h; borrowed. */

@@ -19,7 +19,7 @@ static size_t padded(size_t length)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Bytes of the entry at the start of left bytes, pad included; 0: it runs past them. */
+/* The length of the first entry in the left bytes, with padding; 0: it extends beyond them. */
 static size_t entry_bytes(const uint8_t *at, size_t left, uint8_t type)
 {
 	size_t bytes;
@@ -66,7 +66,7 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 				     ret_list);
 }
 
-/* Where a returned list ends: at its own length, or at the allocation if that cut it. */
+/* The end of a returned list: its own length, or the allocation if that cut it. */
 static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t type,
 				    const uint8_t **ret_end)
 {
@@ -158,7 +158,7 @@ void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t c
 		memset(buffer, 0, writer->placed);
 }
 
-/* Places head whole or not at all, then as much of the value and its pad as fits. */
+/* Places the whole head or nothing, then as much of the value and its padding as fits. */
 static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length,
 		  const void *value, size_t length)
 {

@@ -49,8 +49,8 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 /* The same for entries without a list header. */
 enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8_t type,
 				      struct osd_attr_list *ret_list);
-/* Opens a list as a target returned it into length bytes: type 9 only, ends where its length
- * field says or where the allocation cut it (an entry cut short is left out). */
+/* Opens a list that a target returned into length bytes: type 9 only.  It ends at its length field
+ * or at the allocation; a cut entry is left out. */
 enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length,
 					struct osd_attr_list *ret_list);
 /* Next entry; false at the end.  For OSD_LIST_GET value is NULL. */
@@ -97,8 +97,8 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 				    const void *value, size_t length);
 /* OSD_LIST_GET (the initiator's side and tests): appends {page, number}. */
 void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number);
-/* Before anything is added: from here on in OSC's form (osd2-wire 5.5), type being what the list says
- * it is. */
+/* Called before anything is added: writes OSC's form from here on (osd2-wire 5.5); type is the list
+ * type to announce. */
 void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type);
 /* OSD_LIST_MULTI_OBJECT: entries between these belong to one object. */
 void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,

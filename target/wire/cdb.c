@@ -11,13 +11,13 @@
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 
-/* The furthest the result of COMPARE AND SWAP may lie: nobody's Data-In is larger. */
+/* The largest offset of the result of COMPARE AND SWAP: no Data-In is larger. */
 #define RESULT_OFFSET_MAX ((UINT64_C(64) << 20) - OSD_COUNTER_BYTES)
 
-/* What bytes 48-51 are (osd2-wire 2.8). */
+/* The meaning of bytes 48-51 (osd2-wire 2.8). */
 enum word48 { WORD48_RESERVED, WORD48_CONTINUATION, WORD48_LIST_IDENTIFIER, WORD48_MAP_TYPE };
 
-/* What the bytes at 32-39 count. */
+/* The meaning of the length in bytes 32-39. */
 enum length_is { LENGTH_OTHER, LENGTH_DATA_OUT, LENGTH_DATA_IN, LENGTH_OPERANDS };
 
 const char *osd_service_action_name(uint16_t service_action)
@@ -32,7 +32,7 @@ const char *osd_service_action_name(uint16_t service_action)
 	return NULL;
 }
 
-/* What OSC's private code means; any other code means itself. */
+/* Translates OSC's private codes; returns any other code unchanged. */
 static uint16_t osc_meaning(uint16_t service_action)
 {
 	switch (service_action) {
@@ -98,14 +98,14 @@ static enum length_is length_of(uint16_t service_action)
 	}
 }
 
-/* These may name a data distribution type with osc_compat. */
+/* Commands that may name a data distribution type with osc_compat. */
 static bool has_distribution(uint16_t service_action)
 {
 	return service_action == OSD_SA_READ || service_action == OSD_SA_WRITE ||
 	       service_action == OSD_SA_CREATE_AND_WRITE;
 }
 
-/* Their retrieved list begins with an entry that no get list asks for. */
+/* Commands whose retrieved list begins with an entry that no get list requests. */
 static bool always_retrieves(uint16_t service_action)
 {
 	return service_action == OSD_SA_GENERIC_COMPARE_AND_SWAP ||
@@ -266,7 +266,8 @@ static enum osd_status decode_attributes(const uint8_t *bytes, uint16_t service_
 static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, struct osd_cdb *cdb,
 				      uint16_t *ret_field)
 {
-	/* OSC's initiator sends 7Fh always, yet its tests want to see time move (osd2-wire 9-4). */
+	/* OSC's initiator always sends 7Fh, but its tests expect the timestamps to change
+	 * (osd2-wire 9-4). */
 	uint8_t control = osc_compat ? 0 : bytes[AT_TIMESTAMPS];
 	uint8_t isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
 
@@ -305,7 +306,7 @@ static enum osd_status decode_word48(const uint8_t *bytes, bool osc_compat, stru
 				     uint16_t *ret_field)
 {
 	uint32_t word = get32(bytes, AT_WORD48);
-	/* Or of a bare list of any length (osd2-wire 9-6b): its content tells. */
+	/* Or the length of a bare list of any size (osd2-wire 9-6b): the content decides. */
 	bool old_list = osc_compat && cdb->service_action == OSD_SA_QUERY;
 
 	switch (word48_of(cdb->service_action)) {
@@ -327,7 +328,7 @@ static enum osd_status decode_word48(const uint8_t *bytes, bool osc_compat, stru
 	return OSD_OK;
 }
 
-/* Where the two numbers at 32 and 40 are not what they are elsewhere. */
+/* Decodes the numbers at 32 and 40 of commands that use these bytes in their own way. */
 static enum osd_status decode_operand_fields(struct osd_cdb *cdb, uint16_t *ret_field)
 {
 	if (cdb->length < OSD_COUNTER_BYTES)
@@ -337,7 +338,8 @@ static enum osd_status decode_operand_fields(struct osd_cdb *cdb, uint16_t *ret_
 	return OSD_OK;
 }
 
-/* No object id, and the seed of SET KEY goes on where others have a length and an address. */
+/* There is no object id.  The seed of SET KEY continues over the bytes where other commands have a
+ * length and an address. */
 static void decode_key(const uint8_t *bytes, struct osd_cdb *cdb)
 {
 	cdb->object_id = 0;
@@ -393,7 +395,7 @@ static enum osd_status decode_command_fields(const uint8_t *bytes, bool osc_comp
 	return status == OSD_OK ? decode_word48(bytes, osc_compat, cdb, ret_field) : status;
 }
 
-/* Retrieved attributes must not lie on top of the command's own Data-In. */
+/* Retrieved attributes must not overlap the command's own Data-In. */
 static enum osd_status check_data_in(const struct osd_cdb *cdb, uint16_t *ret_field)
 {
 	const struct osd_cdb_attributes *a = &cdb->attributes;

@@ -30,15 +30,15 @@
 struct osd_cdb_attributes {
 	uint8_t format; /* OSD_CDBFMT_SET_ONE, OSD_CDBFMT_PAGE or OSD_CDBFMT_LIST */
 
-	/* What is asked for.  LIST: used when get_list_length != 0; PAGE: when get_page != 0. */
+	/* The get half.  LIST: used if get_list_length != 0; PAGE: if get_page != 0. */
 	uint32_t get_page;
 	uint32_t get_list_length; /* with the 8-byte header */
 	uint64_t get_list_offset; /* in Data-Out */
 	uint32_t get_allocation_length;
 	uint64_t retrieved_offset; /* in Data-In; counts when get_allocation_length != 0 */
 
-	/* What is set.  LIST: used when set_length != 0; PAGE and SET_ONE: when set_page != 0,
-	 * and then length 0 makes the attribute undefined. */
+	/* The set half.  LIST: used if set_length != 0; PAGE and SET_ONE: if set_page != 0; then
+	 * length 0 makes the attribute undefined. */
 	uint32_t set_page, set_number;
 	uint32_t set_length; /* LIST: of the list with its header; else of the value */
 	uint64_t set_offset; /* in Data-Out: LIST the list, PAGE the bare value */
@@ -82,7 +82,7 @@ struct osd_cdb {
 		uint64_t task_tag;                 /* PERFORM TASK MANAGEMENT FUNCTION */
 		uint64_t result_offset; /* COMPARE AND SWAP, FETCH AND ADD: in Data-In */
 	};
-	/* Bytes 48-51: at most one of these is not 0, as the service action says (osd2-wire
+	/* Bytes 48-51: at most one of these is not 0, depending on the service action (osd2-wire
 	 * 2.8). */
 	uint32_t continuation_length;
 	uint32_t list_identifier; /* LIST, LIST COLLECTION */
@@ -96,10 +96,10 @@ struct osd_cdb {
 	uint32_t data_in_icv_offset, data_out_icv_offset;
 };
 
-/* The ALLOCATION LENGTH of an embedded CDB; 0 where the command is not one we know. */
+/* The ALLOCATION LENGTH of an embedded CDB; 0: the command is unknown. */
 uint32_t osd_embedded_allocation(const uint8_t cdb[OSD_EMBEDDED_CDB]);
 
-/* Name of a service action as the standard spells it; NULL: nobody's. */
+/* The standard's name of a service action; NULL: unknown. */
 const char *osd_service_action_name(uint16_t service_action);
 
 /* Decodes and checks one CDB.  osc_compat: as OSC's initiator means it where that contradicts the
@@ -133,8 +133,8 @@ uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb);
 uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb);
 /* The whole Data-In this CDB can need: max(command data, retrieved offset + allocation). */
 uint64_t osd_cdb_data_in_needed(const struct osd_cdb *cdb);
-/* Does Data-Out of this length hold everything the CDB points into it?  Else OSD_E_CDB_FIELD with
- * *ret_field at the length that does not fit.  Surplus is fine. */
+/* Whether Data-Out of this length holds everything that the CDB points at.  Else OSD_E_CDB_FIELD,
+ * with *ret_field at the length that does not fit.  Surplus is fine. */
 enum osd_status osd_cdb_check_data_out(const struct osd_cdb *cdb, uint64_t data_out_length,
 				       uint16_t *ret_field);
 

@@ -51,9 +51,10 @@ enum osd_control_fault {
 	OSD_CONTROL_OTHER_VERSION, /* of a target or manager that is newer */
 };
 
-/* What cannot be encoded (too long, or beyond capacity) is 0 bytes long. */
+/* Returns 0 if the frame cannot be encoded: it is too long, or exceeds capacity. */
 size_t osd_control_encode(const struct osd_control_frame *frame, uint8_t *bytes, size_t capacity);
-/* *ret_frame is written unless OSD_CONTROL_NO_FRAME; of another version serial alone is. */
+/* *ret_frame is written unless OSD_CONTROL_NO_FRAME; for a frame of another version, only
+ * serial. */
 enum osd_control_fault osd_control_decode(const uint8_t *bytes, size_t length,
 					  struct osd_control_frame *ret_frame);
 
@@ -64,8 +65,8 @@ struct osd_control_pair {
 	size_t value_bytes;	 /* of clean UTF-8 (wire/text.h) */
 };
 
-/* The next line; false at the end, and (bad then) at one that is none.  The last line ends with a
- * newline as the others do. */
+/* Reads the next line.  False: the end, or (then bad) a malformed line.  The last line ends with a
+ * newline, too. */
 bool osd_control_next(struct osd_rd *payload, struct osd_control_pair *ret_pair);
 
 #endif

@@ -36,8 +36,8 @@ static inline uint64_t osd_swap64(uint64_t value)
 	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? value : __builtin_bswap64(value);
 }
 
-/* Stand-alone accessors for fixed buffers whose size the caller has checked.  Where the width is known
- * when compiling, as it mostly is, a load and a swap take the place of a turn of a loop for each byte. */
+/* Accessors for fixed buffers whose size the caller has checked.  If the width is a compile-time
+ * constant, as usual, the loop over bytes becomes a load and a swap. */
 static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
 {
 	uint64_t value = 0;

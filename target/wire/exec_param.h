@@ -73,8 +73,8 @@ enum osd_exec_flags {
 	OSD_EXEC_CODE_FORM = 0x70000, /* b18-b16: enum osd_code_form */
 };
 
-/* What the code is, shifted into place by OSD_CODE_FORM_SHIFT.  The target only carries it: it is
- * expanded, and byte-code is looked at, in the sandbox. */
+/* The form of the code, shifted by OSD_CODE_FORM_SHIFT.  The target only passes it on: the sandbox
+ * decompresses the code and checks bytecode. */
 #define OSD_CODE_FORM_SHIFT 16
 enum osd_code_form {
 	OSD_CODE_PACKING = 0x3, /* 0: as it is */
@@ -90,7 +90,7 @@ static inline uint8_t osd_exec_code_form(uint32_t flags)
 
 enum osd_args_encoding { OSD_ARGS_NONE, OSD_ARGS_BYTES, OSD_ARGS_JSON };
 
-/* How a job must end for another to start; FAILED: in any state but COMPLETED. */
+/* The end that a job must have for another to start; FAILED: any state except COMPLETED. */
 enum osd_after_condition { OSD_AFTER_ANY, OSD_AFTER_COMPLETED, OSD_AFTER_FAILED };
 
 struct osd_exec_text { /* borrowed, not terminated */
@@ -103,7 +103,7 @@ struct osd_exec_after {
 	uint32_t condition; /* enum osd_after_condition */
 };
 
-/* A field counts only when its tag's bit is in present; others are 0. */
+/* A field is valid only if its tag's bit is in present; the others are 0. */
 struct osd_exec_params {
 	uint32_t present;
 	struct osd_exec_text engine;
@@ -135,7 +135,7 @@ static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_e
 	return params->present >> tag & 1;
 }
 
-/* How many members the array has; 0: it is none. */
+/* The number of members of the array; 0: it is not an array. */
 static inline uint32_t osd_exec_array_members(const struct osd_exec_params *params)
 {
 	if (!osd_exec_has(params, OSD_EXEC_PARAM_ARRAY))
@@ -149,8 +149,8 @@ static inline uint32_t osd_exec_array_members(const struct osd_exec_params *para
  * *ret_why (if not NULL) is a static sentence for the log. */
 enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 				       struct osd_exec_params *ret_params, const char **ret_why);
-/* Encodes what is present, each entry marked critical; returns the length, 0 when capacity is
- * too small. */
+/* Encodes the fields in present, each entry marked critical; returns the length, 0: capacity is too
+ * small. */
 size_t osd_exec_params_encode(const struct osd_exec_params *params, void *buffer, size_t capacity);
 
 #endif

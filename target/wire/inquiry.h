@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* inquiry.h -- what INQUIRY returns about a logical unit (SPC-3): standard data and vital product
- * data pages.
- * Not here: who the unit is (the front end knows), the command (command/cmd_perform.c). */
+/* inquiry.h -- the INQUIRY data of a logical unit (SPC-3): standard data and vital product data
+ * pages.  Elsewhere: the identity of the unit (the front end has it), the command
+ * (command/cmd_perform.c). */
 #ifndef OSD_WIRE_INQUIRY_H
 #define OSD_WIRE_INQUIRY_H
 
@@ -41,7 +41,8 @@ struct osd_identity {
 /* Standard data of an OSD; vendor, product and revision are cut or padded to 8, 16 and 4 bytes. */
 void osd_identity_init(struct osd_identity *identity, const char *vendor, const char *product,
 		       const char *revision, const uint16_t versions[OSD_INQUIRY_VERSIONS]);
-/* Appends a page; its code must be larger than the last one's.  What is too much is left out. */
+/* Appends a page; its code must be larger than the last one's.  A page that does not fit is left
+ * out. */
 void osd_identity_add(struct osd_identity *identity, uint8_t code, const void *bytes,
 		      size_t length);
 /* The page with its header, 00h among them; 0: there is no such page. */

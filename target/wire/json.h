@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* json.h -- writes JSON into a buffer whose size is given; what does not fit makes it bad, as with
- * struct osd_wr.  Who writes sees to it that what is opened is closed.  key: NULL in arrays. */
+/* json.h -- writes JSON into a buffer of given size; text that does not fit makes it bad, as with
+ * struct osd_wr.  The caller closes what it opens.  key: NULL in arrays. */
 #ifndef OSD_WIRE_JSON_H
 #define OSD_WIRE_JSON_H
 
@@ -28,7 +28,7 @@ void osd_json_usec(struct osd_json *json, const char *key, uint64_t usec);
 /* Text that is not clean UTF-8 (wire/text.h) shows each byte above 7Fh as the letter of that number. */
 void osd_json_text(struct osd_json *json, const char *key, const char *text);
 void osd_json_text_n(struct osd_json *json, const char *key, const char *text, size_t length);
-/* {"counts": [...], "sum": seconds}: one count for each bound, and one for what is longer. */
+/* {"counts": [...], "sum": seconds}: one count for each bound, and one for longer times. */
 void osd_json_histogram(struct osd_json *json, const char *key,
 			const struct osd_histogram *histogram);
 

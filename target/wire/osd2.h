@@ -16,7 +16,8 @@
 #define OSD_OFFSET_UNUSED         0xffffffffu
 #define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
 
-/* Who we are, in INQUIRY data and in the Root Information page (8, 16 and 4 bytes, space padded). */
+/* The identity of this target in INQUIRY data and in the Root Information page (8, 16 and 4 bytes,
+ * space padded). */
 #define OSD_VENDOR_ID   "IOSD"
 #define OSD_PRODUCT_ID  "OBJECT STORE"
 #define OSD_PRODUCT_REV "0001"

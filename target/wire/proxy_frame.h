@@ -39,8 +39,8 @@
 
 /* Sync words (struct osd_shm_line): base/shm_wait.h.  The poster writes the frame, then posts. */
 
-/* Words of the control line.  Whoever posts it has iosd-sandboxd nudge the sandbox (OSD_SANDBOXD_NUDGE), and
- * after END again and again until the script has ended. */
+/* Words of the control line.  The poster also makes iosd-sandboxd nudge the sandbox
+ * (OSD_SANDBOXD_NUDGE); after END it repeats this until the script has ended. */
 enum osd_control_word { OSD_CONTROL_NONE, OSD_CONTROL_PING, OSD_CONTROL_END /* raise osd.Ended */ };
 
 struct osd_shm {
@@ -55,7 +55,8 @@ struct osd_shm {
 	_Alignas(64) _Atomic uint64_t cpu_user_usec, cpu_system_usec, peak_bytes; /* samples; not trusted */
 };
 
-/* Where an area's request header, and the bodies of its calls and answers, begin in the memory. */
+/* The offsets in the memory of an area's request header, and of the bodies of its calls and
+ * answers. */
 static inline size_t osd_shm_frame_at(unsigned area)
 {
 	return OSD_SHM_FRAME_AT + (size_t)area * 2 * OSD_FRAME_BYTES;
@@ -112,9 +113,10 @@ enum osd_call_op {
 #undef X
 };
 
-/* Of WRITE and APPEND: the next call, one of these two, comes in the other area, perhaps before this one is
- * answered; both have at most OSD_AHEAD_BYTES.  After a call without it the next comes in area 0.  What
- * follows one that failed is not done, and is answered as that was. */
+/* For WRITE and APPEND: the next call, also one of these two, comes in the other area, perhaps
+ * before this one is answered; both have at most OSD_AHEAD_BYTES.  After a call without the flag,
+ * the next comes in area 0.  If a call fails, the one sent ahead after it is skipped, and gets the
+ * same answer. */
 #define OSD_CALL_AHEAD 1u
 
 enum osd_finish_kind {

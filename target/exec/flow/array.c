@@ -25,8 +25,7 @@ void osd_array_member_record(const struct osd_job_record *head, uint32_t at, uin
 		(head->flags & ~(unsigned)(OSD_JOB_ARRAY | OSD_JOB_AFTER | OSD_JOB_RANGES)) |
 		OSD_JOB_MEMBER;
 	ret_record->key_length = 0;
-	ret_record->charged =
-		0; /* charged with its array, except what it leaves at its end */
+	ret_record->charged = 0; /* charged with its array, except what it leaves at its end */
 	ret_record->predecessor = (struct osd_object_id){0};
 	ret_record->begin_msec = 0; /* it begins with its array */
 	ret_record->reason =

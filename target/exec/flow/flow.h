@@ -161,7 +161,7 @@ struct osd_array {
 	bool working;
 	struct osd_array *next_working;
 	struct osd_array *next_found; /* at restart */
-	uint8_t *ranges; /* owned: its indices (wire/index_ranges.h); NULL: contiguous */
+	uint8_t *ranges;      /* owned: its indices (wire/index_ranges.h); NULL: contiguous */
 	size_t ranges_length; /* bytes */
 	uint8_t states[];     /* in order of index */
 };

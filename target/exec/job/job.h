@@ -133,7 +133,7 @@ struct osd_job {
 		uint16_t reason;
 	} pending;
 	_Atomic unsigned char told; /* enum osd_told */
-	bool recorded; /* its last record is fixed: later changes are not shown */
+	bool recorded;		    /* its last record is fixed: later changes are not shown */
 	/* Progress that is not shown yet: the last update is less than OSD_JOB_PROGRESS_USEC
 	 * old. */
 	bool progress_waits;
@@ -259,7 +259,7 @@ struct osd_exec {
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits;
 	struct osd_exec_wait *reserved; /* not started yet */
-	struct osd_exec_wait *late; /* timed out or aborted; the output thread delivers them */
+	struct osd_exec_wait *late;	/* timed out or aborted; the output thread delivers them */
 	struct osd_places wait_places;
 	size_t held_count, running_count;
 	size_t accepting; /* submissions whose job may be in the store but not yet in the table */

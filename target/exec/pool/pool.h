@@ -48,8 +48,8 @@ struct osd_pool_config {
 	enum osd_reuse reuse;
 	uint64_t sandbox_jobs;		    /* jobs that one sandbox may run, if it is reused */
 	char users[OSD_POOL_USERS_MAX + 1]; /* principals that may use it, by commas; "": all */
-	struct osd_job_limits standard; /* limits of a job that names none; cpu 0: as wall */
-	struct osd_job_limits maximum;	/* the highest limits that a job may name */
+	struct osd_job_limits standard;	    /* limits of a job that names none; cpu 0: as wall */
+	struct osd_job_limits maximum;	    /* the highest limits that a job may name */
 };
 
 /* A target's pools as configured (config.c). */
