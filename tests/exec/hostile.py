@@ -17,7 +17,8 @@ COMPLETED, FAILED, TIMEOUT = JobState.COMPLETED, JobState.FAILED, JobState.TIMEO
 NO_MEMORY, LIMIT = JobState.OUT_OF_MEMORY, JobState.LIMIT_EXCEEDED
 
 SMALL = pyosd.Limits(mem="64MiB", wall=50.0)
-BRIEF = pyosd.Limits(wall=0.15)
+# The processor limit is by default the wall limit, and a busy script could come to either first.
+BRIEF = pyosd.Limits(cpu=50.0, wall=0.15)
 QUICK = pyosd.Limits(wall=50.0)  # of a busy machine; none of them is to come to it
 CPU = pyosd.Limits(cpu=0.2, wall=50.0)
 MORE = pyosd.Limits(mem="600MiB", cpu=90.0, wall=100.0)

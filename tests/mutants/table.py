@@ -193,8 +193,8 @@ MUTANTS = (
     mutant(
         "lost wake-up: nobody is told of a queued job",
         "target/exec/pool/pool.c",
-        "	pthread_cond_signal(&pool->work);\n	/* It may wait",
-        "	/* It may wait",
+        "	pthread_cond_signal(&pool->work);\n	/* The first job may wait",
+        "	/* The first job may wait",
         *("tests/jobs/test_nothing_left.py", "-k", "idle"),
     ),
     mutant(

@@ -53,7 +53,8 @@ def test_what_is_told(file: Path) -> None:
     assert config.flags == {"portal": "127.0.0.1:0"} and config.memory_budget == 2048 * MIB
     default, tools = config.pools
     assert default.line() == (
-        "name=default;max=2;min=1;warm_spare=3;queue=10000;reuse=verified;idle_timeout=300000000;max_jobs_per_sandbox=1000;wall=60000000;"
+        "name=default;engine=python;max=2;min=1;warm_spare=3;queue=10000;reuse=verified;"
+        "idle_timeout=300000000;max_jobs_per_sandbox=1000;wall=60000000;"
         f"wall_max=86400000000;cpu_max=86400000000;memory={256 * MIB};memory_max={256 * MIB};"
         f"threads=1;threads_max=16;output={64 * MIB};output_max={1024 * MIB}"
     )
