@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is sent for a job: source text, whether it was given as text, as a file, or as a function;
-or byte-code, from a .pyc file; packed where that pays.
+"""The code of a job, as it is sent: source text or byte-code.
 
-Functions travel as source with JSON arguments; nothing is pickled.  What a function uses of modules
-that its own module imported, and functions of the standard library, travel by name: a sandbox imports
-them.  What cannot travel (closures, lambdas, decorators, other globals) is refused here, before
-anything is submitted.
+A caller gives source as text, as a file or as a function, and byte-code as a .pyc file.  Code is
+compressed if it is shorter that way.  Functions travel as source with JSON arguments; nothing is
+pickled.  Modules that a function uses, and functions of the standard library, travel by name: the
+sandbox imports them.  Closures, lambdas, decorators and other globals cannot travel.  This module
+refuses them before anything is submitted.
 """
 
 from __future__ import annotations

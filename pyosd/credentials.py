@@ -340,11 +340,11 @@ class StaticSource:
 
 
 class KeySource:
-    """Makes credentials from working keys: for who has those, administrators and tests.
+    """Makes credentials from working keys.  Administrators and tests have such keys.
 
-    keys: working keys by partition id (0: partition zero, whose key is for the root and for making
-    and removing partitions).  version: of all of them.  lifetime: seconds that a credential lasts; None:
-    for ever.
+    keys: working keys by partition id.  The key of partition 0 signs commands to the root, and those
+    that create and remove partitions.  version: the version of all keys.  lifetime: seconds until a
+    credential expires; None: it does not expire.
     """
 
     def __init__(

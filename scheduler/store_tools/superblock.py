@@ -31,8 +31,10 @@ class Superblock:
     """The first file of a root.
 
     Attributes:
-        opening, mark: which opening of both roots this one has seen last; 0: none, or of one root.
-        previous_mark, begun: main root: the opening before, while the other may not have this one.
+        opening, mark: the last opening of both roots that this root has recorded.  0: it has recorded
+            none, or the store has one root.
+        previous_mark, begun: of the main root: the opening before that one.  They are set while the
+            other root may lack the last opening.
         features: bits, see FEATURE_SUMS.
     """
 

@@ -2,10 +2,10 @@
 /* draft.c -- user objects that come into being together with their data (CREATE AND WRITE, COPY USER
  * OBJECTS).
  *
- * The files are written first, under an id and a generation of their own, while META's N record
- * says that they are nobody's yet.  The object's record, its attributes and the end of the N record
- * are one transaction, so there is never an object with half of its data, or with none.  Files of a
- * draft that came to nothing go at once, or when the store is opened the next time. */
+ * The files are written first, under an id and a generation of their own.  Until the object exists,
+ * META's N record lists them as files of a draft.  One transaction writes the object's record and
+ * attributes and removes the N record, so no object has only a part of its data.  The files of a
+ * failed draft are removed at once, or when the store is opened the next time. */
 #include "object/internal.h"
 
 #include <stdlib.h>

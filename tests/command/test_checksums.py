@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
+from time import time
 
 import pytest
 
@@ -20,6 +19,7 @@ from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import MEDIUM, OK, check
 from tests.harness import Harness, StartFailed
+from tests.waiting import until
 
 BLOCK = 4096
 DATA = bytes(range(256)) * 64
@@ -58,20 +58,13 @@ def set_number(osd: Commands, which: int, value: int, width: int) -> None:
     osd.set_attributes(ROOT, [AttributeValue(PAGE, which, value.to_bytes(width, "big"))])
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    deadline = monotonic() + 60
-    while not what():
-        assert monotonic() < deadline
-        sleep(0.01)
-
-
 def scrub(osd: Commands) -> None:
     """A whole pass, from its beginning to its end."""
-    wait_for(lambda: number(osd, STATE) != RUNNING)
+    until(lambda: number(osd, STATE) != RUNNING)
     before = number(osd, ENDED)
-    sleep(0.002)  # times are of milliseconds
+    until(lambda: time() * 1000 > before + 1)  # the next end is later by the attribute's unit
     set_number(osd, STATE, 1, 1)
-    wait_for(lambda: number(osd, STATE) == IDLE and number(osd, ENDED) > before)
+    until(lambda: number(osd, STATE) == IDLE and number(osd, ENDED) > before)
 
 
 @pytest.fixture
@@ -213,17 +206,17 @@ def test_the_scrub_goes_on_after_a_restart(make_harness: MakeHarness, store: Pat
     for _ in range(64):
         harness.osd.write(objects(harness.osd), 0, DATA)
     set_number(harness.osd, STATE, 1, 1)
-    wait_for(lambda: number(harness.osd, OBJECTS) >= 3)
+    until(lambda: number(harness.osd, OBJECTS) >= 3)
     harness.restart()
     assert number(harness.osd, STATE) == RUNNING
-    wait_for(lambda: number(harness.osd, OBJECTS) >= 5)
+    until(lambda: number(harness.osd, OBJECTS) >= 5)
     set_number(harness.osd, STATE, 0, 1)
-    wait_for(lambda: number(harness.osd, STATE) == STOPPED)
+    until(lambda: number(harness.osd, STATE) == STOPPED)
     there = number(harness.osd, OBJECTS)
     assert there < 64
     set_number(harness.osd, RATE, 1 << 30, 8)
     set_number(harness.osd, STATE, 1, 1)
-    wait_for(lambda: number(harness.osd, STATE) == IDLE)
+    until(lambda: number(harness.osd, STATE) == IDLE)
     assert 64 <= number(harness.osd, OBJECTS) <= 67  # those under way are looked at again
     assert number(harness.osd, DAMAGED) == 0
 
@@ -231,7 +224,7 @@ def test_the_scrub_goes_on_after_a_restart(make_harness: MakeHarness, store: Pat
 def test_it_comes_by_itself(make_harness: MakeHarness, store: Path) -> None:
     """A store that has never been looked at is, as soon as it is served."""
     osd = make_harness(dir=store, checksums="on").osd
-    wait_for(lambda: number(osd, ENDED) > 0)
+    until(lambda: number(osd, ENDED) > 0)
 
 
 # ---- two roots
@@ -250,7 +243,7 @@ def test_a_moved_head_takes_its_sums_along(make_harness: MakeHarness, tmp_path: 
     turn_over(main, obj, 100, "t")
     check(osd.reply(rq.read(obj, 0, BLOCK)), OK)
     osd.set_attributes(ROOT, [AttributeValue(0xB000_0003, 6, b"\x01")])
-    wait_for(lambda: bool(files_of(main, obj, "h")) and not files_of(ssd, obj, "h"))
+    until(lambda: bool(files_of(main, obj, "h")) and not files_of(ssd, obj, "h"))
     reply = check(osd.reply(rq.read(obj, 0, 10_000)), MEDIUM)
     assert reply.sense is not None
     assert reply.sense.information == BLOCK
