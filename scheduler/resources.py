@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 WORKERS_MOST = SLOTS_MOST = 64
-"""The target's own bounds: threads for commands, slots of all pools (target/engine, target/exec)."""
+"""The target's own bounds: threads for commands, slots of all pools (target/unit, target/exec)."""
 IDLE_SANDBOX = 1 << 20
 """Bytes a warm sandbox costs that has no job (docs/benchmarks.md, sandbox_memory)."""
 SPARE_SHARE = 8
