@@ -154,7 +154,7 @@ static unsigned long number(int argc, char **argv, int i, unsigned long without,
 
 int main(int argc, char **argv)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	struct osd_objects *objects;
 	struct step step = {0};
 	uint64_t *times;

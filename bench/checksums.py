@@ -13,10 +13,10 @@ from bench.stats import REPORTED, Row, at_least, compare
 from bench.target import bench_target
 from bench.wire import SPAN, throughput
 from pyosd import requests
-from pyosd.cdb import encode
 from pyosd.target import Target
-from pyosd.transport import Command
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import encode
+from pyosd.wire.transport import Command
 
 WITH = ("--checksums", "on", "--verify", "always", "--scrub-days", "0")
 KIB = 1 << 10

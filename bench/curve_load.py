@@ -14,7 +14,7 @@ import pyosd
 from bench.plan import Plan
 from bench.stats import Curve, point
 from bench.target import BenchTarget
-from pyosd.transport import Command, Pending, Transport
+from pyosd.wire.transport import Command, Pending, Transport
 
 PART = 4  # of the time of a sample elsewhere: there are many
 _CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3), which Python has not

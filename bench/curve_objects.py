@@ -19,10 +19,10 @@ from bench.stats import Curve
 from bench.target import BenchTarget, bench_target
 from bench.wire import disk_cdb
 from pyosd import requests
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, encode
-from pyosd.transport import Command, Pending
 from pyosd.types import AttributeId, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, encode
+from pyosd.wire.transport import Command, Pending
 
 OBJECTS = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_DATA, LARGE_DATA = 1_000, 100_000

@@ -21,11 +21,11 @@ from bench.plan import Plan
 from bench.stats import Curve
 from bench.target import BenchTarget, bench_target
 from bench.wire import disk_cdb
+from iosd_host.control import messages
+from iosd_host.control.messages import Type
 from pyosd import requests
-from pyosd.cdb import Options, encode
-from pyosd.transport import Command
-from scheduler import messages
-from scheduler.messages import Type
+from pyosd.wire.cdb import Options, encode
+from pyosd.wire.transport import Command
 
 WORKERS = (1, 2, 4, 8)
 SANDBOXES = (1, 2, 4, 8)

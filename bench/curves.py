@@ -17,9 +17,9 @@ from bench.stats import Curve, Row
 from bench.target import BenchTarget, bench_target
 from bench.wire import disk_cdb
 from pyosd import requests
-from pyosd.cdb import encode
-from pyosd.transport import Command, Pending, Transport
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import encode
+from pyosd.wire.transport import Command, Pending, Transport
 
 SESSIONS = (1, 2, 4, 8, 16, 32, 64)
 DEPTHS = (1, 2, 4, 8, 16, 32)

@@ -28,6 +28,7 @@ from bench import (
     scale,
     scripts,
     security,
+    startup,
     tiers,
     umn,
     wire,
@@ -60,6 +61,7 @@ def _all(*parts: Measure) -> Measure:
 GROUPS = (
     Group("wire", "READ and WRITE", wire.rows),
     Group("jobs", "Jobs and polls", jobs.rows),
+    Group("cli", "Start of the program osd", startup.rows),
     Group("calls", "Calls of scripts", calls.rows),
     Group("scripts", "Data in scripts", scripts.rows),
     Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),

@@ -27,13 +27,13 @@ from bench.callgrind import Case, Profile
 from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
 from pyosd import requests
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage
 from pyosd.commands import Commands
 from pyosd.errors import TargetBusy
-from pyosd.exec_params import ExecFlag, ExecParams
-from pyosd.job_status import POLL_ROOM
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, AttributePage
+from pyosd.wire.exec_params import ExecFlag, ExecParams
+from pyosd.wire.job_status import POLL_ROOM
 from tests.harness_transport import HarnessTransport
 from tests.jobs.conftest import Target
 

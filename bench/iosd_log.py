@@ -24,8 +24,8 @@ from bench.plan import Plan
 from bench.stats import REPORTED, Curve, Row, missing, point, row_of_pairs
 from bench.target import SOURCE, bench_target
 from examples.demo import generate
+from iosd_host.config import packages
 from pyosd.types import ObjectRef
-from scheduler import packages
 
 ROW_IDS = ("iosd_log_c", "iosd_log_c_jit")
 MODULE, SET = "iosd_log_count", "iosd-log"

@@ -14,10 +14,10 @@ from bench.plan import Plan
 from bench.stats import Row, at_least, at_most, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import requests
-from pyosd.attributes import Page
-from pyosd.cdb import encode
-from pyosd.transport import Pending
 from pyosd.types import AttributeId, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import encode
+from pyosd.wire.transport import Pending
 
 JOBS_COLLECTION = 0x1001
 POLLED = [AttributeId(Page.JOB_STATUS, number) for number in (2, 3, 4)]  # generation, state, reason

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.target import SOURCE
-from scheduler.tgtd import find_tgtd
+from iosd_host.serve.tgtd import find_tgtd
 
 UNKNOWN = "unknown"
 

@@ -4,9 +4,9 @@ it busy with commands made from NFS calls, and how that divides between tgtd's t
 
 As there: everything of the target runs on one processor (the initiators on the others), with one worker,
 and is sampled every 1000 commands; commands keep their order where one needs the other; none may
-fail.  The paper's traces are not public.  The calls here follow what it tells (scheduler/traces.py has
-the same): heavy ones at first, files made, written and described, fading over the first fifth; then what
-NFS servers of the time mostly saw: attributes, look-ups, reads.
+fail.  The paper's traces are not public.  The calls here follow what it tells (iosd_host/policy/traces.py
+has the same): heavy ones at first, files made, written and described, fading over the first fifth; then
+what NFS servers of the time mostly saw: attributes, look-ups, reads.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from bench.plan import Plan
 from bench.stats import REPORTED, Curve, Point, Row, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import requests
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request, encode
-from pyosd.transport import Command, Pending
 from pyosd.types import AttributeId, AttributeValue, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request, encode
+from pyosd.wire.transport import Command, Pending
 
 ROW_IDS = ("nfs_target_cpu", "nfs_worker_master")
 INITIATORS = 2

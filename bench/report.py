@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,12 @@ from bench.target import SOURCE
 
 RESULTS = Path(__file__).with_name("results") / "latest.json"
 DOCUMENT = SOURCE / "docs" / "performance.md"
+COLUMNS = 100  # of prose, as in all pages
 BLOCK = re.compile(r"(<!-- bench:(\S+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def _summary(report: Report) -> Iterator[str]:
@@ -31,8 +37,9 @@ def _summary(report: Report) -> Iterator[str]:
     yield " · ".join(f"**{len(rows)}** {word}" for word, rows in found.items()) + "\n"
     for word in ("missed", "not measured"):
         if rows := found[word]:
-            yield f"{word.capitalize()}: " + ", ".join(f"`{row.id}`" for row in rows) + ".\n"
-    yield f"{machine_line(report)}.\n"
+            names = ", ".join(f"`{row.id}`" for row in rows)
+            yield _wrapped(f"{word.capitalize()}: {names}.") + "\n"
+    yield _wrapped(f"{machine_line(report)}.") + "\n"
 
 
 def _cells(row: Row, paper: bool) -> list[str]:

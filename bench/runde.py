@@ -17,8 +17,8 @@ from bench.plan import Plan
 from bench.scripts import PLAIN_PYTHON
 from bench.stats import Row, at_most, row_of_pairs
 from bench.target import bench_target
-from pyosd.exec_params import ArgsEncoding, ExecParams
 from pyosd.types import ObjectRef
+from pyosd.wire.exec_params import ArgsEncoding, ExecParams
 
 NOOP_S = 415e-6  # of the thesis, section 2.6.4
 ARGUMENTS, RESULT = (

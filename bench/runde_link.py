@@ -27,8 +27,8 @@ from bench.sandboxes import SETS, package_set
 from bench.stats import Row, at_least, missing, row_of_pairs
 from bench.target import SOURCE, bench_target
 from examples.demo.ways import Task, fetch_and_compute, near_the_data
+from iosd_host.config.packages import PackagesError
 from pyosd.types import ObjectRef
-from scheduler.packages import PackagesError
 
 AIM = at_least(1.5)  # as the thesis has it of AES
 SCRIPTS = Path(__file__).with_name("runde_tasks")

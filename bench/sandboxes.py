@@ -14,10 +14,10 @@ from bench.apart import apart
 from bench.plan import Plan
 from bench.stats import REPORTED, Aim, Row, at_most, missing, percentile, row_of_pairs, row_of_tail
 from bench.target import SOURCE, BenchTarget, bench_target
-from pyosd.job import Job
-from pyosd.job_status import JobState
+from iosd_host.config import packages
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef
-from scheduler import packages
+from pyosd.wire.job_status import JobState
 
 MIB = 1 << 20
 IDLE_BYTES = MIB

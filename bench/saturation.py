@@ -24,10 +24,10 @@ from bench.plan import Plan
 from bench.stats import REPORTED, Curve, Point, Row, at_least, percentile, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import aio, requests
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, encode
-from pyosd.transport import Command, Pending
 from pyosd.types import AttributeId, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, encode
+from pyosd.wire.transport import Command, Pending
 
 LOADS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 OUTSTANDING = 16

@@ -18,9 +18,9 @@ from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import Criterion, requests
-from pyosd.attributes import Page
 from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, PartitionId, ref
+from pyosd.wire.attributes import Page
 
 GROUP = 1000  # objects with the same value of the indexed attribute
 NUMBER = 1

@@ -23,11 +23,11 @@ from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
 from bench.plan import Plan
 from bench.stats import REPORTED, Aim, Row, at_most, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
-from pyosd.credentials import SecurityMethod
-from pyosd.master_key import MasterKey
-from pyosd.provision import Provisioner
+from pyosd.commands.provision import Provisioner
+from pyosd.security.master_key import MasterKey
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.wire.capability import SecurityMethod
 
 METHODS = (SecurityMethod.CAPKEY, SecurityMethod.CMDRSP, SecurityMethod.ALLDATA)
 AIMS = {

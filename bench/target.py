@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parents[1]
 DISK_LUN = 2
 DISK_BYTES = 64 << 20
 START_S = 60.0
-SERVE = "from scheduler.commands import serve; serve()"  # of this tree, whatever is installed
+SERVE = "from iosd_host.cli.serve import serve; serve()"  # of this tree, whatever is installed
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from bench.stats import REPORTED, Aim, Row, at_least, row_of_pairs
 from bench.table import format_table
 from bench.tier_places import CACHE, HDD, SSD, TIERS, Place, pieces_of, simulated_places
 from bench.tier_plots import Found, Samples, draw
-from pyosd.cdb import Options
-from scheduler.store_tools.head_size import THESIS
+from iosd_host.store_tools.head_size import THESIS
+from pyosd.wire.cdb import Options
 
 RESULTS = Path(__file__).with_name("results") / "tiers.json"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -19,12 +19,12 @@ from bench.stats import REPORTED, Curve, Point, Row, at_least, point, row_of_pai
 from bench.target import DISK_BYTES, BenchTarget, bench_target
 from bench.wire import BLOCK, disk_cdb
 from pyosd import requests
-from pyosd.attributes import LOGICAL_LENGTH
-from pyosd.cdb import encode
-from pyosd.credentials import SecurityMethod
 from pyosd.target import Target
-from pyosd.transport import Command, Transport
 from pyosd.types import AttributeValue
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.capability import SecurityMethod
+from pyosd.wire.cdb import encode
+from pyosd.wire.transport import Command, Transport
 
 READ_10, WRITE_10 = 0x28, 0x2A
 NEAREST = {"read_64b": "read", "write_64b": "write", "append_64b": "write"}

@@ -14,9 +14,9 @@ from bench.plan import Plan
 from bench.stats import Row, at_least, compare
 from bench.target import BenchTarget, bench_target
 from pyosd import requests
-from pyosd.cdb import encode
-from pyosd.transport import Command, Pending, Transport
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import encode
+from pyosd.wire.transport import Command, Pending, Transport
 
 SIZES = {"4k": 4096, "64k": 64 << 10, "1m": 1 << 20}
 DEPTHS = (1, 8)

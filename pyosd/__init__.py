@@ -1,69 +1,78 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pyosd: a client for T10 OSD-2 targets over iSCSI, and for jobs that run beside the data."""
+"""pyosd: a client for T10 OSD-2 targets over iSCSI, and for jobs that run beside the data.
 
-from pyosd._login import Chap
-from pyosd._polling import as_completed, wait
-from pyosd.attributes import ALL, Page
-from pyosd.cdb import (
-    AttributeLists,
-    AttributePage,
-    Duplication,
-    Isolation,
-    Options,
-    ServiceAction,
-    SetOne,
-)
-from pyosd.commands import Commands
-from pyosd.errors import (
-    CommandTimeout,
-    Conflict,
-    IntegrityError,
-    JobCancelled,
-    JobError,
-    JobExpired,
-    JobOutOfMemory,
-    JobTimeout,
-    LimitExceeded,
-    LoginRejected,
-    NotFound,
-    OSDError,
-    PermissionDenied,
-    ProtocolError,
-    QuotaExceeded,
-    SandboxLost,
-    ScriptError,
-    SessionLost,
-    TargetBusy,
-    TaskAborted,
-    Unreachable,
-)
-from pyosd.exec_params import After, ExecParams, Limits
-from pyosd.executor import Executor
-from pyosd.job import Job
-from pyosd.job_array import JobArray
-from pyosd.job_status import ArrayPlace, JobFlag, JobState, JobStatus
-from pyosd.list_data import Extent, MapType
-from pyosd.modules import Modules
-from pyosd.osd._query import Condition, Criterion, attr
-from pyosd.pool_status import PoolStatus
-from pyosd.reply import Reply
-from pyosd.session import TaskFunction, TaskResponse, discover
-from pyosd.target import Target, connect
-from pyosd.tracking import CommandTracking, TaskManagementReply
-from pyosd.types import (
-    ROOT,
-    AttributeId,
-    AttributeValue,
-    ListResult,
-    ObjectAttributes,
-    ObjectId,
-    ObjectRef,
-    ObjectType,
-    PartitionId,
-    Sense,
-    TaskManagement,
-    ref,
-)
+A name is imported when it is first used, so that a short command starts quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyosd.commands import Commands
+    from pyosd.commands.pool_status import PoolStatus
+    from pyosd.errors import (
+        CommandTimeout,
+        Conflict,
+        IntegrityError,
+        JobCancelled,
+        JobError,
+        JobExpired,
+        JobOutOfMemory,
+        JobTimeout,
+        LimitExceeded,
+        LoginRejected,
+        NotFound,
+        OSDError,
+        PermissionDenied,
+        ProtocolError,
+        QuotaExceeded,
+        SandboxLost,
+        ScriptError,
+        SessionLost,
+        TargetBusy,
+        TaskAborted,
+        Unreachable,
+    )
+    from pyosd.iscsi.login import Chap
+    from pyosd.iscsi.session import TaskFunction, TaskResponse, discover
+    from pyosd.jobs.executor import Executor
+    from pyosd.jobs.job import Job
+    from pyosd.jobs.job_array import JobArray
+    from pyosd.jobs.modules import Modules
+    from pyosd.jobs.polling import as_completed, wait
+    from pyosd.osd._query import Condition, Criterion, attr
+    from pyosd.target import Target, connect
+    from pyosd.types import (
+        ROOT,
+        AttributeId,
+        AttributeValue,
+        ListResult,
+        ObjectAttributes,
+        ObjectId,
+        ObjectRef,
+        ObjectType,
+        PartitionId,
+        Sense,
+        TaskManagement,
+        ref,
+    )
+    from pyosd.wire.attributes import ALL, Page
+    from pyosd.wire.cdb import (
+        AttributeLists,
+        AttributePage,
+        Duplication,
+        Isolation,
+        Options,
+        ServiceAction,
+        SetOne,
+    )
+    from pyosd.wire.exec_params import After, ExecParams, Limits
+    from pyosd.wire.job_status import ArrayPlace, JobFlag, JobState, JobStatus
+    from pyosd.wire.list_data import Extent, MapType
+    from pyosd.wire.reply import Reply
+    from pyosd.wire.tracking import CommandTracking, TaskManagementReply
 
 __all__ = [
     "ALL",
@@ -138,3 +147,94 @@ __all__ = [
     "ref",
     "wait",
 ]
+
+# The module of each name; a test compares it with the imports above.
+MODULES = {
+    name: module
+    for module, names in {
+        "pyosd.commands": ("Commands",),
+        "pyosd.commands.pool_status": ("PoolStatus",),
+        "pyosd.errors": (
+            "CommandTimeout",
+            "Conflict",
+            "IntegrityError",
+            "JobCancelled",
+            "JobError",
+            "JobExpired",
+            "JobOutOfMemory",
+            "JobTimeout",
+            "LimitExceeded",
+            "LoginRejected",
+            "NotFound",
+            "OSDError",
+            "PermissionDenied",
+            "ProtocolError",
+            "QuotaExceeded",
+            "SandboxLost",
+            "ScriptError",
+            "SessionLost",
+            "TargetBusy",
+            "TaskAborted",
+            "Unreachable",
+        ),
+        "pyosd.iscsi.login": ("Chap",),
+        "pyosd.iscsi.session": ("TaskFunction", "TaskResponse", "discover"),
+        "pyosd.jobs.executor": ("Executor",),
+        "pyosd.jobs.job": ("Job",),
+        "pyosd.jobs.job_array": ("JobArray",),
+        "pyosd.jobs.modules": ("Modules",),
+        "pyosd.jobs.polling": ("as_completed", "wait"),
+        "pyosd.osd._query": ("Condition", "Criterion", "attr"),
+        "pyosd.target": ("Target", "connect"),
+        "pyosd.types": (
+            "ROOT",
+            "AttributeId",
+            "AttributeValue",
+            "ListResult",
+            "ObjectAttributes",
+            "ObjectId",
+            "ObjectRef",
+            "ObjectType",
+            "PartitionId",
+            "Sense",
+            "TaskManagement",
+            "ref",
+        ),
+        "pyosd.wire.attributes": ("ALL", "Page"),
+        "pyosd.wire.cdb": (
+            "AttributeLists",
+            "AttributePage",
+            "Duplication",
+            "Isolation",
+            "Options",
+            "ServiceAction",
+            "SetOne",
+        ),
+        "pyosd.wire.exec_params": ("After", "ExecParams", "Limits"),
+        "pyosd.wire.job_status": ("ArrayPlace", "JobFlag", "JobState", "JobStatus"),
+        "pyosd.wire.list_data": ("Extent", "MapType"),
+        "pyosd.wire.reply": ("Reply",),
+        "pyosd.wire.tracking": ("CommandTracking", "TaskManagementReply"),
+    }.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or a module of this package, on its first use."""
+    if name in MODULES:
+        value = getattr(import_module(MODULES[name]), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("__"):
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *__all__})

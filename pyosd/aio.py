@@ -6,10 +6,10 @@
         job = await target.exec("import osd; osd.result(1)", zone=zone)
         value = await job
 
-Lives here: AsyncConnection (what _wait.Connection is for threads), AsyncTarget.  Everything runs in
-the loop that connect() was awaited in (names are resolved in its executor).
-Not here: jobs (_aio_jobs.py); reconnecting: a lost session raises SessionLost, and connect() makes a
-new one.
+Lives here: AsyncConnection (what iscsi.connection.Connection is for threads), AsyncTarget.  Everything
+runs in the loop that connect() was awaited in.  Names are resolved in the loop's executor.
+Not here: jobs (jobs/aio_jobs.py).  There is no reconnecting: a lost session raises SessionLost, and
+connect() makes a new one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ import socket
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import astuple
-from typing import TypeVar, Unpack
+from typing import TypeVar
 
-from pyosd import _core, jobs, local_credential, requests
-from pyosd._aio_jobs import AsyncJob, AsyncJobArray, Poller, as_completed, wait
-from pyosd._collection_commands import queries_of, query_dialogue
-from pyosd._login import (
+from pyosd import _core, requests
+from pyosd.commands.collections import queries_of, query_dialogue
+from pyosd.errors import (
+    CommandTimeout,
+    OSDError,
+    ProtocolError,
+    SessionLost,
+    Unreachable,
+)
+from pyosd.iscsi.connection import message_meaning, open_socket, scsi_response, submit
+from pyosd.iscsi.login import (
     Answer,
     Chap,
     LoginParameters,
@@ -34,32 +41,27 @@ from pyosd._login import (
     login,
     logout_request,
 )
-from pyosd._refusal import explain_at_once
-from pyosd._signing import Aside, Signer, Step
-from pyosd._source import Code
-from pyosd._wait import message_meaning, open_socket, scsi_response, submit
-from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
-from pyosd.cdb import AttributeLists, Request, encode
-from pyosd.credentials import Credential, CredentialSource, source_of
-from pyosd.errors import (
-    CommandTimeout,
-    OSDError,
-    ProtocolError,
-    SessionLost,
-    Unreachable,
-)
-from pyosd.osd._query import Condition
-from pyosd.reply import Reply, decode_exec, decode_reply
-from pyosd.sense import is_unit_attention
-from pyosd.session import (
+from pyosd.iscsi.session import (
     CHUNK,
     DEFAULT_TIMEOUT,
     QUEUE_DEPTH,
     TargetAddress,
     default_initiator_name,
 )
-from pyosd.transport import Command, Response
+from pyosd.jobs import submission
+from pyosd.jobs.aio_jobs import AsyncJob, AsyncJobArray, Poller, as_completed, wait
+from pyosd.jobs.refusal import explain_at_once
+from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.osd._query import Condition
+from pyosd.security import local_credential
+from pyosd.security.credentials import Credential, CredentialSource, source_of
+from pyosd.security.signing import Aside, Signer, Step
 from pyosd.types import Buffer, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
+from pyosd.wire.cdb import AttributeLists, Request, encode
+from pyosd.wire.reply import Reply, decode_exec, decode_reply
+from pyosd.wire.sense import is_unit_attention
+from pyosd.wire.transport import Command, Response
 
 __all__ = [
     "AsyncConnection",
@@ -120,7 +122,7 @@ class AsyncConnection:
         return answer
 
     async def converse(self, dialogue: Generator[PduRequest, Answer, T]) -> T:
-        """Carry a dialogue of _login.py to its end."""
+        """Carry a dialogue of login.py to its end."""
         try:
             request = next(dialogue)
             while True:
@@ -243,7 +245,7 @@ class AsyncTarget:
         return response
 
     async def call(self, request: Request, timeout: float | None = None) -> Reply:
-        """Send a request and decode its answer.  Raises: as pyosd.commands says."""
+        """Send a request and decode its answer.  Raises: as pyosd.commands.unit says."""
         reply = await self.reply(request, timeout)
         if reply.error:
             raise reply.error
@@ -312,23 +314,24 @@ class AsyncTarget:
                 found.update(stop.value)
         return [ref(where.partition_id, each) for each in sorted(found)]
 
-    async def exec(
-        self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]
-    ) -> AsyncJob:
-        """Run code near the data; see pyosd.jobs.submit for arguments and exceptions.
+    @takes_options(prepare)
+    async def exec(self, prepared: Prepared) -> AsyncJob:
+        """Run code near the data.
 
-        With array=range(...) once for each index: then it is an AsyncJobArray.
+        Returns: the AsyncJob, accepted for good.  With array the code runs once for each index,
+            and the result is an AsyncJobArray.
+        Raises: as pyosd.Target.exec(), but a lost session is always SessionLost.
         """
-        source, params = jobs.prepare(code, zone, how)
+        params = prepared.params
         request = requests.execute(
-            zone,
-            source,
+            prepared.zone,
+            prepared.code,
             params,
             synchronous=params.wait is not None,
             attributes=AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)),
         )
         try:
-            reply = decode_exec(await self.reply(request, jobs.exec_timeout(params)))
+            reply = decode_exec(await self.reply(request, submission.exec_timeout(params)))
         except OSDError as error:
             if why := explain_at_once(params, error):
                 error.text = f"{why} ({error.text})"
@@ -337,7 +340,7 @@ class AsyncTarget:
             raise ProtocolError("the target accepted a job without naming it")
         if params.array is None:
             return AsyncJob(self, reply.job)
-        return AsyncJobArray(self, jobs.place_of(reply.job, params))
+        return AsyncJobArray(self, submission.place_of(reply.job, params))
 
     def job(self, job: ObjectRef) -> AsyncJob:
         """A job known by its surrogate; nothing is sent."""

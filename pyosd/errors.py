@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exceptions of the client, and the one place where sense data becomes one of them.
+"""Exceptions of the client.
 
 What the target answered is an OSDError; what the caller did wrong before anything was sent is a
 ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
 children say how a job ended.
+Not here: which sense data becomes which exception (wire/sense.py).
 """
 
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor, CancelledError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyosd.job import Job
     from pyosd.types import AttributeId, ObjectRef, Sense
 
 
@@ -156,13 +156,28 @@ class LoginRejected(Unreachable):
         return (type(self), (self.text, self.status))
 
 
+class EndedJob(Protocol):
+    """The job of a JobError: a pyosd.Job."""
+
+    id: ObjectRef
+    name: str
+
+    def output(self) -> bytes:
+        """What the script printed."""
+        ...
+
+    def stderr(self) -> bytes:
+        """What is kept of the job's standard error."""
+        ...
+
+
 class JobError(Exception):
     """A job ended otherwise than COMPLETED, or cannot be followed.
 
     job: the job.  reason: its reason number (iosd-reasons).  hint: what to do about it.
     """
 
-    def __init__(self, job: Job | None, reason: int, hint: str, text: str = "") -> None:
+    def __init__(self, job: EndedJob | None, reason: int, hint: str, text: str = "") -> None:
         super().__init__(text or f"job ended with reason {reason}")
         self.job = job
         self.reason = reason
@@ -183,7 +198,7 @@ class ScriptError(JobError):
 
     def __init__(
         self,
-        job: Job | None,
+        job: EndedJob | None,
         reason: int,
         hint: str,
         text: str = "",

@@ -21,10 +21,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar, cast
 
 from pyosd import errors
-from pyosd.attributes import Information, Page
-from pyosd.session import CHUNK
+from pyosd.iscsi.session import CHUNK
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Information, Page
 
 __all__ = [
     "PARALLEL",

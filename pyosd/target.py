@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Target: what connect() gives: the OSD commands, transfers of whole objects, and jobs.
+"""Target, which connect() gives: the OSD commands, transfers of whole objects, and jobs.
 
-Not here: single commands (commands.py), sessions and reconnecting (session.py), what a Job does
-(jobs.py).
+Not here: single commands (commands/), sessions and reconnecting (iscsi/session.py), a job's methods
+(jobs/job.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import BinaryIO, Unpack
 
-from pyosd import job_array, jobs, local_credential, requests, retrying
-from pyosd._login import Chap
-from pyosd._source import Code
-from pyosd.attributes import CURRENT_PRINCIPAL, LOGICAL_LENGTH
+from pyosd import requests
 from pyosd.commands import Commands
-from pyosd.credentials import Credential, CredentialSource, source_of
-from pyosd.job import Job
-from pyosd.job_status import JobStatus
-from pyosd.pool_status import PoolStatus, pools
-from pyosd.reply import PendingReply
-from pyosd.session import (
+from pyosd.commands.pool_status import PoolStatus, pools
+from pyosd.iscsi.login import Chap
+from pyosd.iscsi.session import (
     CHUNK,
     DEFAULT_TIMEOUT,
     QUEUE_DEPTH,
@@ -34,7 +28,16 @@ from pyosd.session import (
     TaskFunction,
     local_address,
 )
+from pyosd.jobs import job_array, retrying, submission
+from pyosd.jobs.job import Job
+from pyosd.jobs.source import Code
+from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.security import local_credential
+from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_PRINCIPAL, LOGICAL_LENGTH
+from pyosd.wire.job_status import JobStatus
+from pyosd.wire.reply import PendingReply
 
 _FIRST_READ = 64 << 10  # of an object whose end is not known
 
@@ -116,8 +119,7 @@ class Target(Commands):
         """Name a partition; nothing is sent."""
         return ref(partition_id)
 
-    # ---- whole objects
-    # ----------------------------------------------------------------------------
+    # ---- whole objects --------------------------------------------------------------------------
 
     def length(self, obj: ObjectRef) -> int:
         """Logical length of a user object, bytes.  Raises: NotFound."""
@@ -130,7 +132,7 @@ class Target(Commands):
 
         Args: length: bytes wanted; None: to the end.  chunk: bytes of one READ.
         Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
-        Raises: NotFound; as commands.py says.
+        Raises: NotFound; as pyosd.commands.unit says.
         """
         end = None if length is None else start + length
         under_way: deque[tuple[int, PendingReply]] = deque()
@@ -199,7 +201,7 @@ class Target(Commands):
         """Write any amount of data, with WRITEs of 1 MiB under way side by side.
 
         Returns: bytes written.
-        Raises: as commands.py says; then any of the pieces may have been written.
+        Raises: as pyosd.commands.unit says; then any of the pieces may have been written.
         """
         view = memoryview(data).cast("B")
         pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
@@ -227,24 +229,29 @@ class Target(Commands):
         if reply.error:
             raise reply.error
 
-    # ---- jobs
-    # -------------------------------------------------------------------------------------
+    # ---- jobs -----------------------------------------------------------------------------------
 
-    def exec(self, code: Code | None, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> Job:
-        """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions.
+    @takes_options(prepare)
+    def exec(self, prepared: Prepared) -> Job:
+        """Run code near the data.
 
-        With array it is run once for each index, and what comes back is a JobArray: exec_array() is
-        the same, and says so in its type.
+        Returns: the Job, accepted for good.  With array the code runs once for each index, and
+            the result is a JobArray; exec_array() is the same with that type.
+        Raises: TargetBusy: try again later, or compute here.  Conflict: the key belongs to other
+            content.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost:
+            without a key, unknown whether the job was accepted.
         """
-        if how.get("array") is None:
-            return jobs.submit(self, code, zone=zone, **how)
-        return job_array.submit(self, code, zone=zone, **how)
+        return job_array.submit_prepared(self, prepared)
 
-    def exec_array(
-        self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]
-    ) -> job_array.JobArray:
-        """Run code once for each index of array=range(...); see pyosd.job_array.submit."""
-        return job_array.submit(self, code, zone=zone, **how)
+    @takes_options(prepare)
+    def exec_array(self, prepared: Prepared) -> job_array.JobArray:
+        """Run code once for each index of an array, as jobs accepted together or not at all.
+
+        The options of a job hold for each member.
+
+        Raises: as exec().  ValueError: array is missing, or has no such indices.
+        """
+        return job_array.submit_array(self, prepared)
 
     def retry(
         self,
@@ -252,11 +259,11 @@ class Target(Commands):
         *,
         code: Code | None = None,
         failed: bool = False,
-        **how: Unpack[jobs.Submission],
+        **how: Unpack[submission.Submission],
     ) -> Job:
         """Run a job that has ended again; failed: of an array only the members that did not complete.
 
-        See pyosd.retrying.retry.
+        See pyosd.jobs.retrying.retry.
         """
         return retrying.retry(self, job, code=code, failed=failed, **how)
 
@@ -274,7 +281,7 @@ class Target(Commands):
 
     def jobs(self, partition_id: int) -> list[JobStatus]:
         """Every job whose surrogate is in a partition, by id."""
-        return jobs.list_jobs(self, partition_id)
+        return submission.list_jobs(self, partition_id)
 
 
 def connect(
@@ -296,7 +303,7 @@ def connect(
         credentials: source of a credential for each command, or the one credential for all; None: the
         local credential of a target that this user serves, or else no credential (NOSEC).
         initiator: iSCSI name of this side.  timeout: seconds a command may take.
-        local: whether to look for the local credential (pyosd.local_credential).
+        local: whether to look for the local credential (pyosd.security.local_credential).
     Raises: ValueError: not such a URL; Unreachable; LoginRejected.
     """
     address = TargetAddress.parse(url)

@@ -3,14 +3,14 @@
 
 Lives here: what an object is called, what an attribute is, what a listing gives.  Those of which one
 answer holds thousands are named tuples, which cost a third of a frozen dataclass to make.
-Not here: I/O, bytes of the wire (cdb.py, attributes.py), exceptions (errors.py).
+Not here: I/O, bytes of the wire (wire/), exceptions (errors.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, NewType, TypeAlias
+from typing import ClassVar, NamedTuple, NewType, Protocol, TypeAlias, runtime_checkable
 
 PartitionId = NewType("PartitionId", int)
 """A partition id: 0 for the root, else at least 1_0000h; unsigned 64 bits."""
@@ -97,6 +97,15 @@ class ObjectRef:
         if not self.object_id:
             return f"{self.partition_id:#x}"
         return f"{self.partition_id:#x}/{self.object_id:#x}"
+
+
+@runtime_checkable
+class ObjectHandle(Protocol):
+    """An object of the package osd, such as osd.userobject(...), which this package does not import."""
+
+    partition_id: int
+    object_id: int
+    object_type: ClassVar[int]
 
 
 def ref(partition_id: int = 0, object_id: int = 0) -> ObjectRef:

@@ -21,8 +21,8 @@
 #define NAME_PREFIX    "iosd-sandboxd-"
 /* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
 #define SPARE_BYTES    (8u << 20)
-/* what an ordinary process (v1) or group (v2) weighs, and beside how many of them on one processor the
- * sandboxes have their share */
+/* the weight of an ordinary process (v1) or group (v2), and the number of such competitors on one CPU
+ * for which the share is computed */
 #define ORDINARY_V1    1024u
 #define ORDINARY_V2    100u
 #define BESIDE         4u
@@ -54,7 +54,7 @@ static int write_number(int directory, const char *file, uint64_t number)
 	return write_text(directory, file, text);
 }
 
-/* From the beginning, again and again. */
+/* Reads the file from its beginning, any number of times. */
 static bool read_again(int fd, char *text, size_t size)
 {
 	ssize_t length = pread(fd, text, size - 1, 0);
@@ -91,7 +91,7 @@ static void kill_members(int directory)
 	}
 }
 
-/* A group can be removed once its last member is reaped; there is nothing to wait on in v1. */
+/* A group can be removed once its last member is reaped. v1 has no event for that, so this polls. */
 static void remove_group(const char *path)
 {
 	for (int i = 0; rmdir(path) < 0 && errno == EBUSY && i < REMOVE_STEPS; i++) {
@@ -105,7 +105,7 @@ static void remove_group(const char *path)
 	}
 }
 
-/* The group of a daemon and those of its slots. */
+/* Removes the group of a daemon and those of its slots. */
 static void remove_tree(const char *path)
 {
 	DIR *directory = opendir(path);
@@ -157,7 +157,7 @@ static void close_slot(struct osd_cgroup_slot *slot)
 	*slot = no_slot;
 }
 
-/* In v1 who joins as a thread waits for no lock that all forks of the host take. */
+/* In v1 a process that joins as a thread takes no lock that all forks of the host need. */
 static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
 {
 	char path[PATH_MAX];
@@ -174,7 +174,7 @@ static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_
 	return slot->tasks < 0 ? -errno : 0;
 }
 
-/* Kernels before 5.15 know no idle groups: there the least weight has to do. */
+/* Kernels before 5.15 have no idle groups: there the group gets the least weight. */
 static int make_idle(int directory, bool unified)
 {
 	int error = unified ? write_text(directory, "cpu.weight", "1")
@@ -239,10 +239,10 @@ static int set_limits(const struct osd_hierarchy *h, struct osd_cgroup_slot *slo
 	return error;
 }
 
-/* What is looked at before and after each sandbox stays open. */
+/* Files that are read before and after each sandbox stay open. */
 static int watch_memory(const struct osd_hierarchy *h, struct osd_cgroup_slot *slot)
 {
-	/* never to swap: a limit on memory is one */
+	/* no swap, so that the memory limit is the real limit */
 	write_text(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness", "0");
 	if (!h->unified)
 		slot->peak =
@@ -252,7 +252,8 @@ static int watch_memory(const struct osd_hierarchy *h, struct osd_cgroup_slot *s
 	return slot->oom < 0 ? -errno : 0;
 }
 
-/* Of a slot that has none yet; the number of slots is a bound, and few hosts need that many. */
+/* Makes the group of a slot with its first sandbox: the number of slots is a maximum, and few hosts
+ * need all of them. */
 static int make_slot(struct osd_hierarchy *h, unsigned index)
 {
 	struct osd_cgroup_slot *slot = &h->slots[index];
@@ -435,7 +436,7 @@ int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
 			continue;
 		s->oom_kills = oom_kills(s);
 		if (s->peak >= 0 && pwrite(s->peak, "0", 1, 0) < 0) {
-			close(s->peak); /* it would tell of an earlier sandbox */
+			close(s->peak); /* it would count an earlier sandbox */
 			s->peak = -1;
 		}
 	}
@@ -454,7 +455,7 @@ void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_san
 			continue;
 		s = &h->slots[slot];
 		status->out_of_memory = oom_kills(s) > s->oom_kills;
-		/* v2 remembers the highest ever, which may be an earlier sandbox's */
+		/* v2 keeps the peak of the group, which may be that of an earlier sandbox */
 		if (read_again(s->peak, text, sizeof(text)))
 			status->peak_bytes = strtoull(text, NULL, 10);
 	}

@@ -21,8 +21,8 @@
 
 struct osd_cgroup_slot {
 	int directory; /* -1: none */
-	int tasks;     /* who writes "0" to it, as its only thread, is a member */
-	int oom, peak; /* of memory: kills for lack of it, the most ever used (v1); -1: none */
+	int tasks;     /* a process with one thread joins by writing "0" to it */
+	int oom, peak; /* of memory: counter of OOM kills, peak use (v1); -1: none */
 	uint64_t oom_kills; /* as of the last prepare */
 	uint64_t memory_bytes; /* limits as they are; 0: not known */
 	uint32_t processes;
@@ -42,41 +42,41 @@ struct osd_cgroups {
 	unsigned slots;
 };
 
-/* Prepare for groups of `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our
- * own group).  Says in states which of the three controllers serve.  Removes what a dead daemon
- * left. */
+/* Prepare for groups of `slots` sandboxes below parent (a path inside every hierarchy; NULL: below the
+ * daemon's own group). states gets the state of the three controllers.  Removes the groups of a dead
+ * daemon. */
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
 		      struct osd_layer_states *states);
 
 #define OSD_CPU_SHARE_MAX 90u
 
-/* Processor time of all sandboxes together.  share: their weight is such that beside four others that
- * compute on one processor they get this percentage of it; times: a multiple of that weight, for more
- * others.  0: an idle group, as after open: it gets what nobody else wants.  The others are the
- * processes and groups beside ours, as the kernel compares weights.  Failures are logged. */
+/* Sets the CPU weight of all sandboxes together. share: the percentage of one CPU that they get while
+ * four competitors compute on it. times: multiplies the weight, for more competitors. 0: an idle group,
+ * as after open, which gets the time that no other process uses.  Competitors are the processes and
+ * groups beside this one, whose weights the kernel compares.  Failures are logged. */
 void osd_cgroups_weigh(const struct osd_cgroups *groups, unsigned share, unsigned times);
 
-/* Limits for the next sandbox of the slot; its files of members (borrowed) into fds, how many as
- * result. */
+/* Set the limits of the slot's next sandbox. fds gets the procs files of its groups (borrowed); the
+ * result is their number. */
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
 			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES]);
 int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot,
 		      const struct osd_sandbox_limits *limits);
 
-/* Put a zygote, and so its children, into the groups that are common to all. */
+/* Put a zygote, and so its children, into the groups that all sandboxes share. */
 int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid);
 
-/* Adds to *status what the groups know: peak memory, and whether the kernel killed for lack of
- * it. */
+/* Adds to *status the peak memory, and whether the kernel's OOM killer ended the sandbox. */
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);
 
 /* Whether removing them takes CAP_DAC_OVERRIDE: their parent, often the root of a v1 hierarchy, is not
  * writable by its mode. */
 bool osd_cgroups_need_override(const struct osd_cgroups *groups);
 
-/* Remove the groups; whatever still runs in them is killed first.  Waits for that, up to 10 s. */
+/* Kill the processes that still run in the groups, wait for their end up to 10 s, and remove the
+ * groups. */
 void osd_cgroups_remove(const struct osd_cgroups *groups);
-/* The same, and lets go of the descriptors. */
+/* The same, and closes the descriptors. */
 void osd_cgroups_close(struct osd_cgroups *groups);
 
 #endif

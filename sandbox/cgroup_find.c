@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup_find.c -- see cgroup_find.h.  Sources: /proc/self/mountinfo (what is mounted where) and
- * /proc/self/cgroup (where we are in it); cgroups(7). */
+/* cgroup_find.c -- see cgroup_find.h.  Sources: /proc/self/mountinfo (the mounts) and /proc/self/cgroup
+ * (this process's groups); cgroups(7). */
 #include "cgroup_find.h"
 
 #include <errno.h>
@@ -101,7 +101,8 @@ static bool place(const char *controller, const char *parent, char base[PATH_MAX
 	}
 	if (snprintf(base, PATH_MAX, "%s/%s", point, inside + (inside[0] == '/')) >= PATH_MAX)
 		return false;
-	if (access(base, F_OK) < 0) /* a container that hides where it is: its root is ours */
+	/* in a container that hides its group, the mounted root is this process's group */
+	if (access(base, F_OK) < 0)
 		snprintf(base, PATH_MAX, "%s", point);
 	return true;
 }
@@ -138,7 +139,7 @@ int osd_cgroup_delegate(const char *path, unsigned layers)
 	return 0;
 }
 
-/* A v2 group with processes in it cannot delegate: move ourselves into a leaf of our own first. */
+/* A v2 group with processes in it cannot delegate: this process first moves into a leaf of its own. */
 static int delegate_own(const char *base, unsigned layers)
 {
 	char leaf[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup_find.h -- where on this host control groups can be made. */
+/* cgroup_find.h -- finds the places on this host where control groups can be made. */
 #ifndef OSD_SANDBOX_CGROUP_FIND_H
 #define OSD_SANDBOX_CGROUP_FIND_H
 
@@ -13,8 +13,8 @@ struct osd_cgroup_place {
 	char base[PATH_MAX]; /* make groups below this directory */
 };
 
-/* At most three places; v1 is preferred where a controller is bound to it.  parent: a path
- * inside the hierarchies, or NULL for our own group. */
+/* Finds at most three places. v1 is preferred for a controller that is bound to it. parent: a path
+ * inside the hierarchies; NULL: this process's own group. */
 size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3]);
 
 /* cgroup v2: offer the controllers to the groups below path; 0 or -errno. */

@@ -54,8 +54,8 @@ int osd_confine_uid(unsigned id, struct osd_step *step)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return osd_step_failed(step, "change user", NULL);
-	/* cleared by the change of user; the process namespace is what really ends us with the
-	 * zygote */
+	/* the change of user cleared it; with a process namespace the kernel ends the sandbox with the
+	 * zygote anyway */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return osd_step_failed(step, "ask for the parent-death signal", NULL);
 	return 0;
@@ -104,8 +104,8 @@ static int allow_at(int ruleset_fd, int path_fd, uint64_t access, const char *pa
 	return 0;
 }
 
-/* Devices are for reading, the sink for writing, too: a writable shared map of /dev/zero would be
- * memory that RLIMIT_DATA does not count. */
+/* Devices are read-only, except /dev/null: a writable shared map of /dev/zero would be memory that
+ * RLIMIT_DATA does not count. */
 static int allow_reading(int ruleset_fd, const char *path, struct osd_step *step)
 {
 	OSD_CLEANUP_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);

@@ -65,13 +65,13 @@ struct osd_zygote {
 	bool ready, retiring;
 };
 
-/* What the file or the options say of a pool; borrowed.  NULL: the key is not given. */
+/* The keys of a pool in the file or the options; borrowed.  NULL: the key is not given. */
 struct osd_pool_words {
 	const char *name;
-	const char *engine;   /* what runs its jobs: engine_names.h */
+	const char *engine;   /* its engine: engine_names.h */
 	const char *packages; /* folder of a package set */
 	const char *set;      /* its id: a hash of its manifest */
-	const char *preload;  /* modules, separated by commas; else what the manifest names */
+	const char *preload;  /* modules, separated by commas; NULL: those the manifest names */
 };
 
 /* A pool.  Each has zygotes of its own, so that it cannot see the packages of another pool, and a zygote
@@ -86,7 +86,7 @@ struct osd_zygotes {
 	enum osd_pool_state state;
 	unsigned failed;     /* starts in a row that failed */
 	uint64_t retry_usec; /* next attempt, monotonic; 0: none is due */
-	char why[ZYGOTE_TEXT_MAX]; /* why it does not serve; "" when it does */
+	char why[ZYGOTE_TEXT_MAX]; /* the reason why it does not serve; "" when it does */
 };
 
 struct osd_daemon {
@@ -96,8 +96,9 @@ struct osd_daemon {
 	unsigned layers;   /* those of the level, and OSD_LAYER_UID wherever the host allows it */
 	char missing[512]; /* why the level is not full, "" when it is */
 	unsigned max, uid_base, rotate_after;
-	unsigned cpu_share; /* per cent; 0: only time that nothing else uses */
-	uid_t peer; /* the target's user, who owns the socket; ours unless --uid names another */
+	unsigned cpu_share; /* percent; 0: only time that nothing else uses */
+	/* the target's user, which owns the socket; the daemon's own unless --uid names another */
+	uid_t peer;
 	/* state */
 	struct osd_cgroups cgroups;
 	struct osd_slot *sandboxes; /* max of them, by slot; owned */
@@ -117,7 +118,7 @@ struct osd_daemon {
 
 /* ---- target_link.c --------------------------------------------------------------------------- */
 
-/* Accept one connection and check who it is. */
+/* Accept one connection and check its user. */
 void osd_target_accept(struct osd_daemon *daemon);
 /* Serve one message, or the end of the connection. */
 void osd_target_serve(struct osd_daemon *daemon);
@@ -125,7 +126,7 @@ void osd_target_serve(struct osd_daemon *daemon);
 void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
 		     const void *body, size_t length, const int *fds, size_t fd_count);
 void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text);
-/* Report the state of this pool to a target that has said HELLO. */
+/* Report the state of this pool to the target, if it has sent HELLO. */
 void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool);
 /* Close the connection and kill everything that was made for it. */
 void osd_target_drop(struct osd_daemon *daemon);
@@ -154,8 +155,8 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 
 /* ---- zygote_launch.c ------------------------------------------------------------------------- */
 
-/* Start a zygote in namespaces of its own: pid and socket.  -errno: *ret_what failed; some of it may be
- * there. */
+/* Start a zygote in namespaces of its own; sets its pid and socket. -errno: the step *ret_what failed,
+ * and some of these may be set. */
 int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes *pool,
 		      struct osd_zygote *zygote, const char **ret_what);
 
@@ -167,7 +168,7 @@ void osd_zygotes_retire(struct osd_daemon *daemon, struct osd_zygotes *pool);
 void osd_zygote_rotate(struct osd_daemon *daemon, struct osd_zygotes *pool);
 /* Start a zygote for each pool that has none and no attempt due. */
 void osd_zygotes_start_missing(struct osd_daemon *daemon);
-/* Start a zygote of this pool.  What fails is logged, kept in pool->why, and tried again later. */
+/* Start a zygote of this pool.  A failure is logged, kept in pool->why, and tried again later. */
 void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool);
 /* The zygote to spawn from; NULL: there is none. */
 struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool);
@@ -186,7 +187,7 @@ void osd_zygotes_stop(struct osd_daemon *daemon);
 
 /* Before the first zygote starts. */
 void osd_share_init(struct osd_daemon *daemon);
-/* The target reports which part of the processor time they need scripts get. */
+/* The target reports the part of the needed CPU time that scripts get. */
 void osd_share_heed(struct osd_daemon *daemon, uint64_t per_mille);
 /* Set the weight of the group, or remove it, as is due.  Returns the ms until the next call; -1: call it
  * after the next event. */
@@ -219,7 +220,7 @@ bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX]);
 
 /* Call this before anything else is started; false: it cannot be started. */
 bool osd_janitor_start(struct osd_daemon *daemon);
-/* Have it remove the groups, and wait until it has: nothing runs in them any more. */
+/* Have it remove the groups, and wait for that.  No process runs in them any more. */
 void osd_janitor_finish(struct osd_daemon *daemon);
 
 #endif

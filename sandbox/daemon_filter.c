@@ -28,7 +28,7 @@ static const int denied[] = {
 	NUMBER(reboot), NUMBER(swapon), NUMBER(swapoff), NUMBER(acct), NUMBER(quotactl),
 	NUMBER(quotactl_fd), NUMBER(settimeofday), NUMBER(clock_settime), NUMBER(clock_adjtime),
 	NUMBER(adjtimex), NUMBER(sethostname), NUMBER(setdomainname), NUMBER(vhangup),
-	/* files past the folders they lie in; other ways to mount than the zygote's */
+	/* files without their folders; ways to mount that the zygote does not use */
 	NUMBER(name_to_handle_at), NUMBER(open_by_handle_at), NUMBER(lookup_dcookie),
 	NUMBER(fanotify_init), NUMBER(fanotify_mark), NUMBER(chroot), NUMBER(mknod), NUMBER(mknodat),
 	NUMBER(move_mount), NUMBER(open_tree), NUMBER(fsopen), NUMBER(fsconfig), NUMBER(fsmount),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine.h -- what runs the code of jobs.  Everything around it is shared by all engines: namespaces,
- * control groups, the system-call filter, limits, the job socket, calls to the proxy.
+/* engine.h -- the interface of an engine, which runs the code of jobs.  All engines share the rest:
+ * namespaces, control groups, the system-call filter, limits, the job socket, calls to the proxy.
  *
  * A zygote has one engine, named by its pool.  In the zygote: prepare, then fork for each sandbox.
  * In a sandbox, on its main thread: begin, then call for each job and clean between two jobs.  There is
@@ -18,7 +18,7 @@
 
 #define OSD_ENGINE_FOLDERS 4
 
-/* What the pool's zygote prepares sandboxes from; strings borrowed for good. */
+/* The data from which the pool's zygote prepares sandboxes; strings are borrowed for good. */
 struct osd_engine_setup {
 	const char *support; /* folder of the engine's own files: Python's package osd */
 	const char *pool;    /* name of the pool */
@@ -28,7 +28,7 @@ struct osd_engine_setup {
 	int statm_fd;	     /* /proc/self/statm; -1: none */
 };
 
-/* One job, as it came over the job socket; the bytes are borrowed. */
+/* One job, as received over the job socket; the bytes are borrowed. */
 struct osd_engine_job {
 	struct osd_job_run run;
 	const char *name, *args, *code;
@@ -44,24 +44,25 @@ struct osd_engine_result {
 
 struct osd_engine {
 	const char *name;
-	/* Folders of the host that its programs and libraries lie in; NULL ends the list.  Sandboxes find
-	 * them at the same path, read-only. */
+	/* Folders of the host with its programs and libraries; NULL ends the list.  Sandboxes have them
+	 * at the same path, read-only. */
 	const char *folders[OSD_ENGINE_FOLDERS];
 
-	/* Do once, in the zygote, what every sandbox would have to do: it starts with a copy of this
-	 * memory.  *ret_bytes: memory of the package set, which is not counted as a job's.  The process
-	 * must still have one thread afterwards.  False: text says why. */
+	/* Called once, in the zygote: does the work that every sandbox would otherwise repeat, because
+	 * a sandbox starts with a copy of this memory.  *ret_bytes: memory of the package set, which is
+	 * not counted as a job's.  The process must still have one thread afterwards.  False: text says
+	 * why. */
 	bool (*prepare)(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text,
 			size_t size);
 	/* fork(2), with the engine's own preparations on both sides; -errno on failure. */
 	pid_t (*fork)(void);
-	/* In a sandbox, confined already, as the last step before it takes jobs: what has to be done in
-	 * each process.  False: the engine does not work. */
+	/* Called in a confined sandbox, as the last step before it takes jobs: does the work that each
+	 * process needs.  False: the engine does not work. */
 	bool (*begin)(void);
-	/* Run the job, to its end whatever that is. */
+	/* Run the job to its end, successful or not. */
 	void (*call)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
-	/* Forget the job, before another one of the same principal (hygiene, not a boundary); false: it
-	 * cannot be forgotten, and the process has to end. */
+	/* Remove the traces of the job, before another one of the same principal (hygiene, not a
+	 * boundary).  False: some remain, and the process must end. */
 	bool (*clean)(void);
 	/* End the running job soon, so that it can still clean up.  A signal handler calls this. */
 	void (*interrupt)(void);

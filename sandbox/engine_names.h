@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine_names.h -- the engines there are, by the name that the key `engine` of a pool gives.
+/* engine_names.h -- the list of engines, by the values of a pool's key `engine`.
  *
  * A name here needs a `struct osd_engine osd_engine_NAME` in the zygote (engine.h).  The daemon knows only
  * the names, so that it can refuse a pool of any other engine. */
@@ -8,7 +8,7 @@
 
 #define OSD_ENGINES(X) X(python)
 
-/* The engine of a pool that names none. */
+/* The engine of a pool without the key. */
 #define OSD_ENGINE_DEFAULT "python"
 
 #endif

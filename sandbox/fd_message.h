@@ -13,9 +13,9 @@
 int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,
 		int flags);
 
-/* Length of the packet, 0 at end of file, -EMSGSIZE when it did not fit, or had too many
- * descriptors, -EMFILE when it is whole but there was no room for its descriptors (then none is
- * kept).  Descriptors received are close-on-exec and the caller's. */
+/* Receives a packet.  Returns its length, or 0 at end of file. -EMSGSIZE: it did not fit, or had too
+ * many descriptors. -EMFILE: it is whole, but there was no room for its descriptors, and none is kept.
+ * The caller owns the received descriptors, which are close-on-exec. */
 ssize_t osd_fd_receive(int socket, void *buffer, size_t capacity, int *fds, size_t fd_capacity,
 		       size_t *ret_fd_count);
 

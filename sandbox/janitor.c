@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* janitor.c -- a child of iosd-sandboxd that outlives it by a moment: when the daemon is gone,
- * however it died, the janitor removes the control groups.  The daemon itself lacks the capability
- * that this may take, and waits for the janitor when it ends in order.  Processes need no janitor: the kernel ends a
- * process namespace with its first process, and zygotes leave when the daemon's socket closes.
- * A janitor that is killed, too, leaves its work to the next daemon (cgroup.c). */
+/* janitor.c -- a child of iosd-sandboxd that outlives it by a moment.  After the end of the daemon,
+ * orderly or not, the janitor removes the control groups.  The daemon itself lacks the capability that
+ * this may need, and waits for the janitor at an orderly end.  Processes need no janitor: the kernel
+ * ends a process namespace with its first process, and zygotes exit when the daemon's socket closes.
+ * If the janitor is killed too, the next daemon removes the groups (cgroup.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,11 +23,12 @@ static void clean_up_after(struct osd_daemon *daemon)
 	char nothing;
 
 	prctl(PR_SET_NAME, "iosd-janitor", 0, 0, 0);
-	/* root owns the groups, and the user namespace of what runs in them, without a capability */
+	/* root owns the groups and the user namespaces of their processes, so it needs no capability
+	 * for these */
 	kept = osd_cgroups_need_override(&daemon->cgroups) ? OSD_CAPABILITY(DAC_OVERRIDE) : 0;
 	if (osd_privileges_keep(kept, kept) < 0)
 		_exit(1);
-	/* the whole service is being stopped: that is when we are needed */
+	/* the whole service is being stopped, and then the janitor is needed */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	syscall(SYS_close_range, ALIVE_FD + 1, ~0u, 0);
@@ -56,7 +57,7 @@ bool osd_janitor_start(struct osd_daemon *daemon)
 	}
 	close(alive[0]);
 	daemon->janitor = pid;
-	daemon->alive_fd = alive[1]; /* stays open until we are gone */
+	daemon->alive_fd = alive[1]; /* stays open until the daemon ends */
 	return pid > 0;
 }
 

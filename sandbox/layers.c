@@ -76,11 +76,11 @@ static int probe_unshare(unsigned layer)
 	unsigned long flags = osd_layers_clone_flags(layer);
 
 	if (geteuid() != 0)
-		flags |= CLONE_NEWUSER; /* an ordinary user gets the others only inside one */
+		flags |= CLONE_NEWUSER; /* without privileges, the others are possible only inside one */
 	return unshare((int)flags) < 0 ? errno : 0;
 }
 
-/* Mounts can be kept to ourselves only where our root is a mount: a bare chroot is none. */
+/* Mounts can be private only if the root is a mount, which a bare chroot is not. */
 static int probe_mounts(void)
 {
 	int error = probe_unshare(OSD_LAYER_MOUNTNS);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* layers.h -- the layers of isolation, and the levels made of them (design D21).
  *
- * A level is exactly its list of layers, no more (but that a daemon which is root never runs a
- * script as root): `minimal` asked for by name runs what a host without namespaces would run, so
- * that path is tested on every host.  `best` is the first level of the table whose layers are
- * all there. */
+ * A level is exactly its list of layers.  There is one exception: a daemon that is root never runs a
+ * script as root.  So `minimal`, asked for by name, runs the same layers as a host without namespaces,
+ * and every host can test it. `best` is the first level of the table whose layers are all available. */
 #ifndef OSD_SANDBOX_LAYERS_H
 #define OSD_SANDBOX_LAYERS_H
 
@@ -45,7 +44,7 @@ enum osd_layer {
 #define OSD_LAYERS_CGROUP (OSD_LAYER_CGROUP_MEMORY | OSD_LAYER_CGROUP_PIDS | OSD_LAYER_CGROUP_CPU)
 #define OSD_LAYERS_ALL    ((1u << OSD_LAYER_COUNT) - 1)
 
-/* Not a layer, beside them in the same word: the daemon may raise hard limits. */
+/* Not a layer, but in the same word: the daemon may raise hard limits. */
 #define OSD_LIMITS_RAISABLE (1u << 31)
 _Static_assert(OSD_LAYER_COUNT < 31, "one word");
 
@@ -60,16 +59,16 @@ extern const struct osd_level osd_levels[];
 const char *osd_layer_name(enum osd_layer_index layer);
 const char *osd_layer_what(enum osd_layer_index layer);
 
-/* Why a layer is not there: errno of the attempt, 0 = it is there. */
+/* The errno of the attempt to use a layer; 0: it is available. */
 struct osd_layer_states {
 	int error[OSD_LAYER_COUNT];
 };
 
-/* Try everything but the control groups, in a child; those are the caller's to fill in. */
+/* Try all layers in a child, except the control groups, which the caller fills in. */
 void osd_layers_probe(unsigned uid_base, struct osd_layer_states *ret_states);
 
-/* The level named, or the best; NULL when unknown or not reachable.  text: what is missing for
- * the level asked for (for `best`: for the first of the table), "" when nothing is. */
+/* The named level, or the best one.  NULL: the level is unknown or not available. text: the missing
+ * layers of that level (for `best`: of the first one in the table); "" if none is missing. */
 const struct osd_level *osd_level_choose(const char *name, const struct osd_layer_states *states,
 					 char *text, size_t size);
 

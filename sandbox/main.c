@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* main.c -- what a sandbox does, in order: sandbox_steps is the list.  If a step before READY fails, the
- * sandbox reports FAILED over the job socket and ends; nothing of the job has run then.  The zygote has
- * made the namespaces and the root (zygote.c, root.c); confine.c gives up one right after the other. */
+/* main.c -- the steps of a sandbox, in the order of the list sandbox_steps.  If a step before READY
+ * fails, the sandbox reports FAILED over the job socket and ends; nothing of the job has run then.  The
+ * zygote has made the namespaces and the root (zygote.c, root.c).  The functions of confine.c then
+ * remove one privilege after the other. */
 #include "main.h"
 
 #include <errno.h>
@@ -140,7 +141,7 @@ static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 {
 	(void)s, (void)step;
 	osd_thread_take_long_turns();
-	/* Not the idle class: others may wait for a page that a script is reading. */
+	/* Not the idle class: other threads may wait for a page that a script is reading. */
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
 		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));
 	return 0;
@@ -163,7 +164,7 @@ static int begin_engine(struct sandbox *s, struct osd_step *step)
 
 static const struct {
 	int (*take)(struct sandbox *, struct osd_step *);
-	unsigned layers; /* taken when the level has one of these; 0: always */
+	unsigned layers; /* the step runs if the level has one of these; 0: always */
 } sandbox_steps[] = {
 	{join_cgroups, OSD_LAYERS_CGROUP},
 	{lay_out_descriptors, 0},
@@ -178,7 +179,7 @@ static const struct {
 	{begin_engine, 0},
 };
 
-/* The job socket is still where the zygote received it until the descriptors are laid out. */
+/* Until the descriptors are laid out, the job socket has the number that the zygote received. */
 static int job_socket(const struct sandbox *s)
 {
 	return s->laid_out ? OSD_SANDBOX_JOB_FD : s->start->fds[SPAWN_FD_JOB];
@@ -292,8 +293,9 @@ static bool clean_descriptors(const struct sandbox *s)
 	       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
 }
 
-/* Whether the job left nothing in its scratch folder.  Check this after closing its descriptors: a deleted
- * file that is still open counts.  If not, the sandbox ends, and the zygote mounts a new folder. */
+/* Whether the job left its scratch folder empty.  Check this after closing its descriptors: a deleted
+ * file that is still open counts.  If it is not empty, the sandbox ends, and the zygote mounts a new
+ * folder. */
 static bool scratch_is_clean(const struct sandbox *s)
 {
 	return !osd_scratch_possible(s->confinement->layers) || osd_scratch_is_empty(osd_scratch_here);
@@ -319,7 +321,7 @@ static bool send_finish(const struct osd_engine_result *result)
 	return osd_proxy_call(&call, body, &answer, &unused) && answer.a == 1;
 }
 
-/* Run the job and report its end.  True: another one follows here, else leave with *ret_code. */
+/* Run the job and report its end.  True: another job follows.  False: exit with *ret_code. */
 static bool run_job(const struct osd_engine *engine, const struct osd_engine_job *job, int *ret_code)
 {
 	struct osd_engine_result result;

@@ -12,7 +12,7 @@
 /* the job socket; 0 /dev/null, 1 and 2 pipes, 3 shared memory until mapped */
 #define OSD_SANDBOX_JOB_FD 4
 
-/* What the zygote prepared once, for all its sandboxes. */
+/* Prepared once by the zygote for all its sandboxes. */
 struct osd_confinement {
 	const struct osd_engine *engine;
 	unsigned layers;
@@ -20,7 +20,7 @@ struct osd_confinement {
 	struct sock_fprog filter;
 };
 
-/* What belongs to this sandbox.  Descriptors: enum zygote_spawn_fd, then cgroup.procs files. */
+/* The data of this sandbox.  Descriptors: enum zygote_spawn_fd, then cgroup.procs files. */
 struct osd_sandbox_start {
 	unsigned slot;
 	struct osd_sandbox_limits limits;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* package_set.c -- may this folder be trusted with what a pool's zygote imports?  Everything in it must
- * be root's, or ours, and nobody else's to write; nothing but files and folders.  Here, because in
- * the zygote's user namespace all owners look alike.  What the files hold is the zygote's to check
- * (osd/_packages.py). */
+/* package_set.c -- checks that a pool's zygote may import from this folder.  It must contain only files
+ * and folders, which root or the daemon's user owns and no other user can write.  The daemon checks
+ * this, because in the zygote's user namespace all owners look alike.  The zygote checks the contents
+ * of the files (osd/_engine/packages.py). */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define FOLDERS_OPEN 16
 
-/* nftw(3) passes nothing through; the daemon has one thread. */
+/* nftw(3) passes no argument to its callback, so these are static: the daemon has one thread. */
 static char *finding;
 
 static int found(const char *what, const char *path, const char *but)

@@ -113,7 +113,7 @@ void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
 	osd_zygotes_retire(daemon, pool);
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
 		if (pool->zygotes[i].pid)
-			return; /* its end comes back here */
+			return; /* its end calls this function again */
 	}
 	osd_info("pool %s is gone", pool->name);
 	clear(pool);
@@ -129,7 +129,8 @@ void osd_pools_unwanted(struct osd_daemon *daemon)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* The keys of one line that concern the daemon; words borrow from the line.  NULL, or what is wrong. */
+/* Reads the keys of one line that the daemon uses; words borrow from the line.  Returns NULL, or the
+ * defect of the line. */
 static const char *parse_line(char *line, struct osd_pool_words *words)
 {
 	char *word, *value;
@@ -206,8 +207,8 @@ static const char *parse(char *text, struct wanted *wanted)
 	return wrong;
 }
 
-/* Checked before anything is changed.  A pool that was removed keeps its place until its last sandbox has
- * ended. */
+/* Called before anything is changed.  A pool that was removed keeps its place until its last sandbox
+ * has ended. */
 static const char *check_room(struct osd_daemon *daemon, const struct wanted *wanted)
 {
 	unsigned used = 0;

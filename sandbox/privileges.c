@@ -12,8 +12,8 @@
 
 #include "layers.h"
 
-/* Maps of ids; limits of sandboxes above our own hard ones; the package osd or a package set in a folder
- * that only its owner can search. */
+/* For id maps; for limits of sandboxes above the daemon's own hard limits; for the package osd or a
+ * package set in a folder that only its owner can search. */
 #define ALWAYS                                                                                     \
 	(OSD_CAPABILITY(SETUID) | OSD_CAPABILITY(SETGID) | OSD_CAPABILITY(SYS_RESOURCE) |          \
 	 OSD_CAPABILITY(DAC_READ_SEARCH))
@@ -33,7 +33,8 @@ static int set_capabilities(uint64_t wanted)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* This takes CAP_SETPCAP, which root in a container may lack.  Its permitted set is cut in any case. */
+/* This requires CAP_SETPCAP, which root in a container may lack.  The permitted set is reduced in any
+ * case. */
 static void bound(uint64_t wanted)
 {
 	for (int i = 0; i < 64 && prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++) {
@@ -51,7 +52,7 @@ int osd_privileges_keep(uint64_t capabilities, uint64_t bounding)
 	return set_capabilities(capabilities);
 }
 
-/* Some hosts leave user namespaces to CAP_SYS_ADMIN. */
+/* Some hosts allow user namespaces only with CAP_SYS_ADMIN. */
 static bool makes_namespaces(unsigned layers, uint64_t capabilities)
 {
 	pid_t child = fork();
@@ -68,7 +69,7 @@ uint64_t osd_daemon_capabilities(unsigned layers)
 {
 	uint64_t wanted = ALWAYS;
 
-	/* The zygote's user namespace is ours, and so are its processes, whatever we may do elsewhere. */
+	/* The daemon owns the zygote's user namespace, and so has all capabilities over its processes. */
 	if (!(layers & OSD_LAYER_USERNS))
 		wanted |= OSD_CAPABILITY(KILL);
 	if (osd_layers_clone_flags(layers) && !makes_namespaces(layers, wanted))
@@ -84,7 +85,7 @@ uint64_t osd_zygote_capabilities(unsigned layers)
 		wanted |= OSD_CAPABILITY(SETUID) | OSD_CAPABILITY(SETGID);
 	if (layers & OSD_LAYER_PIDNS) /* to make one for each sandbox */
 		wanted |= OSD_CAPABILITY(SYS_ADMIN);
-	else /* to end its sandboxes: no namespace does it */
+	else /* to kill its sandboxes: there is no namespace that would */
 		wanted |= OSD_CAPABILITY(KILL);
 	return wanted;
 }

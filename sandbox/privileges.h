@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* privileges.h -- what the daemon, the janitor and the zygote keep of root's capabilities, and the
- * system calls the daemon and the janitor give up.  A sandbox keeps no capability: confine.c,
+/* privileges.h -- the capabilities of root that the daemon, the janitor and the zygote keep, and the
+ * system calls that the daemon and the janitor give up.  A sandbox keeps no capability: confine.c,
  * seccomp_rules.c. */
 #ifndef OSD_SANDBOX_PRIVILEGES_H
 #define OSD_SANDBOX_PRIVILEGES_H
@@ -10,20 +10,20 @@
 
 #define OSD_CAPABILITY(name) (UINT64_C(1) << CAP_##name)
 
-/* Of the capabilities that the process has it keeps these, and what it executes can have no more than
- * those of `bounding`, which must be among them.  Also no_new_privs.  0 or -errno. */
+/* Reduces the capabilities of the process to these, and those of the programs that it executes to
+ * `bounding`, which must be a subset.  Also sets no_new_privs.  Returns 0 or -errno. */
 int osd_privileges_keep(uint64_t capabilities, uint64_t bounding);
 
-/* The capabilities that the daemon needs at these layers (enum osd_layer) once its socket is made.  Tries,
- * in a child, whether this host lets root without CAP_SYS_ADMIN make user namespaces. */
+/* The capabilities that the daemon needs with these layers (enum osd_layer) once its socket is made.  A
+ * child tries whether root can make user namespaces on this host without CAP_SYS_ADMIN. */
 uint64_t osd_daemon_capabilities(unsigned layers);
 /* The capabilities that a zygote needs to fork sandboxes. */
 uint64_t osd_zygote_capabilities(unsigned layers);
 
-/* Denies system calls that a daemon in the wrong hands would use and that no part of ours needs.  Zygotes
- * and sandboxes inherit this filter, below their own.  0 or -errno. */
+/* Denies system calls that an attacker in control of the daemon would use, and that the daemon does not
+ * need.  Zygotes and sandboxes inherit this filter in addition to their own.  Returns 0 or -errno. */
 int osd_daemon_filter(void);
-/* Allows what removing control groups takes, and nothing else. */
+/* Allows the calls that the removal of control groups needs, and no others. */
 int osd_janitor_filter(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include "fd_message.h"
 
 #define FIRST_BYTES    (128u << 10) /* of the pieces of a long write */
-#define BYTES_PER_NSEC 10	    /* the page cache takes, about */
+#define BYTES_PER_NSEC 10	    /* speed of the page cache, about */
 
 static struct osd_shm *shm;
 static int job_socket = -1;
@@ -42,7 +42,7 @@ static void post(unsigned area, const struct osd_call *call, const void *body)
 	osd_shm_post(&shm->areas[area].call);
 }
 
-/* size: bytes of the call's body, which take their time to write. */
+/* size: bytes of the call's body, which delay the answer. */
 static bool wait_for_answer(unsigned area, size_t size, struct osd_answer *ret_answer,
 			    const uint8_t **ret_body)
 {
@@ -63,7 +63,7 @@ bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_an
 	return wait_for_answer(0, call->body_bytes, ret_answer, ret_body);
 }
 
-/* Short ones first: until there is one, the proxy has nothing to do. */
+/* The first pieces are short, because the proxy is idle until it has one. */
 static size_t piece_of(size_t done, size_t left)
 {
 	size_t piece = OSD_MIN(OSD_MAX(done, (size_t)FIRST_BYTES), (size_t)OSD_AHEAD_BYTES);
@@ -71,8 +71,8 @@ static size_t piece_of(size_t done, size_t left)
 	return OSD_MIN(piece, left);
 }
 
-/* Once a piece has failed the proxy does none that follow, and says the same of each: they are made all
- * the same, for the last one must not say that another follows. */
+/* After a piece has failed, the proxy skips the next ones with the same answer.  They are sent
+ * nevertheless, because the last piece must be the one without OSD_CALL_AHEAD. */
 bool osd_proxy_write(const struct osd_call *first, const uint8_t *data, size_t length,
 		     struct osd_answer *ret_answer, const uint8_t **ret_body, size_t *ret_written)
 {

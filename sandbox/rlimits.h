@@ -16,7 +16,7 @@
 
 #define OSD_RLIMIT_COUNT     9
 #define OSD_STACK_BYTES      (8u << 20)
-/* stdin, stdout, stderr, job socket; room for descriptors in transit */
+/* stdin, stdout, stderr, job socket, and room for descriptors in transit */
 #define OSD_OWN_OPEN_FILES   8u
 /* the most a target may ask for */
 #define OSD_PROCESSES_MAX    64u

@@ -16,9 +16,9 @@
 #include "base/util.h"
 #include "scratch.h"
 
-/* any directory every host has: only our namespace sees what is mounted on it */
+/* any directory that every host has: the mount on it exists in this namespace only */
 #define STAGE "/tmp"
-#define STAGE_INODES 128 /* beside the places of scratch folders */
+#define STAGE_INODES 128 /* in addition to the places of scratch folders */
 #define COPY_BYTES (1u << 20)
 
 struct entry {
@@ -96,8 +96,8 @@ static int bind_entry(const struct entry *entry, struct osd_step *step)
 
 /* ---- the package osd: copied, not bound ----------------------------------------------------- */
 
-/* It may lie below a home directory that nobody else may search.  The daemon opened it as root;
- * reading through that descriptor needs no rights above it. */
+/* It may be below a home directory that only its owner can search.  The daemon opened it as root, and
+ * reads through that descriptor need no permission on the folders above. */
 static int copy_file(int from_directory, int to_directory, const char *name, struct osd_step *step)
 {
 	OSD_CLEANUP_CLOSE int from =
@@ -121,26 +121,53 @@ static bool is_module(const char *name)
 	return length > 3 && strcmp(name + length - 3, ".py") == 0;
 }
 
+static int copy_modules(int from_directory, int to_directory, struct osd_step *step);
+
+/* A folder of the package; other files, and __pycache__, stay behind. */
+static int copy_folder(int from_directory, int to_directory, const char *name,
+		       struct osd_step *step)
+{
+	OSD_CLEANUP_CLOSE int from =
+		openat(from_directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	OSD_CLEANUP_CLOSE int to = -1;
+
+	if (from < 0)
+		return errno == ENOTDIR ? 0 : osd_step_failed(step, "copy", name);
+	if (mkdirat(to_directory, name, 0755) < 0)
+		return osd_step_failed(step, "make folder", name);
+	to = openat(to_directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return to < 0 ? osd_step_failed(step, "copy", name) : copy_modules(from, to, step);
+}
+
+static int copy_modules(int from_directory, int to_directory, struct osd_step *step)
+{
+	int error = 0;
+	struct dirent *entry;
+	DIR *from = fdopendir(openat(from_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+
+	if (!from)
+		return osd_step_failed(step, "read the package osd", NULL);
+	while (!error && (entry = readdir(from))) {
+		if (is_module(entry->d_name))
+			error = copy_file(from_directory, to_directory, entry->d_name, step);
+		else if (entry->d_name[0] != '.' && strcmp(entry->d_name, "__pycache__") != 0)
+			error = copy_folder(from_directory, to_directory, entry->d_name, step);
+	}
+	closedir(from);
+	return error;
+}
+
 static int copy_package(int package_fd, struct osd_step *step)
 {
 	static const struct entry place = {OSD_ROOT_PACKAGE, true, false};
 	char path[PATH_MAX];
-	struct dirent *entry;
 	int to, error = make_place(&place, path, step);
-	DIR *from;
 
 	if (error)
 		return error;
 	to = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	from = fdopendir(openat(package_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	if (to < 0 || !from)
-		error = osd_step_failed(step, "read the package osd", NULL);
-	while (!error && (entry = readdir(from))) {
-		if (is_module(entry->d_name))
-			error = copy_file(package_fd, to, entry->d_name, step);
-	}
-	if (from)
-		closedir(from);
+	error = to < 0 ? osd_step_failed(step, "read the package osd", NULL)
+		       : copy_modules(package_fd, to, step);
 	osd_closep(&to);
 	return error;
 }
@@ -170,7 +197,7 @@ static int link_libraries(struct osd_step *step)
 	return 0;
 }
 
-/* Where scratch.c mounts: empty folders, for the root is read-only by then. */
+/* Makes empty folders for the mounts of scratch.c, because the root is read-only later. */
 static int make_scratch_places(unsigned slots, struct osd_step *step)
 {
 	char path[sizeof(STAGE) + OSD_SCRATCH_PATH] = STAGE OSD_SCRATCH_PLACE;
@@ -225,7 +252,7 @@ int osd_root_enter(const char *const *folders, int package_fd, int set_fd, unsig
 		return error;
 	if (chdir(STAGE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return osd_step_failed(step, "change root", NULL);
-	/* the old root lies on top of the new one now; take it away */
+	/* the old root is on top of the new one now: unmount it */
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return osd_step_failed(step, "leave the old root", NULL);
 	return make_read_only("/", 0, step);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd.c -- iosd-sandboxd: isolation level, start, poll loop.  The daemon makes sandboxes for one target
- * at a time, because it has the privileges that takes and the target has not.  It has no Python and no
+/* sandboxd.c -- iosd-sandboxd: isolation level, start, poll loop.  The daemon makes sandboxes for one
+ * target at a time.  It has the privileges for that, which the target lacks.  It has no Python and no
  * threads.  Its parts: daemon.h. */
 #include <errno.h>
 #include <linux/capability.h>
@@ -25,7 +25,7 @@
 #include "privileges.h"
 #include "uid_range.h"
 
-#define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
+#define MAX_DEFAULT     320u /* enough for a target with the largest number of slots */
 #define ROTATE_DEFAULT  2000u
 #define CPU_SHARE_DEFAULT 5u
 #define OPEN_FILES_WANT 16384
@@ -86,7 +86,7 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 	return level ? 0 : 1;
 }
 
-/* Root in a container often may not. */
+/* Root in a container often lacks this privilege. */
 static bool may_raise_limits(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -96,8 +96,8 @@ static bool may_raise_limits(void)
 	       data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
 }
 
-/* Whoever has an id of a sandbox can kill it, and where there is no user namespace its zygote's others,
- * too. */
+/* A process with the id of a sandbox can kill it, and, without a user namespace, the other sandboxes of
+ * its zygote. */
 static bool check_uids(const struct osd_daemon *daemon)
 {
 	const struct osd_uid_range range = uids_of(daemon);
@@ -135,8 +135,8 @@ static bool choose_level(struct osd_daemon *daemon, const struct osd_options *op
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* For the target's user alone: connections of others would fill the backlog, and the target would
- * have to wait for its turn. */
+/* Only the target's user can connect: connections of other users would fill the backlog and delay the
+ * target. */
 static bool give_socket(const struct osd_daemon *daemon)
 {
 	if (chmod(daemon->socket_path, 0600) < 0)
@@ -189,7 +189,7 @@ static int signal_descriptor(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* To whoever waits for us: a line on standard output, and systemd's protocol where it is spoken. */
+/* Report readiness: a line on standard output, and systemd's protocol if the environment asks for it. */
 static void announce(const struct osd_daemon *daemon)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -217,8 +217,8 @@ enum ready_index { READY_SIGNAL, READY_LISTEN, READY_TARGET, READY_ZYGOTES };
 
 #define READY_MAX (READY_ZYGOTES + OSD_POOLS_MAX * OSD_ZYGOTES)
 
-/* Those there are and no more: poll() refuses more entries than the process may have descriptors.
- * places[i]: which of all zygotes ready[i] is. */
+/* Only existing zygotes: poll() refuses more entries than the process may have descriptors. places[i]:
+ * the index of the zygote of ready[i]. */
 static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *ready, unsigned *places)
 {
 	size_t count = 0;
@@ -249,7 +249,7 @@ static void heed_signal(struct osd_daemon *daemon, int signal_fd)
 		osd_zygotes_start_missing(daemon);
 }
 
-/* Zygotes first: an exit frees the slot that the target's next request wants. */
+/* Zygotes first: an exit frees the slot that the target's next request needs. */
 static void serve_once(struct osd_daemon *daemon, int signal_fd)
 {
 	bool free_for_target = daemon->target_fd < 0 && osd_slots_all_free(daemon);
@@ -259,7 +259,7 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
 	};
 	int retry_msec = osd_zygotes_retry(daemon), share_msec = osd_share_wait(daemon);
-	/* the sooner; -1, as unsigned, is later than any time */
+	/* the earlier one; -1 as unsigned is later than any time */
 	int wait_msec = (int)OSD_MIN((unsigned)retry_msec, (unsigned)share_msec);
 	unsigned places[OSD_POOLS_MAX * OSD_ZYGOTES];
 	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES, places);
@@ -279,8 +279,8 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		heed_signal(daemon, signal_fd);
 }
 
-/* Before anybody may connect `default` is warm: a level that cannot be had shows here.  What is
- * wrong with a package set is no reason not to serve the other pools. */
+/* Before the target may connect, the zygote of `default` is ready: an unavailable level is detected
+ * here.  A defect of a package set does not keep the other pools from being served. */
 static bool start_pools(struct osd_daemon *daemon)
 {
 	struct osd_zygotes *first = &daemon->pools[0];
@@ -302,8 +302,8 @@ static bool given_up(int error)
 	return !error;
 }
 
-/* Before anything that others have sent is read.  To give the socket to the target's user takes one
- * capability more. */
+/* Privileges are given up before anything from outside is read, and after the socket's owner has
+ * changed, which needs one more capability. */
 static bool start_without_privileges(struct osd_daemon *daemon)
 {
 	uint64_t kept = osd_daemon_capabilities(daemon->layers);

@@ -50,7 +50,7 @@ int osd_scratch_prepare(struct osd_scratch *scratch, unsigned slot, unsigned own
 	char path[OSD_SCRATCH_PATH];
 	int error;
 
-	/* again, in case that it failed when the last sandbox ended */
+	/* again, in case it failed at the end of the last sandbox */
 	error = osd_scratch_clear(scratch, slot, step);
 	if (error)
 		return error;

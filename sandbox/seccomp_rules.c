@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* seccomp_rules.c -- see seccomp_rules.h.
  *
- * An allow-list; whatever is not on it fails with EPERM, which Python turns into PermissionError
- * (a script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among
- * others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
- * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
- * all of futex but waiting and waking, flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
- * changes a file system but those of `scratch_calls`. */
+ * An allow-list; whatever is not on it fails with EPERM, which Python turns into PermissionError (a
+ * script sees what it did wrong, and a new kernel's new calls are denied).  The list does not contain,
+ * among others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
+ * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl, all of
+ * futex but waiting and waking, flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify,
+ * and every call that changes a file system but those of `scratch_calls`. */
 #include "seccomp_rules.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static const int always[] = {
 	NUMBER(getpid), NUMBER(getppid), NUMBER(getuid), NUMBER(geteuid), NUMBER(getgid),
 	NUMBER(getegid), NUMBER(getgroups), NUMBER(uname), NUMBER(getrusage), NUMBER(times),
 	NUMBER(getrandom),
-	/* signals to itself only: handlers and masks */
+	/* signal handlers and masks of its own */
 	NUMBER(rt_sigaction), NUMBER(rt_sigprocmask), NUMBER(rt_sigreturn), NUMBER(sigaltstack),
 	NUMBER(exit), NUMBER(exit_group),
 	/* clang-format on */
@@ -97,9 +97,9 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 	return error;
 }
 
-/* Waiting and waking, as the C library does it.  Not the operations that move waiters to another word
- * (REQUEUE) or act on a second word: the words a sandbox shares with the target have the target's
- * threads among their waiters. */
+/* Waiting and waking, as the C library does it.  It does not allow operations that move waiters to
+ * another word (REQUEUE) or act on a second word: threads of the target wait on the words that a
+ * sandbox shares with it. */
 static int allow_futex(scmp_filter_ctx filter)
 {
 	static const uint64_t operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
@@ -114,8 +114,8 @@ static int allow_futex(scmp_filter_ctx filter)
 	return error;
 }
 
-/* A thread of this process, as pthread_create asks for it; nothing with a namespace in it.
- * clone3 hides its flags behind a pointer: ENOSYS sends the C library back to clone. */
+/* Allows a thread of this process, with the flags of pthread_create, and no namespaces. clone3 hides
+ * its flags behind a pointer, so it returns ENOSYS, and the C library then uses clone. */
 static int allow_threads(scmp_filter_ctx filter)
 {
 	const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
@@ -130,8 +130,9 @@ static int allow_threads(scmp_filter_ctx filter)
 	return error;
 }
 
-/* Files and folders are made, moved, cut and removed, as far as Landlock and their owner let.  Not on the list: links,
- * pipes, sockets, modes, owners, times, attributes, and another working directory. */
+/* Files and folders may be made, moved, cut and removed, within the Landlock rules and the file
+ * permissions.  Links, pipes, sockets, modes, owners, times, attributes and another working directory
+ * are not on the list. */
 static const int scratch_calls[] = {
 	/* clang-format off */
 	NUMBER(mkdir), NUMBER(mkdirat), NUMBER(unlink), NUMBER(unlinkat), NUMBER(rmdir),
@@ -139,9 +140,9 @@ static const int scratch_calls[] = {
 	/* clang-format on */
 };
 
-/* What SQLite does with its files besides.  These answer that it is done without doing it: in memory there
- * is nothing to write out, nobody else has the files that a lock would keep out, and objects' files
- * that a script holds for reading are not to be synced or locked by it. */
+/* Calls that SQLite makes on its files.  They return success without effect: files in memory need no
+ * sync, no other process has them, so they need no lock, and a script must not sync or lock objects'
+ * files. */
 static int allow_scratch(scmp_filter_ctx filter, const char *path)
 {
 	static const int done[] = {NUMBER(fsync), NUMBER(fdatasync)};

@@ -8,13 +8,13 @@
 
 #include "step.h"
 
-/* job_socket: the only descriptor recvmsg is allowed on.  scratch: the sandbox has a folder to make files in, and
- * this, a constant, is its path: at this address statfs is allowed, so that a script learns no figures of the host.
- * NULL: no folder.  The program is never freed. */
+/* job_socket: the only descriptor on which recvmsg is allowed. scratch: the path of the sandbox's
+ * scratch folder, a constant; statfs is allowed for this address only, so that a script cannot read
+ * figures of the host.  NULL: no folder.  The program is never freed. */
 int osd_seccomp_build(int job_socket, const char *scratch, struct sock_fprog *ret_program,
 		      struct osd_step *step);
 
-/* For all threads of the process, those already running included.  Needs no_new_privs. */
+/* Installs the filter for all threads of the process, also running ones.  Requires no_new_privs. */
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step);
 
 #endif

@@ -11,9 +11,10 @@
 #include "base/util.h"
 #include "daemon.h"
 
-#define HOLD_USEC   UINT64_C(3000000) /* the weight stays for so long after the last reason for it */
-#define RAISE_USEC  UINT64_C(200000)  /* between two raises: the last one has shown its effect */
-#define FORK_USEC   UINT64_C(100000)  /* a fork takes a hundredth of that unless the zygote starves */
+#define HOLD_USEC   UINT64_C(3000000) /* time that the weight stays after the last reason for it */
+#define RAISE_USEC  UINT64_C(200000)  /* time between two raises, in which the last one shows its effect */
+/* a late fork: it takes a hundredth of this unless the zygote starves */
+#define FORK_USEC   UINT64_C(100000)
 #define RAISES_MOST 6u
 
 static void hold(struct osd_daemon *daemon, uint64_t now)
@@ -44,14 +45,14 @@ void osd_share_heed(struct osd_daemon *daemon, uint64_t per_mille)
 		hold(daemon, now);
 		return;
 	}
-	/* More than four others compete: twice the weight. */
+	/* Doubles the weight: more than four competitors compute. */
 	daemon->share_until_usec = now + HOLD_USEC;
 	daemon->share_raised_usec = now;
 	osd_cgroups_weigh(&daemon->cgroups, daemon->cpu_share, 1u << daemon->share_raises++);
 }
 
-/* Whether a zygote starts, or owes a sandbox for longer than it should take; *ret_next: when one that
- * is owed will be late. */
+/* Whether a zygote is starting, or a requested sandbox is late.  *ret_next: the time at which a
+ * requested sandbox will be late. */
 static bool is_late(const struct osd_daemon *daemon, uint64_t now, uint64_t *ret_next)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++) {

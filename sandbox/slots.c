@@ -57,7 +57,7 @@ struct osd_slot *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id)
 	return NULL;
 }
 
-/* A free slot, as long as the target keeps to what it asked for in HELLO. */
+/* A free slot.  NULL: the target exceeds the number that it asked for in HELLO. */
 static struct osd_slot *free_slot(struct osd_daemon *daemon)
 {
 	struct osd_slot *found = NULL;
@@ -86,7 +86,7 @@ static void release(struct osd_slot *sandbox)
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/* Of those whose job the target tells of everybody hears, of the others at level debug. */
+/* Logs a line about a sandbox: at level info if its job is known, else at debug. */
 static __attribute__((format(printf, 3, 4))) void
 say(const struct osd_daemon *daemon, const struct osd_slot *sandbox, const char *format, ...)
 {
@@ -116,7 +116,7 @@ static void say_exit(const struct osd_daemon *daemon, const struct osd_slot *san
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
-/* Sealed, so that the sandbox cannot cut it and make the target fault. */
+/* Sealed, so that the sandbox cannot cut it, which would make the target's access fault. */
 static int make_shared_memory(void)
 {
 	const uint32_t head[] = {OSD_SHM_MAGIC, OSD_PROXY_VERSION};
@@ -134,7 +134,8 @@ static int make_shared_memory(void)
 	return -1;
 }
 
-/* The target's ends into sandbox->target_fds, the sandbox's into theirs (all -1 before). */
+/* Makes the channels: the target's ends in sandbox->target_fds, the sandbox's in theirs (all -1
+ * before). */
 static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS])
 {
 	int pair[2], output[2];
@@ -159,7 +160,8 @@ static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS]
 
 /* ---- SPAWN ----------------------------------------------------------------------------------- */
 
-/* Control groups and channels, then the request to the zygote; what failed, or NULL. */
+/* Prepares control groups and channels, then sends the request to the zygote.  Returns the failed step,
+ * or NULL. */
 static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbox,
 			      struct osd_zygote *zygote)
 {
@@ -228,7 +230,7 @@ static struct osd_slot *about(struct osd_daemon *daemon, const struct zygote_mes
 	return sandbox->state == state && sandbox->serial == message->serial ? sandbox : NULL;
 }
 
-/* The process id as we see it; the zygote knows only its own namespace's. */
+/* The process id in the daemon's namespace; the zygote knows only that of its own. */
 static pid_t pid_of(int pidfd)
 {
 	char path[64], text[512];
@@ -370,7 +372,7 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_slot *sandbox,
 	return 0;
 }
 
-/* Everything but the size of its scratch folder, which is the zygote's to set. */
+/* Sets all limits except the size of the scratch folder, which the zygote sets. */
 static void finish_limits(struct osd_daemon *daemon, struct osd_slot *sandbox,
 			  const struct osd_sandbox_limits *limits)
 {

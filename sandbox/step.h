@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* step.h -- one step of a start order that failed: which, and why.  Steps return 0 or -errno and
- * fill in what they were doing; the caller that runs the list reports it once. */
+/* step.h -- the failed step of a start order.  Steps return 0, or -errno with their name filled in.
+ * The caller that runs the list reports it once. */
 #ifndef OSD_SANDBOX_STEP_H
 #define OSD_SANDBOX_STEP_H
 
@@ -12,7 +12,7 @@ struct osd_step {
 	char what[160]; /* "mount tmpfs", "write uid map", ... */
 };
 
-/* Notes what failed and yields -errno. */
+/* Notes the failed step and returns -errno. */
 static inline int osd_step_failed(struct osd_step *step, const char *what, const char *object)
 {
 	int error = errno ? errno : EIO;

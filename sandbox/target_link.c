@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* target_link.c -- the target's connection: who may connect, what it may ask.  One target at a
- * time; the next waits in the backlog until the last one's sandboxes are dead. */
+/* target_link.c -- the target's connection: checks the peer and serves its messages.  There is one
+ * target at a time; the next one waits in the backlog until the sandboxes of the last one are dead. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "wire/cursor.h"
 
 #define SOCKET_BYTES    (1 << 20)
-#define LEAST_MEMORY    (32u << 20) /* below this the interpreter does not come up */
+#define LEAST_MEMORY    (32u << 20) /* with less the interpreter does not start */
 #define REFUSALS_LOGGED 5u          /* a minute */
 #define REFUSALS_USEC   UINT64_C(60000000)
 
@@ -151,7 +151,7 @@ static void hello(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 			osd_target_tell_pool(daemon, &daemon->pools[i]);
 }
 
-/* Decoded and within reason; else the target is told. */
+/* Decodes and checks limits.  False: the target gets the error. */
 static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_message *message,
 		       struct osd_sandbox_limits *ret_limits)
 {
@@ -171,7 +171,7 @@ static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 	return false;
 }
 
-/* Named by the message from this byte on; nothing there: the first. */
+/* The pool named by the message from this byte on; without a name the first pool. */
 static struct osd_zygotes *find_pool(struct osd_daemon *daemon,
 				     const struct osd_sandboxd_message *message, size_t from)
 {
@@ -197,7 +197,7 @@ static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 	osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
 }
 
-/* About a pool that may be gone by now. */
+/* For a pool that may have been removed meanwhile. */
 static void heed_pool(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_zygotes *pool = find_pool(daemon, message, 0);
@@ -267,7 +267,7 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 	case OSD_SANDBOXD_KILL:
 		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
 		if (sandbox)
-			/* else it has ended already: EXITED is on the way */
+			/* else it has ended already, and EXITED is being sent */
 			osd_slot_kill(sandbox);
 		return true;
 	default:

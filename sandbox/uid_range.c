@@ -17,7 +17,7 @@ struct search {
 	size_t size;
 };
 
-/* Whether these ids are outside the range; else says whose they are. */
+/* Whether these ids are outside the range; otherwise why names their owner. */
 static bool is_apart(const struct search *search, const char *file, const char *owner,
 		     uint64_t first, uint64_t count)
 {
@@ -45,7 +45,7 @@ static bool take_number(char **at, const char *separators, uint64_t *ret_number)
 	return true;
 }
 
-/* A line owner:first:count.  One that is none gives nobody anything. */
+/* Reads a line owner:first:count.  A malformed line assigns no ids. */
 static bool check_line(const struct search *search, const char *file, char *line)
 {
 	char *at = strchr(line, ':');

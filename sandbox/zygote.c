@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote.c -- iosd-zygote: it prepares the engine of its pool (engine.h), forks a sandbox for each request of
- * iosd-sandboxd, and reaps it.  zygote_launch.c starts it as process 1 and root of its namespaces.
- * It must never have a second thread: a fork copies one thread only, and may copy a lock that another
- * holds.  What a sandbox does after the fork stands in main.c. */
+/* zygote.c -- iosd-zygote: it prepares the engine of its pool (engine.h), forks a sandbox for each
+ * request of iosd-sandboxd, and reaps it. zygote_launch.c starts it as process 1 and root of its
+ * namespaces.  It must never have a second thread: a fork copies one thread only, and may copy a lock
+ * that another holds. main.c has the steps of a sandbox after the fork. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -52,7 +52,7 @@ struct zygote {
 	bool retiring;
 	int signal_fd;
 	int tasks_fd;    /* /proc/self/task, opened while there was a /proc; -1 without */
-	int own_pid_fd;  /* back to our own process namespace after each fork */
+	int own_pid_fd;  /* to return to the own process namespace after each fork */
 };
 
 /* ---- set-up ---------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void tell(uint32_t type, const struct zygote_message *about, const char *
 	if (text)
 		snprintf(message.text, sizeof(message.text), "%s", text);
 	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), &fd, fd >= 0, 0) < 0)
-		_exit(1); /* the daemon is gone; as process 1 this takes all sandboxes along */
+		_exit(1); /* the daemon has ended; the exit of process 1 ends all sandboxes */
 }
 
 static void tell_ready(const struct zygote *z)
@@ -161,8 +161,8 @@ static int refuse_to_start(const struct osd_step *step, int error)
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
-/* A library that starts a thread of its own (some linear-algebra ones do) makes every later fork
- * unsafe: the link count of /proc/self/task is two more than the threads. */
+/* A library that starts a thread, as some linear-algebra libraries do, makes every later fork unsafe.
+ * The number of threads is the link count of /proc/self/task less two. */
 static bool one_thread(const struct zygote *z)
 {
 	struct stat status;
@@ -170,9 +170,8 @@ static bool one_thread(const struct zygote *z)
 	return z->tasks_fd < 0 || fstat(z->tasks_fd, &status) < 0 || status.st_nlink <= 3;
 }
 
-/* The next child is process 1 of a new process namespace.  unshare + fork rather than clone3, so
- * that the C library and the interpreter run their own fork preparations and know the child's
- * thread id. */
+/* The next child is process 1 of a new process namespace.  This uses unshare and fork, not clone3: so
+ * the C library and the interpreter run their fork preparations and know the child's thread id. */
 static int enter_next_pidns(const struct zygote *z)
 {
 	if (!(z->confinement.layers & OSD_LAYER_PIDNS))
@@ -182,7 +181,7 @@ static int enter_next_pidns(const struct zygote *z)
 	return 0;
 }
 
-/* The rules name the folder itself: they are made anew whenever it is. */
+/* The rules refer to the folder itself, so they are made again with each new folder. */
 static int prepare_rules(const struct zygote *z, struct child *child, bool scratch,
 			 struct osd_step *step)
 {
@@ -198,7 +197,7 @@ static int prepare_rules(const struct zygote *z, struct child *child, bool scrat
 				  &child->landlock_fd, step);
 }
 
-/* An empty scratch folder, and the rules of file access with it. */
+/* Provides an empty scratch folder and the rules of file access for it. */
 static int prepare_files(const struct zygote *z, struct child *child,
 			 const struct zygote_message *request, struct osd_step *step)
 {
@@ -289,8 +288,8 @@ static void report_exit(struct zygote *z, struct child *child, int status,
 	close(child->pidfd);
 	child->pid = 0;
 	z->alive--;
-	/* Before the daemon gives the slot, and its memory, to another.  If it fails the next fork tries again,
-	 * and fails if it must. */
+	/* Called before the daemon gives the slot, and its memory, to another sandbox.  If it fails,
+	 * the next fork tries again, and fails with it. */
 	error = osd_scratch_clear(&child->scratch, slot, &step);
 	if (error)
 		osd_error("zygote: cannot %s: %s", step.what, strerror(-error));
@@ -298,7 +297,7 @@ static void report_exit(struct zygote *z, struct child *child, int status,
 		_exit(1);
 }
 
-/* Reaps everything that ended; processes that are not ours to report are orphans of a namespace. */
+/* Reaps all ended processes.  Those that are no sandboxes are orphans of a namespace. */
 static void reap(struct zygote *z)
 {
 	struct signalfd_siginfo ignored;
@@ -320,7 +319,7 @@ static void reap(struct zygote *z)
 
 /* ---- loop ------------------------------------------------------------------------------------ */
 
-/* The job of a sandbox that waits has another memory limit. */
+/* Called when the job of a waiting sandbox has another memory limit. */
 static void resize(struct zygote *z, const struct zygote_message *request)
 {
 	struct child *child = &z->children[request->slot];
@@ -363,7 +362,7 @@ static bool serve_request(struct zygote *z)
 	return true;
 }
 
-/* Where there is no process namespace nothing ends the sandboxes with us but this. */
+/* Without a process namespace, only this ends the sandboxes with the zygote. */
 static void kill_all(const struct zygote *z)
 {
 	for (unsigned i = 0; i < z->slots; i++) {
@@ -388,10 +387,10 @@ static void serve(struct zygote *z)
 	kill_all(z);
 }
 
-/* Scripts compute on a few blocks of some MiB at a time.  Memory that glibc gives back between two of
- * them is faulted in anew, page by page, which costs as much as the work.  The first is the most that glibc
- * itself comes to, once blocks of that size have been freed; of the second a sandbox may keep as much
- * for the next job. */
+/* Scripts compute on a few blocks of some MiB at a time.  If glibc returns memory to the kernel between
+ * two of them, each page faults again, which costs as much as the work.  The first value is the largest
+ * that glibc itself would reach once blocks of that size were freed.  The second is the memory that a
+ * sandbox may keep for the next job. */
 static void tune_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote_frame.h -- what iosd-sandboxd and iosd-zygote say to each other.  Both are ours and built
- * together, so these are plain structs; sandboxes never hold this socket. */
+/* zygote_frame.h -- messages between iosd-sandboxd and iosd-zygote.  Both are built together, so these
+ * are plain structs.  Sandboxes never have this socket. */
 #ifndef OSD_SANDBOX_ZYGOTE_FRAME_H
 #define OSD_SANDBOX_ZYGOTE_FRAME_H
 
@@ -17,7 +17,7 @@ enum zygote_fd {
 
 enum zygote_message_type {
 	ZYGOTE_SPAWN = 1, /* with the descriptors of enum zygote_spawn_fd */
-	ZYGOTE_RETIRE,    /* no more spawns will come: leave when the last sandbox has ended */
+	ZYGOTE_RETIRE,    /* no more spawns will come: exit when the last sandbox has ended */
 	ZYGOTE_RESIZE, /* with other limits: the sandbox of this slot gets a scratch folder of their size */
 	ZYGOTE_READY,
 	ZYGOTE_SPAWNED, /* with a pidfd */

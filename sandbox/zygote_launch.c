@@ -22,8 +22,8 @@
 #define SOCKET_BYTES (1 << 20) /* every message about every slot fits */
 #define KEEP_FROM    16        /* descriptors are parked from here on before 3 to 5 are laid out */
 
-/* One linear-algebra thread would make every later fork unsafe.  Symbols are bound before the
- * forks, not by each sandbox in pages of its own. */
+/* A thread of a linear-algebra library would make every later fork unsafe.  Symbols are bound before
+ * the forks, otherwise each sandbox would do that in its own pages. */
 static const char *const zygote_environment[] = {"PATH=/nonexistent",
 						 "LANG=C.UTF-8",
 						 "LD_BIND_NOW=1",
@@ -48,7 +48,7 @@ static void become_root_inside(const struct osd_daemon *daemon)
 		_exit(126);
 }
 
-/* In the new mount namespace, for only what is opened there can be bound there; and before the
+/* Opened in the new mount namespace, because only such a descriptor can be bound there, and before the
  * change of user, while root's folders can be searched. */
 static int open_set(const struct launch *launch)
 {
@@ -160,7 +160,7 @@ static pid_t clone_into_namespaces(const struct osd_daemon *daemon)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* The zygote lies beside us. */
+/* The zygote's program is in the same folder as the daemon's. */
 static int open_program(void)
 {
 	char path[PATH_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote_link.c -- serves the messages of the pools' zygotes and replaces zygotes: after rotate_after forks,
- * as all forks share the zygote's address layout and hash seed, and when one dies.  A pool whose zygote
- * does not start is tried again after longer and longer delays; other pools do not wait for it. */
+/* zygote_link.c -- serves the messages of the pools' zygotes and replaces zygotes.  A zygote is
+ * replaced when it dies, and after rotate_after forks, because all forks share its address layout and
+ * hash seed.  If a zygote does not start, the next attempt follows after an increasing delay; other
+ * pools do not wait for it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static bool serves(struct osd_zygotes *pool)
 	return current && current->ready;
 }
 
-/* What has changed is told; while an older zygote serves nothing has. */
+/* Reports a change of the pool's state.  While an older zygote serves, there is none. */
 static void tell(struct osd_daemon *daemon, struct osd_zygotes *pool, enum osd_pool_state state)
 {
 	pool->state = serves(pool) ? OSD_POOL_SERVING : state;
@@ -89,7 +90,7 @@ void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool)
 			return;
 		}
 	}
-	/* Old ones still drain.  As long as one serves the next fork asks again. */
+	/* Old zygotes still drain.  While one serves, the next fork tries again. */
 	pool->retry_usec = osd_monotonic_usec() + RETRY_FIRST_USEC;
 }
 
@@ -125,12 +126,12 @@ static void retire(struct osd_zygote *zygote)
 	osd_zygote_send(zygote, &message, NULL, 0);
 }
 
-/* A new zygote is warm: it serves from now on. */
+/* A new zygote is ready: it serves from now on. */
 static void take_over(struct osd_daemon *daemon, struct osd_zygotes *pool,
 		      struct osd_zygote *zygote)
 {
 	if (zygote->retiring)
-		return; /* it was not wanted any more before it was warm */
+		return; /* it was retired before it was ready */
 	zygote->ready = true;
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
 		struct osd_zygote *older = &pool->zygotes[i];

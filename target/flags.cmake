@@ -2,6 +2,7 @@
 # flags.cmake -- compiler settings shared by the three C trees (target, sandbox, pyosd/_core).
 #   -DIOSD_SANITIZE=address,undefined | thread    instrument everything built
 #   -DIOSD_FUZZ=ON                                build the libFuzzer targets (clang only)
+#   -DIOSD_WERROR=OFF                             warnings are no errors, for compilers we have not tried
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
@@ -16,9 +17,13 @@ find_package(Threads REQUIRED)
 
 set(IOSD_SANITIZE "" CACHE STRING "sanitizers to build with, comma separated")
 option(IOSD_FUZZ "build the fuzz targets" OFF)
+option(IOSD_WERROR "warnings are errors" ON)
 
 add_compile_definitions(_GNU_SOURCE)
-add_compile_options(-Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
+if(IOSD_WERROR)
+  set(werror -Werror)
+endif()
+add_compile_options(-Wall -Wextra ${werror} -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
                     -Wwrite-strings -fno-omit-frame-pointer -fstack-protector-strong)
 if(IOSD_SANITIZE)
   # -g1: lines are all that reports show, and the rest takes up to a quarter of the compiler's time

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from pyosd import errors
-from pyosd.attributes import Page
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
 
 COUNT = AttributeId(Page.CHARGED, 5)
 ID = AttributeId(Page.USER_INFORMATION, 2)

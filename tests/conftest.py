@@ -9,36 +9,43 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 # ruff: noqa: E402 -- what follows imports modules whose asserts pytest shall explain
 pytest.register_assert_rewrite("tests.expect", "tests.command", "tests.harness", "tests.oracle")
 
+from hypothesis import HealthCheck, settings
+
 import pyosd
 from pyosd.commands import Commands
 from pyosd.types import ObjectRef
 from tests import surroundings
-from tests.ahead import Task
-from tests.ahead import running as running_ahead
 from tests.harness import Harness, build_sanitized, program
+from tests.machine import unavailable, without_sandboxes
 from tests.processes import children_of_this, long_lived, running
-from tests.sanitize.builds import ADDRESS
-from tests.serving import Serving, arguments, missing, shared
+from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
+from tests.workers import in_order, permitted
 
-SANITIZED = pytest.param("sanitized", marks=pytest.mark.after_task(ADDRESS.task))
 # The harness with sanitizers and a tgtd over iSCSI, both on Berkeley DB, cover the product.  The
 # harness without sanitizers, on Berkeley DB and in memory, is for mutants and for `make units`.
 UNITS = {
-    "sanitized": SANITIZED,
+    "sanitized": pytest.param("sanitized"),
     "iscsi": pytest.param("iscsi", marks=pytest.mark.tgtd),
     "bdb": pytest.param("bdb"),
     "memory": pytest.param("memory"),
 }
-MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
+
+# No test fails for the time it takes: hypothesis allows 200 ms an example unless told otherwise.
+settings.register_profile(
+    "iosd", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("iosd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +76,10 @@ def units_named(text: str) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SEED] = choose_seed(config.getoption("--seed"))
+    given = getattr(config, "workerinput", {}).get("iosd_seed", config.getoption("--seed"))
+    config.stash[SEED] = choose_seed(given)
+    config.stash[LOCKS] = tempfile.TemporaryDirectory(prefix="iosd-locks-")
+    config.add_cleanup(config.stash[LOCKS].cleanup)
     os.environ["IOSD_SEED"] = str(config.stash[SEED])  # of C unit tests, of fuzzing
     config.add_cleanup(surroundings.settle())
 
@@ -85,11 +95,16 @@ def choose_seed(given: int | None) -> int:
     return 1 if "CI" in os.environ else random.SystemRandom().getrandbits(32)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"seed: {config.stash[SEED]} (--seed={config.stash[SEED]} repeats its choices)"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    seed = config.stash[SEED]
+    lines = [f"seed: {seed} (--seed={seed} repeats its choices)"]
+    if why := without_sandboxes():
+        lines.insert(0, f"tests that need sandboxes are skipped: {why}")
+    return lines
 
 
 SEED = pytest.StashKey[int]()
+LOCKS = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 @pytest.fixture(scope="session")
@@ -100,49 +115,33 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.hookimpl(trylast=True)  # after -k and -m: what they leave counts
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of what a stock tgtd does itself, or dies of, are not run through it; nor those of a file
-    that one item runs as a whole (tests/e2e/test_suites.py) a second time."""
+    """Tests of what a stock tgtd does itself, or dies of, are not run through it."""
 
-    def given(item: pytest.Item, name: str) -> object:
-        parameters = getattr(item, "callspec", None)
-        return parameters.params.get(name) if parameters else None
+    def through_tgtd(item: pytest.Item) -> bool:
+        called = getattr(item, "callspec", None)
+        return called is not None and called.params.get("logical_unit") == "iscsi"
 
-    suites = {given(item, "suite") for item in items}
-    out = [
-        item
-        for item in items
-        if (item.get_closest_marker("core") and given(item, "logical_unit") == "iscsi")
-        or item.nodeid.partition("::")[0] in suites
-    ]
+    out = [item for item in items if item.get_closest_marker("core") and through_tgtd(item)]
     if out:
         config.hook.pytest_deselected(items=out)
     left = set(items).difference(out)
-    items[:] = sorted((item for item in items if item in left), key=is_task)
+    items[:] = in_order([item for item in items if item in left])
 
 
-def is_task(item: pytest.Item) -> bool:
-    """Whether there is no more to the item than its task: such items come last."""
-    return item.get_closest_marker("is_task") is not None
-
-
-def tasks_of(item: pytest.Item) -> Iterator[Task]:
-    """What the item needs of that which can be done ahead."""
-    if "sanitized_program" in getattr(item, "fixturenames", ()):
-        yield ADDRESS.task
-    for marker in item.iter_markers():
-        if marker.name in ("is_task", "after_task"):
-            yield from marker.args
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What every worker of a run (pytest-xdist) has in common."""
+    node.workerinput["iosd_seed"] = node.config.stash[SEED]
+    node.workerinput["iosd_locks"] = node.config.stash[LOCKS].name
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    """Tasks run ahead of the tests that need them.  Those that are items begin with the last one: the
-    run begins with the first, and so neither has to wait for the other."""
-    if session.config.option.collectonly:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    shared_by_workers = getattr(item.config, "workerinput", None)
+    if shared_by_workers is None:
         return (yield)
-    late = [item for item in session.items if is_task(item)]
-    early = session.items[: len(session.items) - len(late)]
-    with running_ahead(task for item in (*early, *late[::-1]) for task in tasks_of(item)):
+    folder = Path(shared_by_workers["iosd_locks"])
+    with permitted(folder, alone=item.get_closest_marker("alone") is not None):
         return (yield)
 
 
@@ -154,11 +153,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("logical_unit", units, indirect=True, scope="session")
 
 
-def unavailable(layer: str, why: str) -> None:
-    """Skip a test whose layer this machine lacks; in the gate, where it must run, fail it."""
-    if layer in MUST_RUN:
-        pytest.fail(f"{why} (OSD_TESTS_MUST_RUN={layer})")
-    pytest.skip(why)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `sandbox` are skipped where there are none, all for the same reason."""
+    if item.get_closest_marker("sandbox") and (why := sandboxes_missing()):
+        unavailable("sandbox", why)
 
 
 @pytest.fixture(autouse=True)
@@ -208,23 +206,39 @@ def make_harness(tmp_path: Path) -> Iterator[MakeHarness]:
 
 
 @pytest.fixture(scope="session")
-def logical_unit(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Commands]:
+def logical_unit(request: pytest.FixtureRequest) -> Commands:
     """A logical unit for many tests, each of which works in partitions of its own.  `--units` names
     the ones there are (UNITS)."""
-    if request.param == "iscsi":
-        with request.getfixturevalue("serving").connect() as session:
-            yield session
-        return
-    folder = tmp_path_factory.mktemp(f"harness-{request.param}")
-    build = program()
-    options: dict[str, object] = {"dir": folder / "store"}
-    if request.param == "memory":
-        options = {"memory": 1}
-    elif request.param == "sanitized":
-        build = request.getfixturevalue("sanitized_program")
-    harness = Harness(build, options, folder / "log")
+    unit: Commands = request.getfixturevalue(f"{request.param}_unit")
+    return unit
+
+
+@pytest.fixture(scope="session")
+def iscsi_unit(serving: Serving) -> Iterator[Commands]:
+    with serving.connect() as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def sanitized_unit(
+    tmp_path_factory: pytest.TempPathFactory, sanitized_program: Path
+) -> Iterator[Commands]:
+    yield from harness_unit(tmp_path_factory.mktemp("sanitized"), sanitized_program)
+
+
+@pytest.fixture(scope="session")
+def bdb_unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    yield from harness_unit(tmp_path_factory.mktemp("bdb"), program())
+
+
+@pytest.fixture(scope="session")
+def memory_unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    yield from harness_unit(tmp_path_factory.mktemp("memory"), program(), memory=1)
+
+
+def harness_unit(folder: Path, build: Path, **options: object) -> Iterator[Commands]:
+    """A harness that many tests use; on Berkeley DB unless the options say otherwise."""
+    harness = Harness(build, options or {"dir": folder / "store"}, folder / "log")
     long_lived.add(harness.pid)
     yield harness.osd
     harness.finish()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from pyosd.cdb import Layout, Request, decode_data_in, encode
-from pyosd.commands import Commands, Reply
-from pyosd.sense import decode, error_for
-from pyosd.transport import Command
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef
+from pyosd.wire.cdb import Layout, Request, decode_data_in, encode
+from pyosd.wire.reply import Reply
+from pyosd.wire.sense import decode, error_for
+from pyosd.wire.transport import Command
 
 CHECK_CONDITION = 0x02
 BUSY = 0x08

@@ -94,6 +94,10 @@ class Harness:
         self.transport.process.kill()
         self.transport.close()
 
+    def ended(self) -> bool:
+        """Whether the process is gone, for whatever reason."""
+        return self.transport.process.poll() is not None
+
     def restart(self) -> None:
         """End in good order, or not at all if it was killed, and open the store again."""
         self.finish()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from pyosd.errors import CommandTimeout, SessionLost
-from pyosd.transport import Command, Response
+from pyosd.wire.transport import Command, Response
 
 _REQUEST = struct.Struct(">IQIII")
 _ANSWER = struct.Struct(">IQB3xII")

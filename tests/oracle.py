@@ -23,11 +23,11 @@ from time import perf_counter
 from typing import Any
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.model import ObjectModel
 
 SIZES = (1, 17, 100, 512, 4095, 4096, 5000, 16384, 65536, 70_000, 200_000)

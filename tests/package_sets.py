@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
-from scheduler import packages
-from scheduler.packages import PackageSet
+from iosd_host.config import packages
+from iosd_host.config.packages import PackageSet
 from tests.harness import SOURCE
 
 SETS = SOURCE / "build" / "packages"

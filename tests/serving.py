@@ -22,15 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import pyosd
+from iosd_host.common import paths
 from pyosd.testing import last_step
-from scheduler import paths
 from tests.harness import SOURCE
+from tests.machine import unavailable, without_sandboxes
 from tests.processes import Watch, descendants, long_lived
 from tests.tgtd import MODULE
 
 START_S = 120.0
 STOP_S = 60.0
-SERVE = "from scheduler.commands import serve; serve()"
+SERVE = "from iosd_host.cli.serve import serve; serve()"
 
 
 def missing() -> str | None:
@@ -50,7 +51,7 @@ def sandboxes_missing() -> str | None:
         paths.python_dir()
     except paths.MissingComponent as error:
         return str(error)
-    return None
+    return without_sandboxes()
 
 
 class Serving:
@@ -71,6 +72,8 @@ class Serving:
         manager: bool = False,
         standard: bool = False,
     ) -> None:
+        if "--no-sandboxes" not in arguments and (why := sandboxes_missing()):
+            unavailable("sandbox", why)
         self.standard = standard
         given = {**os.environ, **(environment or {})}
         # Not below pytest's folders: tgtd's user cannot look into those.

@@ -28,12 +28,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyosd import jobs
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, TargetBusy
-from pyosd.exec_params import Limits
-from pyosd.job_status import JobState
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import Limits
+from pyosd.wire.job_status import JobState
 from tests.command.test_collection import membership
 from tests.exec.hostile import SHARED_WITH_THE_PROXY
 from tests.jobs.conftest import Target

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,8 @@ def settle() -> Callable[[], None]:
     for name in strange & os.environ.keys():
         del os.environ[name]
     os.umask(UMASK)
+    # pytest rewrites the assertions of all test modules, 10 s of work for each worker: kept for later runs.
+    sys.dont_write_bytecode = False
     folder = Path(tempfile.mkdtemp(prefix="iosd-run-"))
     folder.chmod(0o755)
     for name in FOLDERS:

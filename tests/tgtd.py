@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-from scheduler import paths
-from scheduler.tgtd import Tgtd
+from iosd_host.common import paths
+from iosd_host.serve.tgtd import Tgtd
 from tests.e2e.raw_iscsi import FINAL, RawSession
 
 MODULE = paths.Component("bs_iosd_test.so", "target")

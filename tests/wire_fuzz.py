@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import pyosd
+from iosd_host.serve.tgtd import find_tgtd
 from pyosd import requests as rq
-from pyosd.cdb import encode
-from scheduler.tgtd import find_tgtd
+from pyosd.wire.cdb import encode
 from tests.e2e.raw_iscsi import FINAL, READ, WRITE, reset_on_close
 from tests.tgtd import NO_TAG, R2T, REJECT, TEST_UNIT_READY, Attacker, Daemon, ahs_cdb, ahs_length
 

@@ -29,8 +29,8 @@ the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
   from 30000000, collections from 60000000, the root from 90000000; F0000000-FFFFFFFD belong to any.
   In each range, counted from its beginning: 0-7F are the standard's, 80-7FFF are reserved,
   8000-FFFF and 20000000 on are read only, 10000-1FFFFFFF are the application's. User objects'
-  unassigned pages 8-7F are the application's too, unless `strict=1`. A page of another type's
-  range, or a reserved one: 26/00 (in page format 24/00), with the attribute in descriptor 08h.
+  unassigned pages 8-7F are the application's too. A page of another type's range, or a reserved
+  one: 26/00 (in page format 24/00), with the attribute in descriptor 08h.
 - **Number 0** is the page's identification: 8 bytes vendor, 32 bytes name. Standard pages have the
   one below. An application's page takes up to 40 bytes with a NUL in them; until then, if it has
   any attribute, it is `unidentified attributes page`.
@@ -44,8 +44,7 @@ the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
   one object, else 55/00 with key 4.
 - **Refused** are lengths and values other than those below, and what is not settable: 26/00, where
   CDBFMT 1 carried it 24/00 at byte 52. Of a list in which one attribute is refused none is set. One
-  named twice has the last value. CDBFMT 1 with page 0 sets nothing; with `strict=1` it is 24/00 at
-  byte 52.
+  named twice has the last value. CDBFMT 1 with page 0 sets nothing.
 - **At most** 65,536 attributes, of 65,534 bytes each, on one object; a 65,537th: 55/07.
 - **Inherited** values are those that what is made inside begins with: of the root in new
   partitions, of a partition in new user objects.
@@ -73,7 +72,8 @@ the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a s
 
 ## Pages of this target
 
-2000_0001h to 2000_0003h are a job's (jobs.md), 5000_0001h says which pages the value index covers,
+2000_0001h to 2000_0003h are a job's ([jobs](jobs-internals.md)), 5000_0001h says which pages the
+value index covers,
 5000_0002h of a partition has the bytes its capacity quota is compared with, be64 each: 1 all
 charged bytes, 2 those charged for attributes, 3 those charged for jobs among the data
 ([limits.md](limits.md)); the rest of 1 is the used capacity. 4 has the bytes of jobs

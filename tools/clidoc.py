@@ -10,11 +10,10 @@ from collections.abc import Iterator
 
 import click
 
+from iosd_host.cli.verb import AdminVerb, admin_options
 from pyosd.cli import main
-from pyosd.cli.codes import MEANING
-from pyosd.cli.verb import common_options
-from scheduler.admin.verb import AdminVerb
-from scheduler.admin.verb import common_options as admin_options
+from pyosd.cli.frame.codes import MEANING
+from pyosd.cli.frame.verb import common_options
 
 __all__ = ["manual"]
 
@@ -25,11 +24,27 @@ INTRODUCTION = """\
 Data goes to stdout, talk to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x; the type
 of the object is looked up. A job's id is the PID/OID of its surrogate object. `-o json` prints one
 JSON object with a `"schema"` of its own, to which fields are only ever added. `-` as a file means
-stdin. On a terminal, tables and sentences fit its width (`COLUMNS` names another); on a pipe nothing is
+stdin.
+
+With `-o json`, `-o jsonl` or `--json` an error is one JSON object on stderr, with the same exit code as
+the text:
+
+```json
+{"schema": "iosd.error/1",
+ "error": {"code": 2, "name": "USAGE", "message": "No such option '--foo'.", "hint": "see: osd ps --help"}}
+```
+
+It is on one line. `hint` is absent if there is none. `name` is one of the names of exit codes below.
+
+These short words are the same as longer ones: `osd run` is `osd exec --wait`, `osd submit` is
+`osd exec --no-wait`, `osd ps` is `osd job ls`. `osd wait`, `osd logs`, `osd result` and `osd kill` are
+verbs of `osd job`.
+
+On a terminal, tables and sentences fit its width (`COLUMNS` names another); on a pipe nothing is
 cut or folded, so that a line stays a line.
 
 The target is named by `--target`, else by `IOSD_TARGET`, else by the profile in
-`~/.config/iosd/config.toml`:
+`~/.config/iosd/config.toml`. This holds for all verbs, also for those that ask the resource manager:
 
 ```toml
 [profile.default]
@@ -94,8 +109,8 @@ def manual() -> str:
         parts.append(f"## `{context.command_path}`\n")
         parts.append(f"```\n{without_common(context).strip()}\n```\n")
     parts.append("## Exit codes\n")
-    parts.append("| code | meaning |\n| --- | --- |")
-    parts += [f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()]
+    parts.append("| code | name | meaning |\n| --- | --- | --- |")
+    parts += [f"| {code.value} | {code.name} | {meaning} |" for code, meaning in MEANING.items()]
     parts.append(
         "\n`osd exec --exit-code=script` passes the script's own code through instead, 128 + n for "
         "signal n."

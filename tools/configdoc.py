@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.commands import standards
-from scheduler.config import (
+from iosd_host.cli.serve import standards
+from iosd_host.config.files import (
     HEADS_KEYS,
     MANAGER_KEYS,
     MANAGER_TABLES,
@@ -22,8 +22,8 @@ from scheduler.config import (
     load,
     needs_restart,
 )
-from scheduler.pools import POOL_KEYS, TABLES
-from scheduler.schema import Key
+from iosd_host.config.pools import POOL_KEYS, TABLES
+from iosd_host.config.schema import Key
 
 __all__ = ["ROWS", "SECTIONS", "Row", "default_file", "rows"]
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# install-packages.sh -- install the Debian packages of packages.txt that are missing.
-# Does nothing, and needs no rights, where all of them are there.
+# install-packages.sh [PART...] -- install the missing Debian packages of these parts of packages.txt
+# (default: all parts).  Does nothing, and needs no rights, where all of them are installed.
 set -eu
 
 list=$(dirname "$0")/../packages.txt
@@ -12,7 +12,14 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 
 missing=
-for package in $(sed 's/#.*//' "$list"); do
+[ $# != 0 ] || set -- build run test
+for part in "$@"; do
+	grep -qx "\[$part\]" "$list" || { echo "packages.txt has no part '$part'" >&2 && exit 2; }
+done
+for package in $(awk -v parts=" $* " '
+	/^#/ { next }
+	/^\[/ { wanted = index(parts, " " substr($0, 2, length($0) - 2) " "); next }
+	wanted' "$list"); do
 	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
 	[ "$state" = installed ] || missing="$missing $package"
 done

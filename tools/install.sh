@@ -118,11 +118,13 @@ install)
 	made=$(missing "$prefix/lib/iosd")
 	mkdir -p "$lib"
 	echo "$made" >"$lib/folders"
-	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" .
-	rm -rf "$lib/bin" build/lib* build/bdist*
+	rm -rf build/pip # setuptools would install what an earlier build left there
+	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" \
+		. packaging/pip/iosd-host packaging/pip/iosd-secmgr
+	rm -rf "$lib/bin" build/pip
 	: >"$outside"
-	sed -n '/^\[console_scripts\]/,/^\[/s/^\([a-z-]*\) *= *\([a-z_.]*\):\([a-z_]*\)$/\1 \2 \3/p' \
-		"$lib"/iosd-*.dist-info/entry_points.txt >"$lib/commands"
+	sed -s -n '/^\[console_scripts\]/,/^\[/s/^\([a-z-]*\) *= *\([a-z_.]*\):\([a-z_]*\)$/\1 \2 \3/p' \
+		"$lib"/iosd*.dist-info/entry_points.txt >"$lib/commands"
 	while read -r name module function; do
 		command "$name" "$module" "$function"
 	done <"$lib/commands"
@@ -140,7 +142,7 @@ install)
 	units
 	put packaging/prometheus/iosd.rules.yml "$prefix/share/iosd/iosd.rules.yml"
 	put packaging/grafana/iosd.json "$prefix/share/iosd/iosd.json"
-	place "$prefix/lib/iosd/scheduler/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
+	place "$prefix/lib/iosd/iosd_host/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
 	configuration
 	echo "installed $root/bin/osd"
 	;;

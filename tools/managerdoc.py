@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table and the plot of docs/manager.md: `python -m tools.managerdoc` simulates and writes both.
 
-tests/scheduler/test_simulation.py holds the same cases against a fluid's waiting time and the table.
+tests/host/test_simulation.py holds the same cases against a fluid's waiting time and the table.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from scheduler.events import Bounds, Scale, SetActive
-from scheduler.simulate import (
+from iosd_host.policy.events import Bounds, Scale, SetActive
+from iosd_host.policy.simulate import (
     Commands,
     Record,
     SimulatedPool,
-    Target,
+    SimulatedTarget,
     exponential,
     fluid_wait,
     run,
     turns,
 )
-from scheduler.traces import Trace, burst, diurnal, saw_tooth, square, steady
+from iosd_host.policy.traces import Trace, burst, diurnal, saw_tooth, square, steady
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- python -m tools.managerdoc: -->", "<!-- end -->"
 HEADING = (
-    "| Load | Slots, at most | Jobs | Mean wait | Of a fluid | Longest | Slots, on average "
+    "| Load | Slots, at most | Jobs | Mean wait | Least possible | Longest | Slots, on average "
     "| Turns a minute |",
     "|---|---|---|---|---|---|---|---|",
 )
@@ -61,7 +61,7 @@ class Simulated:
 
     case: Case
     pool: SimulatedPool
-    target: Target
+    target: SimulatedTarget
     bounds: Bounds
     record: Record
 
@@ -83,7 +83,7 @@ def simulated(case: Case) -> Simulated:
     pool = SimulatedPool(
         "default", 1, case.slots, case.trace, exponential(case.work), active=1, even=True
     )
-    target = Target([pool], cores=case.slots)
+    target = SimulatedTarget([pool], cores=case.slots)
     scale = Scale(spares=(1, 2 * case.slots))
     bounds = Bounds(pools={"default": scale}, sandboxes=5 * case.slots)
     return Simulated(case, pool, target, bounds, run(target, bounds, case.seconds))
@@ -92,7 +92,7 @@ def simulated(case: Case) -> Simulated:
 def commands_first() -> Record:
     """Jobs that would take every processor, and for 100 s commands that need them."""
     pool = SimulatedPool("default", 1, 4, steady(100), exponential(0.5), active=4)
-    target = Target([pool], Commands(square(1000, 20000, 400, 0.25), hindered=3.0))
+    target = SimulatedTarget([pool], Commands(square(1000, 20000, 400, 0.25), hindered=3.0))
     return run(target, Bounds(workers=(2, 8)), 240.0)
 
 

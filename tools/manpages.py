@@ -2,9 +2,9 @@
 """Makes the manual pages: ``python -m tools.manpages FOLDER`` writes man1/, man5/, man7/ and man8/ there.
 
 osd(1) and one page for each noun and plain verb come from the commands themselves, as --help and
-docs/cli.md do; iosd-reasons(7) from pyosd/reasons.py; iosd(7) and iosd-security(7) from docs/; the pages
-of sections 5 and 8 are in manpages_host.py.  Examples of the pages of section 1 are below, in an order in
-which a test runs them all.
+docs/cli.md do; iosd-reasons(7) from pyosd/jobs/reasons.py; iosd(7) and iosd-security(7) from docs/;
+the pages of sections 5 and 8 are in manpages_host.py.  Examples of the pages of section 1 are below,
+in an order in which a test runs them all.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import click
 
 from pyosd.cli import main
-from pyosd.cli.codes import MEANING
-from pyosd.cli.verb import common_options
-from pyosd.reasons import BLOCKS, REASONS
+from pyosd.cli.frame.codes import MEANING
+from pyosd.cli.frame.verb import common_options
+from pyosd.jobs.reasons import BLOCKS, REASONS
 from tools.clidoc import INTRODUCTION
 from tools.manpages_host import host_pages
 from tools.roff import as_roff, escaped, option_rows, title
@@ -89,6 +89,14 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ('osd job why "$job"', "What it waits for, or how it ended."),
         ('osd job rm "$job"', "Remove its record, output and result."),
     ],
+    "run": [("osd run script.py --zone 0x10000/0x10000", "Run it, wait, and print its output.")],
+    "submit": [
+        ("job=$(osd submit script.py --zone 0x10000/0x10000)", "Submit and go; it prints the id.")
+    ],
+    "wait": [('osd wait "$job"', "Wait for the end; the exit code says how it ended.")],
+    "logs": [('osd logs -f "$job"', "Print the output while the job runs.")],
+    "result": [('osd result "$job"', "Print what the script gave to osd.result().")],
+    "kill": [('osd kill "$job"', "End a running job.")],
     "ps": [("osd ps --state running --state queued", "What is under way.")],
     "secmgr": [
         ("osd secmgr init --data secmgr", "Make one, with a token for its administrator."),
@@ -275,7 +283,7 @@ def section(text: str, *left_out: str) -> str:
 
 def model_page() -> str:
     """iosd(7)."""
-    jobs = section((DOCS / "jobs.md").read_text(), "Reasons", "On disk")
+    jobs = section((DOCS / "jobs.md").read_text(), "Reasons")
     limits = section((DOCS / "limits.md").read_text())
     return "\n".join(
         [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from scheduler.__main__ import main as manager
+from iosd_host.cli.iosd_manager import main as manager
 from tools.configdoc import ROWS, SECTIONS
 from tools.roff import as_roff, escaped, option_rows, title
 

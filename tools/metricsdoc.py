@@ -6,7 +6,7 @@ A test compares the file with this; ``python -m tools.metricsdoc >docs/metrics.m
 
 from __future__ import annotations
 
-from scheduler.admin.metrics import METRICS
+from iosd_host.http.metrics import METRICS
 
 __all__ = ["page"]
 

@@ -26,11 +26,11 @@ LONG_FILE = 500
 
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)", re.DOTALL)
-NAME = re.compile(r"(?<!->)(?<![\w.])[A-Za-z_]\w*")
+NAME = re.compile(r"(?<!->)(?<![\w.])(?<!struct )(?<!enum )[A-Za-z_]\w*")
 LOCKS = re.compile(
     r"\b(?:pthread_(mutex|cond|spinlock|barrier)_t|struct osd_(lock|rwlock))\s+([^*(){};]+?)\s*[;=]"
 )
-THREADS = re.compile(r"\bosd_(?:thread_start|helper_init)\(\s*[^,\"]+,\s*\"([^\"]+)\"")
+THREADS = re.compile(r"\bosd_(?:thread_start|helper_init|timers_start)\(\s*[^,\"]+,\s*\"([^\"]+)\"")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from examples.demo.ways import Outcome, Progress
-from pyosd.cli.output import Column, Record, format_bytes, format_seconds, print_table
+from pyosd.cli.output.tables import Column, Record, format_bytes, format_seconds, print_table
 
 __all__ = ["heading", "print_comparison", "print_counts", "working"]
 

@@ -1,42 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Splits the one distribution that setup.py makes: the client's part, and that of a target's host.
+"""Installs the metadata by which Python finds the version and the commands of a distribution.
 
-``python3 debian/metadata.py iosd.egg-info PUBLIC PRIVATE``: what each needs for Python to find its version
-and, by entry points, its commands.  What the packages depend on is in debian/control.
+``python3 debian/metadata.py NAME.egg-info FOLDER``.  Without its requirements: the dependencies of the
+packages are in debian/control.
 """
 
 from __future__ import annotations
 
-import configparser
 import re
+import shutil
 import sys
 from pathlib import Path
 
-PARTS = (
-    ("iosd", "console_scripts", "pyosd\nosd\nosd_program\n"),
-    ("iosd-manager", "iosd.commands", "scheduler\n"),
-)
 
-
-def split(source: Path, folders: list[Path]) -> None:
-    """Write a folder of metadata into each of the folders."""
+def install(source: Path, folder: Path) -> None:
+    """Write FOLDER/NAME-VERSION.egg-info."""
     about = (source / "PKG-INFO").read_text()
-    found = re.search(r"^Version: (.*)$", about, re.MULTILINE)
-    assert found is not None
-    about = re.sub(r"^(Requires-Dist|Provides-Extra):.*\n", "", about, flags=re.MULTILINE)
-    points = configparser.ConfigParser(delimiters=("=",))
-    points.optionxform = str  # type: ignore[assignment, method-assign]
-    points.read(source / "entry_points.txt")
-    for folder, (name, group, modules) in zip(folders, PARTS, strict=True):
-        made = folder / f"{name.replace('-', '_')}-{found[1]}.egg-info"
-        made.mkdir(parents=True)
-        (made / "PKG-INFO").write_text(
-            re.sub(r"^Name: .*$", f"Name: {name}", about, flags=re.MULTILINE)
-        )
-        lines = [f"{key} = {value}\n" for key, value in points[group].items()]
-        (made / "entry_points.txt").write_text(f"[{group}]\n" + "".join(lines))
-        (made / "top_level.txt").write_text(modules)
+    version = re.search(r"^Version: (.*)$", about, re.MULTILINE)
+    assert version is not None
+    made = folder / f"{source.stem}-{version[1]}.egg-info"
+    made.mkdir(parents=True)
+    text = re.sub(r"^(Requires-Dist|Provides-Extra):.*\n", "", about, flags=re.MULTILINE)
+    (made / "PKG-INFO").write_text(text)
+    for name in ("entry_points.txt", "top_level.txt"):
+        shutil.copy(source / name, made)
 
 
 if __name__ == "__main__":
-    split(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]])
+    install(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -10,47 +10,76 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
 import click
 
-from pyosd.cli.codes import Exit
-from pyosd.cli.group import Group
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.failure import WORDS, print_error, wants_json
+from pyosd.cli.frame.nouns import Nouns
 
-__all__ = ["Nouns", "main"]
-
-ENTRY_POINTS = "iosd.commands"
-SHOW = "iosd.show"  # in click's meta, for verbs that other packages bring: how to print
+__all__ = ["main"]
 
 # what people type -> (module, attribute, one line for --help)
 COMMANDS = {
-    "exec": ("pyosd.cli.exec", "exec_command", "Run a script next to the data."),
-    "ps": ("pyosd.cli.job", "ls", "Short for: osd job ls."),
-    "top": ("pyosd.cli.top", "top", "Show queue and jobs live."),
-    "job": ("pyosd.cli.job", "job", "Jobs: list, watch, wait, logs, result, kill, why, report."),
-    "part": ("pyosd.cli.part", "part", "Partitions: create, list, check, remove."),
-    "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
-    "put": ("pyosd.cli.files", "put", "Store files and folders as objects."),
-    "get": ("pyosd.cli.files", "get", "Store objects as files."),
-    "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
-    "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
-    "target": ("pyosd.cli.target", "target", "Targets: serve, info, heads, ping."),
-    "secmgr": ("pyosd.cli.secmgr", "secmgr", "The security manager: init, serve, audit log."),
-    "acl": ("pyosd.cli.acl", "acl", "Access control: rules, users, groups, tokens."),
-    "key": ("pyosd.cli.key", "key", "Keys of targets: import, rotate, freeze."),
-    "cred": ("pyosd.cli.cred", "cred", "Credentials: get, show, list what was given."),
-    "reasons": ("pyosd.cli.reasons", "reasons", "Say what reason numbers of jobs mean."),
-    "config": (
-        "pyosd.cli.config_noun",
-        "config",
-        "The serving side's configuration: show, check, reload.",
+    "exec": ("pyosd.cli.jobs.exec", "exec_command", "Run a script next to the data."),
+    "run": ("pyosd.cli.jobs.exec", "run", "Run a script next to the data and wait for its end."),
+    "submit": ("pyosd.cli.jobs.exec", "submit", "Submit a script and print the job's id."),
+    "wait": ("pyosd.cli.jobs.watch", "wait", "Wait for jobs (the same as 'osd job wait')."),
+    "logs": ("pyosd.cli.jobs.logs", "logs", "Print a job's output (the same as 'osd job logs')."),
+    "result": ("pyosd.cli.jobs.result", "result", "Print a result (the same as 'osd job result')."),
+    "kill": ("pyosd.cli.jobs.job", "kill", "Kill jobs (the same as 'osd job kill')."),
+    "ps": ("pyosd.cli.jobs.job", "ls", "List jobs (the same as 'osd job ls')."),
+    "top": ("pyosd.cli.jobs.top", "top", "Show queue and jobs live."),
+    "job": (
+        "pyosd.cli.jobs.job",
+        "job",
+        "Manage jobs: list, watch, wait, logs, result, kill, why, report.",
     ),
-    "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
-    "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
+    "part": ("pyosd.cli.objects.part", "part", "Manage partitions: create, list, check, remove."),
+    "col": (
+        "pyosd.cli.objects.col",
+        "col",
+        "Manage collections: create, fill by a query, list, remove.",
+    ),
+    "put": ("pyosd.cli.objects.files", "put", "Store files and folders as objects."),
+    "get": ("pyosd.cli.objects.files", "get", "Fetch objects as files."),
+    "obj": (
+        "pyosd.cli.objects.obj",
+        "obj",
+        "Manage objects: create, read, write, find, attributes.",
+    ),
+    "pool": (
+        "pyosd.cli.host.pool",
+        "pool",
+        "Manage pools of sandboxes: list, show, set, drain, usage.",
+    ),
+    "target": (
+        "pyosd.cli.host.target",
+        "target",
+        "Manage targets: serve, info, check, repair, backup, ping.",
+    ),
+    "secmgr": (
+        "pyosd.cli.security.secmgr",
+        "secmgr",
+        "Run the security manager: init, serve, audit log.",
+    ),
+    "acl": (
+        "pyosd.cli.security.acl",
+        "acl",
+        "Manage access control: rules, users, groups, tokens.",
+    ),
+    "key": ("pyosd.cli.security.key", "key", "Manage keys of targets: import, rotate, freeze."),
+    "cred": ("pyosd.cli.security.cred", "cred", "Manage credentials: get, show, list."),
+    "reasons": ("pyosd.cli.jobs.reasons", "reasons", "Explain the reason numbers of jobs."),
+    "config": (
+        "pyosd.cli.host.config",
+        "config",
+        "Manage the configuration of a target: show, check, reload.",
+    ),
+    "completion": ("pyosd.cli.frame.completion", "completion", "Print shell completion."),
+    "version": ("pyosd.cli.frame.version", "version_command", "Print the version of iosd."),
 }
 
 
@@ -59,13 +88,9 @@ ELSEWHERE = MappingProxyType(
     {
         **{
             verb: f"osd job {verb}"
-            for verb in ("wait", "watch", "logs", "result", "kill", "cancel")
+            for verb in ("watch", "cancel", "status", "why", "retry", "report", "hold", "release")
         },
-        **{
-            verb: f"osd job {verb}"
-            for verb in ("status", "why", "retry", "report", "hold", "release")
-        },
-        **dict.fromkeys(("run", "submit", "map", "start"), "osd exec"),
+        **dict.fromkeys(("map", "start"), "osd exec"),
         **dict.fromkeys(("upload", "import"), "osd put"),
         **dict.fromkeys(("download", "export"), "osd get"),
         **dict.fromkeys(("ls", "list"), "osd obj ls"),
@@ -78,60 +103,6 @@ ELSEWHERE = MappingProxyType(
         "df": "osd target df",
     }
 )
-
-
-class Nouns(Group):
-    """A group whose members are imported when they are used.
-
-    Args:
-        table: name -> (module, attribute, help).
-        prefix: what precedes the name of an entry point that belongs to this group.
-    """
-
-    def __init__(
-        self, *args: Any, table: dict[str, tuple[str, str, str]], prefix: str = "", **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.table = table
-        self.prefix = prefix
-
-    def _brought(self) -> dict[str, Any]:
-        found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-        start = len(self.prefix)
-        return {
-            name[start:]: point
-            for name, point in found.items()
-            if name.startswith(self.prefix) and "." not in name[start:]
-        }
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Ours in the table's order, then those that were brought, by name."""
-        own = [*self.table, *super().list_commands(ctx)]
-        return own + sorted(self._brought().keys() - set(own))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command of that name."""
-        if cmd_name in self.table:
-            module, attribute, _ = self.table[cmd_name]
-            command = getattr(import_module(module), attribute)
-            assert isinstance(command, click.Command)
-            return command
-        brought = self._brought().get(cmd_name)
-        if brought is not None:
-            command = brought.load()
-            assert isinstance(command, click.Command)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the members with the table's own words, without importing them."""
-        rows = [(name, text) for name, (_, _, text) in self.table.items()]
-        for name in self.list_commands(ctx):
-            if name not in self.table:
-                command = self.get_command(ctx, name)
-                rows.append((name, command.get_short_help_str(72) if command else ""))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
 
 
 class Program(Nouns):
@@ -156,12 +127,24 @@ class Program(Nouns):
                 )
             sys.exit(Exit.FAILED)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember the words, which say how errors are printed."""
+        ctx.meta[WORDS] = [*args]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """An interrupt while a verb is imported, or in one without the common flags."""
+        """Print errors, and end at an interrupt while a verb is imported or reads its options."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
+        except click.ClickException as error:
+            if isinstance(error, click.UsageError) and not wants_json():
+                raise  # click prints the usage line with it
+            at = error.ctx if isinstance(error, click.UsageError) else None
+            hint = f"see: {at.command_path} --help" if at else ""
+            print_error(error.exit_code, error.format_message(), hint)
+            ctx.exit(error.exit_code)
 
 
 def open_closed() -> None:
@@ -178,26 +161,7 @@ def open_closed() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
-def show(
-    records: Sequence[dict[str, Any]],
-    columns: Sequence[Mapping[str, Any]],
-    *,
-    colour: str,
-    **options: Any,
-) -> None:
-    """Print records as our own verbs do.
-
-    columns: fields of Column.  colour: auto, always, never.
-    """
-    from pyosd.cli.output import Column, colour_wanted, print_records
-
-    shown = [Column(**each) for each in columns]
-    print_records(records, shown, colour=colour_wanted(colour, sys.stdout), **options)
-
-
 @click.group(cls=Program, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="iosd", message="iosd %(version)s")
-@click.pass_context
-def main(ctx: click.Context) -> None:
+def main() -> None:
     """Store objects, and run Python scripts next to them, on an iosd target."""
-    ctx.meta[SHOW] = show

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._current import current, use
 from ._data import Data
 from ._errors import (
     Conflict,
@@ -45,7 +46,7 @@ from ._errors import (
 from ._job import log, progress, result
 from ._objects import OSDObject, collection, object_of_type, partition, root, userobject
 from ._query import Condition, attr
-from ._transport import Context, Transport, current, use
+from ._transport import Context, Transport
 from ._values import Value
 
 if TYPE_CHECKING:

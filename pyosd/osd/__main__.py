@@ -2,7 +2,7 @@
 """Run a script at a client as a sandbox would: ``python -m pyosd.osd SCRIPT [ARGS]``.
 
 `import osd` finds this package, __main__ is the script's, tracebacks show the script's lines and no
-others, and what lies beside the script is not imported.  Environment: see _client.py;
+others, and what lies beside the script is not imported.  Environment: see _client/connect.py;
 IOSD_SCRIPT_NAME: what the script is called in tracebacks and sys.argv.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import pyosd.osd
-from pyosd.modules import is_zipapp, pack_zipapp
+from pyosd.jobs.modules import is_zipapp, pack_zipapp
 from pyosd.osd import _archive
 
 PYC_HEADER = 16  # bytes: magic number, flags, what the source was

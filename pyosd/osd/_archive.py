@@ -4,7 +4,7 @@
 An archive is bytes: MAGIC, a line of JSON, then the main script and the files, one after the other.
 The line: {"main": length, "root": text, "files": {path: length, ...}}.  Paths are relative, with `/`;
 `root` precedes them in file names that tracebacks show, and is "" unless a zipapp was sent.  MAGIC
-holds a zero byte, so no source text and no byte-code begins like it.  pyosd/modules.py makes archives.
+holds a zero byte, so no source text and no byte-code begins like it.  pyosd/jobs/modules.py makes archives.
 Its length is limited as code is (16 MiB), and what it needs beside that is the job's own memory.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
-__all__ = ["MAGIC", "Modules", "enter", "leave", "open_archive"]
+__all__ = ["MAGIC", "ArchivedModules", "enter", "leave", "open_archive"]
 
 MAGIC = b"\0iosd-modules 1\n"
 INIT = "/__init__.py"
@@ -27,7 +27,7 @@ MAIN = "__main__.py"
 PLACE = "<modules>/"  # what __path__ of a package says: no folder, so that nothing else is found
 
 
-class Modules:
+class ArchivedModules:
     """The modules of an archive: finder and loader for the import system."""
 
     def __init__(self, archive: bytes, root: str, files: dict[str, tuple[int, int]]) -> None:
@@ -105,7 +105,7 @@ class Modules:
         return self._archive[at : at + length]
 
 
-def open_archive(archive: bytes, name: str) -> tuple[bytes, str, Modules]:
+def open_archive(archive: bytes, name: str) -> tuple[bytes, str, ArchivedModules]:
     """The main script, the name that tracebacks show for it, and the modules.
 
     Args: name: the script's own.
@@ -126,7 +126,7 @@ def open_archive(archive: bytes, name: str) -> tuple[bytes, str, Modules]:
         raise ValueError("the archive of modules is damaged") from None
     if end < 0 or at != len(archive):
         raise ValueError("the archive of modules is cut short, or bytes follow it")
-    return main, root + MAIN if root else name, Modules(archive, root, files)
+    return main, root + MAIN if root else name, ArchivedModules(archive, root, files)
 
 
 def length_of(number: object) -> int:
@@ -146,4 +146,4 @@ def enter(archive: bytes, name: str) -> tuple[bytes, str]:
 
 def leave() -> None:
     """The next job does not find them."""
-    sys.meta_path[:] = [each for each in sys.meta_path if type(each) is not Modules]
+    sys.meta_path[:] = [each for each in sys.meta_path if type(each) is not ArchivedModules]

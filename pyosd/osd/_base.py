@@ -7,8 +7,9 @@ from enum import IntEnum
 from operator import index
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from ._current import current
 from ._errors import Invalid, NotFound
-from ._transport import CALL_IO_MAX, CALL_RECORDS, Call, current
+from ._transport import CALL_IO_MAX, CALL_RECORDS, Call
 from ._values import (
     Attribute,
     Settable,

@@ -13,8 +13,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from ._current import current
 from ._errors import Invalid
-from ._transport import CALL_IO_MAX, Call, current
+from ._transport import CALL_IO_MAX, Call, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,23 +24,13 @@ if TYPE_CHECKING:
 
     from ._transport import Mapping
 
-__all__ = ["Data", "Snapshot"]
+__all__ = ["Data"]
 
 BUFFER_BYTES = 256 << 10
 ROOM_BYTES = 16 << 20  # for a read that does not ask how much there is: unfilled memory is free
 POSITION_END = 1 << 63  # what files of Python can have
 LENGTH_END = 1 << 64
 CLOSED = "I/O operation on closed file"
-
-
-class Snapshot(bytes):
-    """What map() gives where objects cannot be mapped: a copy."""
-
-    __slots__ = ()
-
-    def changed(self) -> bool:
-        """Whether the bytes may have changed since: a copy's do not."""
-        return False
 
 
 class RawData(io.RawIOBase):

@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from ._current import current
 from ._errors import Invalid
 from ._results import encode
-from ._transport import CALL_IO_MAX, Call, current
+from ._transport import CALL_IO_MAX, Call
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the package asks of whoever carries its calls: the proxy of a sandbox, or a client's session.
+"""The calls of this package, and the Protocol of a transport: a sandbox's proxy or a client's session.
 
 Numbers of calls are those of target/wire/proxy_frame.h; a test compares them.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sized
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, overload
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
-
-    from pyosd.commands import Commands
-    from pyosd.types import ObjectRef
 
 __all__ = [
     "CALL_IO_MAX",
@@ -24,9 +20,8 @@ __all__ = [
     "Call",
     "Context",
     "Mapping",
+    "Snapshot",
     "Transport",
-    "current",
-    "use",
 ]
 
 CALL_IO_MAX = 1 << 20  # bytes of object data in one call
@@ -99,6 +94,16 @@ class Mapping(Sized, Protocol):
         """Whether somebody may have written to the object since this was made."""
 
 
+class Snapshot(bytes):
+    """What map() gives where objects cannot be mapped: a copy."""
+
+    __slots__ = ()
+
+    def changed(self) -> bool:
+        """Whether the bytes may have changed since: a copy's do not."""
+        return False
+
+
 class Transport(Protocol):
     """What use() takes: whatever carries calls, as a sandbox's proxy and a client's session do.
 
@@ -134,53 +139,3 @@ class Transport(Protocol):
 
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
         """Map an object's bytes; None where that cannot be."""
-
-
-_transport: Transport | None = None
-
-
-def use(
-    transport: Transport | Commands, args: object = None, zone: str | ObjectRef = "root"
-) -> None:
-    """Carry all calls of this package over a session of the caller's from now on.
-
-    For notebooks, tests and other programs at a client that are no scripts; without it the first use
-    connects to the target that IOSD_TARGET names.  In a sandbox there is no reason to.
-
-    Args: transport: what pyosd.connect() gave, which stays the caller's to close; or what has the
-        methods of Transport.
-        args: what osd.args is to be.  zone: what osd.zone is to be, and rights to end at: "root", PID
-        or PID/OID.  Both only with a session.
-
-    >>> import pyosd
-    >>> with pyosd.connect(url) as session:
-    ...     osd.use(session, zone="root")
-    ...     p in list(osd.zone)
-    True
-
-    Raises: NotFound: there is no such zone.
-    """
-    global _transport  # noqa: PLW0603 -- one process, one job, one way out
-    if not hasattr(transport, "readinto"):
-        from ._client import over_session
-
-        transport = over_session(transport, args, zone)
-    _transport = cast("Transport", transport)
-
-
-def current() -> Transport:
-    """Return the transport in use; the first use decides by where we are.
-
-    In a sandbox: its proxy.  Elsewhere: a session with the target that IOSD_TARGET names.
-    """
-    if _transport is None:
-        if importlib.util.find_spec("_osdcore") is not None:
-            from ._sandbox import SandboxTransport
-
-            use(SandboxTransport())
-        else:
-            from ._client import connect
-
-            use(connect())
-    assert _transport is not None
-    return _transport

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._base import ObjectType, OSDObject, unsigned
+from ._current import current
 from ._data import Data
 from ._errors import Invalid
 from ._grep import SPAN, compiled, find, grep
-from ._transport import Call, current
+from ._transport import Call
 from ._values import NAME, Settable, encode_names, encode_value
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The other end: asking a security manager, and the source of credentials that the initiator uses."""
+"""Requests to a security manager, and the source of credentials that the initiator uses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyosd import errors
-from pyosd.credentials import Credential, Permission, SecurityMethod, milliseconds
 from pyosd.secmgr.capabilities import from_json, signing_partition
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import read_private
-from pyosd.secmgr.params import TYPES
-from pyosd.secmgr.rules import names_of
+from pyosd.secmgr.names import TYPES, names_of
+from pyosd.security.credentials import Credential
 from pyosd.types import ObjectRef, ObjectType, PartitionId, ref
+from pyosd.wire.capability import Permission, SecurityMethod, milliseconds
 
 DEFAULT_PORT = 8471
 TIMEOUT_S = 30.0

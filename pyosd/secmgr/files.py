@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files with secrets: made so that nobody else may read them, and not believed if somebody may."""
+"""Files with secrets: created for their owner alone, and refused if others can read them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from pyosd.credentials import read_secret
 from pyosd.secmgr.errors import SecmgrError
+from pyosd.security.credentials import read_secret
 
 
 def write_private(path: Path, text: bytes) -> None:

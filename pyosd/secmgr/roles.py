@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Roles: the rules that somebody needs in a partition to do one kind of work.  Pure.
+"""Roles: the rules that a user needs in a partition for one kind of work.  Pure.
 
 A role is a name for rules, made together; afterwards each is a rule like any other.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
-from pyosd.secmgr.rules import Kind, Scope
+from pyosd.secmgr.scopes import Kind, Scope
 from pyosd.types import JOBS_COLLECTION, ObjectRef, ref
+from pyosd.wire.capability import JOB_RIGHTS, READ_ONLY, Permission
 
 __all__ = ["ROLES", "Role", "rules_of"]
 

@@ -22,8 +22,8 @@
 
 #define PAGE_BYTES    ((uintptr_t)4096)
 #define HUGE_BYTES    ((uintptr_t)2 << 20)
-#define RESERVE_BYTES (64u << 20) /* of addresses; what does not fit lies elsewhere */
-#define SMALL_MOST    512u	  /* what the interpreter's own allocator serves, in steps of 16 */
+#define RESERVE_BYTES (64u << 20) /* of addresses; larger blocks are placed elsewhere */
+#define SMALL_MOST    512u	  /* sizes of the interpreter's own allocator, in steps of 16 */
 #define SMALL_STEP    16u
 #define CHUNK_MOST    (64u << 10) /* of the C library's that are looked for */
 
@@ -41,7 +41,7 @@ static uintptr_t round_up(uintptr_t address, uintptr_t unit)
 
 /* ---- arenas ---------------------------------------------------------------------------------- */
 
-/* The next of the reserve; NULL: there is no room, or no memory within the limit on data. */
+/* The next block of the reserve; NULL: there is no room, or no memory within the limit on data. */
 static void *take_reserve(size_t bytes)
 {
 	char *at = reserve.start + reserve.used;
@@ -70,8 +70,8 @@ static void give_arena(void *context, void *arena, size_t bytes)
 	munmap(arena, bytes);
 }
 
-/* What the C library allocates from here on lies in whole huge pages: its heap goes on at one's beginning,
- * and what is left out is given back. */
+/* Makes later allocations of the C library use whole huge pages: its heap continues at the beginning of
+ * one, and the skipped part is returned. */
 static void align_heap(void)
 {
 	uintptr_t end = round_up((uintptr_t)sbrk(0), PAGE_BYTES);
@@ -96,22 +96,22 @@ void osd_fork_pages_prepare(void)
 
 /* ---- free blocks ----------------------------------------------------------------------------- */
 
-/* Blocks that were freed while the interpreter warmed up lie here and there; whoever allocated one would
- * write to its page, to the head of its pool, and to those of the pool's neighbours.  So they are all
- * taken, for good, and what a sandbox allocates comes from the begin of pools that nobody has used. */
+/* Blocks that were freed while the interpreter started are scattered.  A sandbox that allocates one
+ * would write to its page, to the head of its pool, and to the heads of the neighbouring pools.  So all
+ * of them are allocated for good, and a sandbox allocates from the beginning of unused pools. */
 static void take_free_blocks(void)
 {
 	size_t used = reserve.used;
 	const char *fresh;
 
-	/* up to a huge page of its own, so that those before stay whole; an arena has room in it */
+	/* up to a huge page of its own, so that the earlier ones stay whole; an arena fits in it */
 	if (RESERVE_BYTES - round_up(used, HUGE_BYTES) < HUGE_BYTES ||
 	    !take_reserve(round_up(used, HUGE_BYTES) - used))
 		return;
 	used = reserve.used;
 	fresh = reserve.start + used;
 	while (reserve.used == used && PyObject_Malloc(SMALL_MOST))
-		; /* the pools of old arenas that hold nothing */
+		; /* the empty pools of old arenas */
 	for (size_t bytes = SMALL_STEP; bytes <= SMALL_MOST; bytes += SMALL_STEP) {
 		const char *block;
 
@@ -126,7 +126,7 @@ static uintptr_t top_of_heap(void)
 	return (uintptr_t)sbrk(0) - mallinfo2().keepcost;
 }
 
-/* So many bytes that lie behind everything; what is free before them is taken, for good. */
+/* Allocates so many bytes after all others.  Free blocks before them are allocated for good. */
 static void *take_top(size_t bytes)
 {
 	uintptr_t top = top_of_heap();
@@ -138,7 +138,8 @@ static void *take_top(size_t bytes)
 	return chunk;
 }
 
-/* The same of the C library's heap: what comes next lies behind everything, and outside its huge pages. */
+/* The same for the C library's heap: the next allocations are after all others, and outside its huge
+ * pages. */
 static void take_free_chunks(void)
 {
 	uintptr_t top;
@@ -164,7 +165,7 @@ struct data {
 	off_t bytes; /* written to it */
 };
 
-/* What lies there becomes a private mapping of a file with the very same content. */
+/* Replaces this memory by a private mapping of a file with the same content. */
 static void replace_data(struct data *data, uintptr_t from, uintptr_t to, int protection)
 {
 	size_t length = to - from;
@@ -174,15 +175,15 @@ static void replace_data(struct data *data, uintptr_t from, uintptr_t to, int pr
 		return;
 	if (mmap((void *)from, length, protection, MAP_PRIVATE | MAP_FIXED, data->fd,
 		 data->bytes) == MAP_FAILED)
-		abort(); /* what was there may be gone */
+		abort(); /* the old content may be lost */
 	data->bytes += (off_t)length;
 }
 
-/* The loader has written to nearly all of it.  A fork copies the entries of pages that were written to, and
- * a sandbox's end gives them back; those of a file cost nothing until a sandbox touches them. */
+/* The loader has written to nearly all of it.  A fork copies the entries of written pages, and the end
+ * of a sandbox frees them.  Pages of a file cost nothing until a sandbox uses them. */
 static int share_data(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	uintptr_t constant = 0; /* up to here nobody writes any more */
+	uintptr_t constant = 0; /* no code writes below this any more */
 	struct data *data = arg;
 
 	(void)size;
@@ -215,7 +216,7 @@ static void collapse(uintptr_t from, uintptr_t to)
 		madvise((void *)from, HUGE_BYTES, MADV_COLLAPSE);
 }
 
-/* A copy of 2 MiB of machine code in one huge page, in the code's place.  False: there is no such page. */
+/* Replaces 2 MiB of machine code by a copy in one huge page.  False: there is no such page. */
 static bool replace_code(uintptr_t at)
 {
 	char *found = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -278,6 +279,6 @@ void osd_fork_pages_settle(void)
 	dl_iterate_phdr(join_code, (void *)(uintptr_t)PyObject_Malloc);
 	collapse((uintptr_t)reserve.start, (uintptr_t)reserve.start + reserve.used);
 	collapse(reserve.heap, (uintptr_t)sbrk(0));
-	if (reserve.start) /* what a sandbox adds is its own, page by page */
+	if (reserve.start) /* the additions of a sandbox are ordinary pages of its own */
 		madvise(reserve.start, RESERVE_BYTES, MADV_NOHUGEPAGE);
 }

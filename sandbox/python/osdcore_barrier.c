@@ -22,7 +22,7 @@ struct guard {
 	getter get;
 	setter set;
 	void *closure;
-	bool reads_too; /* its getter makes what it gives, and keeps it */
+	bool reads_too; /* its getter creates the value and keeps it */
 };
 
 static struct guard guards[GUARDS_MAX];
@@ -142,7 +142,7 @@ static int guard_attribute(PyTypeObject *type, PyObject *name, PyObject *found)
 	return 0;
 }
 
-/* All attributes of the type's objects that can be set, or the one of this name. */
+/* Replaces the descriptors of all attributes that can be set, or of the one of this name. */
 static int guard_type(PyTypeObject *type, const char *only)
 {
 	PyObject *name, *found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_barrier.h -- whether a script has set something in a function or class that is watched. */
+/* osdcore_barrier.h -- detects whether a script has set an attribute of a watched function or class. */
 #ifndef OSD_SANDBOX_OSDCORE_BARRIER_H
 #define OSD_SANDBOX_OSDCORE_BARRIER_H
 
@@ -7,8 +7,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* From here on: these functions, built-in functions and classes, a tuple that outlives the next call; nothing
- * is touched.  0, or -1 with an exception. */
+/* Watches these functions, built-in functions and classes from now on.  They are in a tuple that must
+ * outlive the next call.  Returns 0, or -1 with an exception. */
 int osd_barrier_set(PyObject *objects);
 
 /* Since osd_barrier_set() or osd_barrier_rearm(). */

@@ -24,7 +24,7 @@ static bool map_over(uint8_t *bytes, size_t room, int fd)
 	       mmap(bytes, room, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
-/* Reserve the whole, then lay the files over it. */
+/* Reserve the whole range, then map the files over it. */
 static bool map_files(struct map *map, int head_fd, unsigned long long head_bytes, int tail_fd)
 {
 	size_t head = map->length < head_bytes ? map->length : (size_t)head_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_module.c -- `_osdcore`: call, readinto and share over proxy_client.c, and the signal
- * handler that raises osd.Ended.  Not here: what the calls mean (package osd), the mapping
+/* osdcore_module.c -- `_osdcore`: call, readinto and share over proxy_client.c, and the signal handler
+ * that raises osd.Ended.  Not here: the meaning of the calls (package osd), the mapping
  * (osdcore_map.c).
  *
  * State is static, not per module: one sandbox is one process with one interpreter and one
@@ -15,7 +15,7 @@
 #include "proxy_client.h"
 
 #define SHARE_FDS  3
-#define WRITE_MOST (8u << 20) /* at a time: signals are looked at in between */
+#define WRITE_MOST (8u << 20) /* at a time: signals are handled in between */
 
 static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
 static _Atomic bool in_script;
@@ -94,7 +94,7 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	call.b = b;
 	call.body_bytes = (uint32_t)OSD_MIN((size_t)body.len, (size_t)OSD_BODY_MAX + 1);
 	fine = ask(&call, body.buf, &answer, &answer_body);
-	/* copied before anything that may run other code, whose calls would overwrite it */
+	/* copied before any other Python code runs, whose calls would overwrite it */
 	if (fine)
 		data = PyBytes_FromStringAndSize((const char *)answer_body,
 						 (Py_ssize_t)answer.body_bytes);
@@ -266,8 +266,8 @@ PyDoc_STRVAR(
 	"these stamps (a bytearray, 8 bytes a thing).  With indices only those are looked at, and\n"
 	"they are what is returned.");
 
-/* Every change of a dict gives it a version no dict had before, up to 3.11; later we cannot tell
- * cheaply. */
+/* Up to Python 3.11, every change of a dict gives it a version that no dict had before.  Later versions
+ * have no cheap check. */
 static uint64_t version_of(PyObject *thing)
 {
 	PyObject *dict = PyType_Check(thing) ? ((PyTypeObject *)thing)->tp_dict : thing;
@@ -280,7 +280,7 @@ static uint64_t version_of(PyObject *thing)
 	return 0;
 }
 
-/* As they are now; a bad index is left out. */
+/* The present versions; a bad index is left out. */
 static PyObject *stamp_these(PyObject *things, uint8_t *stamps, PyObject *indices)
 {
 	for (Py_ssize_t at = 0; at < PyList_GET_SIZE(indices); at++) {
@@ -389,7 +389,7 @@ static PyObject *core_restore(PyObject *module, PyObject *args)
 		if (PyErr_Occurred() || PyDict_SetItem(now, key, value) < 0)
 			return NULL;
 	}
-	/* All of was are in it: of the same size it is the same. */
+	/* All keys of was are in it: with the same size it is equal. */
 	if (2 * PyDict_GET_SIZE(now) != PyTuple_GET_SIZE(was) && drop_beyond(now, was) < 0)
 		return NULL;
 	Py_RETURN_NONE;

@@ -10,7 +10,7 @@
 
 PyMODINIT_FUNC osd_core_init(void);
 
-/* Between true and false osd.Ended may be raised: the script's own code is running. */
+/* Between true and false the script's own code runs, and osd.Ended may be raised. */
 void osd_core_script(bool running);
 
 /* Whether the handler has raised osd.Ended in this process.  Any thread. */

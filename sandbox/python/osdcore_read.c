@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_read.c -- `_osdcore.pread`: the usual case of a read through the descriptors the proxy passed
- * (design D19), without the interpreter between: nobody writes, and the files are all of the object.
- * Every other case is left to the caller, in Python (osd/_sandbox.py), which knows what to do then. */
+/* osdcore_read.c -- `_osdcore.pread`: the usual case of a read through the descriptors that the proxy
+ * passed (design D19), in C: no write is running, and the descriptors are those of the current files.
+ * The caller in Python (osd/_sandbox.py) handles every other case. */
 #include "osdcore_module.h"
 
 #include <errno.h>
@@ -26,8 +26,7 @@ struct reading {
 	size_t room;
 };
 
-/* As much as there is, zeros where the file ends before the object does; false: an error, or a
- * signal. */
+/* Reads the range, with zeros where the file ends before the object.  False: an error, or a signal. */
 static bool fill(int fd, uint64_t at, uint8_t *bytes, size_t length)
 {
 	while (length > 0) {
@@ -46,8 +45,7 @@ static bool fill(int fd, uint64_t at, uint8_t *bytes, size_t length)
 	return true;
 }
 
-/* What is this large malloc has just mapped, and every page of it will be faulted in: ask for huge
- * ones. */
+/* malloc has just mapped a block of this size, and every page of it will fault: request huge pages. */
 static void expect_much(uint8_t *bytes, size_t room)
 {
 	size_t until_page = -(uintptr_t)bytes % HUGE_PAGE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* osdcore_watch.c -- whether objects are as they were: watch() notes a hash of what can be changed in each
- * of some thousand objects, altered() compares.  For _hygiene.py, which ends a sandbox where something differs
+ * of some thousand objects, altered() compares.  For hygiene.py, which ends a sandbox where something differs
  * that it cannot restore.
  *
  * It runs between two jobs, so it must cost microseconds: of a dict only the version is looked at, of other
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define WORDS_MAX   512u /* of one object that are looked at */
+#define WORDS_MAX   512u /* of one object that are hashed */
 #define NOT_SKIPPED UINT16_MAX
 
 enum kind {
@@ -25,7 +25,8 @@ enum kind {
 	KIND_TYPE,
 };
 
-/* What is looked at in an object: `count` words from `from` on, without word `skip`, and what its kind says. */
+/* The hashed part of an object: `count` words from `from` on, without word `skip`, and the additions of
+ * its kind. */
 struct shape {
 	int16_t from;
 	uint16_t count, skip;
@@ -35,7 +36,7 @@ struct shape {
 #define TRAIT_MANAGED 1u /* its dict is in front of the object */
 #define TRAIT_CLASS   2u /* it can become an object of another class */
 
-/* Objects of one shape, which stand together. */
+/* Objects of one shape, which are adjacent in the list. */
 struct group {
 	struct shape shape;
 	Py_ssize_t first, end;
@@ -124,7 +125,7 @@ static inline uint64_t hash_of_list(PyObject *object)
 	return sum(list->ob_item, (size_t)Py_SIZE(list));
 }
 
-/* Whatever the order: it is another after a set was emptied and filled again. */
+/* Independent of the order, which changes when a set is emptied and filled again. */
 static inline uint64_t hash_of_set(PyObject *object)
 {
 	const PySetObject *set = (const PySetObject *)object;
@@ -173,8 +174,8 @@ static inline uint64_t hash_of(PyObject *object, const struct shape *shape)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Words of the C structure behind its first `known` bytes; not the list of weak references, which come and
- * go. */
+/* Words of the C structure after its first `known` bytes.  The list of weak references is left out,
+ * because it changes all the time. */
 static struct shape shape_of_words(PyObject *object, enum kind kind, size_t known)
 {
 	PyTypeObject *type = Py_TYPE(object);
@@ -210,7 +211,7 @@ static struct shape shape_of(PyObject *object)
 		return shape_of_words(object, KIND_LIST, sizeof(PyListObject));
 	if (PyAnySet_Check(object))
 		return shape_of_words(object, KIND_SET, sizeof(PySetObject));
-	if (PyFunction_Check(object)) /* behind the annotations are counters of the interpreter's */
+	if (PyFunction_Check(object)) /* after the annotations there are counters of the interpreter */
 		return (struct shape){
 			.kind = KIND_WORDS,
 			.from = WORD(PyFunctionObject, func_name),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* python_engine.c -- the engine `python` (engine.h).  Its Python half is the package osd: _warm.py imports
- * what sandboxes are to find, _host.py runs the code and writes the traceback.  This file holds what
- * must work even if a script breaks that half. */
+/* python_engine.c -- the engine `python` (engine.h).  Its Python half is the package osd: warm.py
+ * imports the modules of all sandboxes, host.py runs the code and writes the traceback.  This file has
+ * the functions that must work even if a script breaks that half. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -17,9 +17,9 @@
 
 #define END_SIGNAL	SIGTERM /* its Python handler raises osd.Ended */
 #define EXIT_NOT_FORKED 125
-#define REHEARSALS	4 /* after so many scripts the next one allocates no new pages */
+#define REHEARSALS	4 /* after this many scripts the next one allocates no new pages */
 
-/* osd._host.run, osd._hygiene.clean, osd._forks.forked; owned for good */
+/* osd._engine.host.run, osd._engine.hygiene.clean, osd._engine.forks.forked; owned for good */
 static PyObject *host_run, *host_clean, *host_forked;
 static int forks_with_all; /* a module has registered work to be done before or after a fork */
 static PyObject *report;   /* owned: of the last job; its result borrows texts of it, or of the exception */
@@ -45,7 +45,7 @@ static bool failed(char *text, size_t size, const char *what)
 	return false;
 }
 
-/* Paths are given, not searched for: the search would look for files outside the root. */
+/* Paths are given: a search would look for files outside the root. */
 static PyStatus set_paths(PyConfig *config)
 {
 	PyStatus status;
@@ -102,11 +102,11 @@ static const char load_package[] =
 	"    spec = importlib.util.spec_from_file_location('osd', directory + '/__init__.py',\n"
 	"        submodule_search_locations=[directory])\n"
 	"    module = sys.modules['osd'] = importlib.util.module_from_spec(spec)\n"
-	"    import osd._forks\n"
-	"    osd._forks.watch()\n"
+	"    import osd._engine.forks\n"
+	"    osd._engine.forks.watch()\n"
 	"    spec.loader.exec_module(module)\n"
-	"    import osd._warm\n"
-	"    return osd._warm.prepare\n";
+	"    import osd._engine.warm\n"
+	"    return osd._engine.warm.prepare\n";
 
 static PyObject *load_osd(const char *directory)
 {
@@ -122,7 +122,7 @@ static PyObject *load_osd(const char *directory)
 	return found;
 }
 
-/* prepare(pool, folder, set, preload, statm) of _warm.py returns run, clean, forked, whether a fork needs
+/* prepare(pool, folder, set, preload, statm) of warm.py returns run, clean, forked, whether a fork needs
  * the interpreter's own preparations, and the set's bytes. */
 static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 		    uint64_t *ret_set_bytes)
@@ -143,7 +143,7 @@ static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 /* ---- run ------------------------------------------------------------------------------------ */
 
 /* run(code, form, name, args encoding, args, zone type, zone ids, job ids, place in an array) of
- * _host.py */
+ * host.py */
 static PyObject *call_run(const struct osd_engine_job *job)
 {
 	const struct osd_job_run *run = &job->run;
@@ -207,7 +207,7 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 }
 
 /* A process of one thread needs none of the interpreter's preparations, unless a module has registered
- * some (_forks.py). */
+ * some (forks.py). */
 static pid_t fork_interpreter(void)
 {
 	pid_t pid;
@@ -222,14 +222,15 @@ static pid_t fork_interpreter(void)
 	else if (forks_with_all)
 		PyOS_AfterFork_Parent();
 	if (pid == 0 && !PyObject_CallNoArgs(host_forked))
-		_exit(EXIT_NOT_FORKED); /* it would draw the same random numbers as other sandboxes */
+		/* otherwise it would get the same random numbers as other sandboxes */
+		_exit(EXIT_NOT_FORKED);
 	return pid < 0 ? -error : pid;
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
 
-/* _host.run itself raised an exception: the script broke the function that writes tracebacks, or
- * osd.Ended, or memory ran out there again.  Report what is known without running any Python. */
+/* host.run itself raised an exception: the script broke the function that writes tracebacks, or
+ * osd.Ended, or memory ran out there again.  Report the known facts without running any Python. */
 static void result_without_report(struct osd_engine_result *result)
 {
 	PyObject *type = PyErr_Occurred();

@@ -13,9 +13,9 @@ void osd_wake_drain(int eventfd);
 
 /* The caller serialises. */
 struct osd_alarm {
-	uint64_t usec; /* when the thread looks around by itself; OSD_NEVER: it does not */
-	bool awake;    /* it does so now, and reads usec again before it sleeps */
-	int wake;      /* its eventfd; -1: there is none */
+	uint64_t usec; /* when the thread checks its work without a wake-up; OSD_NEVER: it does not */
+	bool awake;    /* it checks its work now, and reads usec again before it sleeps */
+	int wake;      /* the eventfd; -1: there is none */
 };
 
 /* Makes the thread check its work at this time at the latest. */

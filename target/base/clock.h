@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* clock.h -- the two clocks: monotonic microseconds for durations and deadlines, milliseconds since
- * 1970 for what people and attributes see. */
+/* clock.h -- the two clocks: monotonic microseconds for durations and deadlines, and milliseconds since
+ * 1970 for times that are shown or stored. */
 #ifndef OSD_BASE_CLOCK_H
 #define OSD_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-#define OSD_NEVER UINT64_MAX /* a deadline that does not come */
+#define OSD_NEVER UINT64_MAX /* a deadline that never comes */
 
 static inline uint64_t osd_clock_usec_(clockid_t clock)
 {
@@ -21,6 +21,12 @@ static inline uint64_t osd_clock_usec_(clockid_t clock)
 static inline uint64_t osd_monotonic_usec(void)
 {
 	return osd_clock_usec_(CLOCK_MONOTONIC);
+}
+
+/* For osd_cond_timedwait. */
+static inline struct timespec osd_timespec(uint64_t usec)
+{
+	return (struct timespec){(time_t)(usec / 1000000), (long)(usec % 1000000) * 1000};
 }
 
 static inline uint64_t osd_wall_msec(void)

@@ -13,8 +13,8 @@
 /* The checksum of bytes that follow others with checksum crc; 0: none. */
 uint32_t osd_crc32c(uint32_t crc, const void *bytes, size_t length);
 /* The checksums of count consecutive blocks.  This is faster than one call per block: it uses wide
- * multiplication, or computes several blocks at a time, because one alone waits for the result of
- * each instruction three times as long as the next could begin. */
+ * multiplication, or computes several blocks at a time.  A single block would wait for the result of
+ * each instruction, which takes three times as long as an instruction slot. */
 void osd_crc32c_blocks(const void *bytes, size_t count, uint32_t *ret_crcs);
 /* The same without wide multiplication, and the same by tables, on every processor: the tests
  * compare the results. */

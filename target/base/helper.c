@@ -27,7 +27,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Under lock, with no thread at work: one that has ended only has to return. */
+/* Called under lock while no work is done: joins the thread that has ended. */
 static void join(struct osd_helper *helper)
 {
 	if (helper->to_join)

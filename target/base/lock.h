@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* The order, outermost first: rank, name in messages.  README.md says what each guards. */
+/* The order, outermost first: rank, name in messages. target/README.md lists what each lock guards. */
 #define OSD_LOCKS(LOCK)                                                                            \
 	LOCK(OUTPUT, "output->lock")                                                               \
 	LOCK(NONCES, "nonces->lock")                                                               \
@@ -30,12 +30,12 @@
 	LOCK(OBJECT, "object->mutex")                                                              \
 	LOCK(TALLY, "partition->tally_lock")                                                       \
 	LOCK(EXEC, "exec->lock")                                                                   \
+	LOCK(STORED, "stored->lock")                                                               \
 	LOCK(OUTPUT_ERRORS, "output->errors_lock")                                                 \
 	LOCK(CALL_GATE, "call gate->lock")                                                         \
 	LOCK(SHARES, "session->shares_lock")                                                       \
 	LOCK(KEYRING, "keyring->lock")                                                             \
 	LOCK(WINDOW, "window->lock")                                                               \
-	LOCK(NONCES_WRITER, "nonces->writer_lock")                                                 \
 	LOCK(POLICIES, "policies->lock")                                                           \
 	LOCK(EXCHANGES, "exchanges->lock")                                                         \
 	LOCK(MAC, "mac lock")                                                                      \
@@ -53,6 +53,8 @@
 	LOCK(UNIT, "unit->lock")                                                                   \
 	LOCK(COMPLETIONS, "completions->lock")                                                     \
 	LOCK(HARNESS_OUTPUT, "output_lock")                                                        \
+	LOCK(TURNS, "script turns->lock")                                                          \
+	LOCK(TIMERS, "timers->lock")                                                               \
 	LOCK(HELPER, "helper->lock")                                                               \
 	LOCK(RATION, "ration->lock")
 
@@ -76,8 +78,8 @@ enum osd_rank {
 		PTHREAD_MUTEX_INITIALIZER, rank                                                    \
 	}
 
-/* Records that the calling thread takes a lock, and may have to wait for it; or that it has taken
- * it without waiting. */
+/* Record that the calling thread is about to take a lock, for which it may wait, or has taken it
+ * without waiting. */
 void osd_lock_takes(const void *lock, enum osd_rank rank);
 void osd_lock_has(const void *lock, enum osd_rank rank);
 void osd_lock_drops(const void *lock, enum osd_rank rank);
@@ -131,11 +133,22 @@ static inline void osd_unlock(struct osd_lock *lock)
 	pthread_mutex_unlock(&lock->mutex);
 }
 
-/* The calling thread holds it. */
+/* Asserts that the calling thread holds it. */
 static inline void osd_assert_held(const struct osd_lock *lock)
 {
 	(void)lock;
 	OSD_LOCK_CHECK(osd_lock_must_be_held(lock, lock->rank));
+}
+
+/* With deadlines of the monotonic clock. */
+static inline void osd_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 }
 
 static inline void osd_cond_wait(pthread_cond_t *cond, struct osd_lock *lock)
@@ -145,7 +158,7 @@ static inline void osd_cond_wait(pthread_cond_t *cond, struct osd_lock *lock)
 	OSD_LOCK_CHECK(osd_lock_takes(lock, lock->rank));
 }
 
-/* 0, or ETIMEDOUT. */
+/* Of one that osd_cond_init has made.  0, or ETIMEDOUT. */
 static inline int osd_cond_timedwait(pthread_cond_t *cond, struct osd_lock *lock,
 				     const struct timespec *until)
 {

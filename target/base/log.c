@@ -57,7 +57,7 @@ static __attribute__((format(printf, 2, 3))) void add(struct line *line, const c
 		line->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* As the inside of a JSON string, which ends in time for what has to follow it. */
+/* Appends text as the inside of a JSON string, and leaves room for the rest of the line. */
 static void add_escaped(struct line *line, const char *text)
 {
 	for (; *text && line->used < sizeof(line->bytes) - 16; text++) {
@@ -126,10 +126,10 @@ static void emit(const struct osd_log_about *about, enum osd_log_level level, co
 		write_text(&line, about, level, text);
 	line.bytes[line.used++] = '\n';
 	if (write(log_fd, line.bytes, line.used) < 0)
-		return; /* nowhere left to report it */
+		return; /* there is no other place to report it */
 }
 
-/* A pipe that nobody empties must not stop us for what is only interesting. */
+/* A pipe without a reader must not stop the target for lines of level info or debug. */
 static bool has_room(enum osd_log_level level)
 {
 	static unsigned lost;

@@ -14,7 +14,8 @@
 
 enum osd_log_level { OSD_LOG_ERROR, OSD_LOG_WARNING, OSD_LOG_INFO, OSD_LOG_DEBUG };
 
-/* fd: where lines go; tag: program name at the start of each line (borrowed, lives on). */
+/* fd: the destination of lines; tag: program name at the start of each line (borrowed for the life of
+ * the process). */
 void osd_log_init(int fd, const char *tag, enum osd_log_level threshold);
 
 /* Whether lines of this level are written. */
@@ -24,7 +25,7 @@ bool osd_log_wants(enum osd_log_level level);
  * a job finds all of them. */
 struct osd_log_about {
 	uint64_t job_partition, job_object, sandbox;
-	const char *pool; /* of letters that need no quoting */
+	const char *pool; /* of characters that need no quoting */
 };
 
 /* At levels info and debug a line never waits for the reader of the log: lines that find no room

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* places.h -- a fixed number of places, shared by principals.  A principal may hold as many places
- * as are free.  So one alone holds at most half of them, and a principal that comes later finds a
- * place, however many others came before.  There is no locking here: it is the owner's. */
+/* places.h -- a fixed number of places, shared by principals.  A principal may hold as many places as
+ * are free.  So one alone holds at most half of them, and a principal that comes later finds a place,
+ * however many others came before.  There is no locking here: the owner has a lock. */
 #ifndef OSD_BASE_PLACES_H
 #define OSD_BASE_PLACES_H
 
@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-/* A principal that holds places; gone with the last of them. */
+/* A principal that holds places; freed with the last of them. */
 struct osd_place_holder;
 
 struct osd_places {
@@ -19,10 +19,11 @@ struct osd_places {
 
 #define OSD_PLACES(count) ((struct osd_places){.most = (count)})
 
-/* A place for a principal.  OSD_E_QUEUE_FULL: it holds as many as are free. */
+/* Takes a place for a principal.  OSD_E_QUEUE_FULL: it already holds as many places as are free. */
 enum osd_status osd_places_take(struct osd_places *places, const char *principal,
 				struct osd_place_holder **ret_holder);
-/* A place for the target's own work: there always is one, and osd_places_give(places, NULL) returns it. */
+/* Takes a place for the target's own work, which always succeeds. osd_places_give(places, NULL) returns
+ * it. */
 void osd_places_take_extra(struct osd_places *places);
 void osd_places_give(struct osd_places *places, struct osd_place_holder *holder);
 

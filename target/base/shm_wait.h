@@ -56,7 +56,7 @@ static inline void osd_shm_relax_(void)
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
-	__asm__ __volatile__("yield" ::: "memory"); /* a hint to the core, not sched_yield */
+	__asm__ __volatile__("yield" ::: "memory"); /* a hint to the CPU core, not sched_yield */
 #endif
 }
 
@@ -154,8 +154,8 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 	return outcome;
 }
 
-/* Wait until line->seq is not *seen.  dead (may be NULL) is looked at before anything else; whoever
- * sets it calls osd_shm_kick after.  timeout_usec: OSD_SHM_FOREVER for none. */
+/* Wait until line->seq is not *seen. dead (may be NULL) is checked first; a thread that sets it calls
+ * osd_shm_kick afterwards. timeout_usec: OSD_SHM_FOREVER for none. */
 static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint32_t *seen,
 						uint64_t timeout_usec, const _Atomic bool *dead)
 {
@@ -166,7 +166,7 @@ static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint3
 	return osd_shm_sleep(line, seen, timeout_usec, dead);
 }
 
-/* Wait for what is known to come, and to take longer than most: spins for so many nanoseconds. */
+/* Wait for a post that will come, but later than most: spins for this many nanoseconds. */
 static inline void osd_shm_await(struct osd_shm_line *line, uint32_t *seen, uint64_t spin_nsec)
 {
 	if (!osd_shm_changed_(line, seen) && !osd_shm_spin_(line, seen, spin_nsec))

@@ -37,7 +37,7 @@ enum osd_status osd_status_from_errno(int error)
 	case EREMOTEIO:
 	case ETIMEDOUT:
 	case ESHUTDOWN:
-	case EUCLEAN: /* the file system finds itself damaged */
+	case EUCLEAN: /* the file system has detected damage */
 	case EBADMSG: /* and a checksum wrong */
 		return OSD_E_MEDIUM;
 	default:

@@ -80,7 +80,7 @@ enum osd_sense_key {
 	X(OSD_E_QUEUE_FULL,       NO_SENSE,         0x0000, "no free place in a queue; SAM status BUSY")           \
 	X(OSD_E_BUSY,             NO_SENSE,         0x0000, "not possible now, try again later; SAM status BUSY")  \
 	X(OSD_E_TASK_ABORTED,     NO_SENSE,         0x0000, "SAM status TASK ABORTED")                             \
-	/* The target deals with these itself; no command ends with one. */                                        \
+	/* The target handles these itself; no command ends with one. */                                        \
 	X(OSD_E_CONFLICT,         NO_SENSE,         0x0000, "conflict with other work: undo everything and begin again") \
 	X(OSD_E_WOULD_BLOCK,      NO_SENSE,         0x0000, "the call would have to wait, and may not")            \
 	X(OSD_E_UNSUPPORTED,      NO_SENSE,         0x0000, "not possible with these files or in this store")      \
@@ -104,7 +104,7 @@ struct osd_status_info {
 /* The table's row; never NULL (an unknown value yields OSD_E_INTERNAL's row). */
 const struct osd_status_info *osd_status_info(enum osd_status status);
 
-/* A device did not do what was asked of it, whichever and whyever. */
+/* Whether the status means that a device failed. */
 static inline bool osd_status_is_medium(enum osd_status status)
 {
 	return status == OSD_E_MEDIUM || status == OSD_E_HEAD_FAILED ||

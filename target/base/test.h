@@ -16,7 +16,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* Both as unsigned 64-bit numbers, shown when they differ. */
+/* Compares unsigned 64-bit numbers, and prints both if they differ. */
 #define CHECK_EQ(got, wanted)                                                                      \
 	do {                                                                                       \
 		unsigned long long got_ = (unsigned long long)(got);                               \
@@ -28,7 +28,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* The same bytes, both lengths given; shows the first that differs. */
+/* Compares bytes and lengths, and prints the first byte that differs. */
 static inline void osd_check_bytes(const char *file, int line, const void *got, size_t got_length,
 				   const void *wanted, size_t wanted_length)
 {

@@ -13,7 +13,7 @@ static struct osd_lock inner = OSD_LOCK_INITIALIZER(OSD_RANK_OBJECT);
 static struct osd_lock sibling = OSD_LOCK_INITIALIZER(OSD_RANK_OBJECT);
 static struct osd_rwlock outermost;
 
-/* fn in a child, which ends by SIGABRT; its message is the one wanted. */
+/* Runs fn in a child, which must end by SIGABRT with the given message. */
 static void check_refused(void (*fn)(void), const char *wanted)
 {
 	char message[4096] = ""; /* a sanitizer may add to it */

@@ -19,7 +19,7 @@ static void begin(const char *format, const char *level)
 	osd_log_init(ends[1], "tester", OSD_LOG_INFO);
 }
 
-/* What was written, without the time, which starts at the same place in each line. */
+/* The written text without the time, which begins at the same place in each line. */
 static const char *written(size_t time_at)
 {
 	ssize_t length;
@@ -57,7 +57,7 @@ static void test_json(void)
 		     "\"message\": \"a \\\"b\\\" \\\\ \\u000a\\u0001 \\u00ff\"}\n") == 0);
 }
 
-/* However long the text, the line ends as it must. */
+/* A line ends correctly, however long its text is. */
 static void test_long(void)
 {
 	char text[3000];
@@ -90,7 +90,7 @@ static void test_levels(void)
 	CHECK(strcmp(written(0), "") == 0);
 }
 
-/* The writer goes on, and tells later what was lost. */
+/* The writer continues, and logs later how many lines were lost. */
 static void test_nobody_reads(void)
 {
 	char drop[4096];

@@ -71,8 +71,8 @@ static void move_waiter(void)
 		nanosleep(&step, NULL);
 }
 
-/* The script's process requeues the proxy's wait and exits: neither the kick at its death nor a post
- * reaches the sleeper, which must find out by itself. */
+/* The script's process requeues the proxy's wait and exits.  Neither the kick at its death nor a post
+ * reaches the sleeper, which must notice by its own time-out. */
 static void test_moved(bool dies)
 {
 	pthread_t waiter;

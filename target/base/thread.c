@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LONG_TURN_NSEC 5000000 /* more than anybody's usual one */
+#define LONG_TURN_NSEC 5000000 /* longer than any usual slice */
 
-/* What sched_setattr(2) takes; the C library of Debian 12 does not declare it. */
+/* The argument of sched_setattr(2), which the C library of Debian 12 does not declare. */
 struct scheduling {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -56,7 +56,7 @@ static void take_turns(uint64_t nsec)
 {
 	struct scheduling now = {0};
 
-	/* Whoever runs us may have chosen another policy or priority: those stay. */
+	/* The administrator may have chosen another policy or priority, which stays. */
 	if (syscall(SYS_sched_getattr, 0, &now, sizeof(now), 0) != 0 || now.policy != SCHED_OTHER)
 		return;
 	now.size = sizeof(now);

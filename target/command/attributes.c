@@ -8,8 +8,8 @@
 #include "command/context.h"
 #include "command/current.h"
 #include "command/integrity.h"
+#include "command/osc.h"
 #include "command/task_management.h"
-#include "exec/exec.h"
 #include "object/page_provider.h"
 #include "wire/cursor.h"
 
@@ -73,15 +73,12 @@ static void look_through_gets(struct osd_attr_params *params)
 		return;
 	}
 	params->current_only = !params->sets;
-	/* An entry asked for is 8 bytes, and one that answers a poll 24 at most. */
-	params->polls = list.end - list.at <= OSD_ATTR_GROUP_MAX / 3;
 	while (osd_attr_list_next(&list, &attr)) {
 		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
 			params->wants_capacity_change = true;
 		else
 			params->current_only = false;
 		params->walks |= is_walk(attr.page, attr.number);
-		params->polls = params->polls && osd_exec_is_polled(attr.page, attr.number);
 	}
 }
 
@@ -133,17 +130,6 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 	return status;
 }
 
-/* Page 0 sets nothing, or is an error: the drafts disagree (9-13).  OSC's target refuses it in SET ATTRIBUTES. */
-static bool sets_page_zero(const struct osd_request *request)
-{
-	const struct osd_cdb *cdb = &request->decoded;
-	bool refused = request->strict || (request->osc_compat &&
-					   cdb->service_action == OSD_SA_SET_ATTRIBUTES);
-
-	return refused && cdb->attributes.format == OSD_CDBFMT_SET_ONE &&
-	       cdb->attributes.set_page == 0;
-}
-
 enum osd_status osd_attributes_load(struct osd_request *request,
 				    struct osd_attr_params **ret_params)
 {
@@ -151,7 +137,7 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 	enum osd_status status;
 
 	*ret_params = NULL;
-	if (sets_page_zero(request))
+	if (osd_osc_refuses_page_zero(request))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
 		return osd_integrity_data_out(request, NULL, NULL);
@@ -195,7 +181,7 @@ static enum osd_status set_failed(struct osd_request *request, enum osd_status s
 static enum osd_status set_attribute(struct osd_txn *txn, struct osd_object_id id, bool unfinished,
 				     const struct osd_attr *attr)
 {
-	if (unfinished && attr->page != OSD_PAGE_JOB_CONTROL)
+	if (unfinished && !osd_page_controls(osd_txn_objects(txn), attr->page))
 		return OSD_E_JOB_IN_WAY;
 	if (attr->page != OSD_PAGE_CURRENT_COMMAND && attr->page != OSD_PAGE_ALL &&
 	    attr->number != OSD_NUMBER_ALL)
@@ -417,20 +403,22 @@ enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct 
 	return status;
 }
 
-bool osd_attributes_poll(struct osd_request *request, struct osd_exec *exec)
+bool osd_attributes_peek(struct osd_request *request, const struct osd_objects *objects)
 {
 	const struct osd_attr_params *params = request->attributes;
+	const struct osd_page_provider *provider;
 	uint8_t page[8 + OSD_PAGE_FORM_MAX], *segment;
+	struct osd_peek peek = {.form = page + 8};
 	size_t length, capacity;
-	struct osd_wr w = osd_wr_init(page, 8);
 
-	if (params->format != OSD_CDBFMT_PAGE || params->sets ||
-	    params->get_page != OSD_PAGE_JOB_STATUS ||
-	    !osd_exec_poll(exec, request->object, page + 8, &length))
+	if (params->format != OSD_CDBFMT_PAGE || params->sets)
 		return false;
-	osd_wr_be(&w, OSD_PAGE_JOB_STATUS, 4);
-	osd_wr_be(&w, length, 4);
-	length += 8;
+	provider = osd_objects_page(objects, params->get_page);
+	if (!provider || !provider->peek ||
+	    !provider->peek(provider->context, request->object, &peek))
+		return false;
+	osd_page_header(page, provider->page, (uint32_t)peek.form_length);
+	length = 8 + peek.form_length;
 	segment = retrieved_segment(request, &capacity);
 	osd_page_place(page, length, segment, capacity);
 	set_retrieved(request, capacity, OSD_MIN(length, capacity), length);
@@ -469,9 +457,8 @@ static void put_proof(struct osd_request *request, struct osd_attr_writer *write
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
 {
 	list_begin(request, OSD_LIST_MULTI_OBJECT, ret_writer);
-	if (request->osc_compat)
-		osd_attr_writer_pairs(ret_writer, request->osc_list_e ? OSD_LIST_MULTI_OBJECT
-								      : OSD_LIST_MULTI_OSC);
+	if (osd_osc_lists_pairs(request))
+		osd_attr_writer_pairs(ret_writer, OSD_LIST_MULTI_OSC);
 	else if (osd_integrity_responds(request))
 		put_proof(request, ret_writer);
 }
@@ -479,12 +466,12 @@ void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_wr
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id, struct osd_attr_writer *writer)
 {
-	const struct osd_attr_params *params = request->attributes;
+	const struct osd_page_provider *peeks = request->attributes->peeks;
+	struct osd_peek peek = {.list = request->attributes->get_list, .writer = writer};
 	enum osd_status status = OSD_OK;
 
 	osd_attr_writer_begin_group(writer, id.object_id, OSD_USER_OBJECT);
-	if (!params->polls || !request->security.exec ||
-	    !osd_exec_poll_list(request->security.exec, id, params->get_list, writer))
+	if (!peeks || !peeks->peek(peeks->context, id, &peek))
 		status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
 	osd_attr_writer_end_group(writer);
 	return status;

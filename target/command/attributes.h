@@ -14,15 +14,17 @@
 #include "object/object.h"
 #include "wire/attr_list.h"
 
-struct osd_exec;
+struct osd_page_provider;
+
 struct osd_attr_params {
 	uint8_t format; /* OSD_CDBFMT_SET_ONE, _PAGE or _LIST */
 	bool sets, gets;
 	bool wants_capacity_change;    /* the get half asks for the Current Command page */
 	bool current_only;	       /* all it asks for is that page: no transaction is needed */
 	bool walks;		       /* too long for a thread that must not wait */
-	bool polls;		       /* the get list has only attributes that polls of jobs
-				        * read */
+	/* Answers the get list from memory, object by object; NULL: read records.  Commands about
+	 * many objects set it. */
+	const struct osd_page_provider *peeks;
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */
@@ -41,9 +43,9 @@ bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, ui
  * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished);
-/* Whether all requested attributes are about the progress of a job in memory: then answers from
- * memory. */
-bool osd_attributes_poll(struct osd_request *request, struct osd_exec *exec);
+/* If all that is requested is a page that can be read from memory now (page_provider.h), returns it;
+ * false: nothing is done. */
+bool osd_attributes_peek(struct osd_request *request, const struct osd_objects *objects);
 /* The get half, about one object, into the retrieved attributes segment of Data-In. */
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id);

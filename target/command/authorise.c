@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "command/authorise_impl.h"
 #include "command/own_job.h"
+#include "command/resolve.h"
 #include "command/table.h"
 #include "wire/cursor.h"
 
@@ -88,120 +89,49 @@ static enum osd_status permits(struct osd_request *request, const struct osd_obj
 
 /* ---- the object addressed -------------------------------------------------------------------- */
 
-/* If the object does not exist, the type is any that the CDB can mean. */
-static void missing_facts(struct osd_objects *objects, const struct osd_request *request,
-			  struct osd_object_facts *facts)
+enum osd_status osd_authorise(struct osd_command_context *ctx)
 {
-	uint8_t types = request->def->object_types;
-
-	if (request->object_type == OSD_PARTITION)
-		types = OSD_PARTITION;
-	else
-		types &= OSD_USER_OBJECT | OSD_COLLECTION;
-	*facts = (struct osd_object_facts){.id = request->object,
-					   .type = (enum osd_object_type)types,
-					   .boot_epoch = osd_objects_boot_epoch(objects),
-					   .missing = true};
-}
-
-/* Only user objects that are in memory. */
-static enum osd_status facts_at_once(struct osd_objects *objects, const struct osd_request *request,
-				     struct osd_object_facts *facts)
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = OSD_E_WOULD_BLOCK;
-
-	if (request->object.object_id)
-		status = osd_object_get_cached(objects, request->object, &object);
-	if (status != OSD_OK)
-		return OSD_E_WOULD_BLOCK;
-	osd_object_facts(object, facts);
-	return facts->tag == 0 && osd_authorise_tag_matters(request) ? OSD_E_WOULD_BLOCK : OSD_OK;
-}
-
-static enum osd_status find_facts(struct osd_objects *objects, const struct osd_request *request,
-				  bool nowait, struct osd_object_facts *facts)
-{
-	enum osd_status status;
-
-	if (nowait)
-		return facts_at_once(objects, request, facts);
-	if (request->def->flags & OSD_CMD_REQUESTED_ID)
-		status = osd_objects_facts_made(objects, request->object_type, request->object,
-						facts);
-	else
-		status = osd_objects_facts(objects, request->object, osd_authorise_tag_matters(request), facts);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) {
-		missing_facts(objects, request, facts);
-		facts->to_be_made = request->def->flags & OSD_CMD_REQUESTED_ID;
-		status = OSD_OK;
-	}
-	return status;
-}
-
-enum osd_status osd_authorise(struct osd_objects *objects, struct osd_request *request, bool nowait)
-{
+	struct osd_request *request = ctx->request;
 	struct osd_access access;
 	enum osd_status status;
 
 	if (osd_authorise_is_open(request))
 		return OSD_OK;
-	status = find_facts(objects, request, nowait, &request->security.facts);
+	status = osd_resolve_facts(ctx, osd_authorise_tag_matters(request));
 	if (status != OSD_OK)
 		return status;
 	access = access_of(request);
-	status = osd_own_job(objects, request, &request->security.facts, access.permissions, nowait,
-			     &request->security.own_job);
+	status = osd_own_job(ctx, access.permissions, &request->security.own_job);
 	if (status != OSD_OK)
 		return status;
-	return permits(request, &request->security.facts, &access);
+	return permits(request, &ctx->facts, &access);
 }
 
 /* If the id belongs to another object by now, the check is as if that one had been addressed. */
-static enum osd_status same_object(struct osd_request *request, struct osd_object_facts *facts)
+enum osd_status osd_authorise_again(struct osd_command_context *ctx)
 {
-	struct osd_access access = access_of(request);
-
-	if (facts->created_ms == request->security.facts.created_ms && facts->tag == 0)
-		facts->tag = request->security.facts.tag; /* it may lie elsewhere */
-	return permits(request, facts, &access);
-}
-
-enum osd_status osd_authorise_again(struct osd_request *request, struct osd_txn *txn)
-{
+	struct osd_request *request = ctx->request;
 	struct osd_object_facts facts;
+	struct osd_access access;
 	enum osd_status status;
 
 	if (osd_authorise_is_open(request))
 		return OSD_OK;
-	status = osd_txn_facts(txn, request->object, false, &facts);
-	return status == OSD_OK ? same_object(request, &facts) : status;
+	status = osd_txn_facts(ctx->txn, request->object, false, &facts);
+	if (status != OSD_OK)
+		return status;
+	if (facts.created_ms == ctx->facts.created_ms && facts.tag == 0)
+		facts.tag = ctx->facts.tag; /* it may be among the attributes */
+	access = access_of(request);
+	return permits(request, &facts, &access);
 }
 
-enum osd_status osd_authorise_open(struct osd_command_context *ctx, bool nowait,
-				   struct osd_object **ret_object)
-{
-	struct osd_request *request = ctx->request;
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	struct osd_object_facts facts;
-	enum osd_status status =
-		nowait ? osd_object_get_cached(ctx->objects, request->object, &object)
-		       : osd_object_get(ctx->objects, request->object, &object);
-
-	if (status == OSD_OK && !osd_authorise_is_open(request)) {
-		osd_object_facts(object, &facts);
-		status = same_object(request, &facts);
-	}
-	if (status == OSD_OK)
-		*ret_object = OSD_STEAL(object);
-	return status;
-}
-
-enum osd_status osd_authorise_range(struct osd_request *request, uint64_t start, uint64_t length)
+enum osd_status osd_authorise_range(struct osd_command_context *ctx, uint64_t start,
+				    uint64_t length)
 {
 	struct osd_access access = {.start = start, .end = end_of(start, length)};
 
-	if (osd_authorise_is_open(request))
+	if (osd_authorise_is_open(ctx->request))
 		return OSD_OK;
-	return permits(request, &request->security.facts, &access);
+	return permits(ctx->request, &ctx->facts, &access);
 }

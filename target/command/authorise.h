@@ -14,25 +14,21 @@
 /* Decodes and verifies the extension capabilities, if any, and loads the attributes that they may
  * touch.  No transaction is open.  OSD_E_CDB_FIELD at 48. */
 enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
-					 struct osd_objects *objects, struct osd_request *request,
-					 const struct osd_continuation *continuation);
+					 struct osd_command_context *ctx);
 /* Frees them. */
 void osd_authorise_release(struct osd_request_security *security);
-/* The command on the object addressed.  No transaction is open.  OSD_E_WOULD_BLOCK: with nowait only. */
-enum osd_status osd_authorise(struct osd_objects *objects, struct osd_request *request,
-			      bool nowait);
+/* The command on the object addressed; fills ctx->facts.  No transaction is open.
+ * OSD_E_WOULD_BLOCK: with OSD_DATA_NOWAIT only. */
+enum osd_status osd_authorise(struct osd_command_context *ctx);
 /* Checks the attributes parameters further: SET_ATTR and GET_ATTR were checked by the CDB alone,
- * this checks the contents of the lists.  nowait as above. */
-enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd_request *request,
-					 bool nowait);
+ * this checks the contents of the lists.  OSD_E_WOULD_BLOCK as above. */
+enum osd_status osd_authorise_attributes(struct osd_command_context *ctx);
 
-/* For command functions: checks that the object addressed is still the one that was authorised. */
-enum osd_status osd_authorise_again(struct osd_request *request, struct osd_txn *txn);
-/* Opens the addressed object, which is the authorised one; nowait: only from memory. */
-enum osd_status osd_authorise_open(struct osd_command_context *ctx, bool nowait,
-				   struct osd_object **ret_object);
+/* In ctx->txn: checks that the object addressed is still the one that was authorised. */
+enum osd_status osd_authorise_again(struct osd_command_context *ctx);
 /* Checks a part of the data that the CDB's own range does not give. */
-enum osd_status osd_authorise_range(struct osd_request *request, uint64_t start, uint64_t length);
+enum osd_status osd_authorise_range(struct osd_command_context *ctx, uint64_t start,
+				    uint64_t length);
 
 /* How a command uses attributes of an object other than the addressed one. */
 enum osd_uses {

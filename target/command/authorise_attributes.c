@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise_impl.h"
+#include "object/page_provider.h"
 #include "wire/cursor.h"
 
 static enum osd_status load_allowed(struct osd_objects *objects, const struct osd_request *request,
@@ -15,13 +16,9 @@ static enum osd_status load_allowed(struct osd_objects *objects, const struct os
 				&request->security.proof.grant.capability, allowed);
 }
 
-static bool is_control(uint32_t page)
-{
-	return page == OSD_PAGE_JOB_CONTROL;
-}
-
-static enum osd_status check_one(struct osd_request *request, const struct osd_allowed *allowed,
-				 uint32_t page, uint32_t number, struct osd_access access)
+static enum osd_status check_one(const struct osd_objects *objects, struct osd_request *request,
+				 const struct osd_allowed *allowed, uint32_t page, uint32_t number,
+				 struct osd_access access)
 {
 	const struct osd_request_security *security = &request->security;
 	struct osd_attribute_act act = {
@@ -34,7 +31,8 @@ static enum osd_status check_one(struct osd_request *request, const struct osd_a
 	enum osd_status status;
 
 	if (security->own_job)
-		act.lent = OSD_PERM_GET_ATTR | (is_control(page) ? OSD_PERM_SET_ATTR : 0);
+		act.lent = OSD_PERM_GET_ATTR |
+			   (osd_page_controls(objects, page) ? OSD_PERM_SET_ATTR : 0);
 	status = osd_decide_attribute(&security->proof.grant, allowed, &act, &field);
 	if (status == OSD_OK)
 		return OSD_OK;
@@ -45,9 +43,9 @@ static enum osd_status check_one(struct osd_request *request, const struct osd_a
 /* ---- setting --------------------------------------------------------------------------------- */
 
 /* A collection joined is reached through the object: its policy access tag must be the capability's. */
-static enum osd_status check_joined(struct osd_objects *objects, struct osd_request *request,
-				    const struct osd_attr *attr, bool nowait)
+static enum osd_status check_joined(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
+	struct osd_request *request = ctx->request;
 	const struct osd_request_security *security = &request->security;
 	struct osd_object_id id = {request->object.partition_id, osd_get_be(attr->value, 8)};
 	struct osd_object_facts facts;
@@ -59,9 +57,9 @@ static enum osd_status check_joined(struct osd_objects *objects, struct osd_requ
 
 	if (!osd_authorise_tag_matters(request))
 		return OSD_OK;
-	if (nowait)
+	if (ctx->data_flags & OSD_DATA_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
-	status = osd_objects_facts(objects, id, true, &facts);
+	status = osd_objects_facts(ctx->objects, id, true, &facts);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return OSD_OK; /* said so later */
 	if (status == OSD_OK)
@@ -74,31 +72,30 @@ static enum osd_status check_joined(struct osd_objects *objects, struct osd_requ
 	return osd_command_fail(request, status, field);
 }
 
-static enum osd_status check_set(struct osd_objects *objects, struct osd_request *request,
-				 const struct osd_allowed *allowed, const struct osd_attr *attr,
-				 bool nowait)
+static enum osd_status check_set(struct osd_command_context *ctx, const struct osd_allowed *allowed,
+				 const struct osd_attr *attr)
 {
 	enum osd_status status =
-		check_one(request, allowed, attr->page, attr->number,
+		check_one(ctx->objects, ctx->request, allowed, attr->page, attr->number,
 			  osd_access_to_set(attr->page, attr->number, attr->length == 0));
 
 	return status == OSD_OK && attr->page == OSD_REL_COLLECTIONS && attr->length == 8
-		       ? check_joined(objects, request, attr, nowait)
+		       ? check_joined(ctx, attr)
 		       : status;
 }
 
-static enum osd_status check_sets(struct osd_objects *objects, struct osd_request *request,
-				  const struct osd_allowed *allowed, bool nowait)
+static enum osd_status check_sets(struct osd_command_context *ctx,
+				  const struct osd_allowed *allowed)
 {
-	const struct osd_attr_params *params = request->attributes;
+	const struct osd_attr_params *params = ctx->attributes;
 	struct osd_attr_list list = params->set_list;
 	enum osd_status status = OSD_OK;
 	struct osd_attr attr;
 
 	if (params->format != OSD_CDBFMT_LIST)
-		return check_set(objects, request, allowed, &params->set_one, nowait);
+		return check_set(ctx, allowed, &params->set_one);
 	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
-		status = check_set(objects, request, allowed, &attr, nowait);
+		status = check_set(ctx, allowed, &attr);
 	return status;
 }
 
@@ -125,58 +122,61 @@ struct osd_access osd_authorise_sets_access(const struct osd_request *request)
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
-static enum osd_status check_get(struct osd_request *request, const struct osd_allowed *allowed,
+static enum osd_status check_get(struct osd_command_context *ctx, const struct osd_allowed *allowed,
 				 uint32_t page, uint32_t number)
 {
-	return check_one(request, allowed, page, number, osd_access_to_get(page, number));
+	return check_one(ctx->objects, ctx->request, allowed, page, number,
+			 osd_access_to_get(page, number));
 }
 
-static enum osd_status check_gets(struct osd_request *request, const struct osd_allowed *allowed)
+static enum osd_status check_gets(struct osd_command_context *ctx,
+				  const struct osd_allowed *allowed)
 {
-	const struct osd_attr_params *params = request->attributes;
+	const struct osd_attr_params *params = ctx->attributes;
 	struct osd_attr_list list = params->get_list;
 	enum osd_status status = OSD_OK;
 	struct osd_attr attr;
 
 	if (params->format != OSD_CDBFMT_LIST)
-		return check_get(request, allowed, params->get_page, OSD_NUMBER_ALL);
+		return check_get(ctx, allowed, params->get_page, OSD_NUMBER_ALL);
 	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
-		status = check_get(request, allowed, attr.page, attr.number);
+		status = check_get(ctx, allowed, attr.page, attr.number);
 	return status;
 }
 
 /* Some commands touch an attribute that no list names. */
-static enum osd_status check_counter(struct osd_request *request, const struct osd_allowed *allowed)
+static enum osd_status check_counter(struct osd_command_context *ctx,
+				     const struct osd_allowed *allowed)
 {
-	const struct osd_command_def *def = request->def;
-	struct osd_access access = {.permissions = def->permissions};
+	struct osd_access access = {.permissions = ctx->def->permissions};
 
-	return def->counter ? check_one(request, allowed, OSD_PAGE_COUNTERS, def->counter, access)
-			    : OSD_OK;
+	return ctx->def->counter ? check_one(ctx->objects, ctx->request, allowed, OSD_PAGE_COUNTERS,
+					     ctx->def->counter, access)
+				 : OSD_OK;
 }
 
 /* ---- for others ------------------------------------------------------------------------------ */
 
-enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd_request *request,
-					 bool nowait)
+enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
-	const struct osd_attr_params *params = request->attributes;
+	const struct osd_attr_params *params = ctx->attributes;
+	struct osd_request *request = ctx->request;
 	enum osd_status status = OSD_OK;
 
 	if (osd_authorise_is_open(request))
 		return OSD_OK;
 	if (request->security.proof.grant.capability.allowed_attributes_access) {
-		if (nowait)
+		if (ctx->data_flags & OSD_DATA_NOWAIT)
 			return OSD_E_WOULD_BLOCK;
-		status = load_allowed(objects, request, &allowed);
+		status = load_allowed(ctx->objects, request, &allowed);
 	}
 	if (status == OSD_OK)
-		status = check_counter(request, &allowed);
+		status = check_counter(ctx, &allowed);
 	if (status == OSD_OK && params && params->sets)
-		status = check_sets(objects, request, &allowed, nowait);
+		status = check_sets(ctx, &allowed);
 	if (status == OSD_OK && params && params->gets)
-		status = check_gets(request, &allowed);
+		status = check_gets(ctx, &allowed);
 	return status;
 }
 
@@ -191,7 +191,7 @@ enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_re
 		return OSD_OK;
 	status = load_allowed(objects, request, &allowed);
 	for (size_t i = 0; status == OSD_OK && i < count; i++)
-		status = check_one(request, &allowed, touched[i].page, touched[i].number,
+		status = check_one(objects, request, &allowed, touched[i].page, touched[i].number,
 				   (struct osd_access){0});
 	return status;
 }

@@ -59,15 +59,15 @@ static enum osd_status verify_entries(const struct osd_checker *checker,
 }
 
 enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
-					 struct osd_objects *objects, struct osd_request *request,
-					 const struct osd_continuation *continuation)
+					 struct osd_command_context *ctx)
 {
+	struct osd_request *request = ctx->request;
 	struct osd_request_security *security = &request->security;
 	struct osd_descriptor descriptor;
 	size_t count;
 
 	if (security->proof.grant.open ||
-	    !osd_continuation_find(continuation, OSD_DESC_EXTENSION_CAPS, &descriptor))
+	    !osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS, &descriptor))
 		return OSD_OK;
 	count = descriptor.length < EXTENSION_HEADER ? 0
 						     : (size_t)osd_get_be(descriptor.content, 2);
@@ -79,7 +79,7 @@ enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
 	if (!security->extensions)
 		return OSD_E_NO_MEMORY;
 	security->extension_count = (unsigned)count;
-	return verify_entries(checker, objects, request, descriptor.content + EXTENSION_HEADER);
+	return verify_entries(checker, ctx->objects, request, descriptor.content + EXTENSION_HEADER);
 }
 
 /* How the command uses attributes of an object that only an extension capability permits. */

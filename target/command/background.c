@@ -8,17 +8,20 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/helper.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/places.h"
+#include "base/timer.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
-#include "command/table.h"
 #include "command/turns.h"
 #include "object/txn_run.h"
 #include "security/security.h"
 #include "wire/cursor.h"
+
+#define RETRY_USEC UINT64_C(1000000) /* until the thread is started again that could not */
 
 enum { FIELD_BYTE11 = 11 };
 
@@ -29,41 +32,57 @@ struct osd_background {
 	struct osd_request request;
 	struct osd_command_context ctx;
 	struct osd_tracked *tracked; /* owned */
-	uint8_t *continuation;	     /* owned; the context's */
 	size_t data_out_length;
 	uint8_t bytes[]; /* CDB, Data-Out: as kept in the store */
 };
 
 struct osd_backgrounds {
 	struct osd_objects *objects;
-	osd_rebuild_fn *rebuild;
+	struct osd_background_ops ops; /* constant */
 	void *dispatcher;
-	struct osd_lock lock; /* a leaf */
+	struct osd_helper helper; /* does the steps */
+	struct osd_timer retry;	  /* calls it */
+	struct osd_lock lock;	  /* never held over a step */
 	pthread_cond_t changed;
 	struct osd_turns turns;		/* under lock; commands that wait for their next step */
 	struct osd_background *running; /* under lock */
 	struct osd_places places;	/* under lock */
-	bool stopping;			/* under lock */
+	bool recovered, stopping;	/* under lock */
 };
 
-enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_fn *rebuild,
-				       void *dispatcher, struct osd_backgrounds **ret_backgrounds)
+static void work(void *arg);
+
+static uint64_t call(void *arg)
+{
+	struct osd_backgrounds *all = arg;
+
+	return osd_helper_call(&all->helper) ? OSD_NEVER : osd_monotonic_usec() + RETRY_USEC;
+}
+
+/* Starts the thread, or makes it look for turns once more. */
+static void call_or_retry(struct osd_backgrounds *all)
+{
+	osd_timer_set(osd_objects_timers(all->objects), &all->retry, call(all));
+}
+
+enum osd_status osd_backgrounds_create(struct osd_objects *objects,
+				       const struct osd_background_ops *ops, void *dispatcher,
+				       struct osd_backgrounds **ret_backgrounds)
 {
 	struct osd_backgrounds *all = calloc(1, sizeof(*all));
-	pthread_condattr_t monotonic;
 
 	if (!all)
 		return OSD_E_NO_MEMORY;
 	all->objects = objects;
-	all->rebuild = rebuild;
+	all->ops = *ops;
 	all->dispatcher = dispatcher;
 	all->places = OSD_PLACES(OSD_BACKGROUND_MAX);
 	osd_turns_init(&all->turns);
 	osd_lock_init(&all->lock, OSD_RANK_BACKGROUNDS);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&all->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	osd_cond_init(&all->changed);
+	osd_helper_init(&all->helper, "iosd-background", work, all);
+	all->retry = (struct osd_timer){call, all, OSD_NEVER, NULL};
+	osd_timer_add(osd_objects_timers(objects), &all->retry);
 	*ret_backgrounds = all;
 	return OSD_OK;
 }
@@ -75,8 +94,11 @@ void osd_backgrounds_free(struct osd_backgrounds *all)
 
 	if (!all)
 		return;
+	osd_timer_remove(osd_objects_timers(all->objects), &all->retry);
+	osd_helper_stop(&all->helper);
 	while ((turn = osd_turns_take(&all->turns, OSD_TURN_NEVER, &wait)))
 		osd_background_drop(osd_container_of(turn, struct osd_background, turn));
+	osd_helper_release(&all->helper);
 	pthread_cond_destroy(&all->changed);
 	osd_lock_destroy(&all->lock);
 	free(all);
@@ -124,7 +146,7 @@ void osd_background_drop(struct osd_background *background)
 	osd_tracked_release(background->tracked);
 	osd_attributes_free(background->request.attributes);
 	osd_authorise_release(&background->request.security);
-	free(background->continuation);
+	osd_context_release(&background->ctx);
 	free(background);
 }
 
@@ -156,8 +178,7 @@ static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder
 	request->data_out = background->bytes + OSD_CDB_LENGTH;
 	request->data_out_length = length;
 	request->nexus = (struct osd_nexus){.initiator_name = "", .address = ""};
-	status = all->rebuild(all->dispatcher, request, &background->ctx,
-			      &background->continuation);
+	status = all->ops.rebuild(all->dispatcher, request, &background->ctx);
 	if (status != OSD_OK)
 		return status;
 	background->tracked = calloc(1, sizeof(*background->tracked));
@@ -227,6 +248,7 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 {
 	struct osd_backgrounds *all = background->all;
 	struct osd_tracked *tracked = background->tracked;
+	bool recovered;
 
 	tracked->tracker = accepted->tracker;
 	tracked->incarnation = accepted->incarnation;
@@ -237,7 +259,10 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	osd_lock(&all->lock);
 	osd_turns_add(&all->turns, &background->turn);
 	pthread_cond_signal(&all->changed);
+	recovered = all->recovered;
 	osd_unlock(&all->lock);
+	if (recovered)
+		call_or_retry(all);
 }
 
 static uint64_t now_ms(void)
@@ -247,29 +272,25 @@ static uint64_t now_ms(void)
 
 static void wait_for_turn(struct osd_backgrounds *all, uint64_t wait_ms)
 {
-	uint64_t until = now_ms() + wait_ms;
-	struct timespec deadline = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
+	struct timespec until = osd_timespec(osd_monotonic_usec() + wait_ms * 1000);
 
 	osd_assert_held(&all->lock);
-	if (wait_ms == OSD_TURN_NEVER)
-		osd_cond_wait(&all->changed, &all->lock);
-	else
-		osd_cond_timedwait(&all->changed, &all->lock, &deadline);
+	osd_cond_timedwait(&all->changed, &all->lock, &until);
 }
 
-/* NULL: stop. */
+/* Waits while all commands pause.  NULL: there are none, or stop was called. */
 static struct osd_background *next_turn(struct osd_backgrounds *all)
 {
 	struct osd_background *background = NULL;
+	uint64_t wait_ms = 0;
 
 	osd_lock(&all->lock);
-	while (!all->stopping && !background) {
-		uint64_t wait_ms;
+	while (!all->stopping && !background && wait_ms != OSD_TURN_NEVER) {
 		struct osd_turn *turn = osd_turns_take(&all->turns, now_ms(), &wait_ms);
 
 		if (turn)
 			background = osd_container_of(turn, struct osd_background, turn);
-		else
+		else if (wait_ms != OSD_TURN_NEVER)
 			wait_for_turn(all, wait_ms);
 	}
 	all->running = background;
@@ -296,22 +317,26 @@ static bool end_turn(struct osd_backgrounds *all, struct osd_background *backgro
 	return stays;
 }
 
-bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
-			  void (*leave)(void *arg), void *arg)
+static void take_turn(struct osd_backgrounds *all, struct osd_background *background)
 {
-	struct osd_background *background = next_turn(all);
 	enum osd_status status;
 
-	if (!background)
-		return false;
-	enter(arg);
+	all->ops.enter(all->dispatcher);
 	status = osd_tracked_step(background->tracked);
 	if (status != OSD_OK && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED)
 		osd_tracked_fail(background->tracked, status);
-	leave(arg);
+	all->ops.leave(all->dispatcher);
 	if (!end_turn(all, background, status))
 		osd_background_drop(background);
-	return true;
+}
+
+static void work(void *arg)
+{
+	struct osd_backgrounds *all = arg;
+	struct osd_background *background;
+
+	while ((background = next_turn(all)))
+		take_turn(all, background);
 }
 
 /* Called under lock.  A step that reads may take long, so ask it to end early. */
@@ -336,6 +361,7 @@ void osd_backgrounds_stop(struct osd_backgrounds *all)
 	interrupt(all);
 	pthread_cond_broadcast(&all->changed);
 	osd_unlock(&all->lock);
+	osd_helper_stop(&all->helper);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------- */
@@ -423,7 +449,7 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
  * writes its end to its page. */
 static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
 {
-	const struct osd_command_def *row = osd_command_find(found->service_action);
+	const struct osd_command_def *row = all->ops.row(found->service_action);
 	struct osd_background *removal;
 	struct osd_request request = {.nexus = {.initiator_name = "", .address = ""},
 				      .object = found->tracked.tracker,
@@ -485,5 +511,9 @@ enum osd_status osd_backgrounds_recover(struct osd_backgrounds *all)
 			take_up(all, found, bytes);
 		free(found);
 	}
+	osd_lock(&all->lock);
+	all->recovered = true;
+	osd_unlock(&all->lock);
+	call_or_retry(all);
 	return status;
 }

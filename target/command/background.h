@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* background.h -- background commands (IMMED_TR), which run after their GOOD status: a bounded
- * number of them, in steps (tracked.h), on one thread of the unit.  Principals take turns
- * (turns.h).
+ * number of them, in steps (tracked.h), on a thread of the unit that lives while there are any.
+ * Principals take turns (turns.h).
  *
  * The transaction that accepts a command stores everything it needs: its CDB and its Data-Out.
  * Each step stores the point to continue from.  After a restart the command resumes there.  For
@@ -25,24 +25,31 @@ struct osd_background;
 struct osd_backgrounds;
 
 /* Rebuilds the context of a stored request: does everything that the dispatcher does before the
- * command function runs.  *ret_copy: of the continuation; the caller frees it with the context. */
+ * command function runs.  ctx is zeroed; whatever the outcome it needs osd_context_release. */
 typedef enum osd_status osd_rebuild_fn(void *dispatcher, struct osd_request *request,
-				       struct osd_command_context *ctx, uint8_t **ret_copy);
+				       struct osd_command_context *ctx);
 
-enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_fn *rebuild,
-				       void *dispatcher, struct osd_backgrounds **ret_backgrounds);
-/* Call it after osd_backgrounds_stop, once osd_backgrounds_step has returned; NULL is fine. */
+/* What the dispatcher does for background commands. */
+struct osd_background_ops {
+	/* The row of a service action (table.h). */
+	const struct osd_command_def *(*row)(uint16_t service_action);
+	osd_rebuild_fn *rebuild;
+	void (*enter)(void *dispatcher); /* before and after each step */
+	void (*leave)(void *dispatcher);
+};
+
+enum osd_status osd_backgrounds_create(struct osd_objects *objects,
+				       const struct osd_background_ops *ops, void *dispatcher,
+				       struct osd_backgrounds **ret_backgrounds);
+/* Call it after osd_backgrounds_stop; NULL is fine. */
 void osd_backgrounds_free(struct osd_backgrounds *backgrounds);
-/* Called before any command runs: resumes the commands that the last run left in the store. */
+/* Called before any command runs: resumes the commands that the last run left in the store.  No
+ * step is done before its end. */
 enum osd_status osd_backgrounds_recover(struct osd_backgrounds *backgrounds);
-/* Waits for a command with a step to do, and does one step of it between enter and leave; false:
- * stop was called. */
-bool osd_backgrounds_step(struct osd_backgrounds *backgrounds, void (*enter)(void *arg),
-			  void (*leave)(void *arg), void *arg);
 /* Makes the step under way end early, for a caller that waits until no step runs.  The command
  * continues with it later. */
 void osd_backgrounds_interrupt(struct osd_backgrounds *backgrounds);
-/* Stops all steps.  The commands stay in the store and resume at the next start. */
+/* Ends the thread.  The commands stay in the store and resume at the next start. */
 void osd_backgrounds_stop(struct osd_backgrounds *backgrounds);
 
 /* ---- for tracked.c --------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "command/commands.h"
 #include "command/copies.h"
 #include "command/task_management.h"
+#include "object/draft.h"
 #include "wire/continuation.h"
 
 enum { FIELD_METHOD = 14 };

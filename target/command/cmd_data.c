@@ -9,7 +9,9 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/copies.h"
+#include "command/osc.h"
 #include "command/phase.h"
+#include "command/resolve.h"
 #include "command/validate.h"
 #include "object/sums.h"
 #include "object/txn_run.h"
@@ -50,7 +52,7 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	}
 	for (size_t i = 0; i < count && status == OSD_OK; i++)
-		status = osd_authorise_range(ctx->request, pieces[i].offset, pieces[i].length);
+		status = osd_authorise_range(ctx, pieces[i].offset, pieces[i].length);
 	if (status != OSD_OK) {
 		free(pieces);
 		return status;
@@ -62,8 +64,8 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 
 /* Reports the half of the object whose device failed, by the first requested byte in it.  If a
  * write behind the head failed to complete the head, that is the head's last byte. */
-static enum osd_status tell_half(struct osd_request *request, struct osd_object *object,
-				 uint64_t start, enum osd_status status)
+static enum osd_status report_half(struct osd_request *request, struct osd_object *object,
+				   uint64_t start, enum osd_status status)
 {
 	bool tail = status == OSD_E_TAIL_FAILED;
 	uint64_t border;
@@ -77,11 +79,11 @@ static enum osd_status tell_half(struct osd_request *request, struct osd_object 
 }
 
 /* The same for a read, which may also have found a damaged block. */
-static enum osd_status tell_read(struct osd_request *request, struct osd_object *object,
-				 uint64_t start, enum osd_status status)
+static enum osd_status report_read(struct osd_request *request, struct osd_object *object,
+				   uint64_t start, enum osd_status status)
 {
 	if (status != OSD_E_SUM)
-		return tell_half(request, object, start, status);
+		return report_half(request, object, start, status);
 	request->fault.has_information = true;
 	request->fault.information = osd_object_first_damage(object, start);
 	return status;
@@ -111,7 +113,7 @@ static enum osd_status report_short(struct osd_request *request, uint64_t availa
 }
 
 /* Every piece fills its whole slot in Data-In, with zeros after the end of the object. */
-static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_object *object)
+static enum osd_status read_pieces(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
 	struct osd_request *request = ctx->request;
@@ -121,31 +123,30 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_object_read_pieces(object, pieces, count, request->data_in,
+	status = osd_object_read_pieces(ctx->object, pieces, count, request->data_in,
 					request->data_in_capacity, ctx->data_flags, &available);
 	if (status != OSD_OK)
-		return tell_read(request, object, first_of(pieces, count), status);
+		return report_read(request, ctx->object, first_of(pieces, count), status);
 	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
 
 enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
 	size_t got;
-	enum osd_status status = osd_authorise_open(ctx, nowait, &object);
+	enum osd_status status = osd_resolve_object(ctx);
 
 	if (status != OSD_OK)
 		return status;
 	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
-		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx, object);
-	status = osd_object_read(object, cdb->starting_byte_address, request->data_in,
+		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx);
+	status = osd_object_read(ctx->object, cdb->starting_byte_address, request->data_in,
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
-		return tell_read(request, object, cdb->starting_byte_address, status);
+		return report_read(request, ctx->object, cdb->starting_byte_address, status);
 	if (got < cdb->length)
 		memset(request->data_in + got, 0, (size_t)cdb->length - got);
 	request->command_data_in = cdb->length;
@@ -182,8 +183,7 @@ static enum osd_status get_attributes(struct osd_txn *txn, void *arg)
 }
 
 /* Nothing is set, so records need not change together with the data. */
-static enum osd_status change_and_get(struct osd_command_context *ctx, struct osd_object *object,
-				      struct osd_change *change)
+static enum osd_status change_and_get(struct osd_command_context *ctx, struct osd_change *change)
 {
 	struct osd_request *request = ctx->request;
 	enum osd_status status = OSD_OK;
@@ -192,7 +192,7 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 		status = osd_txn_run(ctx->objects, osd_phase_txn_flags(request), get_attributes,
 				     request);
 	if (status == OSD_OK)
-		status = osd_object_change(object, change);
+		status = osd_object_change(ctx->object, change);
 	if (status != OSD_OK)
 		return status;
 	request->append_start = change->start;
@@ -217,21 +217,19 @@ static uint64_t start_of(const struct osd_change *change)
 /* The change and the command's attributes: both or neither. */
 static enum osd_status change_object(struct osd_command_context *ctx, struct osd_change *change)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
+	struct osd_object *object = ctx->object; /* its row says OSD_CMD_CHANGES: it was checked */
 	struct served served = {request, change, false};
 	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
-	enum osd_status status = osd_authorise_open(ctx, false, &object);
+	enum osd_status status;
 
-	if (status != OSD_OK)
-		return status;
 	change->flags = ctx->data_flags;
 	if (!ctx->attributes)
 		status = osd_object_change(object, change);
 	else
 		status = ctx->attributes->sets ? osd_object_change_with(object, change, &with)
-					       : change_and_get(ctx, object, change);
-	tell_half(request, object, start_of(change), status);
+					       : change_and_get(ctx, change);
+	report_half(request, object, start_of(change), status);
 	if (status != OSD_OK && ctx->attributes)
 		request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	return status == OSD_OK && served.aborted ? OSD_E_TASK_ABORTED : status;
@@ -304,49 +302,29 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 
 /* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */
 
-/* OSC's target refuses a range that begins beyond the object (osd2-wire 9.1). */
-static enum osd_status check_flush_range(struct osd_request *request, struct osd_object *object)
-{
-	const struct osd_cdb *cdb = &request->decoded;
-	uint64_t length = 0;
-	enum osd_status status = OSD_OK;
-
-	if (!request->osc_compat || (cdb->command_bits & OSD_FLUSH_SCOPE_MASK) != OSD_FLUSH_RANGE)
-		return OSD_OK;
-	status = osd_object_length(object, &length);
-	if (status == OSD_OK && cdb->starting_byte_address > length)
-		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_START);
-	return status;
-}
-
 enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = osd_authorise_open(ctx, false, &object);
+	enum osd_status status = osd_resolve_object(ctx);
 
 	if (status == OSD_OK)
-		status = check_flush_range(ctx->request, object);
-	return status == OSD_OK ? tell_half(ctx->request, object, 0, osd_object_flush(object))
-				: status;
+		status = osd_osc_check_flush(ctx->request, ctx->object);
+	return status == OSD_OK
+		       ? report_half(ctx->request, ctx->object, 0, osd_object_flush(ctx->object))
+		       : status;
 }
 
-/* The flush of the partition writes the members and their attributes in one pass over the disk. */
-enum osd_status osd_cmd_flush_collection(struct osd_command_context *ctx)
+/* Of a collection or a partition.  The flush of a partition writes the members of its collections and their attributes
+ * in one pass over the disk. */
+enum osd_status osd_cmd_flush_partition(struct osd_command_context *ctx)
 {
-	struct osd_object_id partition = {ctx->request->object.partition_id, 0};
+	struct osd_object_id partition = {ctx->addressed.partition_id, 0};
 	enum osd_status status = osd_validate_alone(ctx);
 
 	return status == OSD_OK ? osd_objects_flush(ctx->objects, partition) : status;
 }
 
-enum osd_status osd_cmd_flush_partition(struct osd_command_context *ctx)
-{
-	enum osd_status status = osd_validate_alone(ctx);
-
-	return status == OSD_OK ? osd_objects_flush(ctx->objects, ctx->request->object) : status;
-}
-
+/* Also the mark that bench/callgrind.py looks for. */
 enum osd_status osd_cmd_flush_osd(struct osd_command_context *ctx)
 {
-	return osd_objects_flush(ctx->objects, (struct osd_object_id){0, 0});
+	return osd_objects_flush(ctx->objects, ctx->addressed);
 }

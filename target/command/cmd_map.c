@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_map.c -- READ MAP (osd2-wire 3.11): where a user object has data, holes and damage. */
 #include "base/util.h"
-#include "command/authorise.h"
 #include "command/commands.h"
+#include "command/osc.h"
+#include "command/resolve.h"
 #include "command/task_management.h"
 #include "wire/map_data.h"
 
@@ -29,7 +30,7 @@ static bool add(void *arg, const struct osd_extent *extent)
 static enum osd_status check(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->decoded;
-	uint64_t least = OSD_MAP_HEADER + (request->osc_compat ? OSD_MAP_DESCRIPTOR : 0);
+	uint64_t least = OSD_MAP_HEADER + osd_osc_map_least(request);
 
 	switch (cdb->map_type) {
 	case OSD_MAP_ALL:
@@ -48,7 +49,6 @@ static enum osd_status check(struct osd_request *request)
 
 enum osd_status osd_cmd_read_map(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	struct map map = {.request = request, .wanted = (enum osd_map_type)cdb->map_type};
@@ -56,11 +56,11 @@ enum osd_status osd_cmd_read_map(struct osd_command_context *ctx)
 	enum osd_status status = check(request);
 
 	if (status == OSD_OK)
-		status = osd_authorise_open(ctx, false, &object);
+		status = osd_resolve_object(ctx);
 	if (status != OSD_OK)
 		return status;
 	osd_map_writer_init(&map.writer, request->data_in, room < OSD_MAP_HEADER ? 0 : room);
-	status = osd_object_map(object, cdb->starting_byte_address, add, &map);
+	status = osd_object_map(ctx->object, cdb->starting_byte_address, add, &map);
 	if (status == OSD_OK && osd_command_aborted(request))
 		status = OSD_E_TASK_ABORTED;
 	if (status == OSD_OK && cdb->allocation_length)

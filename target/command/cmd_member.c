@@ -12,6 +12,7 @@
 #include "command/phase.h"
 #include "command/tracked.h"
 #include "command/validate.h"
+#include "object/page_provider.h"
 #include "object/txn_run.h"
 
 enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
@@ -124,6 +125,8 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 	if (!ctx->attributes || !ctx->attributes->gets)
 		return OSD_OK;
 	osd_attributes_groups_begin(ctx->request, &writer);
+	ctx->request->attributes->peeks =
+		osd_objects_peeks(ctx->objects, ctx->attributes->get_list);
 	reading->ctx = ctx;
 	reading->writer = &writer;
 	do {
@@ -261,8 +264,7 @@ static enum osd_status remove_member(struct osd_tracked *tracked, struct osd_txn
 	enum osd_status status =
 		is_plain_member(tracked->ctx->request, txn, id, to_remove, &plain);
 
-	return status == OSD_OK && plain ? osd_command_remove_object(tracked->ctx, txn, id)
-					 : status;
+	return status == OSD_OK && plain ? osd_user_object_remove(txn, id) : status;
 }
 
 static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)

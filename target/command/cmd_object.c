@@ -5,7 +5,7 @@
 #include "command/attributes.h"
 #include "command/commands.h"
 #include "command/phase.h"
-#include "exec/exec.h"
+#include "object/draft.h"
 #include "object/txn_run.h"
 #include "wire/sense.h"
 
@@ -127,30 +127,9 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 
 /* ---- REMOVE, and attributes alone ------------------------------------------------------------ */
 
-enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
-					  struct osd_object_id id)
-{
-	enum osd_status status = osd_user_object_remove(txn, id);
-
-	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_object_removed(ctx->exec, txn, id, false);
-	return status;
-}
-
-static enum osd_status remove_members(struct osd_command_context *ctx)
-{
-	return osd_exec_remove_members(ctx->exec, ctx->addressed);
-}
-
 enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
-	struct osd_object_id id = ctx->request->object;
-	enum osd_status status = osd_user_object_remove(ctx->txn, id);
-
-	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_object_removed(ctx->exec, ctx->txn, id, true);
-	ctx->first = status == OSD_E_TXN_TOO_LARGE ? remove_members : NULL;
-	return status;
+	return osd_user_object_remove(ctx->txn, ctx->request->object);
 }
 
 /* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */

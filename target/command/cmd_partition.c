@@ -82,9 +82,6 @@ enum osd_status osd_cmd_remove_partition(struct osd_command_context *ctx)
 	if (scope > SCOPE_CONTENTS)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = check_jobs(ctx);
-	if (status == OSD_OK)
-		status = osd_partition_remove(ctx->txn, id, scope == SCOPE_CONTENTS);
-	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_partition_removed(ctx->exec, ctx->txn, id);
-	return status;
+	return status == OSD_OK ? osd_partition_remove(ctx->txn, id, scope == SCOPE_CONTENTS)
+				: status;
 }

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "command/authorise.h"
 #include "command/commands.h"
+#include "command/osc.h"
 #include "command/phase.h"
 #include "command/tracked.h"
 #include "command/validate.h"
@@ -60,7 +61,7 @@ static enum osd_status check_form(struct osd_request *request)
 }
 
 /* Finds the bytes of the list: the content of one descriptor.  With a second collection, extension
- * capabilities may come with it; OSC's initiator never has a second one. */
+ * capabilities come with it. */
 static enum osd_status find_list(const struct osd_command_context *ctx, const uint8_t **ret_bytes,
 				 size_t *ret_length)
 {
@@ -69,7 +70,7 @@ static enum osd_status find_list(const struct osd_command_context *ctx, const ui
 	bool has_capabilities =
 		osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS, &descriptor);
 
-	if (has_capabilities != matches && !(matches && ctx->request->osc_compat))
+	if (has_capabilities != matches && !(matches && osd_osc_has_no_extensions(ctx->request)))
 		return OSD_E_CDB_FIELD;
 	if (!osd_continuation_find(&ctx->continuation, OSD_DESC_QUERY_LIST, &descriptor))
 		return OSD_E_CDB_FIELD;
@@ -178,7 +179,8 @@ static void return_ids(const struct listing *listing)
 	uint64_t allocation = request->decoded.allocation_length;
 	uint8_t header[OSD_QUERY_RESULT_HEADER_OSC], id[8];
 	size_t length =
-		osd_query_result_header(listing->result.total_count, request->osc_compat, header);
+		osd_query_result_header(listing->result.total_count,
+						osd_osc_query_header(request), header);
 
 	osd_command_data_in(request, header, (size_t)OSD_MIN((uint64_t)length, allocation));
 	for (size_t i = 0; i < listing->result.count; i++) {
@@ -190,8 +192,8 @@ static void return_ids(const struct listing *listing)
 static enum osd_status list_matches(struct osd_command_context *ctx, const struct osd_query *query)
 {
 	OSD_CLEANUP_FREE uint64_t *ids = NULL;
-	size_t header =
-		ctx->request->osc_compat ? OSD_QUERY_RESULT_HEADER_OSC : OSD_QUERY_RESULT_HEADER;
+	size_t header = osd_osc_query_header(ctx->request) ? OSD_QUERY_RESULT_HEADER_OSC
+							   : OSD_QUERY_RESULT_HEADER;
 	uint64_t room = OSD_MIN(ctx->request->decoded.allocation_length,
 				(uint64_t)ctx->request->data_in_capacity);
 	struct listing listing = {.ctx = ctx, .query = query};

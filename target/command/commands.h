@@ -6,11 +6,13 @@
 
 #include "command/context.h"
 
+struct osd_draft;
+
 /* cmd_object.c */
 osd_command_fn osd_cmd_create, osd_cmd_create_and_write, osd_cmd_remove;
 /* cmd_data.c */
 osd_command_fn osd_cmd_read, osd_cmd_write, osd_cmd_append, osd_cmd_clear, osd_cmd_punch;
-osd_command_fn osd_cmd_flush, osd_cmd_flush_collection, osd_cmd_flush_partition, osd_cmd_flush_osd;
+osd_command_fn osd_cmd_flush, osd_cmd_flush_partition, osd_cmd_flush_osd;
 /* cmd_check.c */
 osd_command_fn osd_cmd_object_structure_check;
 /* cmd_copy.c */
@@ -41,15 +43,11 @@ osd_command_fn osd_cmd_exec;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 
-/* Removes a user object and, if it was a finished job's surrogate, what is known of the job
- * (cmd_object.c). */
-enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
-					  struct osd_object_id id);
+/* The object that COPY USER OBJECTS copies; false: its continuation does not name one. */
+bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id);
 
 /* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
  * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
-/* What a COPY USER OBJECTS copies; false: its continuation does not say. */
-bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id);
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
 				      const struct osd_object_id *attributes_of);
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -17,62 +16,10 @@
 
 #define LOG_LINES_PER_SECOND 20
 
-enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,
-				 uint16_t field_pointer)
-{
-	request->fault.has_field = true;
-	request->fault.field_pointer = field_pointer;
-	return status;
-}
-
-enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
-					   uint32_t page, uint32_t number)
-{
-	struct osd_fault *fault = &request->fault;
-
-	for (unsigned i = 0; i < fault->attribute_count; i++)
-		if (fault->attributes[i].page == page && fault->attributes[i].number == number)
-			return status;
-	if (fault->attribute_count < OSD_SENSE_ATTRIBUTES)
-		fault->attributes[fault->attribute_count++] =
-			(struct osd_sense_attribute){page, number};
-	return status;
-}
-
-bool osd_command_aborted(const struct osd_request *request)
-{
-	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
-}
-
-void osd_command_hold(const struct osd_command_context *ctx)
-{
-	struct timespec pause = {.tv_nsec = 1000000};
-
-	while (ctx->hold && !osd_command_aborted(ctx->request) && access(ctx->hold, F_OK) == 0)
-		nanosleep(&pause, NULL);
-}
-
-bool osd_command_stops(void *context)
-{
-	const struct osd_command_context *ctx = context;
-
-	osd_command_hold(ctx);
-	return osd_command_aborted(ctx->request);
-}
-
-void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)
-{
-	uint64_t at = request->command_data_in;
-
-	if (at < request->data_in_capacity && length)
-		memcpy(request->data_in + at, bytes,
-		       OSD_MIN(length, request->data_in_capacity - (size_t)at));
-	request->command_data_in += length;
-}
-
 bool osd_status_keeps_data(enum osd_status status)
 {
-	return status == OSD_E_SHORT_READ || status == OSD_E_DAMAGED || status == OSD_E_STILL_RUNNING ||
+	return status == OSD_E_SHORT_READ || status == OSD_E_DAMAGED ||
+	       status == OSD_E_STILL_RUNNING ||
 	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 
@@ -236,7 +183,8 @@ static void set_data_in(struct osd_request *request)
 	 * length. */
 	end = (size_t)OSD_MIN(request->data_in_needed, (uint64_t)request->data_in_capacity);
 	if (request->data_in_length < end) {
-		memset(request->data_in + request->data_in_length, 0, end - request->data_in_length);
+		memset(request->data_in + request->data_in_length, 0,
+		       end - request->data_in_length);
 		request->data_in_length = end;
 	}
 }

@@ -135,6 +135,10 @@ struct osd_command_context {
 	struct osd_request *request; /* ->decoded is the CDB */
 	const struct osd_command_def *def;
 	struct osd_object_id addressed; /* what the CDB's ids name */
+	/* What was found under these ids (resolve.h). */
+	struct osd_object *object;     /* owned; NULL: not looked up, or no user object */
+	struct osd_object_facts facts; /* as authorised; zeroed if the command is open to all */
+	enum osd_status absent;	       /* why there is no object, if it was looked up */
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_keyring *keyring;
@@ -142,19 +146,20 @@ struct osd_command_context {
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
 	const struct osd_grant *grant; /* of the CDB's capability; never NULL, lasts as the request */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
-	struct osd_continuation continuation; /* checked, over the dispatcher's own copy */
+	struct osd_continuation continuation; /* checked, over copy */
+	uint8_t *copy; /* owned; of the continuation segment; NULL: there is none */
 	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
 	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
-	/* Set by a function that failed: the dispatcher calls it, outside a transaction, and then
-	 * tries the command again. */
-	enum osd_status (*first)(struct osd_command_context *ctx);
 	osd_manage_tasks_fn *manage_tasks; /* command/task_management.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */
 	const char *hold;		     /* osd_command_hold */
 };
+
+/* Gives back what the context owns (resolve.c). */
+void osd_context_release(struct osd_command_context *ctx);
 
 /* How the command's changes are committed: FUA is durable. */
 static inline enum osd_commit osd_command_commit(const struct osd_request *request)

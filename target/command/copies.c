@@ -75,8 +75,7 @@ static enum osd_data_use use_of(const struct osd_command_context *ctx)
 static bool excludes(const struct osd_copying *copying, struct osd_object_id object,
 		     enum osd_data_use use)
 {
-	if (copying->source.partition_id != object.partition_id ||
-	    copying->source.object_id != object.object_id)
+	if (!osd_same_id(copying->source, object))
 		return false;
 	if (copying->excludes_readers || use == OSD_USE_CHANGES)
 		return true;

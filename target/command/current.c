@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "command/osc.h"
 #include "security/security.h"
 #include "wire/cursor.h"
 
 #define IDENTIFICATION_BYTES 40u
 #define PAGE_HEADER	     8u
-#define OSC_LAST	     OSD_CURRENT_APPEND_START /* osd2-wire 9-15 */
 
 static const struct row {
 	uint32_t number;
@@ -51,13 +51,12 @@ static void put_value(const struct osd_request *request, const struct row *row, 
 	}
 }
 
-/* OSC knows no change in used capacity. */
 static size_t row_count(const struct osd_request *request)
 {
 	size_t count = 0;
 
 	while (count < OSD_ARRAY_SIZE(rows) &&
-	       (!request->osc_compat || rows[count].number <= OSC_LAST))
+	       osd_osc_has_current(request, rows[count].number))
 		count++;
 	return count;
 }

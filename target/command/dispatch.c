@@ -16,6 +16,7 @@
 #include "command/integrity.h"
 #include "command/osc.h"
 #include "command/phase.h"
+#include "command/resolve.h"
 #include "command/table.h"
 #include "command/validate.h"
 #include "exec/exec.h"
@@ -49,50 +50,6 @@ static void leave(struct osd_dispatcher *dispatcher, bool alone)
 }
 
 /* ---- execution ------------------------------------------------------------------------------- */
-
-static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			 struct osd_command_context *ctx)
-{
-	*ctx = (struct osd_command_context){
-		.request = request,
-		.def = request->def,
-		.addressed = request->object,
-		.objects = dispatcher->config.objects,
-		.exec = dispatcher->config.exec,
-		.keyring = dispatcher->config.keyring,
-		.token = dispatcher->config.token,
-		.attributes = request->attributes,
-		.resume = dispatcher->config.resume,
-		.manage_tasks = dispatcher->config.manage_tasks,
-		.backgrounds = dispatcher->backgrounds,
-		.copies = dispatcher->config.copies,
-		.hold = dispatcher->config.hold,
-		.grant = &request->security.proof.grant,
-	};
-	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
-		ctx->command_data = request->data_out + request->decoded.continuation_length;
-		ctx->command_data_length = request->decoded.length;
-	}
-	if (request->decoded.isolation == OSD_ISOLATION_DEFAULT)
-		request->decoded.isolation = osd_objects_isolation(ctx->objects);
-	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
-		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
-	if (request->decoded.fua)
-		ctx->data_flags |= OSD_DATA_FUA;
-}
-
-/* Resets the parts of the request that a repeated or failed attempt must not leave behind. */
-static void forget_attempt(struct osd_request *request)
-{
-	request->completed &=
-		~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
-	request->command_data_in = 0;
-	request->retrieved_length = 0;
-	request->retrieved_needed = 0;
-	request->made_count = 0;
-	request->capacity_change = 0;
-	request->set_change = 0;
-}
 
 static enum osd_status execute(struct osd_command_context *ctx)
 {
@@ -129,7 +86,7 @@ static enum osd_status phases(struct osd_command_context *ctx)
 		if (status == OSD_OK)
 			status = osd_validate_exists(request, ctx->txn);
 		if (status == OSD_OK)
-			status = osd_authorise_again(request, ctx->txn);
+			status = osd_authorise_again(ctx);
 	}
 	if (osd_osc_forgives(request, status))
 		return OSD_OK;
@@ -158,7 +115,7 @@ static enum osd_status attempt(struct osd_txn *txn, void *arg)
 	struct osd_command_context *ctx = arg;
 	enum osd_status status;
 
-	forget_attempt(ctx->request);
+	osd_prepare_attempt(ctx->request);
 	ctx->request->object = ctx->addressed;
 	ctx->txn = txn;
 	osd_txn_watch(txn, &ctx->request->aborted);
@@ -170,43 +127,34 @@ static enum osd_status attempt(struct osd_txn *txn, void *arg)
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status;
+	enum osd_status status =
+		osd_txn_run(ctx->objects, osd_phase_txn_flags(request) | osd_command_commit(request),
+			    attempt, ctx);
 
-	do {
-		ctx->first = NULL;
-		status = osd_txn_run(ctx->objects,
-				     osd_phase_txn_flags(request) | osd_command_commit(request),
-				     attempt, ctx);
-	} while (ctx->first && (status = ctx->first(ctx)) == OSD_OK);
 	if (status == OSD_OK)
 		return OSD_OK;
-	forget_attempt(request);
+	osd_prepare_attempt(request);
 	request->object = ctx->addressed;
 	return status;
 }
 
 /* Checks that an object may be changed. */
-static enum osd_status look_at_object(struct osd_command_context *ctx)
+static enum osd_status check_unmarked(struct osd_command_context *ctx)
 {
-	struct osd_request *request = ctx->request;
-	struct osd_look look;
-	enum osd_status status;
+	enum osd_status status = osd_resolve_object(ctx);
 
-	if (request->object_type != OSD_USER_OBJECT)
-		return OSD_OK;
-	status = osd_object_look(ctx->objects, request->object, &look);
 	if (status != OSD_OK)
 		return status;
-	return look.unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
+	return osd_object_is_unfinished(ctx->object) ? OSD_E_JOB_IN_WAY : OSD_OK;
 }
 
 /* Commands that move data or run transactions of their own. */
-static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_command_context *ctx)
+static enum osd_status run_data(struct osd_command_context *ctx)
 {
 	enum osd_status status = OSD_OK, outcome;
 
 	if (ctx->def->flags & OSD_CMD_CHANGES)
-		status = look_at_object(ctx);
+		status = check_unmarked(ctx);
 	if (status != OSD_OK)
 		return status;
 	outcome = execute(ctx);
@@ -215,25 +163,20 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 	if (outcome != OSD_OK && !osd_status_keeps_data(outcome))
 		return outcome;
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
-		status = osd_phase_alone(dispatcher->config.objects, ctx->request);
+		status = osd_phase_alone(ctx->objects, ctx->request);
 	return status == OSD_OK ? outcome : status;
 }
 
 /* *ret_result is changed if the request is not finished; then another thread may own it. */
-static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			   const struct osd_loaded *loaded, enum osd_dispatch_result *ret_result)
+static enum osd_status run(struct osd_command_context *ctx, enum osd_dispatch_result *ret_result)
 {
-	struct osd_command_context ctx;
-	enum osd_status status;
+	enum osd_status status = osd_copies_defer(ctx->copies, ctx);
 
-	fill_context(dispatcher, request, &ctx);
-	ctx.continuation = loaded->continuation;
-	status = osd_copies_defer(dispatcher->config.copies, &ctx);
 	if (status == OSD_PENDING)
 		*ret_result = OSD_DISPATCH_LATER;
 	if (status != OSD_OK)
 		return status;
-	status = ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
+	status = ctx->def->flags & OSD_CMD_TXN ? run_in_txn(ctx) : run_data(ctx);
 	if (status == OSD_PENDING)
 		*ret_result = OSD_DISPATCH_PARKED;
 	return status;
@@ -257,7 +200,7 @@ static void finish(struct osd_request *request, enum osd_status status)
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request)
 {
-	OSD_CLEANUP(osd_loaded_release) struct osd_loaded loaded = {0};
+	struct osd_command_context ctx;
 	enum osd_dispatch_result result = OSD_DISPATCH_DONE;
 	enum osd_status status, decoded;
 	bool alone = false;
@@ -269,20 +212,22 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 		finish(request, status);
 		return OSD_DISPATCH_DONE;
 	}
-	status = osd_prepare(dispatcher, request, decoded, false, &loaded);
+	status = osd_prepare(dispatcher, request, decoded, false, &ctx);
 	if (status == OSD_OK && osd_command_aborted(request))
 		status = OSD_E_TASK_ABORTED; /* in the queue */
 	if (status == OSD_OK && request->def->flags & OSD_CMD_EXCLUSIVE) {
 		osd_gate_leave(&dispatcher->gate);
 		status = close_gate(dispatcher);
 		if (status != OSD_OK) {
+			osd_context_release(&ctx);
 			finish(request, status);
 			return OSD_DISPATCH_DONE;
 		}
 		alone = true;
 	}
 	if (status == OSD_OK)
-		status = run(dispatcher, request, &loaded, &result);
+		status = run(&ctx, &result);
+	osd_context_release(&ctx); /* FORMAT OSD waits for its reference */
 	leave(dispatcher, alone);
 	if (result == OSD_DISPATCH_DONE)
 		finish(request, status);
@@ -307,16 +252,15 @@ static bool may_run_inline(const struct osd_request *request)
 /* Gets attributes of an object in memory: its records are then most likely in memory, too. */
 static enum osd_status get_inline(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	const struct osd_attr_params *params = ctx->attributes;
 	struct osd_txn *txn;
 	enum osd_status status;
 
 	if (!params || params->sets || params->walks)
 		return OSD_E_WOULD_BLOCK;
-	if (osd_attributes_poll(ctx->request, ctx->exec))
+	if (osd_attributes_peek(ctx->request, ctx->objects))
 		return OSD_OK;
-	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
+	status = osd_resolve_object(ctx);
 	if (status == OSD_OK)
 		status = osd_txn_begin(ctx->objects,
 				       osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
@@ -329,25 +273,24 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
-	struct osd_command_context ctx;
-	struct osd_loaded loaded = {0};
+	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
 	enum osd_status status = osd_prepare_decode(request);
 
+	ctx.copy = NULL;
+	ctx.object = NULL;
 	/* Leave the error to a worker, which reports it. */
 	if (status != OSD_OK || request->decoded.continuation_length ||
 	    request->decoded.data_distribution)
 		return OSD_E_WOULD_BLOCK;
-	status = osd_prepare(dispatcher, request, OSD_OK, true, &loaded);
+	status = osd_prepare(dispatcher, request, OSD_OK, true, &ctx);
 	if (status != OSD_OK || (osd_request_method(request) == OSD_ALLDATA &&
 				 request->data_in_capacity > INLINE_HASHED_MAX))
 		return OSD_E_WOULD_BLOCK;
-	fill_context(dispatcher, request, &ctx);
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return get_inline(&ctx);
 	if (request->attributes && !request->attributes->current_only)
 		return OSD_E_WOULD_BLOCK;
-	ctx.data_flags |= OSD_DATA_NOWAIT;
-	return run_data(dispatcher, &ctx);
+	return run_data(&ctx);
 }
 
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
@@ -397,29 +340,11 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 
 /* ---- the background -------------------------------------------------------------------------- */
 
-static enum osd_status rebuild(void *arg, struct osd_request *request,
-			       struct osd_command_context *ctx, uint8_t **ret_copy)
+static enum osd_status rebuild(void *dispatcher, struct osd_request *request,
+			       struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_loaded_release) struct osd_loaded loaded = {0};
-	struct osd_dispatcher *dispatcher = arg;
-	enum osd_status status;
-
 	osd_prepare_reset(dispatcher, request);
-	status = osd_prepare_decode(request);
-	osd_prepare_readmit(request);
-	if (status == OSD_OK)
-		status = osd_validate_ids(request);
-	if (status == OSD_OK)
-		status = osd_validate(request);
-	if (status == OSD_OK)
-		status = osd_prepare_load(dispatcher, request, false, &loaded);
-	*ret_copy = OSD_STEAL(loaded.copy);
-	if (status != OSD_OK)
-		return status;
-	request->initiated = request->completed = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-	fill_context(dispatcher, request, ctx);
-	ctx->continuation = loaded.continuation;
-	return OSD_OK;
+	return osd_prepare_again(dispatcher, request, ctx);
 }
 
 /* A background step counts as a command inside: FORMAT OSD waits for it, and it waits for FORMAT
@@ -443,11 +368,6 @@ enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher)
 	return osd_backgrounds_recover(dispatcher->backgrounds);
 }
 
-bool osd_dispatch_background(struct osd_dispatcher *dispatcher)
-{
-	return osd_backgrounds_step(dispatcher->backgrounds, step_in, step_out, dispatcher);
-}
-
 void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher)
 {
 	osd_backgrounds_stop(dispatcher->backgrounds);
@@ -458,13 +378,15 @@ void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher)
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
 				      struct osd_dispatcher **ret_dispatcher)
 {
+	static const struct osd_background_ops ops = {osd_command_find, rebuild, step_in,
+						   step_out};
 	struct osd_dispatcher *dispatcher = calloc(1, sizeof(*dispatcher));
 
 	if (!dispatcher)
 		return OSD_E_NO_MEMORY;
 	dispatcher->config = *config;
-	if (osd_backgrounds_create(config->objects, rebuild, dispatcher,
-				   &dispatcher->backgrounds) != OSD_OK) {
+	if (osd_backgrounds_create(config->objects, &ops, dispatcher, &dispatcher->backgrounds) !=
+	    OSD_OK) {
 		free(dispatcher);
 		return OSD_E_NO_MEMORY;
 	}

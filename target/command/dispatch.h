@@ -26,8 +26,6 @@ struct osd_dispatcher_config {
 	struct osd_copies *copies; /* copies.h; borrowed; NULL: commands never wait aside */
 	const char *hold; /* tests only (task_management.h); borrowed; NULL: none */
 	bool osc_compat;  /* request->osc_compat of all */
-	bool strict;	  /* request->strict of all */
-	bool osc_list_e;  /* request->osc_list_e */
 	osd_manage_tasks_fn *manage_tasks;	     /* the same; NULL: no task management */
 };
 
@@ -58,11 +56,9 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 /* Called after requests were marked as aborted: parked ones end soon, on another thread. */
 void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
 
-/* Background commands (background.h).  recover: called before any dispatch.  background: called by
- * one thread; waits for a command with work and does one step.  False: stop was called; the
- * commands stay in the store. */
+/* Background commands (background.h).  recover: called before any dispatch; from then on they do
+ * their steps.  stop: ends these; the commands stay in the store. */
 enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher);
-bool osd_dispatch_background(struct osd_dispatcher *dispatcher);
 void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher);
 
 #endif

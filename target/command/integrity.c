@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "command/context.h"
 #include "command/current.h"
+#include "command/osc.h"
 #include "wire/attr_list.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
@@ -205,7 +206,7 @@ static void renew_page(struct osd_request *request, const uint8_t page[OSD_CURRE
 		return;
 	if (retrieved.at[0] == OSD_LIST_SET)
 		renew_entries(retrieved.at + LIST_HEADER, retrieved.end, page);
-	else if (retrieved.at[0] == OSD_LIST_MULTI_OBJECT && !request->osc_compat)
+	else if (retrieved.at[0] == OSD_LIST_MULTI_OBJECT && !osd_osc_lists_pairs(request))
 		renew_groups(retrieved.at + LIST_HEADER, retrieved.end, page);
 }
 

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "command/attributes.h"
 #include "command/context.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
+#include "wire/map_data.h"
 
-enum { FIELD_LENGTH = 32, FIELD_WORD48 = 48 };
+enum { FIELD_LENGTH = 32, FIELD_START = 40, FIELD_WORD48 = 48 };
 
 #define SGL_COUNT    8u	 /* be64 number of pairs, before them */
 #define VEC_HEADER   16u /* be64 stride, be64 length of an element */
@@ -22,6 +22,53 @@ bool osd_osc_forgives(const struct osd_request *request, enum osd_status status)
 {
 	return request->osc_compat && status == OSD_E_NO_PARTITION &&
 	       request->decoded.service_action == OSD_SA_REMOVE_PARTITION;
+}
+
+bool osd_osc_refuses_page_zero(const struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+
+	return request->osc_compat && cdb->service_action == OSD_SA_SET_ATTRIBUTES &&
+	       cdb->attributes.format == OSD_CDBFMT_SET_ONE && cdb->attributes.set_page == 0;
+}
+
+bool osd_osc_lists_pairs(const struct osd_request *request)
+{
+	return request->osc_compat;
+}
+
+bool osd_osc_has_current(const struct osd_request *request, uint32_t number)
+{
+	return !request->osc_compat || number <= OSD_CURRENT_APPEND_START; /* osd2-wire 9-15 */
+}
+
+enum osd_status osd_osc_check_flush(struct osd_request *request, struct osd_object *object)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	uint64_t length = 0;
+	enum osd_status status = OSD_OK;
+
+	if (!request->osc_compat || (cdb->command_bits & OSD_FLUSH_SCOPE_MASK) != OSD_FLUSH_RANGE)
+		return OSD_OK;
+	status = osd_object_length(object, &length);
+	if (status == OSD_OK && cdb->starting_byte_address > length)
+		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_START);
+	return status;
+}
+
+uint64_t osd_osc_map_least(const struct osd_request *request)
+{
+	return request->osc_compat ? OSD_MAP_DESCRIPTOR : 0;
+}
+
+bool osd_osc_has_no_extensions(const struct osd_request *request)
+{
+	return request->osc_compat;
+}
+
+bool osd_osc_query_header(const struct osd_request *request)
+{
+	return request->osc_compat;
 }
 
 /* A segment with one descriptor, whose content is length bytes. */
@@ -169,39 +216,4 @@ enum osd_status osd_osc_segment(struct osd_request *request, uint8_t **ret_segme
 	if (cdb->service_action == OSD_SA_QUERY && cdb->continuation_length)
 		return query_segment(request, ret_segment, ret_length);
 	return OSD_OK;
-}
-
-/* ---- many objects ---------------------------------------------------------------------------- */
-
-static enum osd_status get_of_each(struct osd_request *request, struct osd_txn *txn,
-				   struct osd_attr_writer *writer)
-{
-	struct osd_object_id id = request->object; /* the last one */
-	enum osd_status status = OSD_OK;
-
-	id.object_id -= request->made_count - 1;
-	for (; status == OSD_OK && id.object_id <= request->object.object_id; id.object_id++)
-		status = osd_attributes_group(request, txn, id, writer);
-	return status;
-}
-
-enum osd_status osd_osc_get_created(struct osd_request *request, struct osd_txn *txn)
-{
-	struct osd_attr_list *list = &request->attributes->get_list;
-	const struct osd_attr_list all = *list;
-	struct osd_attr_list rest = all;
-	struct osd_attr_writer writer;
-	enum osd_status status = OSD_OK;
-	struct osd_attr attr;
-
-	osd_attributes_groups_begin(request, &writer);
-	while (status == OSD_OK && osd_attr_list_next(&rest, &attr)) {
-		list->end = rest.at; /* one entry of it */
-		status = get_of_each(request, txn, &writer);
-		list->at = rest.at;
-	}
-	*list = all;
-	if (status == OSD_OK)
-		osd_attributes_groups_end(request, &writer);
-	return status;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osc.h -- the effects of the osc-compat switch on requests: the dialect of OSC's initiator where
- * it contradicts the standard (osd2-wire 9).  Nothing here has an effect while request->osc_compat
- * is false.  Elsewhere: fields of the CDB (wire/cdb.c), attributes (attributes.c), the result of
- * QUERY. */
+/* osc.h -- the dialect of OSC's initiator, where it contradicts the standard (osd2-wire 9).  Each function
+ * below names one difference and answers as the standard says while the option osc_compat is off.  The
+ * fields of the CDB are in wire/cdb_osc.c.  No other file asks for the option (tests/unit/test_layers.py). */
 #ifndef OSD_COMMAND_OSC_H
 #define OSD_COMMAND_OSC_H
 
@@ -23,5 +22,25 @@ enum osd_status osd_osc_segment(struct osd_request *request, uint8_t **ret_segme
 /* The attributes of the objects that one CREATE made: OSC sends the first attribute of all of them,
  * then the second (9-7). */
 enum osd_status osd_osc_get_created(struct osd_request *request, struct osd_txn *txn);
+
+/* Whether the command is refused because it sets page 0 with CDBFMT 1, which otherwise sets nothing (9-13). */
+bool osd_osc_refuses_page_zero(const struct osd_request *request);
+
+/* Whether attributes of many objects come with an id before each entry, not in a group for each object. */
+bool osd_osc_lists_pairs(const struct osd_request *request);
+
+/* Whether the Current Command page has this attribute: OSC knows no change in used capacity. */
+bool osd_osc_has_current(const struct osd_request *request, uint32_t number);
+
+/* FLUSH: OSD_E_CDB_FIELD where the range begins beyond the end of the object (9.1). */
+enum osd_status osd_osc_check_flush(struct osd_request *request, struct osd_object *object);
+
+/* READ MAP: bytes that the allocation length must have room for, in addition to the header. */
+uint64_t osd_osc_map_least(const struct osd_request *request);
+
+/* QUERY: whether a second collection may come without extension capabilities, and whether the header of the
+ * result has 13 bytes, not 12. */
+bool osd_osc_has_no_extensions(const struct osd_request *request);
+bool osd_osc_query_header(const struct osd_request *request);
 
 #endif

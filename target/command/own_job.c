@@ -52,23 +52,24 @@ static bool has_all(const struct osd_request *request, const struct osd_object_f
 				 request->security.now_ms, &field) == OSD_OK;
 }
 
-enum osd_status osd_own_job(struct osd_objects *objects, const struct osd_request *request,
-			    const struct osd_object_facts *facts, uint16_t permissions, bool nowait,
+enum osd_status osd_own_job(const struct osd_command_context *ctx, uint16_t permissions,
 			    bool *ret_own)
 {
-	struct osd_exec *exec = request->security.exec;
+	const struct osd_request *request = ctx->request;
+	const struct osd_object_facts *facts = &ctx->facts;
+	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
 	struct osd_job_owner owner;
 	enum osd_status status;
 
 	*ret_own = false;
-	if (!exec || !facts->surrogate || permissions & ~FOLLOWS ||
+	if (!ctx->exec || !facts->surrogate || permissions & ~FOLLOWS ||
 	    !request->security.proof.grant.verified)
 		return OSD_OK;
-	status = osd_exec_owner(exec, facts->id, nowait, &owner);
+	status = osd_exec_owner(ctx->exec, facts->id, nowait, &owner);
 	if (status == OSD_OK && same_audit(request, &owner)) {
 		*ret_own = has_all(request, facts, permissions);
 		if (!*ret_own)
-			status = may_exec(objects, request, &owner.zone, nowait, ret_own);
+			status = may_exec(ctx->objects, request, &owner.zone, nowait, ret_own);
 	}
 	return status == OSD_E_WOULD_BLOCK && nowait ? status : OSD_OK;
 }

@@ -5,12 +5,12 @@
 #ifndef OSD_COMMAND_OWN_JOB_H
 #define OSD_COMMAND_OWN_JOB_H
 
-#include "command/request.h"
+#include "command/context.h"
 
-/* Whether the object addressed, whose facts these are, is the surrogate of a job that the capability's
- * holder submitted, and the command one of those that follow a job.  OSD_E_WOULD_BLOCK: with nowait only. */
-enum osd_status osd_own_job(struct osd_objects *objects, const struct osd_request *request,
-			    const struct osd_object_facts *facts, uint16_t permissions, bool nowait,
+/* Whether the object addressed is the surrogate of a job that the capability's holder submitted, and
+ * the command one of those that follow a job.  Reads ctx->facts.  OSD_E_WOULD_BLOCK: with
+ * OSD_DATA_NOWAIT only. */
+enum osd_status osd_own_job(const struct osd_command_context *ctx, uint16_t permissions,
 			    bool *ret_own);
 /* The same of a surrogate that the command reaches through another object, such as the collection of
  * jobs. */

@@ -102,8 +102,8 @@ enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
 		return OSD_OK;
 	request->initiated |= OSD_FN_GET_ATTR;
 	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
-		status = request->osc_compat ? osd_osc_get_created(request, txn)
-					     : get_groups(request, txn);
+		status = osd_osc_lists_pairs(request) ? osd_osc_get_created(request, txn)
+						      : get_groups(request, txn);
 	else
 		status = osd_attributes_get(request, txn, request->object);
 	if (status == OSD_OK)

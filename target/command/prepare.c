@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* prepare.c -- see dispatch_impl.h.
- * Lives here: the order of what is done with a request before its command acts: decoding, the
- * capability's proof, ids, authorisation, validation, what comes in Data-Out.
- * Not here: each of these checks (authorise.c, validate.c, attributes.c, security/check.c), execution
- * (dispatch.c). */
+/* prepare.c -- see dispatch_impl.h.  Here: the order of the steps before a command acts (decoding, proof of
+ * the capability, ids, authorisation, validation, lists in Data-Out), and the context they fill.
+ * Elsewhere: each of these checks (authorise.c, validate.c, attributes.c, security/check.c), the
+ * execution (dispatch.c). */
 #include "command/dispatch_impl.h"
 
 #include <inttypes.h>
@@ -18,11 +17,21 @@
 #include "command/table.h"
 #include "command/validate.h"
 
+void osd_prepare_attempt(struct osd_request *request)
+{
+	request->completed &=
+		~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
+	request->command_data_in = 0;
+	request->retrieved_length = 0;
+	request->retrieved_needed = 0;
+	request->made_count = 0;
+	request->capacity_change = 0;
+	request->set_change = 0;
+}
+
 void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	request->osc_compat = dispatcher->config.osc_compat;
-	request->strict = dispatcher->config.strict;
-	request->osc_list_e = dispatcher->config.osc_list_e;
 	request->sam_status = OSD_SAM_GOOD;
 	request->sense_length = 0;
 	request->data_in_length = 0;
@@ -33,15 +42,10 @@ void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_reque
 	request->attributes = NULL;
 	request->object = (struct osd_object_id){0, 0};
 	request->object_type = OSD_ROOT;
-	request->made_count = 0;
 	request->append_start = 0;
-	request->capacity_change = 0;
-	request->set_change = 0;
-	request->command_data_in = 0;
-	request->retrieved_needed = 0;
-	request->retrieved_length = 0;
 	request->initiated = 0;
 	request->completed = 0;
+	osd_prepare_attempt(request);
 	request->security.exec = dispatcher->config.exec;
 	request->security.own_job = false;
 }
@@ -119,7 +123,7 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 }
 
 /* A command that was accepted before: in the background it does what it was allowed to. */
-void osd_prepare_readmit(struct osd_request *request)
+static void readmit(struct osd_request *request)
 {
 	struct osd_grant *grant = &request->security.proof.grant;
 
@@ -130,84 +134,125 @@ void osd_prepare_readmit(struct osd_request *request)
 }
 
 /* The lists of attributes are checked after this; that check counts as validation. */
-static enum osd_status authorise(struct osd_dispatcher *dispatcher, struct osd_request *request,
-				 bool nowait)
+static enum osd_status authorise(struct osd_command_context *ctx)
 {
-	enum osd_status status = osd_authorise(dispatcher->config.objects, request, nowait);
+	enum osd_status status = osd_authorise(ctx);
 
 	if (status != OSD_OK) {
-		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-		request->completed = OSD_FN_VALIDATION;
+		ctx->request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+		ctx->request->completed = OSD_FN_VALIDATION;
 	}
 	return status;
 }
 
-void osd_loaded_release(struct osd_loaded *loaded)
-{
-	free(loaded->copy);
-	loaded->copy = NULL;
-}
-
 /* The private copy of the continuation segment lives as long as the command function runs. */
-static enum osd_status load_continuation(struct osd_request *request, struct osd_loaded *loaded)
+static enum osd_status load_continuation(struct osd_command_context *ctx)
 {
+	struct osd_request *request = ctx->request;
 	size_t length;
-	enum osd_status status = osd_osc_segment(request, &loaded->copy, &length);
+	enum osd_status status = osd_osc_segment(request, &ctx->copy, &length);
 
 	if (status != OSD_OK)
 		return status;
-	if (!loaded->copy && request->decoded.continuation_length) {
+	if (!ctx->copy && request->decoded.continuation_length) {
 		length = request->decoded.continuation_length;
-		loaded->copy = malloc(length);
-		if (!loaded->copy)
+		ctx->copy = malloc(length);
+		if (!ctx->copy)
 			return OSD_E_NO_MEMORY;
-		memcpy(loaded->copy, request->data_out, length);
-		status = osd_integrity_continuation(request, loaded->copy, length);
+		memcpy(ctx->copy, request->data_out, length);
+		status = osd_integrity_continuation(request, ctx->copy, length);
 		if (status != OSD_OK)
 			return status;
 	}
-	status = osd_continuation_open(loaded->copy, length, request->decoded.service_action,
-				       &loaded->continuation);
+	status = osd_continuation_open(ctx->copy, length, request->decoded.service_action,
+				       &ctx->continuation);
 	return status == OSD_OK ? OSD_OK
 				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
 }
 
-/* All that comes with the CDB.  In the background nothing is verified again: the keys may have changed
- * since it was accepted. */
-enum osd_status osd_prepare_load(struct osd_dispatcher *dispatcher, struct osd_request *request,
-				 bool nowait, struct osd_loaded *loaded)
+static enum osd_status load(const struct osd_dispatcher *dispatcher,
+			    struct osd_command_context *ctx)
 {
-	enum osd_status status = load_continuation(request, loaded);
+	struct osd_request *request = ctx->request;
+	enum osd_status status = load_continuation(ctx);
 
 	if (status == OSD_OK)
-		status = osd_authorise_extensions(&dispatcher->checker, dispatcher->config.objects,
-						  request, &loaded->continuation);
+		status = osd_authorise_extensions(&dispatcher->checker, ctx);
 	if (status == OSD_OK)
 		status = osd_attributes_load(request, &request->attributes);
+	if (status != OSD_OK)
+		return status;
+	ctx->attributes = request->attributes;
+	/* After the continuation: OSC's segments are part of LENGTH (osc.c). */
+	if (ctx->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
+		ctx->command_data = request->data_out + request->decoded.continuation_length;
+		ctx->command_data_length = request->decoded.length;
+	}
+	status = osd_authorise_attributes(ctx);
 	if (status == OSD_OK)
-		status = osd_authorise_attributes(dispatcher->config.objects, request, nowait);
+		request->initiated = request->completed = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
 	return status;
+}
+
+static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			 bool nowait, struct osd_command_context *ctx)
+{
+	*ctx = (struct osd_command_context){
+		.request = request,
+		.def = request->def,
+		.addressed = request->object,
+		.objects = dispatcher->config.objects,
+		.exec = dispatcher->config.exec,
+		.keyring = dispatcher->config.keyring,
+		.token = dispatcher->config.token,
+		.resume = dispatcher->config.resume,
+		.manage_tasks = dispatcher->config.manage_tasks,
+		.backgrounds = dispatcher->backgrounds,
+		.copies = dispatcher->config.copies,
+		.hold = dispatcher->config.hold,
+		.grant = &request->security.proof.grant,
+		.data_flags = nowait ? OSD_DATA_NOWAIT : 0,
+	};
+	if (request->decoded.isolation == OSD_ISOLATION_DEFAULT)
+		request->decoded.isolation = osd_objects_isolation(ctx->objects);
+	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
+		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
+	if (request->decoded.fua)
+		ctx->data_flags |= OSD_DATA_FUA;
 }
 
 /* From the CDB decoded to the command function: everything that can be checked before acting. */
 enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			    enum osd_status decoded, bool nowait, struct osd_loaded *loaded)
+			    enum osd_status decoded, bool nowait, struct osd_command_context *ctx)
 {
 	enum osd_status status = admit(dispatcher, request, nowait);
 
+	ctx->copy = NULL;
+	ctx->object = NULL;
 	if (status == OSD_OK)
 		status = decoded;
 	if (status == OSD_OK)
 		status = osd_validate_ids(request);
-	if (status == OSD_OK)
-		status = authorise(dispatcher, request, nowait);
+	if (status != OSD_OK)
+		return status;
+	fill_context(dispatcher, request, nowait, ctx);
+	status = authorise(ctx);
 	if (status == OSD_OK)
 		status = osd_validate(request);
+	return status == OSD_OK ? load(dispatcher, ctx) : status;
+}
+
+enum osd_status osd_prepare_again(struct osd_dispatcher *dispatcher, struct osd_request *request,
+				  struct osd_command_context *ctx)
+{
+	enum osd_status status = osd_prepare_decode(request);
+
+	readmit(request);
 	if (status == OSD_OK)
-		status = osd_prepare_load(dispatcher, request, nowait, loaded);
-	if (status == OSD_OK) {
-		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-		request->completed = request->initiated;
-	}
-	return status;
+		status = osd_validate_ids(request);
+	if (status != OSD_OK)
+		return status;
+	fill_context(dispatcher, request, false, ctx);
+	status = osd_validate(request);
+	return status == OSD_OK ? load(dispatcher, ctx) : status;
 }

@@ -50,18 +50,17 @@ struct osd_extension {
 	struct osd_allowed allowed;
 };
 
-/* What a request may do, and what its answer is proved with.  All zero before the first use of a request
+/* What a request may do, and the key material of its answer.  All zero before the first use of a request
  * and again when done() is called. */
 struct osd_request_security {
-	bool admitted; /* the rest counts; not done twice, as a nonce is good for one time */
-	bool accepted; /* of one that goes on in the background: it was checked before its answer */
+	bool admitted; /* the other members are valid; not checked twice: a nonce is good for one use */
+	bool accepted; /* a background command: it was checked before its answer */
 	struct osd_proof proof;
 	struct osd_extension *extensions; /* owned (authorise.h); further capabilities */
 	unsigned extension_count;
-	uint64_t now_ms;	       /* when it was admitted: what expiry is compared with */
-	struct osd_object_facts facts; /* of the object named, as authorised */
-	struct osd_exec *exec; /* borrowed; who knows whose jobs are; NULL: there are none */
-	bool own_job; /* the object named is the surrogate of a job of the holder's (own_job.h) */
+	uint64_t now_ms;       /* when it was admitted: what expiry is compared with */
+	struct osd_exec *exec; /* borrowed; knows the owners of jobs; NULL: there are no jobs */
+	bool own_job; /* the object named is the surrogate of the holder's own job (own_job.h) */
 };
 
 struct osd_attr_params;
@@ -70,8 +69,8 @@ struct osd_identity;
 struct osd_command_def;
 struct osd_unit;
 
-/* Commands that may take long must not hold the last worker; those that move the bytes of objects, by which a
- * processor and the disk are busy, leave half the processors to others. */
+/* How long a command may keep a worker.  Long commands leave one worker free for short ones.  Commands that
+ * move the bytes of objects keep a processor and the disk busy: they leave half the processors free. */
 enum osd_command_span { OSD_SPAN_SHORT, OSD_SPAN_LONG, OSD_SPAN_MOVES, OSD_SPANS };
 
 /* A command in the list of those that the unit has (unit/task_list.h), which fills this. */
@@ -96,7 +95,7 @@ struct osd_request {
 	struct osd_nexus nexus;
 	uint64_t task_tag;
 	uint16_t lun;
-	/* What INQUIRY says of the unit, for PERFORM SCSI COMMAND; NULL: what we would say. */
+	/* The INQUIRY data of the unit, for PERFORM SCSI COMMAND; NULL: the target's own. */
 	const struct osd_identity *identity;
 	void (*done)(struct osd_request *request); /* exactly once, from any thread */
 	void *front_end;			   /* the front end's own */
@@ -107,12 +106,10 @@ struct osd_request {
 	size_t sense_length;
 	size_t data_in_length;	 /* bytes of data_in that are the answer, gaps zeroed */
 	uint64_t data_in_needed; /* what the answer would have been in a Data-In without end */
-	size_t data_out_used;	 /* bytes of data_out the command has a use for */
+	size_t data_out_used;	 /* bytes of data_out that the command uses */
 
 	/* The dispatcher's and the command functions'. */
 	bool osc_compat; /* the unit speaks OSC's dialect (osd2-wire 9) */
-	bool strict;	 /* it refuses what the standard is of two minds about */
-	bool osc_list_e; /* its multi-object lists have type Eh */
 	struct osd_cdb decoded;
 	const struct osd_command_def *def;  /* NULL: not looked up yet */
 	struct osd_attr_params *attributes; /* owned copies of the lists; NULL: none */

@@ -83,7 +83,7 @@ static const struct osd_command_def commands[] = {
 	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_list_collection,
 	 .span = OSD_RUNS_LONG_IF_LISTED},
 	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
-	 0, .execute = osd_cmd_flush_collection, .span = OSD_RUNS_LONG},
+	 0, .execute = osd_cmd_flush_partition, .span = OSD_RUNS_LONG},
 	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,
 	 NO_OBJECT_ID, .execute = osd_cmd_flush_partition, .span = OSD_RUNS_LONG},
 	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, OSD_LATENCY_FLUSH,

@@ -14,7 +14,7 @@ static enum osd_status lose(struct osd_txn *txn, void *arg)
 
 int main(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	struct osd_request request = {0};
 	struct osd_objects *objects;
 	char message[256];

@@ -412,7 +412,7 @@ static void test_format(void)
 
 int main(void)
 {
-	struct osd_objects_config config = {.directory = NULL, .create = true};
+	struct osd_objects_config config = {.directory = NULL};
 	struct osd_dispatcher_config dispatch = {0};
 	char message[256];
 	struct call call;

@@ -29,6 +29,8 @@ static void check_columns(const struct osd_command_def *def)
 	CHECK(def->latency < OSD_LATENCY_COUNT);
 	CHECK(def->bytes == OSD_BYTES_NONE || of_user_object);
 	CHECK(def->data_use == OSD_USE_NONE || of_user_object);
+	/* Commands with data of their own resolve the object (resolve.h). */
+	CHECK(!(def->flags & OSD_CMD_CHANGES) || of_user_object);
 	CHECK(def->bytes != OSD_BYTES_SCATTER || def->flags & OSD_CMD_CONTINUATION);
 	CHECK(def->data_use != OSD_USE_CHANGES || def->flags & OSD_CMD_CHANGES);
 	CHECK(!def->counter || def->flags & OSD_CMD_CHANGES);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* admin.h -- changes that a resource manager or an administrator may make to the pools and
- * principals of a running target, and the use of each principal (docs/control.md, docs/pools.md).
- * Changes hold until the target ends.  Any thread.  These functions take exec->lock and never wait
- * for the store.  message is empty, or names the mistake; then nothing was changed. */
+/* admin.h -- changes to the pools and principals of a running target, and the use of each principal
+ * (docs/control.md, docs/pools.md).  The resource manager and administrators make them.
+ *
+ * Changes hold until the target ends.  If a function fails, nothing was changed, and message names the
+ * mistake; otherwise message is empty.
+ *
+ * Locking: any thread.  These functions take exec->lock and never wait for the store. */
 #ifndef OSD_EXEC_ADMIN_H
 #define OSD_EXEC_ADMIN_H
 
@@ -23,13 +26,13 @@ enum osd_pool_mode {
 	OSD_POOL_DRAINING /* refuses new jobs (BUSY), and runs those it has to the end */
 };
 
-/* Changes keys of a pool: words is "key=value;..." of the pools file's keys (pool/config.c), but
- * name and set, and of active=, mode= and idle_timeout=; it is changed.  All of them, or none:
- * OSD_E_NO_OBJECT: no such pool; OSD_E_PARAM_FIELD: a key or value is wrong, or the pools together
- * would be beyond slots or budget. */
+/* Changes keys of a pool: all of them, or none.  words is "key=value;...", and this function writes to it.
+ * The keys are those of the pools file (pool/config.c) except name and set, and active, mode and
+ * idle_timeout.  OSD_E_NO_OBJECT: no such pool.  OSD_E_PARAM_FIELD: a key or value is wrong, or all pools
+ * together would exceed the slots or the memory budget. */
 enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
 				  char message[OSD_ADMIN_MESSAGE_MAX]);
-/* The present value of such a key, as text; false: there is no such pool or key. */
+/* Writes the present value of such a key as text.  False: there is no such pool or key. */
 bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *key,
 			 char value[OSD_POOL_VALUE_MAX]);
 /* Replaces idle sandboxes now, and working ones after their job; also the zygote. */
@@ -51,12 +54,13 @@ struct osd_principal_share {
 /* The settings of a principal; without any: weight 1, the rest zero. */
 void osd_exec_principal_share(struct osd_exec *exec, const char *name,
 			      struct osd_principal_share *ret_share);
-/* In all pools.  OSD_E_PARAM_FIELD; OSD_E_NO_MEMORY. */
+/* Sets the share of a principal in all pools.  OSD_E_PARAM_FIELD: a number is out of range.
+ * OSD_E_NO_MEMORY. */
 enum osd_status osd_exec_principal_set(struct osd_exec *exec, const char *name,
 				       const struct osd_principal_share *share,
 				       char message[OSD_ADMIN_MESSAGE_MAX]);
 
-/* Since the target started. */
+/* The use of a principal since the target started; times in microseconds. */
 struct osd_principal_usage {
 	const char *name; /* borrowed during the call */
 	struct osd_principal_share share;

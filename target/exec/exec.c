@@ -19,14 +19,10 @@
 
 static void init_locks(struct osd_target *target)
 {
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	osd_lock_init(&target->exec.lock, OSD_RANK_EXEC);
-	pthread_cond_init(&target->flow.work, NULL);
-	pthread_cond_init(&target->exec.changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	osd_flow_init(&target->flow);
+	osd_cond_init(&target->runs.work);
+	osd_cond_init(&target->exec.changed);
 }
 
 static unsigned processors(void)
@@ -66,7 +62,6 @@ static enum osd_status start_threads(struct osd_target *target)
 {
 	const struct osd_exec_config *config = &target->config;
 	struct osd_exec *exec = &target->exec;
-	enum osd_status status = OSD_OK;
 
 	if (config->turn_usec)
 		target->turns = osd_script_turns_start(config->turn_usec, config->commands_come,
@@ -77,15 +72,8 @@ static enum osd_status start_threads(struct osd_target *target)
 	if (!osd_thread_start(&target->output_thread, "iosd-output", osd_output_main, exec))
 		return OSD_E_NO_MEMORY;
 	target->output_started = true;
-	if (!osd_thread_start(&target->flow_thread, "iosd-after", osd_flow_main, &target->flow))
-		return OSD_E_NO_MEMORY;
-	target->flow_started = true;
-	osd_lock(&exec->lock);
-	for (struct osd_pool *pool = exec->pools->first; pool && status == OSD_OK;
-	     pool = pool->next)
-		status = osd_proxies_start(pool, (unsigned)pool->config.max);
-	osd_unlock(&exec->lock);
-	return status;
+	osd_flow_start(&target->flow);
+	return osd_proxies_start(exec) ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
 /* ---- the rooms, from the lowest up ----------------------------------------------------------- */
@@ -106,14 +94,20 @@ static void set_up_jobs(struct osd_target *target)
 	exec->ops = &ops;
 	exec->objects = target->config.objects;
 	exec->keyring = target->config.keyring;
-	exec->stored.most = target->config.stored_principal;
-	if (!exec->stored.most)
-		exec->stored.most = osd_exec_limits[OSD_LIMIT_STORED].standard;
+	osd_stored_init(&exec->stored, target->config.stored_principal
+					       ? target->config.stored_principal
+					       : osd_exec_limits[OSD_LIMIT_STORED].standard);
+}
+
+static void sandbox_ready(void *exec)
+{
+	osd_proxies_call(exec);
 }
 
 static enum osd_status set_up_sandboxes(struct osd_target *target)
 {
 	static const struct osd_sandbox_ops ops = {
+		.ready = sandbox_ready,
 		.work_of = osd_run_work_of,
 		.grace_of = osd_run_grace_of,
 		.out_of_time = osd_run_out_of_time,
@@ -152,7 +146,7 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 	pools->queue_principal = config->queue_principal
 					 ? config->queue_principal
 					 : osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
-	pools->start_threads = osd_proxies_start;
+	pools->work = osd_proxies_call;
 	pools->jobs_wait = config->jobs_wait;
 	pools->context = config->context;
 	status = osd_pools_read(pools, message, &table);
@@ -180,6 +174,7 @@ static void set_up_runs(struct osd_target *target)
 	struct osd_runs *runs = &target->runs;
 
 	runs->sandboxes = &target->sandboxes;
+	runs->serve = osd_proxy_work;
 	osd_call_gate_init(&runs->gate, OSD_MAX(1u, processors() / 2), config->commands_queued,
 			   config->context);
 	runs->host = (struct osd_session_host){
@@ -191,9 +186,6 @@ static void set_up_runs(struct osd_target *target)
 		.owner_in = osd_exec_owner_in,
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,
-		.partition_removed = osd_exec_partition_removed,
-		.object_removed = osd_exec_object_removed,
-		.remove_members = osd_exec_remove_members,
 		.collection_removed = osd_exec_collection_removed,
 	};
 }
@@ -218,6 +210,7 @@ static enum osd_status open_parts(struct osd_target *target, const struct osd_ex
 		return status;
 	osd_tell_add_pages(exec, target->pages);
 	osd_objects_watch_policies(exec->objects, osd_rights_policy_changed, exec);
+	osd_objects_watch_removals(exec->objects, osd_exec_removed, exec);
 	status = osd_exec_recover(exec);
 	return status == OSD_OK ? start_threads(target) : status;
 }
@@ -322,9 +315,7 @@ static void stop_threads(struct osd_target *target)
 	osd_service_lost(
 		exec->sandboxes); /* ends every sandbox, and so everything that the proxies wait
 				   * for */
-	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
-	pthread_cond_signal(&exec->flow->work);
 	osd_unlock(&exec->lock);
 	osd_proxies_join(exec);
 	osd_wake(exec->monitor.wake);
@@ -333,8 +324,7 @@ static void stop_threads(struct osd_target *target)
 		pthread_join(target->monitor_thread, NULL);
 	if (target->output_started)
 		pthread_join(target->output_thread, NULL);
-	if (target->flow_started)
-		pthread_join(target->flow_thread, NULL);
+	osd_flow_stop(&target->flow);
 }
 
 void osd_exec_close(struct osd_exec *exec)
@@ -344,8 +334,10 @@ void osd_exec_close(struct osd_exec *exec)
 	if (!exec)
 		return;
 	target = osd_target_of(exec);
-	if (exec->objects)
+	if (exec->objects) {
 		osd_objects_watch_policies(exec->objects, NULL, NULL);
+		osd_objects_watch_removals(exec->objects, NULL, NULL);
+	}
 	if (target->monitor_started)
 		stop_threads(target);
 	osd_script_turns_stop(target->turns);
@@ -362,7 +354,8 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_closep(&exec->sandboxes->pipes_epoll);
 	osd_closep(&exec->output_wake);
 	osd_lock_destroy(&exec->lock);
-	pthread_cond_destroy(&exec->flow->work);
+	osd_helper_release(&exec->flow->helper);
+	pthread_cond_destroy(&exec->runs->work);
 	pthread_cond_destroy(&exec->changed);
 	osd_call_gate_release(&exec->runs->gate);
 	free((char *)target->config.isolation);

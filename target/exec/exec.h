@@ -18,8 +18,6 @@
 #include "exec/record/record.h"
 #include "exec/sandbox/reuse.h"
 #include "object/object.h"
-#include "object/page_provider.h"
-#include "wire/attr_list.h"
 #include "wire/exec_param.h"
 
 struct osd_exec;
@@ -130,10 +128,12 @@ struct osd_exec_refusal { /* for the sense data */
 enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
 				   uint8_t **ret_content);
 
-/* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
- * OSD_PENDING: the same, and done will be called.  OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE,
- * OSD_E_POOL_ACCESS, OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
- * parameter is not supported, or names no job of this principal), ...: nothing was made. */
+/* Accepts a job.  OSD_OK: the job is accepted and durable.  *ret_job is its surrogate, or that of the
+ * earlier job with the same key.  OSD_PENDING: the same, and done will be called.
+ *
+ * After any other status nothing was made.  OSD_E_CDB_FIELD: a parameter is not supported, or names no job
+ * of this principal.  Others: OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE, OSD_E_POOL_ACCESS,
+ * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
@@ -142,20 +142,9 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
  * it was submitted to end with its command.  Does not wait for the store. */
 void osd_exec_look_at_aborted(struct osd_exec *exec);
 
-/* Reads page 2000_0001h of a job in its fixed form, at most OSD_PAGE_FORM_MAX bytes, from memory,
- * at once; false: read the store. */
-bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
-		   size_t *ret_length);
-/* Whether the attribute is also in the fixed form of that page. */
-bool osd_exec_is_polled(uint32_t page, uint32_t number);
-/* Answers a get list of such attributes alone, all from the same moment, with at most
- * OSD_ATTR_GROUP_MAX bytes.  False: nothing is written, read the store. */
-bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct osd_attr_list list,
-			struct osd_attr_writer *writer);
-
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 
-/* The principal that submitted the job of this surrogate, as its capability has it.  A sender with
+/* The principal that submitted the job of this surrogate, as its capability names it.  A sender with
  * the same AUDIT value that might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no
  * such job, or it was submitted without a capability.  Not inside a transaction; nowait: from
  * memory, or OSD_E_WOULD_BLOCK. */
@@ -172,22 +161,12 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
  * gives it the keys of a new partition. */
 enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
 					uint64_t partition_id);
-/* In the transaction that removes a partition with its contents: forgets its finished jobs.
- * OSD_E_JOB_IN_WAY: one has been accepted since. */
-enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
-					   uint64_t partition_id);
-/* Called in the transaction that removes a user object.  Forgets its job if the object was the
- * surrogate of a finished job; for an array, also all members.  OSD_E_CONFLICT: jobs that wait for
- * it have not been notified of its end.  OSD_E_JOB_IN_WAY: it is a member of an unfinished array.
- * OSD_E_TXN_TOO_LARGE, only with in_steps: the array has too many members for one transaction; call
- * osd_exec_remove_members and then this again.  Without in_steps all members are removed at
- * once. */
-enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id, bool in_steps);
-/* Removes the members of an array that has ended, not the array, in several transactions.  After a
- * failure or a crash, some members are gone, and the other members and the array are still
- * there. */
-enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id);
+/* The removal hook of object/ (osd_objects_watch_removals), which osd_exec_open sets; arg is exec.  Forgets the finished
+ * jobs whose surrogates are removed: the job of a user object, with all members if it is an array, or
+ * all jobs of a partition.  OSD_E_CONFLICT: jobs that wait for one of them have not been notified of its
+ * end.  OSD_E_JOB_IN_WAY: the object is a member of an unfinished array, or a job has been accepted in
+ * the partition since osd_exec_check_partition. */
+enum osd_status osd_exec_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);
 /* Called after a collection was removed: ends the jobs that have it as their zone (FAILED 605). */
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id);
 /* Called before FORMAT OSD: ends all jobs (CANCELLED 106), and waits for them up to 2 s. */

@@ -69,6 +69,8 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	osd_sandboxes_check(exec->sandboxes, now, &deadline);
 	check_turns(exec);
 	check_pools(exec);
+	if (exec->flow->uncalled)
+		osd_flow_call(exec->flow);
 	osd_exec_check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
 	/* While one job follows another, no first ping needs to wake this thread. */

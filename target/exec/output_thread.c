@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* output_thread.c -- the output thread.  It reads the pipes of scripts, and does other work that
- * may wait for the store: it ends waits that have timed out, sweeps expired records, and ends jobs
+/* output_thread.c -- the output thread, which reads the pipes of scripts.  It also does the periodic work
+ * that may wait for the store: it ends waits that have timed out, removes expired records, and ends jobs
  * whose rights were revoked. */
 #include <sys/epoll.h>
 #include <time.h>

@@ -42,30 +42,6 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 	return OSD_E_JOB_IN_WAY;
 }
 
-enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id, bool in_steps)
-{
-	struct osd_job_record record;
-	enum osd_status status = osd_job_record_get(txn, id, &record);
-	uint32_t at = 0;
-
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	if (status == OSD_OK && osd_array_keeps(exec, &record))
-		return OSD_E_JOB_IN_WAY;
-	if (status == OSD_OK && osd_after_await_decision(exec, id))
-		return OSD_E_CONFLICT;
-	if (status != OSD_OK)
-		return status;
-	osd_exec_forget_ended(exec, id);
-	if (record.array.count)
-		status = osd_array_remove_members(exec, txn, &record,
-						  in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
-	if (status == OSD_OK && at < record.array.count)
-		return OSD_E_TXN_TOO_LARGE;
-	return status == OSD_OK ? osd_job_forget(exec, txn, &record) : status;
-}
-
 struct gathered {
 	struct osd_exec *exec;
 	uint64_t partition_id; /* 0: all */
@@ -122,27 +98,44 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 
 	if (status == OSD_OK)
 		status = gathered.status;
-	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
-		status = osd_exec_object_removed(exec, txn, gathered.ids[i], false);
+	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++) {
+		struct osd_job_record record;
+
+		status = osd_job_record_get(txn, gathered.ids[i], &record);
+		if (status == OSD_OK)
+			status = osd_flow_forget(exec, txn, &record);
+	}
 	free(gathered.ids);
 	return status;
 }
 
+static enum osd_status object_removed(struct osd_exec *exec, struct osd_txn *txn,
+				      struct osd_object_id id)
+{
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, id, &record);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status == OSD_OK && osd_array_keeps(exec, &record))
+		return OSD_E_JOB_IN_WAY;
+	return status == OSD_OK ? osd_flow_forget_all(exec, txn, &record) : status;
+}
+
 /* The transaction has locked the partition.  A job accepted since osd_exec_check_partition is in
  * the store by now, and no other can be accepted. */
-enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
-					   uint64_t partition_id)
+enum osd_status osd_exec_removed(void *exec, struct osd_txn *txn, struct osd_object_id id)
 {
-	return forget_records(exec, txn, partition_id);
+	return id.object_id ? object_removed(exec, txn, id)
+			    : forget_records(exec, txn, id.partition_id);
 }
 
 static bool has_zone(const struct osd_job *job, const void *arg)
 {
-	const struct osd_object_id *id = arg;
+	const struct osd_zone *zone = &job->record.zone;
 
-	return job->record.zone.type == OSD_COLLECTION &&
-	       job->record.zone.id.partition_id == id->partition_id &&
-	       job->record.zone.id.object_id == id->object_id;
+	return zone->type == OSD_COLLECTION &&
+	       osd_same_id(zone->id, *(const struct osd_object_id *)arg);
 }
 
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id)
@@ -192,12 +185,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, forget_all, exec);
 	osd_lock(&exec->lock);
 	exec->formatting = false;
-	osd_pools_wake(exec);
+	exec->pools->work(exec);
 	osd_unlock(&exec->lock);
 	return status;
-}
-
-enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id)
-{
-	return osd_array_remove_all(exec, id);
 }

@@ -25,8 +25,8 @@ struct osd_target {
 	struct osd_recent recent;
 	struct osd_page_provider pages[OSD_JOB_PAGES]; /* constant */
 	struct osd_script_turns *turns; /* constant; the monitor sets it; NULL: none */
-	pthread_t monitor_thread, output_thread, flow_thread;
-	bool monitor_started, output_started, flow_started; /* by open, for close */
+	pthread_t monitor_thread, output_thread;
+	bool monitor_started, output_started; /* by open, for close */
 };
 
 /* The target that contains this osd_exec. */
@@ -35,9 +35,9 @@ static inline struct osd_target *osd_target_of(struct osd_exec *exec)
 	return osd_container_of(exec, struct osd_target, exec);
 }
 
-/* surrogate.c: creates the surrogate of record->zone in partition (0: the default), with the jobs
- * partition and collection if needed, and the surrogates of its members after it; sets
- * record->id. */
+/* surrogate.c: creates the surrogate of a job in this partition (0: the default one) and sets record->id.
+ * Surrogates of an array's members follow it.  The jobs partition and its collection are created when
+ * they are missing. */
 enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 				     uint64_t partition_id, uint64_t requested_id,
 				     struct osd_job_record *record);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_charge.c -- what attributes are charged (docs/limits.md).  Each of a page that a client can fill
- * counts as its value and OVERHEAD bytes, in units; pages 0h to 6h of each range are the standard's,
- * hold little, and are free.  An object's record says how many units its attributes are; those of the
- * root and of partitions, whose records do not, are counted at open. */
+/* attr_charge.c -- what attributes are charged (docs/limits.md).  An attribute counts as its value and
+ * OVERHEAD bytes, in units.  Pages 0h to 6h of each range are free: they are the standard's and hold
+ * little.  The record of an object has the units of its attributes.  The records of the root and of
+ * partitions have no such field, so theirs are counted when the store is opened. */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -43,7 +43,8 @@ enum osd_status osd_attr_count_units(struct osd_objects *objects, struct osd_kv_
 			   add_units, ret_units);
 }
 
-/* Of the object at hand, locked.  Its record may have been written by a release that did not count. */
+/* Units of the object at hand, which is locked.  An early release may have written its record without
+ * counting them. */
 static enum osd_status know_units(struct osd_txn *txn)
 {
 	uint64_t units;
@@ -61,7 +62,7 @@ static enum osd_status know_units(struct osd_txn *txn)
 static enum osd_status units_now(struct osd_txn *txn, uint32_t page, const struct osd_key *key,
 				 uint32_t *ret_units)
 {
-	uint8_t most[256]; /* a value that does not fit costs the store a second look */
+	uint8_t most[256]; /* a value that does not fit costs a second read of the store */
 	enum osd_status status;
 	size_t length;
 
@@ -75,7 +76,7 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, const struc
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* The units of the object at hand are known, if it is one whose record says them. */
+/* If the record of the object at hand has a field for units, it is up to date. */
 static enum osd_status charge_change(struct osd_txn *txn, uint32_t before, uint32_t after)
 {
 	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
@@ -158,7 +159,7 @@ enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
 	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
 	enum osd_status status = charge_counted(objects, NULL, &place);
 
-	/* Nobody else is there yet: the list of partitions stays as it is. */
+	/* No other thread runs yet, so the list of partitions does not change. */
 	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
 		for (struct osd_partition *partition = objects->partitions[i];
 		     partition && status == OSD_OK; partition = partition->next) {

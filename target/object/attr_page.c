@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_page.c -- the fixed page form of the pages that have one (osd2-wire 5.6): the table of pages
- * names its fields (attr_table.c); of the Collections page it is the list of collections. */
+/* attr_page.c -- the fixed form of attribute pages (osd2-wire 5.6).  The table of pages names the fields
+ * of each (attr_table.c).  The form of the Collections page is the list of collections. */
 #include "object/attr_table.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static enum osd_status place_provided(struct osd_txn *txn, const struct osd_page
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				   uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
-	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
+	const struct osd_page_provider *provider = osd_objects_page(txn->objects, page);
 	const struct osd_membership *memberships = NULL;
 	const struct osd_std_row *row;
 	enum osd_status status = osd_txn_take(txn, id, false);

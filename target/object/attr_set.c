@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_set.c -- setting a standard attribute: the checks its row asks for, and where it is not just
- * kept (logical length, quotas, timestamp bypass, ...) a change of a record in the transaction and,
- * once that has committed, of what is in memory. */
+/* attr_set.c -- setting a standard attribute, after the checks that its row requires.  Most are kept as
+ * they are.  Others, such as logical length, quotas and timestamp bypass, change a record in the
+ * transaction, and memory once that has committed. */
 #include "object/attr_table.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 /* ---- logical length ---------------------------------------------------------------------- */
 
-/* effect: arg the object (owned reference), value the new length, generation what was charged for
- * it, head_part and head_on its head's size and place; id is set when this transaction made the
- * object. */
+/* effect: arg is the object (owned reference), value the new length, generation the bytes charged for
+ * it. head_part and head_on are the size and the place of its head. id is set when this transaction
+ * made the object. */
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	const struct osd_committed_length to = {effect->value, effect->head_part, effect->head_on};
@@ -23,7 +23,7 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	if (committed) {
 		osd_object_truncate_after_commit(object, &to, object == txn->changing, flags);
 	} else if (effect->id.object_id) {
-		/* Its record never was, and its data is charged elsewhere. */
+		/* The object was never recorded, and its data is charged elsewhere. */
 		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	}
@@ -48,7 +48,7 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	if (length > old_length && length > txn->record.max_length)
 		status = OSD_E_QUOTA;
 	else if (length > old_length && atomic_load(&object->untrimmed))
-		status = OSD_E_MEDIUM; /* what a failing device did not cut off would be there again */
+		status = OSD_E_MEDIUM; /* bytes that a failing device did not cut off would reappear */
 	else if (length > old_length)
 		status = osd_charge(txn->objects, object->account, charged = length - old_length,
 				    false);
@@ -196,7 +196,7 @@ static enum osd_status set_membership(struct osd_txn *txn, uint32_t number, cons
 		      : osd_membership_clear(txn, number);
 }
 
-/* A number that differs by so much from the clock: it runs on. */
+/* The value is stored as its difference from the clock, so that it runs on. */
 static enum osd_status set_clock(struct osd_txn *txn, uint64_t value)
 {
 	uint8_t bytes[8];
@@ -251,7 +251,7 @@ static bool value_fits(const struct osd_std_row *row, const uint8_t *value, size
 	return true;
 }
 
-/* Length 0: what it was at first. */
+/* Length 0 restores the initial value. */
 static enum osd_status set_nonce_limit(struct osd_txn *txn, uint32_t number, const uint8_t *value,
 				       size_t length)
 {
@@ -282,8 +282,8 @@ static bool is_policy(const struct osd_txn *txn, const struct osd_std_row *row)
 	       (row->relative == OSD_REL_COLLECTIONS && txn->id.partition_id != 0);
 }
 
-/* Length 0 makes what is just kept undefined, or what it was at first; the rest always has a value.
- */
+/* Length 0 makes a stored attribute undefined, or restores its initial value.  Other attributes always
+ * have a value. */
 static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
 			       const uint8_t *value, size_t length)
 {

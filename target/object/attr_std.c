@@ -20,14 +20,9 @@ static const char *page_name(enum osd_object_type type, uint32_t relative)
 	return page ? page->name : NULL;
 }
 
-bool osd_std_has_page(enum osd_object_type type, uint32_t relative)
-{
-	return osd_std_page(type, relative) != NULL;
-}
-
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* Of the object at hand, as it is, not as last settled. */
+/* The current length of the object at hand: its record may lag. */
 static uint64_t length_of(struct osd_txn *txn)
 {
 	struct osd_object *object = txn->length_set ? NULL : osd_cache_find(txn->objects, txn->id);
@@ -63,7 +58,8 @@ static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
 	case OSD_V_QUOTA_LENGTH:
 		return quotas.max_length;
 	case OSD_V_QUOTA_CAPACITY:
-		/* An unlimited partition shows what there is: exofs divides by it. */
+		/* For an unlimited partition the value is the capacity of the store: exofs divides by
+		 * it. */
 		return txn->id.partition_id != 0 && quotas.capacity == OSD_NO_LIMIT
 			       ? atomic_load(&objects->capacity_bytes)
 			       : quotas.capacity;
@@ -100,7 +96,8 @@ static uint64_t bypass_value(struct osd_txn *txn)
 			      : osd_root_bypass(txn->objects);
 }
 
-/* Runs on from what was set; the record is by how much it differs from the clock. */
+/* The clock runs on from the value that was set: the stored attribute is the difference from the
+ * system's clock. */
 static enum osd_status adjusted_clock(struct osd_txn *txn, uint64_t *ret_clock)
 {
 	uint8_t bytes[8] = {0};
@@ -113,7 +110,7 @@ static enum osd_status adjusted_clock(struct osd_txn *txn, uint64_t *ret_clock)
 	return status;
 }
 
-/* A store of the first release keeps it among the attributes. */
+/* A store of the first release has the tag among the attributes. */
 static enum osd_status policy_tag(struct osd_txn *txn, uint64_t *ret_tag)
 {
 	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
@@ -174,21 +171,13 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	}
 }
 
-static void put_bytes(const void *bytes, size_t length, uint8_t *buffer, size_t capacity,
-		      size_t *ret_length)
-{
-	if (capacity)
-		memcpy(buffer, bytes, OSD_MIN(length, capacity));
-	*ret_length = length;
-}
-
 static void put_number(uint64_t value, size_t length, uint8_t *buffer, size_t capacity,
 		       size_t *ret_length)
 {
 	uint8_t bytes[8];
 
 	osd_put_be(bytes, value, length);
-	put_bytes(bytes, length, buffer, capacity, ret_length);
+	osd_value_put(bytes, length, buffer, capacity, ret_length);
 }
 
 /* Text filled up with spaces, as in INQUIRY data. */
@@ -199,7 +188,7 @@ static void put_padded(const char *text, size_t length, uint8_t *buffer, size_t 
 
 	memset(bytes, ' ', sizeof(bytes));
 	memcpy(bytes, text, OSD_MIN(strlen(text), length));
-	put_bytes(bytes, length, buffer, capacity, ret_length);
+	osd_value_put(bytes, length, buffer, capacity, ret_length);
 }
 
 static enum osd_status stored_value(struct osd_txn *txn, const struct osd_std_row *row,
@@ -224,9 +213,9 @@ static enum osd_status directory_value(struct osd_txn *txn, uint32_t number, uin
 {
 	enum osd_object_type type = osd_txn_type(txn);
 	uint32_t base = osd_page_base(type);
-	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, number);
+	const struct osd_page_provider *provider = osd_objects_page(txn->objects, number);
 	const char *name = number >= base ? page_name(type, number - base) : NULL;
-	uint8_t bytes[40];
+	uint8_t bytes[OSD_PAGE_IDENTIFICATION];
 
 	if (number == OSD_PAGE_CURRENT_COMMAND)
 		name = "T10 Current Command";
@@ -236,7 +225,7 @@ static enum osd_status directory_value(struct osd_txn *txn, uint32_t number, uin
 		osd_page_identification("IOSD", provider->page_name, bytes);
 	else
 		return osd_attr_identification(txn, number, buffer, capacity, ret_length);
-	put_bytes(bytes, sizeof(bytes), buffer, capacity, ret_length);
+	osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
 	return OSD_OK;
 }
 
@@ -251,7 +240,7 @@ static enum osd_status membership_value(struct osd_txn *txn, uint32_t number, ui
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* Counted once while the collection is at hand. */
+/* The members are counted once while the collection is at hand. */
 static enum osd_status member_count(struct osd_txn *txn, uint64_t *ret_count)
 {
 	enum osd_status status = OSD_OK;
@@ -263,7 +252,7 @@ static enum osd_status member_count(struct osd_txn *txn, uint64_t *ret_count)
 	return status;
 }
 
-/* ms, or 0: it was never set. */
+/* *ret_limit is in ms; 0 means that it was never set. */
 static enum osd_status limit_set(struct osd_txn *txn, const struct osd_place *place,
 				 uint32_t page, uint32_t number, uint64_t *ret_limit)
 {
@@ -322,7 +311,7 @@ static bool can_duplicate(const struct osd_objects *objects, uint8_t method)
 	       (method != OSD_DUPLICATION_SPACE_EFFICIENT || osd_tier_can_clone(&objects->tier));
 }
 
-/* Of an invalid key: none. */
+/* An invalid key has no identifier. */
 static enum osd_status key_identifier(struct osd_txn *txn, const struct osd_std_row *row,
 				      uint32_t number, uint8_t *buffer, size_t capacity,
 				      size_t *ret_length)
@@ -333,7 +322,7 @@ static enum osd_status key_identifier(struct osd_txn *txn, const struct osd_std_
 	enum osd_status status = osd_key_record_get(txn, &name, &record);
 
 	if (status == OSD_OK)
-		put_bytes(record.identifier, sizeof(record.identifier), buffer, capacity,
+		osd_value_put(record.identifier, sizeof(record.identifier), buffer, capacity,
 			  ret_length);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
@@ -342,7 +331,7 @@ static void put_isolation_map(uint8_t *buffer, size_t capacity, size_t *ret_leng
 {
 	uint8_t map[32] = {OSD_ISOLATION_METHODS};
 
-	put_bytes(map, sizeof(map), buffer, capacity, ret_length);
+	osd_value_put(map, sizeof(map), buffer, capacity, ret_length);
 }
 
 static void put_identity(struct osd_txn *txn, const struct osd_std_row *row, uint8_t *buffer,
@@ -355,10 +344,10 @@ static void put_identity(struct osd_txn *txn, const struct osd_std_row *row, uin
 							  : OSD_PRODUCT_REV;
 
 	if (row->source == OSD_V_SYSTEM_ID)
-		put_bytes(objects->system_id, sizeof(objects->system_id), buffer, capacity,
+		osd_value_put(objects->system_id, sizeof(objects->system_id), buffer, capacity,
 			  ret_length);
 	else if (row->source == OSD_V_SERIAL)
-		put_bytes(objects->serial, strlen(objects->serial), buffer, capacity, ret_length);
+		osd_value_put(objects->serial, strlen(objects->serial), buffer, capacity, ret_length);
 	else
 		put_padded(text, row->max_length, buffer, capacity, ret_length);
 }
@@ -411,13 +400,13 @@ enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t num
 {
 	enum osd_object_type type = osd_txn_type(txn);
 	const struct osd_std_row *row = osd_std_find(type, relative, number);
-	uint8_t identification[40];
+	uint8_t identification[OSD_PAGE_IDENTIFICATION];
 
 	*ret_length = 0;
 	if (number == 0) {
 		osd_page_identification("INCITS", page_name(type, relative),
 					identification);
-		put_bytes(identification, sizeof(identification), buffer, capacity, ret_length);
+		osd_value_put(identification, sizeof(identification), buffer, capacity, ret_length);
 		return OSD_OK;
 	}
 	return row ? row_value(txn, row, number, buffer, capacity, ret_length) : OSD_OK;
@@ -446,7 +435,7 @@ static enum osd_status directory_numbers(struct osd_txn *txn, struct osd_numbers
 	return status;
 }
 
-/* Of one row; those of a wide range are looked up. */
+/* The numbers of one row.  A row with a wide range looks up which exist. */
 static enum osd_status row_numbers(struct osd_txn *txn, const struct osd_std_row *row,
 				   struct osd_numbers *numbers)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_table.c -- every attribute and page of the standard, one row each (osd2-wire 5.7-5.18): who
- * has it, how long it is, who sets it, where its value comes from.  Get, set, the numbers of a
- * page, the directory, page forms and docs/attributes.md follow from these tables; a new attribute
- * is a row here and, where its value has a new source, a case in attr_std.c.
+/* attr_table.c -- every attribute and page of the standard, one row each (osd2-wire 5.7-5.18): which
+ * types of objects have it, its length, whether clients may set it, and the source of its value.  Get,
+ * set, the numbers of a page, the directory, page forms and docs/attributes.md follow from these
+ * tables.  A new attribute is a row here.  If its value has a new source, it is also a case in
+ * attr_std.c.
  *
  * Not here: the Current Command page, which is about a command (command/current.c), and the pages
  * of higher layers (osd_page_provider). */
@@ -22,8 +23,8 @@ enum { R = 1, P = 2, C = 4, U = 8 }; /* object types of a row */
 #define ANY	  OSD_RULE_ANY
 #define LONGEST	  OSD_ATTRIBUTE_MAX
 
-/* A WRITE goes into the page cache of the kernel page by page, and a disk writes a sector or does
- * not; all attributes of one command are one transaction, and data is not part of it. */
+/* The kernel's page cache takes a WRITE page by page, and a disk writes whole sectors.  All attributes
+ * of one command are one transaction; data is not part of it. */
 #define DATA_ATOMICITY	     512
 #define ATTRIBUTES_ATOMICITY OSD_TRANSFER_MAX
 #define BOTH_ATOMICITY	     0
@@ -153,7 +154,7 @@ static const struct osd_std_row rows[] = {
 	{C, 4, 0x12, 0x12, 8, 8, NEVER, OSD_V_STORED, 0, ANY, "newer objects skipped"},
 	{C, 4, 0x13, 0x13, 8, 8, NEVER, OSD_V_STORED, 0, ANY, "missing objects skipped"},
 
-	/* Policy/Security: values are kept and shown; who enforces them reads them here */
+	/* Policy/Security: kept and shown here, enforced by security/ */
 	{R, 5, 0x1, 0x1, 1, 1, CLIENT, OSD_V_STORED, 1, OSD_RULE_METHOD, "default security method"},
 	{R, 5, 0x2, 0x2, 6, 6, CLIENT, OSD_V_NONCE_LIMIT, 60000, OSD_RULE_NONCE_LIMIT,
 	 "oldest valid nonce limit: ms before the clock; at first 60,000"},
@@ -207,7 +208,7 @@ static const struct osd_std_row rows[] = {
 	{C | U, 5, OSD_SEC_TAG, OSD_SEC_TAG, 4, 4, CLIENT, OSD_V_TAG, 0, ANY,
 	 "policy access tag"},
 
-	/* Error Recovery: who finds damage says so here */
+	/* Error Recovery: set by whatever finds damage */
 	{R | P | C | U, 6, 0x1, 0x1, 1, 1, NEVER, OSD_V_STORED, 1, ANY, "damage summary"},
 	{R | P, 6, 0x2, 0x2, 1, 1, NEVER, OSD_V_STORED, 1, ANY,
 	 "damage summary of the objects inside"},
@@ -331,6 +332,11 @@ const struct osd_std_page *osd_std_page(enum osd_object_type type, uint32_t rela
 		if (pages[i].type == type_bit(type) && pages[i].relative == relative)
 			return &pages[i];
 	return NULL;
+}
+
+bool osd_std_has_page(enum osd_object_type type, uint32_t relative)
+{
+	return osd_std_page(type, relative) != NULL;
 }
 
 /* ---- for people -------------------------------------------------------------------------- */

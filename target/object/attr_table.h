@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_table.h -- the table of standard attributes and pages (attr_table.c), for those who get,
- * set, list and describe them. */
+/* attr_table.h -- the table of standard attributes and pages (attr_table.c), for the code that gets,
+ * sets, lists and describes them. */
 #ifndef OSD_OBJECT_ATTR_TABLE_H
 #define OSD_OBJECT_ATTR_TABLE_H
 
 #include "object/internal.h"
 #include "wire/capability.h"
 
-/* Where a value comes from. */
+/* The source of a value. */
 enum osd_value_source {
 	OSD_V_ABSENT,	/* never has a value here */
 	OSD_V_STORED,	/* as set; parameter bytes of zeros until then */
@@ -50,14 +50,14 @@ enum osd_value_source {
 	OSD_V_NONCE_LIMIT,    /* until set the root's, and that one the parameter */
 };
 
-/* Who sets it.  The target itself sets stored ones in any case. */
+/* Whether clients may set an attribute.  The target itself may always set stored ones. */
 enum osd_settable {
 	OSD_SET_NEVER,
 	OSD_SET_CLIENT,
-	OSD_SET_INHERITED, /* by clients; what is made inside begins with the value */
+	OSD_SET_INHERITED, /* by clients; new objects inside inherit the value */
 };
 
-/* Which values may be set, beside the length. */
+/* The check of a value that a client sets, in addition to its length. */
 enum osd_value_rule {
 	OSD_RULE_ANY,
 	OSD_RULE_METHOD,    /* security method: one that #7 of the root's page says */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_time.c -- timestamps (osd2-wire 5.13): which of them a command moves, and which stay because
- * the command or a timestamp bypass attribute says so.
+/* attr_time.c -- timestamps (osd2-wire 5.13): which of them a command changes, unless the command or a
+ * timestamp bypass attribute says otherwise.
  *
  *   what happens                        whose time                     which
  *   attributes read                     the object's                   attributes accessed
@@ -12,9 +12,9 @@
  *   members listed, queried             the collection's               data accessed
  *   member joins, leaves, is removed    the collection's               data modified
  *
- * The times of the collection of all user objects are its partition's.  A partition's bypass holds
- * for everything in it, the root's for the root.  Access times may lag (design D7): they are kept
- * in memory and settled later.  Reading and writing note theirs in data.c, making and removing in
+ * The times of the collection of all user objects are its partition's.  A partition's bypass holds for
+ * everything in it, the root's for the root.  Access times in records may lag (design D7): they are kept
+ * in memory and written later.  Reading and writing note theirs in data.c, making and removing in
  * object.c. */
 #include "object/internal.h"
 
@@ -76,7 +76,7 @@ static void note_accessed(struct osd_txn *txn, enum osd_time which)
 		note_container(txn, which);
 		return;
 	}
-	/* What this transaction has changed must not get into memory before it commits. */
+	/* Memory must not show this transaction's changes before it commits. */
 	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY)
 			 ? osd_cache_find(txn->objects, txn->id)
 			 : osd_cache_adopt(txn);
@@ -125,7 +125,7 @@ static void run_members_changed(struct osd_txn *txn, struct osd_effect *effect, 
 {
 	struct osd_object *collection;
 
-	/* In a collection that is gone there is nothing to note. */
+	/* A collection that was removed has no times. */
 	if (!committed || osd_cache_get(txn->objects, effect->id, &collection) != OSD_OK)
 		return;
 	atomic_store(&collection->times[OSD_T_DATA_MODIFIED], effect->value);
@@ -139,8 +139,7 @@ enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_pl
 	const struct osd_effect *last = txn->last_changed_members;
 	struct osd_effect *effect;
 
-	if (times_stand_still(txn) || (last && last->id.partition_id == id.partition_id &&
-				       last->id.object_id == id.object_id))
+	if (times_stand_still(txn) || (last && osd_same_id(last->id, id)))
 		return OSD_OK;
 	effect = osd_txn_effect(txn, run_members_changed);
 	if (!effect)

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cache.c -- objects in memory: one entry per object in use or used lately.  A warm entry serves
- * reads and writes without the database.  Entries nobody refers to stay in order of last use; the
- * oldest settled ones go when there are too many, and the oldest descriptors close when too many
- * are open.
+/* cache.c -- objects in memory: one entry for each object in use or used recently.  An entry serves
+ * reads and writes without the database.  Entries without references stay in order of last use.  When
+ * there are too many, the oldest settled ones are freed; when too many descriptors are open, the oldest
+ * are closed.
  *
- * An entry is made from a record read without lock; objects->removals, compared before it is
- * entered, tells whether the record may have been removed meanwhile. */
+ * An entry is made from a record that was read without a lock.  A change of objects->removals since then
+ * means that the record may be stale, and the entry is made again. */
 #include "object/internal.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/lock.h"
 #include "base/util.h"
 
 #define FILES_SHARE 4u	 /* of the descriptors this process may have: an object has up to four */
-#define CLOSED_MAX  4u	 /* objects whose files are closed by one who puts another back */
-#define WALKED_MAX  512u /* buckets looked at before others get the lock */
+#define CLOSED_MAX  4u	 /* objects whose files one put of a reference closes */
+#define WALKED_MAX  512u /* buckets visited before the lock is released */
 
 void osd_cache_init(struct osd_objects *objects)
 {
@@ -29,137 +28,7 @@ void osd_cache_init(struct osd_objects *objects)
 		objects->open_max = (size_t)OSD_MIN(limit.rlim_cur / FILES_SHARE, OSD_CACHE_FILES);
 }
 
-/* ---- one entry --------------------------------------------------------------------------- */
-
-struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation)
-{
-	return (struct osd_data_name){.partition_id = object->id.partition_id,
-				      .incarnation = object->partition->incarnation,
-				      .object_id = object->id.object_id,
-				      .generation = generation};
-}
-
-static void entry_free(struct osd_object *object)
-{
-	assert(object->references == 0);
-	osd_version_release(object);
-	osd_tier_file_release(&object->file);
-	osd_range_lock_release(&object->ranges);
-	osd_lock_destroy(&object->mutex);
-	osd_partition_put(object->partition);
-	free(object);
-}
-
-/* Takes the reference to partition over. */
-static struct osd_object *entry_new(struct osd_objects *objects, struct osd_partition *partition,
-				    struct osd_object_id id, const struct osd_record *record)
-{
-	struct osd_object *object = calloc(1, sizeof(*object));
-
-	if (!object)
-		return NULL;
-	object->objects = objects;
-	object->partition = partition;
-	object->account = osd_account_of(partition, id.object_id, record->flags);
-	object->id = id;
-	object->type = record->type;
-	object->references = 1;
-	object->version_fd = -1;
-	osd_lock_init(&object->mutex, OSD_RANK_OBJECT);
-	osd_range_lock_init(&object->ranges, &object->mutex);
-	atomic_store(&object->length, record->length);
-	object->reserved_bytes = record->reserved_bytes;
-	object->recorded_length = record->length;
-	object->generation = record->generation;
-	object->spare_generation = record->spare_generation;
-	object->has_files = record->flags & OSD_REC_HAS_FILES;
-	object->directories_unsynced = object->has_files; /* who knows what a draft has synced */
-	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
-	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
-	object->surrogate = record->flags & OSD_REC_SURROGATE;
-	atomic_store(&object->max_length, record->max_length);
-	atomic_store(&object->tag, record->policy_tag);
-	for (size_t i = 0; i < OSD_T_COUNT; i++)
-		atomic_store(&object->times[i], record->times[i]);
-	osd_tier_file_init(&object->file, &objects->tier);
-	object->file.name = osd_object_data_name(object, record->generation);
-	object->file.head_bytes = record->head_bytes;
-	object->file.head_on = record->head_on;
-	return object;
-}
-
-/* After a crash a file may have been written later than its record says. */
-static void adopt_file_times(struct osd_object *object)
-{
-	struct osd_data_stat stat;
-
-	if (!object->objects->unclean || !object->has_files)
-		return;
-	if (osd_tier_stat(&object->file, &stat) == OSD_OK &&
-	    stat.modified_ms > atomic_load(&object->times[OSD_T_DATA_MODIFIED]))
-		atomic_store(&object->times[OSD_T_DATA_MODIFIED], stat.modified_ms);
-	osd_tier_shut(&object->file);
-}
-
-static enum osd_status entry_load(struct osd_objects *objects, struct osd_object_id id,
-				  struct osd_object **ret_object)
-{
-	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	uint8_t bytes[OSD_RECORD_BYTES];
-	struct osd_record record;
-	struct osd_place place;
-	struct osd_key key;
-	size_t length;
-	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
-
-	if (status != OSD_OK)
-		return status;
-	place = (struct osd_place){id.partition_id, partition->incarnation, id.object_id};
-	key = osd_key_object(&place);
-	status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
-			    sizeof(bytes), &length);
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status != OSD_OK)
-		return status;
-	*ret_object = entry_new(objects, partition, id, &record);
-	if (!*ret_object)
-		return OSD_E_NO_MEMORY;
-	OSD_STEAL(partition);
-	adopt_file_times(*ret_object);
-	return OSD_OK;
-}
-
 /* ---- the table; all under cache_lock ----------------------------------------------------- */
-
-/* Without the range lock an answer may be out of date; then the next tick sees it. */
-bool osd_object_is_settled_but_times(struct osd_object *object)
-{
-	return atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
-	       atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
-	       !(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
-	       !atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0;
-}
-
-bool osd_object_is_settled(struct osd_object *object)
-{
-	return atomic_load(&object->removed) ||
-	       (!atomic_load(&object->times_dirty) && osd_object_is_settled_but_times(object));
-}
-
-void osd_object_mark_removed(struct osd_object *object)
-{
-	struct osd_range range;
-
-	osd_lock(&object->mutex);
-	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	atomic_store(&object->removed, true);
-	osd_version_removed(object);
-	osd_heads_count_length(object, atomic_load(&object->length), 0);
-	osd_range_drop(&object->ranges, &range);
-	osd_unlock(&object->mutex);
-	osd_uncharge(object->objects, object->account, atomic_load(&object->length));
-}
 
 static struct osd_object **bucket_of(struct osd_objects *objects, struct osd_object_id id)
 {
@@ -231,7 +100,7 @@ static void take_out(struct osd_objects *objects, struct osd_object *object)
 	object->counted_open = false;
 }
 
-/* What is freed and closed once the lock is gone. */
+/* Entries to free and files to close, once the lock is released. */
 struct leavers {
 	struct osd_object *free_list; /* by hash_next */
 	struct osd_tier_handles handles[CLOSED_MAX];
@@ -266,7 +135,7 @@ static void let_go(struct leavers *leavers)
 	while (leavers->free_list) {
 		struct osd_object *next = leavers->free_list->hash_next;
 
-		entry_free(leavers->free_list);
+		osd_entry_free(leavers->free_list);
 		leavers->free_list = next;
 	}
 }
@@ -313,7 +182,7 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 			*ret_object = object;
 			return OSD_OK;
 		}
-		status = entry_load(objects, id, &loaded);
+		status = osd_entry_load(objects, id, &loaded);
 		if (status != OSD_OK)
 			return status;
 		osd_lock(&objects->cache_lock);
@@ -326,7 +195,7 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 			return OSD_OK;
 		}
 		loaded->references = 0;
-		entry_free(loaded);
+		osd_entry_free(loaded);
 	}
 }
 
@@ -338,12 +207,12 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 	if (object)
 		return object;
 	atomic_fetch_add(&txn->partition->references, 1);
-	fresh = entry_new(objects, txn->partition, txn->id, &txn->record);
+	fresh = osd_entry_new(objects, txn->partition, txn->id, &txn->record);
 	if (!fresh) {
 		osd_partition_put(txn->partition);
 		return NULL;
 	}
-	adopt_file_times(fresh);
+	osd_entry_adopt_times(fresh);
 	osd_lock(&objects->cache_lock);
 	object = lookup(objects, txn->id);
 	if (object) {
@@ -355,7 +224,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 	osd_unlock(&objects->cache_lock);
 	if (fresh) {
 		fresh->references = 0;
-		entry_free(fresh);
+		osd_entry_free(fresh);
 	}
 	return object;
 }
@@ -418,35 +287,9 @@ enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id
 	return OSD_OK;
 }
 
-/* The collection of all user objects is there when its partition is. */
-static enum osd_status look_at_partition(struct osd_objects *objects, uint64_t partition_id,
-					 struct osd_look *ret_look)
+bool osd_object_is_unfinished(struct osd_object *object)
 {
-	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	enum osd_status status = osd_partition_get(objects, NULL, partition_id, &partition);
-
-	if (status == OSD_OK)
-		*ret_look = (struct osd_look){OSD_COLLECTION, false};
-	return status;
-}
-
-enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
-				struct osd_look *ret_look)
-{
-	struct osd_object *object;
-	enum osd_status status;
-
-	if (id.partition_id == 0)
-		return OSD_E_NO_PARTITION;
-	if (osd_is_objects_collection(id))
-		return look_at_partition(objects, id.partition_id, ret_look);
-	status = osd_cache_get(objects, id, &object);
-	if (status != OSD_OK)
-		return status;
-	*ret_look = (struct osd_look){(enum osd_object_type)object->type,
-				      atomic_load(&object->unfinished)};
-	osd_object_put(object);
-	return OSD_OK;
+	return atomic_load(&object->unfinished);
 }
 
 enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
@@ -471,7 +314,8 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
 	object = lookup(objects, id);
-	/* While its files are being replaced the next generation is the spare one. */
+	/* While the object's files are being replaced, the record's generation may be the entry's spare
+	 * one. */
 	if (object && object->generation != generation && object->spare_generation != generation)
 		object = NULL; /* a later object under the same id */
 	if (object) {
@@ -486,8 +330,8 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	return true;
 }
 
-/* Takes out the first of the partition's from the bucket *cursor on, with a reference; NULL: none
- * there, or others want the lock. */
+/* Takes out the first entry of the partition from bucket *cursor on, and returns it with a reference.
+ * NULL: none found in this part of the table. */
 static struct osd_object *take_out_next(struct osd_objects *objects,
 					const struct osd_partition *partition, size_t *cursor)
 {
@@ -510,7 +354,8 @@ static struct osd_object *take_out_next(struct osd_objects *objects,
 	return found;
 }
 
-/* Once round: what would still be entered was read before removals changed, or finds no partition. */
+/* One pass is enough: a thread that has yet to enter an object either read its record before removals
+ * changed, or finds no partition. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition)
 {
 	for (size_t cursor = 0; cursor < OSD_CACHE_BUCKETS;) {
@@ -537,7 +382,7 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 	return count;
 }
 
-/* At close: nobody else is left. */
+/* Called at close, when no other thread is left. */
 void osd_cache_release(struct osd_objects *objects)
 {
 	for (size_t i = 0; i < OSD_CACHE_BUCKETS; i++) {
@@ -546,7 +391,7 @@ void osd_cache_release(struct osd_objects *objects)
 
 			assert(object->references == 0);
 			take_out(objects, object);
-			entry_free(object);
+			osd_entry_free(object);
 		}
 	}
 	osd_lock_destroy(&objects->cache_lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cache.h -- objects in memory: what the files of this folder know of each, and finding it.
- * Not here: changing an object's bytes (data.h); what is true of memory and records (internal.h). */
+/* cache.h -- objects in memory: the struct of an object, and the table of all.  Not here: changes of an
+ * object's bytes (data.h); the relation of memory and records (internal.h). */
 #ifndef OSD_OBJECT_CACHE_H
 #define OSD_OBJECT_CACHE_H
 
@@ -30,7 +30,7 @@ struct osd_lru {
 struct osd_object {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* owned reference */
-	struct osd_charge_account *account; /* the partition's that it is charged to */
+	struct osd_charge_account *account; /* the account of the partition that it is charged to */
 	struct osd_object_id id;
 	uint8_t type;
 	bool surrogate; /* OSD_REC_SURROGATE; constant */
@@ -47,8 +47,8 @@ struct osd_object {
 	struct osd_range_lock ranges; /* under mutex */
 	uint64_t changes;	      /* under mutex: times it was locked to be changed */
 	_Atomic bool removed;	      /* set with the whole range locked */
-	_Atomic uint64_t length;      /* changed by who holds [min(old, new), end) exclusively */
-	/* The next group is changed by who holds the end of the object exclusively. */
+	_Atomic uint64_t length;      /* changed with [min(old, new), end) locked for writing */
+	/* The next group is changed with the end of the object locked for writing. */
 	_Atomic uint64_t reserved_bytes, recorded_length; /* as committed */
 	_Atomic uint64_t generation, spare_generation;
 	_Atomic bool has_files, length_rules;
@@ -57,7 +57,7 @@ struct osd_object {
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic uint64_t max_length;
 	_Atomic uint32_t tag;	    /* policy access tag; 0: none, or among the attributes */
-	_Atomic uint64_t allocated; /* bytes of blocks, when last looked at */
+	_Atomic uint64_t allocated; /* bytes of blocks, when last read */
 	struct osd_tier_file file;
 
 	_Atomic uint64_t times[OSD_T_COUNT];
@@ -71,34 +71,49 @@ struct osd_object {
 	unsigned writers;
 };
 
+/* ---- entry.c ---------------------------------------------------------------------------------- */
+
+/* Makes an entry from its record, with one reference, and takes over the caller's reference to partition.
+ * NULL: out of memory. */
+struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
+				 struct osd_object_id id, const struct osd_record *record);
+/* The same from the record in the store, read without a lock. */
+enum osd_status osd_entry_load(struct osd_objects *objects, struct osd_object_id id,
+			       struct osd_object **ret_object);
+/* After a crash, takes the modification time from the object's files if it is later. */
+void osd_entry_adopt_times(struct osd_object *object);
+/* Frees an entry that has no references and is not in the table. */
+void osd_entry_free(struct osd_object *object);
+/* Waits until no thread uses the object's data, then marks the entry removed. */
+void osd_object_mark_removed(struct osd_object *object);
+
 /* ---- cache.c ---------------------------------------------------------------------------------- */
 
 void osd_cache_init(struct osd_objects *objects);
 void osd_cache_release(struct osd_objects *objects);
-/* At the end of a transaction that changed what entries copy of the record of effect's object: entries
- * just being made are made anew.  The one that is there, with a reference, to be brought up to date;
- * NULL: none is, or nothing was committed. */
+/* Called at the end of a transaction that has changed fields of a record that the entry copies.  An
+ * entry that is just being made is made again.  Returns the existing entry with a reference, to be
+ * updated; NULL: there is none, or nothing was committed. */
 struct osd_object *osd_cache_changed(struct osd_txn *txn, const struct osd_effect *effect,
 				     bool committed);
 /* The entry if it is in memory, with a reference. */
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id);
-/* The entry, from the record in the store when needed; any type. */
+/* The entry of an object of any type, with a reference.  It is read from the store if necessary. */
 enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id id,
 			      struct osd_object **ret_object);
-/* After the record with this generation was removed: takes the entry out and marks it removed;
- * false when there was none. */
+/* Called after the record with this generation was removed: takes the entry out and marks it removed.
+ * False: there was none. */
 bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint64_t generation);
-/* The entry if it is there, else one from the record at hand in txn; with a reference, or NULL. */
+/* The entry, with a reference.  If there is none, it is made from the record at hand in txn.  NULL: out
+ * of memory. */
 struct osd_object *osd_cache_adopt(struct osd_txn *txn);
-/* Takes out and marks all of a partition. */
+/* Takes out all entries of a partition and marks them removed. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition);
-/* Up to capacity entries that wait to be settled, with references; there may be more while *cursor
- * is below OSD_CACHE_BUCKETS. */
+/* Up to capacity entries that wait to be settled, with references.  Call it again while *cursor is below
+ * OSD_CACHE_BUCKETS. */
 size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
 			   size_t capacity, size_t *cursor);
-/* After the first open(2) of an entry. */
+/* Counts an entry whose first file was opened. */
 void osd_cache_count_open(struct osd_object *object);
-/* Waits for users of the data to finish, then makes the entry say removed. */
-void osd_object_mark_removed(struct osd_object *object);
 
 #endif

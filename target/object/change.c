@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* change.c -- what changes an object's bytes: WRITE (any number of pieces), APPEND, CLEAR, PUNCH,
- * alone or in one transaction with attributes.
+/* change.c -- the commands that change an object's bytes: WRITE (any number of pieces), APPEND, CLEAR
+ * and PUNCH, alone or in one transaction with attributes.
  *
  * Order, all of it with the range locked:
  *
@@ -10,10 +10,10 @@
  *   apply      the bytes change (WRITE, APPEND, CLEAR)
  *   done       length and times in memory
  *
- * Alone, the record has a transaction of its own.  With attributes, record and attributes are
- * changed in one transaction, then the bytes, then it commits: until the bytes change everything
- * can still be refused, and from then on nothing is but for a failing device.  A crash before the
- * commit may leave bytes without attributes, inside the range of a command that was not
+ * Alone, the record has a transaction of its own.  With attributes, the record and the attributes change
+ * in one transaction, then the bytes change, then the transaction commits.  Until the bytes change
+ * everything can be refused.  After that only a failing device makes the command fail.  A crash before
+ * the commit may leave bytes without attributes, inside the range of a command that was not
  * acknowledged (design D7). */
 #include "object/internal.h"
 
@@ -25,10 +25,10 @@
 struct change_run {
 	struct osd_object *object;
 	struct osd_change *change;
-	uint64_t offset, end; /* what it covers; offset == end: nothing */
+	uint64_t offset, end; /* the range it covers; offset == end: empty */
 	uint64_t old_length, new_length;
 	struct osd_punch punch;
-	bool full; /* a device is; quotas would have had room */
+	bool full; /* a device is full; quotas would have had room */
 };
 
 /* ---- plan -------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static bool is_empty(const struct change_run *run)
 
 static enum osd_status lock(struct change_run *run, bool whole, struct osd_range *range)
 {
-	/* PUNCH: the files change place under every reader, so nobody else may be at work. */
+	/* PUNCH replaces the files under every reader, so it locks the whole object. */
 	if (whole || run->change->kind == OSD_CHANGE_PUNCH)
 		return osd_object_lock(run->object, range, 0, UINT64_MAX, true);
 	if (run->change->kind == OSD_CHANGE_APPEND)
@@ -151,8 +151,7 @@ static enum osd_status prepare(struct change_run *run)
 	return status;
 }
 
-/* What prepare did, and a part of apply, come to nothing: bytes that got into the files must not
- * show up later. */
+/* Undoes prepare and a partial apply: bytes that reached the files must not show up later. */
 static void undo(struct change_run *run)
 {
 	struct osd_object *object = run->object;
@@ -293,7 +292,7 @@ static enum osd_status change_alone(struct change_run *run)
 	return status;
 }
 
-/* Where a device was full, once more if the other one could take the head. */
+/* Runs once more if a device was full and the head could move to the other device. */
 static bool once_more(const struct change_run *run)
 {
 	return run->full && run->object->objects->heads.escape(run->object);
@@ -355,8 +354,8 @@ static enum osd_status change_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? with->fn(with->arg, txn, true) : status;
 }
 
-/* FUA: data, then directories, then the log (osd_object_finish); files that PUNCH gives up must
- * not be needed again. */
+/* FUA syncs data, then directories, then the log (osd_object_finish).  The files that PUNCH replaced
+ * must not be needed after that. */
 static enum osd_status change_with_locked(struct change_run *run,
 					  const struct osd_change_with *with)
 {
@@ -379,7 +378,7 @@ static enum osd_status change_with_locked(struct change_run *run,
 	return status;
 }
 
-/* All of the object is locked: the attributes may cut or extend it. */
+/* The whole object is locked, because the attributes may cut or extend it. */
 static enum osd_status change_with(struct change_run *run, const struct osd_change_with *with)
 {
 	struct osd_range range;

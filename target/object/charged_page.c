@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* charged_page.c -- page 5000_0002h of a partition: the bytes its quota of capacity is compared with, and
- * those of jobs that stand apart.  Nothing here is stored. */
+/* charged_page.c -- page 5000_0002h of a partition: the bytes that its capacity quota limits, and those
+ * of jobs that stand apart.  Nothing here is stored. */
 #include "object/figures_page.h"
 #include "object/internal.h"
 

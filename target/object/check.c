@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* check.c -- OBJECT STRUCTURE CHECK: walks a partition, or all of them, a batch of objects at a time,
- * and keeps what it finds in the Error Recovery pages (osd2-wire 5.18).  Other commands go on; no
+/* check.c -- OBJECT STRUCTURE CHECK: walks one partition or all of them, in batches of objects, and
+ * stores its findings in the Error Recovery pages (osd2-wire 5.18).  Other commands run meanwhile: no
  * lock is held from one object to the next.
  *
- * Beside the objects themselves: records that belong to no object, entries of value indexes, and the
- * counters in memory against what there is.  Contents of data are not read: there is nothing to
- * compare them with. */
+ * It also checks records that belong to no object, entries of value indexes, and the counters in
+ * memory.  It does not read data: there is nothing to compare it with. */
 #include "object/check.h"
 
 #include <stdlib.h>
@@ -24,7 +23,7 @@ struct walk {
 	struct osd_partition *partition; /* borrowed */
 	bool (*stop)(void *arg);
 	void *arg;
-	uint8_t own, contained; /* enum osd_damage: of the partition, of what is inside */
+	uint8_t own, contained; /* enum osd_damage: of the partition, of its objects */
 	uint64_t damaged;	/* objects */
 };
 
@@ -42,7 +41,7 @@ struct note {
 	bool is_container;
 };
 
-/* Not written when it says so already. */
+/* Writes nothing when the page has this value already. */
 static enum osd_status set_number(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				  uint32_t number, uint64_t value, size_t width)
 {
@@ -128,7 +127,7 @@ static enum osd_status check_one(struct walk *walk, uint64_t object_id)
 	}
 	if (checked.damage || checked.known)
 		status = keep(walk->objects, &note);
-	/* Gone, or its record cannot even be read: the partition knows. */
+	/* The object is gone or its record cannot be read.  Then the partition's page has the damage. */
 	return status == OSD_E_NO_OBJECT || osd_status_is_medium(status) ? OSD_OK : status;
 }
 
@@ -152,7 +151,7 @@ struct suspect {
 	bool orphan;
 };
 
-/* Seen in one transaction, so that an object just made or removed is no fault. */
+/* All are read in one transaction, so that a new or removed object does not look like damage. */
 static enum osd_status is_orphan(struct osd_kv_txn *kv, void *arg)
 {
 	struct suspect *suspect = arg;
@@ -181,7 +180,8 @@ static bool is_in(const struct ids *ids, uint64_t id)
 	return false;
 }
 
-/* Between from and the last of ids (the end of the partition when there are no more). */
+/* Checks the records between from and the last of ids, or the end of the partition when there are no
+ * more. */
 static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, uint64_t from,
 				    const struct ids *ids)
 {
@@ -277,7 +277,7 @@ static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return true;
 }
 
-/* The three counters of bytes are as the records say, and the quota is compared with their sum. */
+/* The three byte counters must match the records, and their sum must match the charged bytes. */
 static bool is_right(const struct osd_charge_account *account, const struct sum *sum)
 {
 	uint64_t attributes = atomic_load(&account->attribute_bytes);
@@ -294,7 +294,7 @@ static uint64_t changes_of(const struct osd_partition *partition)
 	return atomic_load(&partition->data.charges) + atomic_load(&partition->apart.charges);
 }
 
-/* Once; *ret_sure: nothing changed meanwhile. */
+/* Compares once.  *ret_sure: no counter changed meanwhile. */
 static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 {
 	struct osd_partition *partition = walk->partition;
@@ -314,8 +314,8 @@ static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 	return status;
 }
 
-/* Bytes are charged before they are written and objects counted before they are committed, so one
- * difference proves nothing; the same for two seconds, in which nothing is charged, does. */
+/* Bytes are charged before they are written, and objects are counted before they are committed, so one
+ * difference proves nothing.  The same difference during two seconds without any charge is damage. */
 static enum osd_status check_counters(struct walk *walk)
 {
 	const struct timespec pause = {0, COUNT_WAIT_NS};

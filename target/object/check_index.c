@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* check_index.c -- entries of value indexes whose attribute is not there, or has another value
- * (OBJECT STRUCTURE CHECK).  That each attribute has its entry, check_object.c looks at. */
+/* check_index.c -- finds entries of value indexes whose attribute is absent or has another value
+ * (OBJECT STRUCTURE CHECK). check_object.c finds attributes without an entry. */
 #include "object/check.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ struct look {
 	bool wrong;
 };
 
-/* The entry and its attribute, seen in one transaction. */
+/* Reads the entry and its attribute in one transaction. */
 static enum osd_status compare(struct osd_kv_txn *kv, void *arg)
 {
 	struct look *look = arg;
@@ -91,7 +91,7 @@ static enum osd_status check_page(struct osd_objects *objects, struct osd_partit
 			struct look look = {objects, &place, page, &entries.keys[i], false};
 
 			status = osd_own_run(objects, OSD_TXN_READ_ONLY, compare, &look);
-			/* A page that is dropped meanwhile has entries nobody keeps. */
+			/* Entries of a page that was dropped meanwhile do not count. */
 			if (status == OSD_OK && look.wrong &&
 			    osd_index_stage_of(partition, page) == OSD_INDEX_DONE)
 				*ret_damaged = true;

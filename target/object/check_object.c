@@ -14,7 +14,8 @@
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-#define ROUNDS	      9 /* of osd_txn_run(): a big object is read for long, and loses more often */
+/* of osd_txn_run(): the check of a big object reads for long and is aborted more often */
+#define ROUNDS	      9
 #define MEMBERS_BATCH 256u
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -36,7 +37,7 @@ static enum osd_status compare_files(struct osd_tier_file *file, uint64_t length
 	return OSD_OK;
 }
 
-/* Of an object that nobody uses: its record is settled. */
+/* For an object that is not in memory: its record is up to date. */
 static enum osd_status check_unused(struct osd_objects *objects, const struct osd_place *place,
 				    const struct osd_record *record, uint8_t *ret_damage)
 {
@@ -64,7 +65,7 @@ static enum osd_status check_used(struct osd_object *object, uint8_t *ret_damage
 	if (status != OSD_OK)
 		return status;
 	*ret_damage = 0;
-	/* Where the length rules, or the files wait to be cut, they may differ. */
+	/* Record and files may differ while the length rules, or while the files wait to be cut. */
 	if (object->has_files && !object->length_rules && !object->untrimmed)
 		status = compare_files(&object->file, atomic_load(&object->length), ret_damage);
 	if (object->reserved_bytes < atomic_load(&object->length))
@@ -107,7 +108,7 @@ struct indexed {
 	size_t length;
 };
 
-/* What scans of the object's records bring. */
+/* The results of the scans of the object's records. */
 struct found {
 	const struct osd_txn *txn;
 	const struct osd_partition *partition;
@@ -125,7 +126,7 @@ static void found_release(struct found *found)
 	free(found->indexed);
 }
 
-/* Room for one more element; false: none. */
+/* Makes room for one more element.  False: out of memory. */
 static bool make_room(void **list, size_t count, size_t *capacity, size_t size)
 {
 	size_t wanted = OSD_MAX(16, *capacity * 2);
@@ -191,7 +192,7 @@ static bool add_collection(void *arg, struct osd_bytes key, struct osd_bytes val
 	return true;
 }
 
-/* OSD_OK or OSD_E_CONFLICT and the like; *ret_there says whether. */
+/* Whether the record exists: *ret_there.  The status is for errors such as OSD_E_CONFLICT. */
 static enum osd_status is_there(struct osd_txn *txn, enum osd_kv_table table, struct osd_bytes key,
 				uint8_t *first_bytes, size_t capacity, bool *ret_there)
 {
@@ -215,7 +216,7 @@ static enum osd_status is_object(struct osd_txn *txn, const struct osd_place *pl
 	return status;
 }
 
-/* A user object's memberships have their other half, and a collection. */
+/* Each membership of a user object must have its other record, and a collection. */
 static enum osd_status check_memberships(struct osd_txn *txn, const struct found *found,
 					 bool *ret_damaged)
 {
@@ -266,7 +267,7 @@ static bool record_is_sound(const struct osd_record *record)
 	       (!user || record->length == 0 || (record->flags & OSD_REC_HAS_FILES));
 }
 
-/* In one read transaction, with the object at hand. */
+/* Called in one read transaction, with the object at hand. */
 static enum osd_status check_at_hand(struct osd_txn *txn, struct found *found,
 				     struct osd_checked *checked)
 {
@@ -347,7 +348,7 @@ struct member_check {
 	bool damaged;
 };
 
-/* The three records agree, seen in one transaction. */
+/* Reads the three records in one transaction: they must agree. */
 static enum osd_status check_member(struct osd_txn *txn, void *arg)
 {
 	struct member_check *check = arg;
@@ -414,7 +415,7 @@ enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_
 	}
 	if (status == OSD_OK)
 		status = check_files(objects, &check.place, &check.record, &damage);
-	if (osd_status_is_medium(status)) { /* the device does not give the files */
+	if (osd_status_is_medium(status)) { /* the device cannot read the files */
 		damage = OSD_DAMAGED_DATA;
 		status = OSD_OK;
 	}

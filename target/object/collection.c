@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* collection.c -- collections and their members.  A membership is two records, one found from each
- * end; the one at the member holds the number of the Collections page attribute by which it was
- * joined, 0 when the target did it (tracking collections).  A collection's own mark among the
- * members lists collections without a walk over all objects.  What the member sees of it is in
- * membership.c. */
+/* collection.c -- collections and their members.  A membership is two records, one below the collection
+ * and one below the member.  The member's record has the number of the Collections page attribute that
+ * joined it, or 0 if the target did (tracking collections).  Each collection also has a mark of its own
+ * among its members.  The marks make a list of all collections without a walk over all objects.
+ * membership.c has the member's side. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define WELL_KNOWN_FIRST 0x1001u /* that of all user objects is never made */
+#define WELL_KNOWN_FIRST 0x1001u /* the collection of all user objects is never created */
 #define WELL_KNOWN_LAST	 0x1081u
 
 /* ---- life cycle -------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
-/* All members and the collection's own mark. */
+/* Removes all members and the collection's own mark. */
 static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 {
 	struct osd_key mark = osd_key_member(&txn->place, 0), prefix = osd_key_object(&txn->place);
@@ -104,7 +104,8 @@ static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 	return status;
 }
 
-/* Takes the object up inside the store's transaction, so that it stays; want: its type. */
+/* Takes up the object inside the store's transaction, so that no other thread removes it. want: its
+ * type. */
 static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum osd_object_type want,
 			    bool write)
 {
@@ -117,7 +118,7 @@ static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum o
 	return status;
 }
 
-/* A collection whose members somebody chooses. */
+/* Takes up a collection with members of its own, which the collection of all user objects has not. */
 static enum osd_status hold_members(struct osd_txn *txn, struct osd_object_id id, bool write)
 {
 	return osd_is_objects_collection(id) ? OSD_E_CDB_FIELD

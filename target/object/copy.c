@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "object/draft.h"
 
 #define BATCH_BYTES (1u << 20)
 
@@ -19,7 +20,7 @@ struct copied {
 
 struct batch {
 	struct copied
-		*list; /* owned: everything that goes over; values of [first, next) are here */
+		*list; /* owned: all attributes to copy; the values of [first, next) are here */
 	size_t count, capacity, next;
 	uint8_t *bytes; /* owned, BATCH_BYTES */
 };
@@ -51,8 +52,8 @@ static enum osd_status find_on_page(struct osd_txn *txn, uint32_t page, struct b
 	return status;
 }
 
-/* Of the object at hand: the user name, and every page that is the application's own.  The words of the
- * atomic commands are state of the source: a copy of a locked object is not locked. */
+/* Collects the user name and the application's pages of the object at hand.  It leaves out the values of
+ * the atomic commands, which are the source's state: a copy of a locked object is not locked. */
 static enum osd_status find(struct osd_txn *txn, struct batch *batch)
 {
 	struct osd_numbers pages = {NULL, 0, 0};
@@ -67,7 +68,7 @@ static enum osd_status find(struct osd_txn *txn, struct batch *batch)
 	return status;
 }
 
-/* As many values as the batch holds, from next on. */
+/* Reads values from next on, until the batch is full. */
 static enum osd_status read_batch(struct osd_txn *txn, struct batch *batch, size_t *ret_end)
 {
 	size_t used = 0, i = batch->next;

@@ -7,9 +7,9 @@
 #include "base/util.h"
 
 #define COPY_PIECE (UINT64_C(8) << 20)
-#define STEP_PIECE (UINT64_C(128) << 10) /* the same where somebody is asked before each */
-/* The kernel copies a piece without a break; a thread that wakes up on this processor meanwhile may have to
- * wait for the next tick, 4 ms.  Therefore pieces are small, and others run between them. */
+#define STEP_PIECE (UINT64_C(128) << 10) /* the same, if the caller is asked before each piece */
+/* The kernel copies a piece without a break.  A thread that wakes up on this CPU meanwhile may wait for
+ * the next tick, up to 4 ms.  Small pieces let it run between them. */
 
 enum osd_status osd_copy_extents(struct osd_tier_file *from, uint64_t from_offset, uint64_t length,
 				 struct osd_tier_file *to, uint64_t to_offset,

@@ -356,6 +356,23 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 	return status;
 }
 
+enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
+{
+	struct osd_data_stat stat;
+	enum osd_status status;
+
+	if (!object->has_files)
+		return OSD_OK;
+	if (atomic_load(&object->shares) == 0)
+		return osd_tier_truncate(&object->file, length);
+	status = osd_tier_stat(&object->file, &stat);
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status == OSD_OK && stat.size < length)
+		return osd_tier_truncate(&object->file, length);
+	return status == OSD_OK ? osd_tier_zero(&object->file, length, stat.size - length) : status;
+}
+
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags)
 {
 	uint64_t length = atomic_load(&object->length);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "object/draft.h"
 
 struct osd_draft {
 	struct osd_objects *objects;
@@ -41,7 +42,8 @@ static enum osd_status is_taken(const struct osd_draft *draft, bool *ret_taken)
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* The id is the one wanted, or the next: nobody else gets it unless by asking for it. */
+/* The id is the requested one, or the next free one.  Another command can get it only by a request for
+ * it. */
 static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 {
 	bool taken = false;
@@ -97,8 +99,8 @@ enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_
 	return OSD_OK;
 }
 
-/* The id can be the next one's, unless that has got another already, or somebody asked for this one
- * and has removed that object: ids are not given out twice. */
+/* Returns the id to the free ones, unless a later one was given out or a client has used this one: no
+ * id is given out twice. */
 static void give_id_back(struct osd_draft *draft)
 {
 	uint64_t next = draft->place.object_id + 1;
@@ -142,7 +144,7 @@ void osd_draft_free(struct osd_draft *draft)
 	osd_draft_let_go(draft);
 	osd_tier_file_release(&draft->file);
 	if (!draft->committed && (draft->record.flags & OSD_REC_HAS_FILES)) {
-		/* What cannot be removed now is when the store is opened. */
+		/* Files that cannot be removed now are removed when the store is opened. */
 		if (osd_tier_remove(&draft->objects->tier, &draft->file.name) == OSD_OK)
 			note_files(draft, false);
 	}
@@ -155,7 +157,7 @@ void osd_draft_free(struct osd_draft *draft)
 
 /* ---- data -------------------------------------------------------------------------------- */
 
-/* Space for length bytes in all, before the first of them is written. */
+/* Charges for length bytes in all, before the first of them is written. */
 static enum osd_status extend(struct osd_draft *draft, uint64_t length)
 {
 	enum osd_status status = OSD_OK;
@@ -180,7 +182,7 @@ static enum osd_status extend(struct osd_draft *draft, uint64_t length)
 	return status;
 }
 
-/* Whether the files are to be written again, with the head on the HDD, because the SSD is full. */
+/* Whether to write the files again with the head on the HDD, because the SSD is full. */
 static bool escape(struct osd_draft *draft, enum osd_status status)
 {
 	if (status != OSD_E_NO_SPACE || !osd_heads_two_roots(draft->objects) ||
@@ -202,7 +204,7 @@ static enum osd_status write_pieces(struct osd_draft *draft, const struct osd_pi
 
 	for (size_t i = 0; status == OSD_OK && i < count; i++) {
 		if (pieces[i].length == 0)
-			continue; /* and there may be no bytes at all */
+			continue; /* also if there are no bytes */
 		status = osd_tier_write(&draft->file, pieces[i].offset, bytes,
 					(size_t)pieces[i].length);
 		bytes += pieces[i].length;
@@ -248,8 +250,8 @@ static enum osd_status copy_files(struct osd_draft *draft, uint64_t length,
 	return status;
 }
 
-/* With the source locked.  Its files may be longer than it is, or shorter.  The copy has the same
- * head size, and where blocks are to be shared its head is where the source's is. */
+/* Called with the source locked.  Its files may be longer or shorter than the object.  The copy has the
+ * same head size.  If it shares blocks, its head is on the same device as the source's. */
 static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method method,
 				   const struct osd_copy_how *how)
 {

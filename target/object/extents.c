@@ -10,12 +10,12 @@
 #include "base/util.h"
 #include "object/txn_run.h"
 
-/* One after the other, from offset to the length; holes and data in turn. */
+/* A walk over the extents from offset to the length: holes and data alternate. */
 struct map_walk {
 	uint64_t at, end;
 	osd_map_fn *fn;
 	void *arg;
-	struct osd_extent lost[2]; /* in them a hole is no hole; length 0: there is none */
+	struct osd_extent lost[2]; /* a hole in these is lost data; length 0: none */
 };
 
 /* False: enough. */
@@ -71,8 +71,8 @@ static enum osd_status walk_locked(struct osd_object *object, struct map_walk *w
 
 /* ---- damage ------------------------------------------------------------------------------ */
 
-/* Of an object whose data is known to be damaged: what lies behind the ends of its files, and was
- * there once.  Ranges in ascending order; with the object locked. */
+/* Finds the lost ranges of an object whose data is known to be damaged: those beyond the ends of its
+ * files.  They are in ascending order.  The object is locked. */
 static enum osd_status find_lost(struct osd_object *object, struct map_walk *walk)
 {
 	uint64_t border = OSD_MIN(object->file.head_bytes, walk->end), head, tail;
@@ -129,69 +129,4 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 		status = walk_locked(object, &walk);
 	osd_object_unlock_read(object, &range);
 	return status;
-}
-
-/* ---- space ------------------------------------------------------------------------------- */
-
-/* The files may be replaced or cut by who has the object locked: then the last figure must do. */
-static enum osd_status entry_allocated(struct osd_object *object, bool nowait, bool locked,
-				       uint64_t *ret_bytes)
-{
-	bool was_open = osd_tier_file_is_open(&object->file);
-	struct osd_data_stat stat = {0};
-	struct osd_range range;
-	enum osd_status status;
-
-	if (nowait && !was_open)
-		return OSD_E_WOULD_BLOCK;
-	if (!locked && osd_object_lock_read(object, &range, 0, UINT64_MAX, true) != OSD_OK) {
-		*ret_bytes = atomic_load(&object->allocated);
-		return OSD_OK;
-	}
-	status = osd_tier_stat(&object->file, &stat);
-	if (!locked)
-		osd_object_unlock_read(object, &range);
-	if (status == OSD_OK && !was_open)
-		osd_cache_count_open(object);
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
-		return status;
-	atomic_store(&object->allocated, stat.allocated);
-	*ret_bytes = stat.allocated;
-	return OSD_OK;
-}
-
-/* Of an object that is not in memory, or is not there for others yet. */
-static enum osd_status record_allocated(struct osd_txn *txn, uint64_t *ret_bytes)
-{
-	struct osd_data_stat stat = {0};
-	struct osd_tier_file file;
-	enum osd_status status;
-
-	osd_tier_file_init(&file, &txn->objects->tier);
-	file.name = (struct osd_data_name){.partition_id = txn->place.partition_id,
-					   .incarnation = txn->place.incarnation,
-					   .object_id = txn->place.object_id,
-					   .generation = txn->record.generation};
-	file.head_bytes = txn->record.head_bytes;
-	file.head_on = txn->record.head_on;
-	status = osd_tier_stat(&file, &stat);
-	osd_tier_file_release(&file);
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
-		return status;
-	*ret_bytes = stat.allocated;
-	return OSD_OK;
-}
-
-enum osd_status osd_txn_allocated(struct osd_txn *txn, uint64_t *ret_bytes)
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	bool nowait = txn->flags & OSD_TXN_NOWAIT;
-
-	*ret_bytes = 0;
-	if (!(txn->record.flags & OSD_REC_HAS_FILES))
-		return OSD_OK;
-	object = osd_cache_find(txn->objects, txn->id);
-	if (object)
-		return entry_allocated(object, nowait, object == txn->changing, ret_bytes);
-	return nowait ? OSD_E_WOULD_BLOCK : record_allocated(txn, ret_bytes);
 }

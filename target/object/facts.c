@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* facts.c -- what capabilities are compared with: type, policy access tag and created time of an object,
- * from memory where the object is in use. */
+/* facts.c -- finds an object and the facts that capabilities are compared with: type, policy access tag, created
+ * time.  They come from memory if the object is in use. */
 #include "object/attr_table.h"
 
 #include "base/util.h"
@@ -36,6 +36,7 @@ static enum osd_status facts_of_partition(struct osd_objects *objects, struct os
 }
 
 static enum osd_status facts_in_memory(struct osd_objects *objects, struct osd_object_id id,
+				       struct osd_object **ret_object,
 				       struct osd_object_facts *ret_facts)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
@@ -44,13 +45,17 @@ static enum osd_status facts_in_memory(struct osd_objects *objects, struct osd_o
 	if (id.object_id == 0 || osd_is_objects_collection(id))
 		return facts_of_partition(objects, id, ret_facts);
 	status = osd_cache_get(objects, id, &object);
-	if (status == OSD_OK)
-		osd_object_facts(object, ret_facts);
-	return status;
+	if (status != OSD_OK)
+		return status;
+	osd_object_facts(object, ret_facts);
+	if (ret_object && object->type == OSD_USER_OBJECT)
+		*ret_object = OSD_STEAL(object);
+	return OSD_OK;
 }
 
-enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
-				  bool with_tag, struct osd_object_facts *ret_facts)
+enum osd_status osd_objects_find(struct osd_objects *objects, struct osd_object_id id,
+				 bool with_tag, struct osd_object **ret_object,
+				 struct osd_object_facts *ret_facts)
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	enum osd_status status = OSD_OK;
@@ -59,14 +64,14 @@ enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object
 		*ret_facts = (struct osd_object_facts){
 			.type = OSD_ROOT, .boot_epoch = osd_objects_boot_epoch(objects)};
 	else
-		status = facts_in_memory(objects, id, ret_facts);
+		status = facts_in_memory(objects, id, ret_object, ret_facts);
 	if (status != OSD_OK || !with_tag || ret_facts->tag || id.partition_id == 0)
 		return status;
 	status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
 	return status == OSD_OK ? osd_txn_facts(txn, id, true, ret_facts) : status;
 }
 
-/* A partition's, or of an object in a store of the first release, is among its attributes. */
+/* The tag of a partition, or of an object in a store of the first release, is among its attributes. */
 static enum osd_status read_tag(struct osd_txn *txn, struct osd_object_facts *facts)
 {
 	uint8_t tag[4] = {0};

@@ -22,7 +22,7 @@ enum osd_status osd_figures_page_set(void *context, struct osd_txn *txn, struct 
 				     uint32_t page, uint32_t number, const uint8_t *value,
 				     size_t length);
 
-/* The provider of such a page; figures: a struct osd_figures_page that is not const. */
+/* The provider of such a page. figures: a struct osd_figures_page, not const. */
 #define OSD_FIGURES_PAGE(number, name, figures)                                                    \
 	{                                                                                          \
 		.page = (number), .page_name = (name), .get = osd_figures_page_get,                \

@@ -12,8 +12,8 @@
  *   spare; N goes                            recovery removes the files of the spare
  *   the old files are removed
  *
- * So at every instruction one generation is whole, and the record says which.  A sandbox that holds
- * descriptors sees by the version page that it must ask for new ones (share.c); what it holds is
+ * So one generation is complete at every moment, and the record names it.  A sandbox that holds
+ * descriptors learns from the version page that it must ask for new ones (version.c).  Its old files are
  * removed, never cut. */
 #include "object/internal.h"
 
@@ -52,7 +52,8 @@ static enum osd_status copy_piece(struct move *move, uint64_t at, uint64_t *ret_
 			: OSD_OK;
 }
 
-/* One piece with the object locked against writers; OSD_E_CONFLICT: a WRITE has changed the object. */
+/* Copies one piece with the object locked against writers.  OSD_E_CONFLICT: a WRITE has changed the
+ * object. */
 static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_t *ret_end)
 {
 	struct osd_object *object = move->object;
@@ -72,7 +73,7 @@ static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_
 	return status;
 }
 
-/* The fresh head may hold what an earlier try has put there. */
+/* The fresh head may hold bytes of an earlier attempt. */
 static enum osd_status clear_fresh(struct move *move)
 {
 	return osd_tier_truncate(&move->fresh, 0);
@@ -89,7 +90,7 @@ static enum osd_status copy_ahead(struct move *move, const struct osd_head_pace 
 		if (status == OSD_OK && !pace->step(pace->arg, OSD_MIN(PIECE_BYTES, end)))
 			return OSD_E_TASK_ABORTED;
 	}
-	/* The blocks go to the disk while nobody waits for them. */
+	/* The blocks go to the disk before the object is locked, so that no command waits for them. */
 	if (status == OSD_OK) {
 		status = osd_tier_sync(&move->fresh, false);
 		if (status == OSD_E_NO_OBJECT) /* all of it is a hole */
@@ -112,7 +113,8 @@ static enum osd_status copy_locked(struct move *move)
 
 /* ---- the switch; with the whole object locked --------------------------------------------------- */
 
-/* The head as long as it must be, durable, and with the time of the last write: the move is none. */
+/* Gives the head its length, makes it durable, and sets its time to that of the last write: a move is
+ * no write. */
 static enum osd_status finish_head(struct move *move)
 {
 	struct osd_object *object = move->object;
@@ -172,7 +174,8 @@ static enum osd_status commit(struct move *move)
 	struct osd_key note = osd_key_files(OSD_META_DRAFT_FILES, &move->place, move->generation);
 	enum osd_status status;
 
-	/* Before the commit: who removes the object right after it knows its entry by this. */
+	/* Set before the commit: a thread that removes the object right after the commit finds the
+	 * entry by this generation. */
 	object->spare_generation = move->generation;
 	status = osd_object_change_record(object, true, change_moved, move, &note);
 	if (status == OSD_OK)
@@ -182,7 +185,7 @@ static enum osd_status commit(struct move *move)
 	return status;
 }
 
-/* copy_now: what was written since it was copied is copied here; else OSD_E_CONFLICT. */
+/* copy_now: bytes written since the copy are copied here.  Otherwise such a write gives OSD_E_CONFLICT. */
 static enum osd_status switch_locked(struct move *move, bool copy_now, bool forced)
 {
 	struct osd_object *object = move->object;
@@ -232,7 +235,7 @@ static enum osd_status run(struct move *move, const struct osd_head_pace *pace)
 	return status;
 }
 
-/* Where the head is, and how long it may be; OSD_E_BUSY: it has none, or none yet. */
+/* The device and the head size of the object.  OSD_E_BUSY: it has no head, or none yet. */
 static enum osd_status look(struct osd_object *object, enum osd_tier_head_on *ret_on,
 			    uint64_t *ret_head_bytes, uint64_t *ret_length)
 {
@@ -250,7 +253,7 @@ static enum osd_status look(struct osd_object *object, enum osd_tier_head_on *re
 	return status;
 }
 
-/* What cannot be removed now is when the store is opened. */
+/* Files that cannot be removed now are removed when the store is opened. */
 static void give_up(struct move *move)
 {
 	struct osd_objects *objects = move->objects;
@@ -258,7 +261,7 @@ static void give_up(struct move *move)
 
 	if (osd_tier_remove(&objects->tier, &move->fresh.name) != OSD_OK)
 		return;
-	if (atomic_load(&partition->data.removed)) /* perhaps its directories had gone already */
+	if (atomic_load(&partition->data.removed)) /* its directories may be gone already */
 		osd_tier_remove_partition(&objects->tier, partition->id, partition->incarnation);
 	osd_files_note(objects, &move->place, move->generation, false);
 }
@@ -300,7 +303,7 @@ enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on t
 	return status;
 }
 
-/* A head that is where it should not be is better than a write that fails. */
+/* A head on the wrong device is better than a write that fails. */
 bool osd_head_escape(struct osd_object *object)
 {
 	struct osd_objects *objects = object->objects;

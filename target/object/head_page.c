@@ -119,7 +119,7 @@ const struct osd_page_provider osd_head_page = {
 
 /* ---- of the root --------------------------------------------------------------------------------- */
 
-/* What it lies on; *ret_length 0: the root has no SSD. */
+/* Room on the SSD; *ret_length 0: the store has no SSD. */
 static enum osd_status room(struct osd_objects *objects, uint32_t number, uint8_t *buffer,
 			    size_t capacity, size_t *ret_length)
 {
@@ -201,7 +201,8 @@ static enum osd_status heads_each(void *context, struct osd_txn *txn, struct osd
 	return each(heads_get, OSD_HEADS_END, txn, id, page, fn, arg);
 }
 
-/* A setting that the store does not keep: in force with the commit.  generation: the number. */
+/* A setting that the store does not keep takes effect with the commit. effect: generation is its
+ * number. */
 static void run_setting(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_heads *heads = &txn->objects->heads;

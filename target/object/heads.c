@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heads.c -- on which device the first bytes of an object go (design D9), and how many bytes of heads
- * lie where.
+/* heads.c -- decides on which device the first bytes of an object go (design D9), and counts the bytes
+ * of heads on each device.
  *
- * A head goes to the SSD unless that is above its high-water mark, is being drained, or the policy
- * says otherwise; the object's record keeps where it went.  This is decided when the object gets its
- * first byte, in the transaction that says that it has files: before that its head size may still be
- * changed.  An object without a head (head size 0) has one file, on the HDD.
+ * A head goes to the SSD, unless the SSD is above its high-water mark or being drained, or the policy
+ * says otherwise.  The object's record has the device.  The decision is part of the transaction that
+ * gives the object its first byte; until then the head size may change.  An object without a head (head
+ * size 0) has one file, on the HDD.
  *
- * Not here: what moves a head later (head_move.c, mover.c). */
+ * Not here: moves of heads (head_move.c, mover.c). */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -30,7 +30,7 @@ void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *
 	heads->rate = config->move_rate ? config->move_rate : MOVE_RATE;
 	heads->commands_queued = config->commands_queued;
 	heads->context = config->context;
-	heads->wanted = true; /* who knows what the last run left */
+	heads->wanted = true; /* the last run may have left something */
 }
 
 bool osd_heads_two_roots(const struct osd_objects *objects)
@@ -92,7 +92,7 @@ void osd_head_place(struct osd_objects *objects, uint64_t length, struct osd_rec
 
 void osd_head_placed(struct osd_objects *objects, const struct osd_record *record)
 {
-	/* It may have been decided before the drain began, and be there only now. */
+	/* The decision may be older than the drain. */
 	if (record->head_on == OSD_HEAD_ON_HEAD && atomic_load(&objects->heads.draining)) {
 		atomic_store(&objects->heads.wanted, true);
 		atomic_store(&objects->heads.drained, false);

@@ -21,8 +21,8 @@ struct osd_heads {
 	/* Settings */
 	_Atomic uint64_t head_bytes; /* of new objects */
 	_Atomic unsigned policy;     /* enum osd_heads_policy */
-	_Atomic unsigned high, low;  /* per cent of the SSD */
-	_Atomic uint64_t rate;	     /* most bytes a second that the mover copies */
+	_Atomic unsigned high, low;  /* percent of the SSD */
+	_Atomic uint64_t rate;	     /* bytes per second that the mover copies at most */
 	_Atomic bool draining;
 	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
 	void *context;
@@ -34,6 +34,8 @@ struct osd_heads {
 	/* Figures, by enum osd_tier_head_on: to there, since the start */
 	_Atomic uint64_t moved[2], moved_bytes[2];
 	_Atomic uint64_t passed_over; /* by the last pass: in use, or the move failed */
+	/* Of the mover's thread alone: how the last pass failed, and how long it then waits. */
+	uint64_t failures, failing_gap_usec;
 };
 
 /* Numbers of page B000_0003h. */
@@ -63,21 +65,21 @@ enum {
 /* ---- heads.c, head_move.c, mover.c ------------------------------------------------------------ */
 
 void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *config);
-/* What the store remembers of them; once its epoch is known. */
+/* Loads the settings that the store keeps.  Call it when the epoch is known. */
 enum osd_status osd_heads_load(struct osd_objects *objects);
 bool osd_heads_two_roots(const struct osd_objects *objects);
 /* Head size of a new object; OSD_TIER_ONE with one root. */
 uint64_t osd_heads_default(const struct osd_objects *objects);
-/* Whether the SSD stays below so many per cent with more bytes on it. */
+/* Whether the SSD stays below that percentage with more bytes on it. */
 bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64_t more);
-/* Where a head should be, room or not. */
+/* The device that a head should be on, apart from the room there. */
 enum osd_tier_head_on osd_head_goal(const struct osd_objects *objects, uint64_t head_bytes,
 				    uint64_t length);
-/* The record's object gets its first bytes: up to length. */
+/* Decides the device when the record's object gets its first bytes, up to length. */
 void osd_head_place(struct osd_objects *objects, uint64_t length, struct osd_record *record);
-/* What osd_head_place decided is committed. */
+/* Counts a head after the commit of the decision of osd_head_place. */
 void osd_head_placed(struct osd_objects *objects, const struct osd_record *record);
-/* How much of an object is head: nothing with one root, or where it is wholly on the HDD. */
+/* How many bytes of an object are head; 0 with one root. */
 uint64_t osd_head_part(uint64_t head_bytes, uint64_t length);
 void osd_heads_count(struct osd_partition *partition, uint8_t head_on, uint64_t before,
 		     uint64_t after);
@@ -86,23 +88,24 @@ void osd_heads_count_length(struct osd_object *object, uint64_t before, uint64_t
 void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2]);
 /* After a change of settings. */
 void osd_heads_changed(struct osd_objects *objects);
-/* Asked after each piece that was copied, without a lock; false: stop. */
+/* Called after each copied piece, without a lock.  False: stop. */
 struct osd_head_pace {
 	bool (*step)(void *arg, uint64_t bytes);
 	void *arg;
 };
-/* Without pace: at once, and also while a sandbox holds descriptors.  OSD_E_EXISTS: it is there;
- * OSD_E_BUSY: not now; OSD_E_TASK_ABORTED: told to stop.  No lock may be held. */
+/* pace NULL: at once, and also while a sandbox holds descriptors.  OSD_E_EXISTS: the head is there
+ * already; OSD_E_BUSY: it cannot move now; OSD_E_TASK_ABORTED: stopped by pace.  The caller holds no
+ * lock. */
 enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on to,
 			      const struct osd_head_pace *pace, uint64_t *ret_bytes);
-/* A device is full: whether the object's head is on the other one now, so that it is worth another
- * try.  No lock may be held. */
+/* Called when a device is full: moves the object's head to the other one.  True: try again.  The caller
+ * holds no lock. */
 bool osd_head_escape(struct osd_object *object);
-void *osd_mover_main(void *objects);
+/* mover.c: a timer that calls the helper when there may be heads to move; the helper's work. */
+uint64_t osd_mover_check(void *objects);
+void osd_mover_work(void *objects);
 void osd_kick_mover(struct osd_objects *objects);
-/* Until kicked, told to stop (then false), or so long. */
-bool osd_mover_wait(struct osd_objects *objects, uint64_t usec);
-/* The same, and it may not be kicked. */
+/* Waits so long, or until the store is being closed (then false). */
 bool osd_upkeep_pause(struct osd_objects *objects, uint64_t usec);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* index.c -- which pages a partition has an index of, and how far each is: in the store, in memory,
- * and in the partition's attribute page OSD_PAGE_INDEX. */
+/* index.c -- the indexed pages of a partition and the stage of each: in the store, in memory, and in
+ * the partition's attribute page OSD_PAGE_INDEX. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +10,13 @@
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-#define RESERVED_FIRST 0x80u /* pages nobody has (osd2-wire 5.1) */
+#define RESERVED_FIRST 0x80u /* pages that no object has (osd2-wire 5.1) */
 #define RESERVED_LAST  0x7fffu
 
-/* Of the standard's pages only the one with the user's own name; no page that is computed. */
+/* The one standard page that can be indexed has the user's own name.  Computed pages cannot be. */
 static bool may_declare(const struct osd_objects *objects, uint32_t page)
 {
-	if (page >= OSD_PAGE_PARTITION_BASE || osd_attr_provider(objects, page))
+	if (page >= OSD_PAGE_PARTITION_BASE || osd_objects_page(objects, page))
 		return false;
 	if (page >= RESERVED_FIRST && page <= RESERVED_LAST)
 		return false;
@@ -142,7 +142,7 @@ enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partiti
 	}
 	if (status == OSD_OK && atomic_load(&partition->index))
 		set_slots(partition, &stages);
-	/* A query that saw what was before finds out. */
+	/* The serial number tells a query that has seen the earlier state. */
 	atomic_fetch_add(&partition->index_serial, 1);
 	osd_unlock(&objects->index_lock);
 	return status;
@@ -150,7 +150,7 @@ enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partiti
 
 /* ---- at open ----------------------------------------------------------------------------- */
 
-/* A release that keeps no indexes has changed attributes since: all are built anew. */
+/* A release without indexes has changed attributes since then: all indexes are built again. */
 static enum osd_status build_anew(struct osd_objects *objects, struct osd_kv_txn *kv)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
@@ -279,7 +279,7 @@ static enum osd_status page_each(void *context, struct osd_txn *txn, struct osd_
 
 static void run_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	/* Where this fails the builder, which is about to look, does it again. */
+	/* If this fails, the builder does it again at its next run. */
 	if (committed && osd_index_reload(txn->objects, effect->partition) != OSD_OK)
 		osd_debug("cannot read the stages of indexes yet");
 	if (committed)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* index_build.c -- the thread that makes and clears value indexes in the background, in
- * transactions of bounded size.  Each of them also writes how far it came, so that work goes on
- * where it was after a restart or a crash; value_index.h tells the stages.
+/* index_build.c -- the thread that makes and clears value indexes in the background, in transactions of
+ * bounded size.  Each of them also writes its progress, so that the work continues there after a restart
+ * or a crash. value_index.h has the stages.
  *
- * A transaction of the builder reads attributes first, then says how far it came, and changes
- * entries last, in order of keys: the order in which all others lock these.  It holds the
- * partition's record: a partition that is being removed gets no entry after the reaper has cleared
- * them. */
+ * A transaction of the builder reads attributes, then writes its progress, then changes entries in
+ * order of keys.  All transactions lock in this order.  It holds the partition's record, so a partition
+ * that is being removed gets no entry after the reaper has cleared them. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -49,7 +48,7 @@ static enum osd_status hold_partition(struct build *build, struct osd_kv_txn *kv
 	return status;
 }
 
-/* The stage, for a change.  OSD_E_NO_OBJECT: there is nothing to do any more. */
+/* Reads the stage for a change.  OSD_E_NO_OBJECT: the index no longer exists. */
 static enum osd_status hold_stage(struct build *build, struct osd_kv_txn *kv,
 				  enum osd_index_stage *ret_stage)
 {
@@ -98,7 +97,7 @@ static enum osd_status clear_listed(struct osd_kv_txn *kv, void *arg)
 	return status;
 }
 
-/* Nobody but this thread has to do with entries in this stage. */
+/* No other thread reads or writes entries in this stage. */
 static enum osd_status clear_some(struct build *build)
 {
 	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
@@ -117,8 +116,8 @@ static enum osd_status clear_some(struct build *build)
 
 /* ---- filling ----------------------------------------------------------------------------- */
 
-/* Attributes are looked at from (next_object, page, next_number) on; what is of another page is
- * jumped over, by a scan of its own. */
+/* Visits attributes from (next_object, page, next_number) on.  A new scan jumps over attributes of other
+ * pages. */
 static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct build *build = arg;
@@ -149,7 +148,7 @@ static int by_key(const void *a, const void *b)
 	return osd_index_key_compare(a, b);
 }
 
-/* The next attributes' entries; then record says where to go on. */
+/* Makes entries for the next attributes. record then says where to continue. */
 static enum osd_status collect_entries(struct build *build, struct osd_kv_txn *kv)
 {
 	enum osd_status status = OSD_OK;
@@ -216,7 +215,7 @@ static enum osd_status fill_some(struct build *build)
 
 /* ---- one page ---------------------------------------------------------------------------- */
 
-/* Everything from the stage it is in to the next; what saw an earlier stage is over first. */
+/* Does the work of one stage, after the transactions that saw an earlier stage have ended. */
 static enum osd_status run_stage(struct build *build)
 {
 	bool fills = build->record.stage == OSD_INDEX_FILL;
@@ -233,7 +232,7 @@ static enum osd_status run_stage(struct build *build)
 	return status;
 }
 
-/* false: something is left for later. */
+/* False: some work is left for later. */
 static bool build_page(struct osd_objects *objects, struct osd_partition *partition, uint32_t page)
 {
 	struct build *build = calloc(1, sizeof(*build));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* index_keep.c -- keeps value indexes with every change of an attribute.  A transaction notes what
- * its changes do to the index and applies all of it last, in order of keys: whoever changes entries
- * takes their locks in the same order, after those of records. */
+/* index_keep.c -- updates value indexes with every change of an attribute.  A transaction notes its
+ * changes of the index and applies them last, in order of keys.  So all transactions lock entries in the
+ * same order, and after records. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "object/value_index.h"
 
-#define GRACE_POLL_NS 1000000 /* how often the builder looks whether transactions have ended */
+#define GRACE_POLL_NS 1000000 /* how often the builder checks whether transactions have ended */
 
 struct osd_index_change {
 	struct osd_index_key key;
@@ -109,7 +109,7 @@ static enum osd_status apply(struct osd_txn *txn, const struct osd_index_change 
 		return osd_kv_put(txn->kv, OSD_KV_INDEX, osd_index_key_bytes(&change->key),
 				  (struct osd_bytes){"", 0}, 0);
 	status = osd_kv_remove(txn->kv, OSD_KV_INDEX, osd_index_key_bytes(&change->key));
-	/* While it fills, not every value has its entry. */
+	/* In the stage FILL some values have no entry yet. */
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* index_key.c -- see index_key.h.
  *
- * A value's 00h bytes become 00h FFh, and its end is 00h 01h, or 00h 02h where it was cut off.  As
- * an end is less than any byte that could follow, bytewise order of keys is that of the values. */
+ * A 00h byte of a value becomes 00h FFh.  The end of a value is 00h 01h, or 00h 02h if the value was cut
+ * off.  An end is less than any byte that could follow, so keys sort as the values do. */
 #include "object/index_key.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* index_key.h -- keys of the value index (docs/format.md has the bytes): entries of one page and
- * number stand in the order of their values.  Values are kept to their first OSD_INDEX_VALUE_BYTES;
- * of longer ones with the same beginning the index cannot tell which is less, so who searches must
- * look at those whose beginning is that of a bound. */
+/* index_key.h -- keys of the value index (docs/format.md has the bytes): entries of one page and number
+ * stand in the order of their values.  An entry has the first OSD_INDEX_VALUE_BYTES of a value.  The
+ * index cannot order longer values with the same beginning, so a search must read those that begin like
+ * one of its bounds. */
 #ifndef OSD_OBJECT_INDEX_KEY_H
 #define OSD_OBJECT_INDEX_KEY_H
 
@@ -22,17 +22,17 @@ struct osd_index_key {
 	size_t length;
 };
 
-/* The first OSD_INDEX_PAGE_PART or OSD_INDEX_NUMBER_PART bytes; place's object id is not in it. */
+/* The first OSD_INDEX_PAGE_PART or OSD_INDEX_NUMBER_PART bytes of keys. place's object id is not used. */
 void osd_index_key_begin(const struct osd_place *place, uint32_t page, uint32_t number,
 			 struct osd_index_key *ret_key);
-/* Up to the object id, which is left out: the beginning of all entries with that value, or with one
- * that begins alike and is not told apart.  value: its first bytes, length: its true length. */
+/* The beginning, up to the object id, of the keys of all entries with that value, or with a value that
+ * the index cannot distinguish from it. value: the first bytes; length: the whole length. */
 void osd_index_key_value(const struct osd_place *place, uint32_t page, uint32_t number,
 			 const uint8_t *value, size_t length, struct osd_index_key *ret_key);
 /* The entry of place's object. */
 void osd_index_key_entry(const struct osd_place *place, uint32_t page, uint32_t number,
 			 const uint8_t *value, size_t length, struct osd_index_key *ret_key);
-/* Order of two keys, as the store has it. */
+/* Compares two keys in the store's order. */
 int osd_index_key_compare(const struct osd_index_key *a, const struct osd_index_key *b);
 
 /* The object id of an entry; 0: this is no entry. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* internal.h -- what the files of this folder share, and struct osd_objects;
- * nobody else includes it.  The rest by what it is about:
+/* internal.h -- struct osd_objects and the limits that all files of this folder share.  No other folder
+ * includes it.  It includes the rest by topic:
  *
  *   partition.h   partitions in memory, quotas, counts of ids
  *   cache.h       objects in memory
@@ -10,14 +10,14 @@
  *   txn.h         transactions over records, collections, memberships
  *   attributes.h  attributes of a transaction's object
  *   upkeep.h      recovery, threads beside the requests
+ *   key_list.h    keys copied out of a scan
  *
- * target/README.md has the order of locks, range locks and transactions.  Of this folder's locks only
+ * target/README.md has the order of locks, range locks and transactions.  Of this folder's locks, only
  * index_lock is held over a store call.
  *
- * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted
- * again at open.  Of an object in the cache, length and times in memory are the truth and the
- * record may lag; an object not in the cache is as its record says, because only settled entries
- * leave the cache. */
+ * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted again at
+ * open.  For an object in the cache, length and times in memory are the current ones, and the record may
+ * lag.  Only settled entries leave the cache, so the record of any other object is current. */
 #ifndef OSD_OBJECT_INTERNAL_H
 #define OSD_OBJECT_INTERNAL_H
 
@@ -26,10 +26,12 @@
 
 #include "base/helper.h"
 #include "base/lock.h"
+#include "base/timer.h"
 #include "object/attributes.h"
 #include "object/cache.h"
 #include "object/data.h"
 #include "object/heads.h"
+#include "object/key_list.h"
 #include "object/object.h"
 #include "object/partition.h"
 #include "object/record.h"
@@ -46,11 +48,11 @@
 #define OSD_ATTRIBUTES_MAX    65536u		  /* per object (design D26) */
 #define OSD_CACHE_BUCKETS     32768u
 #define OSD_CACHE_ENTRIES     32768u /* objects kept in memory after their last use */
-#define OSD_CACHE_FILES	      8192u  /* of these, with open descriptors, at most */
+#define OSD_CACHE_FILES	      8192u  /* most of these with open descriptors */
 #define OSD_PARTITION_BUCKETS 256u
 #define OSD_MEMBERSHIPS_MAX   65536u /* per user object: they are attributes too */
 #define OSD_PAGE_PROVIDERS    16u
-#define OSD_RECORD_WEIGHT     256u /* of a change beside its value's bytes */
+#define OSD_RECORD_WEIGHT     256u /* weight of a change, in addition to its value's bytes */
 
 struct osd_objects {
 	struct osd_media *media; /* owned; NULL: in memory */
@@ -60,13 +62,11 @@ struct osd_objects {
 	struct osd_fault_plan *faults; /* owned; of the library for tests (store/stand_in.h) */
 	enum osd_kv_commit commit; /* for OSD_COMMIT_PROCESS */
 	bool sync_data;		   /* durability = sync */
-	bool strict;
 	struct osd_heads heads;
 	struct osd_sums sums;
 	uint8_t method; /* methods.c */
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
 	char serial[65];
-	uint64_t config_capacity;
 	struct osd_page_provider const *providers[OSD_PAGE_PROVIDERS];
 	size_t provider_count; /* set before threads start */
 
@@ -80,8 +80,14 @@ struct osd_objects {
 		void (*fn)(void *arg); /* NULL: nobody */
 		void *arg;
 	} policy_watcher; /* changes while no transaction is open */
+	struct {
+		osd_removal_fn *fn; /* NULL: nobody */
+		void *arg;
+	} removal_watcher; /* the same */
 	uint8_t seal[OSD_SEAL_BYTES];	 /* of a store in memory */
 
+	/* osd_cache_remove_partition.  open.c sets it, since cache.c itself uses partition.c. */
+	void (*forget_entries)(struct osd_objects *objects, const struct osd_partition *partition);
 	struct osd_rwlock partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */
@@ -99,26 +105,26 @@ struct osd_objects {
 	struct osd_object *cache[OSD_CACHE_BUCKETS]; /* under cache_lock */
 	struct osd_lru lru_open, lru_shut;	     /* unreferenced; by whether files are open */
 	size_t cache_count, open_count, open_max;
-	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
-				      earlier stale */
+	/* changed under cache_lock: counts events that make a record read earlier stale */
+	_Atomic uint64_t removals;
 
-	struct osd_helper reaper, indexer;
-	pthread_t maintenance, mover, scrub;
-	bool maintenance_runs, mover_runs, scrub_runs;
+	struct osd_timers timers; /* of the unit: the thread iosd-upkeep */
+	struct osd_timer settle_timer, mover_timer, scrub_timer;
+	struct osd_helper reaper, indexer, mover, scrub;
 	struct osd_lock work_lock;
 	pthread_cond_t work;
-	bool stop, settle_now, index_now, move_now, scrub_now; /* under work_lock */
+	bool stop, index_now; /* under work_lock */
 	_Atomic uint64_t tick;
 
 	struct osd_lock index_lock;	 /* osd_index_reload */
 	_Atomic unsigned index_side;	 /* transactions that begin now count on this side */
 	_Atomic uint64_t index_users[2]; /* changing transactions under way */
-	/* Transactions that change entries: before they do, and when they are over.  A search that
-	 * sees both stand still and equal has met none. */
+	/* Count transactions that change entries: before the change, and after the end.  A search during
+	 * which both stay equal and unchanged has met no change. */
 	_Atomic uint64_t index_begun, index_ended;
 	bool unclean; /* the store was not closed: times of files may be later than those of records
 		       */
-	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
+	_Atomic bool disk_full; /* the ballast is gone: refuse commands that need space */
 	struct osd_space_log space;
 };
 

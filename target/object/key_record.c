@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* key_record.c -- see key_record.h.  A record's key begins with partition id and the partition's
- * incarnation, as most of the store's do: what belongs to a partition that is gone is never found, and
- * the reaper frees it. */
+/* key_record.c -- see key_record.h.  The key of a record begins with the partition's id and incarnation,
+ * as most keys do.  So no lookup finds records of a removed partition, and the reaper frees them. */
 #include "object/key_record.h"
 
 #include <string.h>
@@ -30,7 +29,7 @@ static struct osd_key make_key(uint64_t partition_id, uint32_t incarnation, uint
 	return key;
 }
 
-/* Partition zero is incarnation 0, which no partition has, in every epoch of the store. */
+/* Partition zero has incarnation 0 in every epoch of the store.  No other partition has it. */
 static enum osd_status key_of(struct osd_txn *txn, uint64_t partition_id, uint8_t kind,
 			      uint8_t version, struct osd_key *ret_key)
 {
@@ -43,7 +42,7 @@ static enum osd_status key_of(struct osd_txn *txn, uint64_t partition_id, uint8_
 	return status;
 }
 
-/* As key_of; and the partition stays until the transaction ends. */
+/* As key_of, and holds the partition until the transaction ends. */
 static enum osd_status held_key_of(struct osd_txn *txn, uint64_t partition_id, uint8_t kind,
 				   uint8_t version, struct osd_key *ret_key)
 {

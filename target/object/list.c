@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* list.c -- ids in ascending order: partitions, user objects, collections, members.
  *
- * A listing tells how many ids there are from its first one on, although it returns one page of
- * them: from a number the partition remembers (tally.c), or by counting.  Who begins in the middle
- * of a long list, where no page ended, is told that there are very many. */
+ * A listing returns one page of ids and the number of all ids from its first one on.  The number comes
+ * from the partition's counts (tally.c), or from a count of the records.  A listing that begins in the
+ * middle of a long list, where no page ended, gets "very many" instead. */
 #include "object/internal.h"
 
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define COUNT_MAX 4096u /* of a list as long as this the rest is counted, ... */
+#define COUNT_MAX 4096u /* the rest of a list up to this length is counted, ... */
 #define COUNT_FEW 64u	/* ... else no more than so many beyond those returned */
 
 struct listing {
 	uint64_t *ids;
 	size_t capacity, count;
 	uint64_t next_id, total;
-	bool uncounted;	      /* nobody asks for the total */
+	bool uncounted;	      /* the total is not needed */
 	uint64_t known_total; /* UINT64_MAX: not known, ... */
 	uint64_t count_max;   /* ... then counted so far */
 	size_t id_at;	      /* offset of the id in the key */
-	uint8_t type;	      /* of the records wanted, but for those that stand apart; 0: all */
+	uint8_t type;	      /* of the wanted records, without those that stand apart; 0: all */
 	struct osd_txn *txn;
 };
 
@@ -79,7 +79,7 @@ static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id,
 
 /* ---- what is left ------------------------------------------------------------------------ */
 
-/* Where counting begins: everything, whatever the first id wanted is. */
+/* Begins the count: it covers all ids, whatever the first wanted id is. */
 static uint64_t tally_from(uint64_t initial_id, uint64_t first_id)
 {
 	return initial_id <= first_id ? 0 : initial_id;
@@ -101,7 +101,7 @@ static void recall(struct osd_txn *txn, uint64_t of, uint64_t from, struct listi
 			listing->capacity + (whole > COUNT_MAX ? COUNT_FEW : COUNT_MAX);
 }
 
-/* The number told, and what the next page will ask for. */
+/* Sets the number to return, and keeps the count that the next page will need. */
 static void settle_total(struct osd_txn *txn, uint64_t of, struct listing *listing)
 {
 	if (listing->uncounted)
@@ -154,7 +154,7 @@ static bool first_key(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return false;
 }
 
-/* From mark to mark; the members between are skipped. */
+/* Goes from mark to mark and skips the members between them. */
 static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id,
 					struct listing *listing)
 {

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* maintenance.c -- two threads of the object layer.  The maintenance thread settles what is idle,
+/* maintenance.c -- a timer and a thread of the object layer.  The timer settles what is idle,
  * writes times, checkpoints, and makes the ballast again; once a second, or when kicked.  The
  * reaper frees what REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit (design
  * D6); its work is recorded in the store, so a crash only delays it. */
 #include "object/internal.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/cursor.h"
 
 #define GATHER_USEC 1000000
 #define REAP_BATCH  256u   /* records removed in one transaction */
-#define REAP_ROUNDS 65536u /* without an end in sight: something fails, wait for the next kick */
+#define REAP_ROUNDS 65536u /* without an end something keeps failing: wait for the next kick */
 
 /* ---- maintenance ------------------------------------------------------------------------- */
 
@@ -45,83 +42,22 @@ static void maintain(struct osd_objects *objects, bool everything)
 	osd_settle_all(objects, everything);
 	settle_partitions(objects);
 	osd_root_settle(objects);
-	osd_kv_checkpoint(objects->kv, false); /* a failing one is tried again next time */
+	osd_kv_checkpoint(objects->kv, false); /* if it fails, the next round tries again */
 	osd_space_report(objects);
 	if (objects->media && osd_media_ballast_restore(objects->media) &&
 	    atomic_exchange(&objects->disk_full, false))
 		osd_space_found(objects);
 }
 
-void *osd_maintenance_main(void *arg)
+uint64_t osd_maintain(void *objects)
 {
-	struct osd_objects *objects = arg;
+	maintain(objects, false);
+	return osd_monotonic_usec() + OSD_UPKEEP_USEC;
+}
 
-	while (osd_settle_wait(objects))
-		maintain(objects, false);
+void osd_maintain_all(struct osd_objects *objects)
+{
 	maintain(objects, true);
-	return NULL;
-}
-
-/* ---- keys copied from a scan ------------------------------------------------------------- */
-
-struct collect_context {
-	struct osd_key_list *list;
-	size_t limit;
-	bool no_memory;
-};
-
-static bool collect_key(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct collect_context *context = arg;
-	struct osd_key_list *list = context->list;
-	uint16_t length = (uint16_t)key.length;
-
-	(void)value;
-	if (list->used + sizeof(length) + key.length > list->capacity) {
-		size_t capacity = OSD_MAX(4096, 2 * (list->used + sizeof(length) + key.length));
-		uint8_t *bytes = realloc(list->bytes, capacity);
-
-		if (!bytes) {
-			context->no_memory = true;
-			return false;
-		}
-		list->bytes = bytes;
-		list->capacity = capacity;
-	}
-	memcpy(list->bytes + list->used, &length, sizeof(length));
-	memcpy(list->bytes + list->used + sizeof(length), key.data, key.length);
-	list->used += sizeof(length) + key.length;
-	return ++list->count < context->limit;
-}
-
-enum osd_status osd_key_list_collect(struct osd_objects *objects, struct osd_kv_txn *kv,
-				     enum osd_kv_table table, struct osd_bytes prefix, size_t limit,
-				     struct osd_key_list *list)
-{
-	struct collect_context context = {list, limit, false};
-	enum osd_status status;
-
-	*list = (struct osd_key_list){NULL, 0, 0, 0};
-	status = osd_kv_scan(objects->kv, kv, table, prefix, prefix.length, collect_key, &context);
-	return status == OSD_OK && context.no_memory ? OSD_E_NO_MEMORY : status;
-}
-
-bool osd_key_list_next(const struct osd_key_list *list, size_t *at, struct osd_bytes *ret_key)
-{
-	uint16_t length;
-
-	if (*at >= list->used)
-		return false;
-	memcpy(&length, list->bytes + *at, sizeof(length));
-	*ret_key = (struct osd_bytes){list->bytes + *at + sizeof(length), length};
-	*at += sizeof(length) + length;
-	return true;
-}
-
-void osd_key_list_release(struct osd_key_list *list)
-{
-	free(list->bytes);
-	*list = (struct osd_key_list){NULL, 0, 0, 0};
 }
 
 /* ---- reaper ------------------------------------------------------------------------------ */
@@ -262,7 +198,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	return status;
 }
 
-/* One kind of leftovers; false: something is left for later. */
+/* Frees one kind of leftovers.  False: some are left for later. */
 static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 		      enum osd_status (*reap)(struct osd_objects *objects, struct osd_bytes key))
 {
@@ -275,7 +211,8 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 
 	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
 				      REAP_BATCH, &list);
-	/* What is about to go must not come back with an older log after a power loss. */
+	/* The commits that released these files must be durable first: after a power loss an older log
+	 * would need the files. */
 	if (status == OSD_OK && list.count > 0)
 		status = osd_kv_flush(objects->kv);
 	while (status == OSD_OK && !osd_should_stop(objects) && osd_key_list_next(&list, &at, &key))
@@ -301,11 +238,11 @@ enum osd_status osd_remove_drafts(struct osd_objects *objects)
 	if (status == OSD_OK && list.count > 0)
 		status = remove_keys(objects, OSD_KV_META, &list);
 	osd_key_list_release(&list);
-	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* when the heads are back */
+	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* waits until the SSD folder is back */
 }
 
-/* Every batch costs a flush of the log, which commits feel: what comes in a second goes together.
- */
+/* Every batch costs a flush of the log, which delays commits.  So the removals of one second are done
+ * together. */
 static void gather(struct osd_objects *objects)
 {
 	osd_upkeep_pause(objects, GATHER_USEC);

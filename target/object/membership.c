@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* membership.c -- the Collections page of a user object (osd2-wire 5.14): which collections it is
- * in, by attribute number.  The list is read once while the object is at hand and kept in step, so
- * that a command with thousands of numbers stays in proportion. */
+/* membership.c -- the Collections page of a user object (osd2-wire 5.14): which collections it is in,
+ * by attribute number.  The list is read once while the object is at hand, and follows its changes.
+ * Without that, a command with thousands of numbers would read it thousands of times. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static enum osd_status load(struct osd_txn *txn)
 	return OSD_OK;
 }
 
-/* Of the first one with that number, or where it would be. */
+/* The index of the first one with that number, or where it would be inserted. */
 static size_t index_of(const struct osd_txn *txn, uint32_t number)
 {
 	size_t low = 0, high = txn->membership_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* methods.c -- security methods that what is made begins with: a store's as it is told, a partition's as
- * the root says.  Nothing is written for NOSEC, which is what an attribute never set means. */
+/* methods.c -- the initial security methods: a new store gets the configured one, a new partition the
+ * one in the root's attribute.  NOSEC is not written: an attribute that was never set means NOSEC. */
 #include "object/internal.h"
 
 #include "wire/capability.h"

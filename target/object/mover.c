@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mover.c -- the thread that moves heads to where they should be: back to the SSD once that has room
- * again, off it while it is drained or where the policy says so.
+/* mover.c -- the helper that moves heads to where they should be: back to the SSD once it has room
+ * again; off it while it is drained, or where the policy says so.
  *
- * It has nothing to remember: it walks over the records, and each says where its head is and how
- * long the object.  A pass begins when something may be amiss, and waits longer the longer the last
- * one took to look at all records, so that looking costs a tenth of a processor at most.  Each move
- * is a transaction of its own (head_move.c), so the next run goes on where this one was stopped.
+ * The mover stores nothing: each record says where its head is and how long the object is, and a
+ * pass walks over all records.  A timer checks each second whether a pass may find something to do.
+ * The longer a pass took to read the records, the longer is the pause after it, so that reading
+ * them takes a tenth of a processor at most.  Each move is a transaction of its own (head_move.c),
+ * so a stopped pass loses nothing.
  *
- * Ordinary commands go first: after each piece the mover waits as long as the rate demands, and
- * while commands wait for a worker. */
+ * Commands have priority: after each piece the mover waits as long as the rate demands, and while
+ * commands wait for a worker. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,13 @@
 #include "object/internal.h"
 #include "wire/cursor.h"
 
-#define SCAN_RECORDS  1024u /* looked at in one scan */
-#define SCAN_HEADS    64u   /* moved before the next one */
+#define SCAN_RECORDS  1024u /* records of one scan */
+#define SCAN_HEADS    64u   /* heads moved before the next scan */
 #define LEAST_GAP     UINT64_C(1000000)
 #define MOST_GAP      UINT64_C(60000000)   /* while moves fail */
-#define SSD_FAILURES  16u		   /* then no more heads are brought to it in this pass */
-#define LEAST_CHARGED (UINT64_C(64) << 10) /* by the rate: a move costs commits and syncs, too */
+#define SSD_FAILURES  16u		   /* then this pass brings no more heads to the SSD */
+/* the charge of a move against the rate, for its commits and syncs */
+#define LEAST_CHARGED (UINT64_C(64) << 10)
 #define BUSY_STEPS    100
 #define BUSY_USEC     UINT64_C(1000)
 
@@ -59,7 +61,8 @@ static bool is_misplaced(const struct osd_objects *objects, const struct osd_rec
 	       atomic_load(&objects->heads.policy) != OSD_HEADS_OFF;
 }
 
-/* The true length of what is being written is not in its record; by it heads leave the SSD. */
+/* The record of an object that is being written lags.  The current length decides whether its head
+ * leaves the SSD. */
 static bool may_be_misplaced(const struct osd_objects *objects, const struct osd_record *record,
 			     enum osd_tier_head_on *ret_goal)
 {
@@ -71,9 +74,9 @@ static bool may_be_misplaced(const struct osd_objects *objects, const struct osd
 
 struct scan {
 	struct osd_objects *objects;
-	bool ssd_full;	      /* only heads that leave it are looked for */
+	bool ssd_full;	      /* look only for heads that leave it */
 	uint64_t passed_over; /* others */
-	struct osd_key next;  /* the first that has not been looked at */
+	struct osd_key next;  /* the first record not visited yet */
 	unsigned looked_at;
 	bool more;
 	struct osd_place found[SCAN_HEADS];
@@ -114,15 +117,15 @@ static bool scan_record(void *arg, struct osd_bytes key, struct osd_bytes value)
 
 struct pass {
 	struct osd_objects *objects;
-	uint64_t misplaced; /* of what was found, still are */
+	uint64_t misplaced; /* heads found on the wrong device and still there */
 	uint64_t scan_usec;
 	bool ssd_full;	       /* or it fails */
-	unsigned ssd_failures; /* of heads on their way to it */
+	unsigned ssd_failures; /* of heads being moved to it */
 	uint64_t failures;
 	enum osd_status failed; /* the last one */
 };
 
-/* Not of what comes right by itself. */
+/* Not for heads that the next write moves anyway. */
 static bool is_failure(enum osd_status status)
 {
 	switch (status) {
@@ -171,7 +174,7 @@ static void look_after(struct pass *pass, const struct osd_place *place,
 	struct osd_object_id id = {place->partition_id, place->object_id};
 	enum osd_status status = osd_object_get(pass->objects, id, &object);
 
-	/* Another incarnation: what was found is on its way out. */
+	/* A partition of another incarnation: the reaper frees what was found. */
 	if (status == OSD_OK && object->partition->incarnation == place->incarnation)
 		status = move_one(pass, object, record);
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
@@ -185,7 +188,7 @@ static void look_after(struct pass *pass, const struct osd_place *place,
 
 /* ---- passes ------------------------------------------------------------------------------------- */
 
-/* Heads come back, none leaves: then a full SSD ends the pass. */
+/* True if heads only return: then a full SSD ends the pass. */
 static bool is_useless(const struct pass *pass)
 {
 	const struct osd_heads *heads = &pass->objects->heads;
@@ -194,7 +197,7 @@ static bool is_useless(const struct pass *pass)
 	       atomic_load(&heads->policy) != OSD_HEADS_SMALL_ONLY;
 }
 
-/* False: it came to no end. */
+/* False: it was stopped before its end. */
 static bool run_pass(struct pass *pass)
 {
 	struct osd_objects *objects = pass->objects;
@@ -233,7 +236,7 @@ static bool is_wanted(struct osd_objects *objects)
 		osd_heads_below(objects, atomic_load(&heads->low), 0));
 }
 
-/* Files of what is removed go later than its records. */
+/* The files of removed objects are freed later than the records. */
 static bool is_reaped(struct osd_objects *objects)
 {
 	static const enum osd_meta_kind kinds[] = {OSD_META_DEAD_EPOCH, OSD_META_DEAD_PARTITION,
@@ -252,7 +255,7 @@ static bool is_reaped(struct osd_objects *objects)
 	return reaped;
 }
 
-/* What is known after a pass. */
+/* Updates the state after a pass. */
 static void note_pass(struct osd_objects *objects, const struct pass *pass, bool whole)
 {
 	struct osd_heads *heads = &objects->heads;
@@ -265,28 +268,40 @@ static void note_pass(struct osd_objects *objects, const struct pass *pass, bool
 		atomic_store(&heads->drained, true);
 }
 
-void *osd_mover_main(void *arg)
+/* How long to wait after this pass. */
+static uint64_t gap_after(struct osd_heads *heads, const struct pass *pass)
+{
+	if (pass->failures > 0 && pass->failures != heads->failures)
+		osd_warning("%" PRIu64 " heads could not be moved; the last one: %s",
+			    pass->failures, osd_status_info(pass->failed)->meaning);
+	heads->failures = pass->failures;
+	heads->failing_gap_usec =
+		pass->failures ? OSD_MIN(2 * OSD_MAX(heads->failing_gap_usec, LEAST_GAP), MOST_GAP)
+			       : LEAST_GAP;
+	return OSD_MAX(heads->failing_gap_usec, 10 * pass->scan_usec);
+}
+
+void osd_mover_work(void *arg)
 {
 	struct osd_objects *objects = arg;
-	uint64_t gap = LEAST_GAP, failing_gap = LEAST_GAP, failures = 0;
+	struct pass pass = {.objects = objects};
+	uint64_t gap = LEAST_GAP;
 
-	while (osd_mover_wait(objects, gap)) {
-		struct pass pass = {.objects = objects};
-		bool whole;
-
-		gap = LEAST_GAP;
-		if (!is_wanted(objects))
-			continue;
-		/* Before it looks: what comes up meanwhile is for the next one. */
+	if (is_wanted(objects)) {
+		/* Cleared before the pass: what comes up meanwhile is for the next one. */
 		atomic_store(&objects->heads.wanted, false);
-		whole = run_pass(&pass);
-		note_pass(objects, &pass, whole);
-		if (pass.failures > 0 && pass.failures != failures)
-			osd_warning("%" PRIu64 " heads could not be moved; the last one: %s",
-				    pass.failures, osd_status_info(pass.failed)->meaning);
-		failures = pass.failures;
-		failing_gap = failures ? OSD_MIN(2 * failing_gap, MOST_GAP) : LEAST_GAP;
-		gap = OSD_MAX(failing_gap, 10 * pass.scan_usec);
+		note_pass(objects, &pass, run_pass(&pass));
+		gap = gap_after(&objects->heads, &pass);
 	}
-	return NULL;
+	osd_timer_set(&objects->timers, &objects->mover_timer, osd_monotonic_usec() + gap);
+}
+
+uint64_t osd_mover_check(void *arg)
+{
+	struct osd_objects *objects = arg;
+
+	/* The helper sets the time of the next check. */
+	if (is_wanted(objects) && osd_helper_call(&objects->mover))
+		return OSD_NEVER;
+	return osd_monotonic_usec() + LEAST_GAP;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object.h -- the object layer: partitions, collections and user objects, their data and
- * attributes, independent of SCSI (design D5-D10).  Used by the command layer and by the proxies
- * alike, so a script's call and an initiator's command are the same operation.
+/* object.h -- the object layer: partitions, collections and user objects, their data and attributes,
+ * independent of SCSI (design D5-D10).  The command layer and the proxies both use it, so a script's
+ * call and an initiator's command are the same operation.
  *
  * Order of calls: osd_objects_open; then any number of threads may use everything below; then
  * osd_objects_close once no reference and no transaction is left.
  *
- * Transactions.  Whatever changes or reads records takes a struct osd_txn, owned by one thread.
- * Nothing is visible to others before osd_txn_commit returns OSD_OK; then it survives kill -9 (and,
- * with OSD_COMMIT_DURABLE, power loss).  Any call with a transaction may return OSD_E_CONFLICT
- * (it lost a deadlock): the transaction is aborted, and the whole begins again.  osd_txn_run()
- * (object/txn_run.h) does that; work in a transaction is written as a function for it.  Within a
- * transaction touch objects in ascending (partition id, object id) order.
+ * Transactions.  A function that changes or reads records takes a struct osd_txn, which belongs to one
+ * thread.  Nothing is visible to others before osd_txn_commit returns OSD_OK; then it survives kill -9
+ * (and, with OSD_COMMIT_DURABLE, power loss).  Any call with a transaction may return OSD_E_CONFLICT
+ * (it lost a deadlock): abort the transaction and begin again. osd_txn_run() (object/txn_run.h) does
+ * that for a function that does the work.  Within a transaction, use objects in ascending (partition
+ * id, object id) order.
  *
- * Data calls (osd_object_read and kin) take an open object, not a transaction; each is atomic
- * against the others on the same object.  Do not call those that change data, nor osd_object_get,
- * while holding a transaction that has changed anything or, read-only, has read anything: they may
- * commit a reservation of their own, which would wait for that transaction (an assertion says so).
+ * Data calls (osd_object_read and kin) take an open object, not a transaction; each is atomic against
+ * the others on the same object.  Do not call osd_object_get, or a function that changes data, while
+ * the thread holds a transaction that has changed anything, or a read-only one that has read anything.
+ * They may commit a reservation of their own, which would wait for that transaction.  An assertion
+ * checks this.
  *
- * Errors: OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_QUOTA, OSD_E_NO_SPACE, ... as
- * base/status.h explains; OSD_E_PARAM_FIELD for an attribute that does not fit the object, is
- * read-only or has a bad value. */
+ * Errors: base/status.h explains OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS and the others.
+ * OSD_E_PARAM_FIELD: an attribute does not fit the object, is read-only or has a bad value. */
 #ifndef OSD_OBJECT_OBJECT_H
 #define OSD_OBJECT_OBJECT_H
 
@@ -37,11 +37,15 @@ struct osd_objects; /* the object layer over one opened store */
 struct osd_txn;
 struct osd_object; /* reference to an open user object */
 
-/* Which object: (0, 0) root, (pid, 0) partition, (pid, oid) collection or user object. */
+/* Names an object: (0, 0) the root, (pid, 0) a partition, (pid, oid) a collection or user object. */
 struct osd_object_id {
 	uint64_t partition_id;
 	uint64_t object_id;
 };
+static inline bool osd_same_id(struct osd_object_id a, struct osd_object_id b)
+{
+	return a.object_id == b.object_id && a.partition_id == b.partition_id;
+}
 
 /* ---- the store as a whole ---------------------------------------------------------------- */
 
@@ -49,14 +53,14 @@ enum osd_durability { OSD_DURABILITY_PROCESS, OSD_DURABILITY_SYNC };
 
 enum osd_io { OSD_IO_CACHED, OSD_IO_DIRECT /* data files past the page cache */ };
 
-/* When the second root is absent at the start: refuse it, or go on with what lies elsewhere. */
+/* If the SSD folder is absent at the start: refuse to open, or serve the data that is elsewhere. */
 enum osd_ssd_loss { OSD_SSD_LOSS_FAIL, OSD_SSD_LOSS_READ_THROUGH };
 
-/* Which objects have their first bytes on the SSD, where there is one. */
+/* The objects that have their first bytes on the SSD, if there is one. */
 enum osd_heads_policy {
 	OSD_HEADS_FIRST,      /* all */
 	OSD_HEADS_SMALL_ONLY, /* those that are no longer than their head size */
-	OSD_HEADS_OFF,	      /* no new ones, but for those that are given a head size */
+	OSD_HEADS_OFF,	      /* no new ones, except those with a head size of their own */
 };
 #define OSD_HEAD_AS_FORMATTED UINT64_MAX
 #define OSD_HEAD_MAX	      (UINT64_C(1) << 40)
@@ -64,11 +68,12 @@ enum osd_heads_policy {
 struct osd_heads_config {
 	uint64_t head_bytes; /* of new objects, at most OSD_HEAD_MAX, or OSD_HEAD_AS_FORMATTED */
 	enum osd_heads_policy policy;
-	/* Per cent of the SSD: above high no new heads go there, below low the mover brings some
+	/* Percent of the SSD: above high, new heads go elsewhere; below low, the mover brings heads
 	 * back; 0: default */
 	uint64_t high_percent, low_percent;
 	uint64_t move_rate; /* bytes a second that the mover copies at most; 0: default */
-	/* How many commands wait for a worker; any thread; the mover lets them go first.  NULL: none */
+	/* The number of commands that wait for a worker, for which the mover pauses.  Any thread calls
+	 * it.  NULL: none */
 	unsigned (*commands_queued)(void *context);
 	void *context;
 };
@@ -83,30 +88,26 @@ struct osd_objects_config {
 	const struct osd_heads_config *heads; /* borrowed by open; NULL: defaults */
 	const struct osd_sums_config *sums;   /* the same; object/sums.h */
 	enum osd_io io;
-	bool create;		 /* format an empty directory on first open */
-	uint64_t capacity_bytes; /* 0: that of the file system */
 	uint64_t cache_bytes;	 /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
-	bool strict;	/* refuse unassigned user-object pages 8h-7Fh (design D4) */
 	uint8_t method; /* enum osd_security_method a store begins with, when made or formatted */
 	const struct osd_test_stores *test; /* borrowed by open; NULL in the product (store/stand_in.h) */
-	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 
-/* Opens or formats the store and runs recovery.  On failure message tells a person what to do. */
+/* Opens or formats the store and runs recovery.  On failure, message has instructions for a person. */
 enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
 				 struct osd_objects **ret_objects);
 /* Checkpoints and closes; NULL is fine. */
 void osd_objects_close(struct osd_objects *objects);
 /* How many times this store has been opened, this time included. */
 uint64_t osd_objects_openings(const struct osd_objects *objects);
-/* Never 0, which in a capability means that it does not matter. */
+/* The number of the boot epoch.  It is never 0, which in a capability means "any". */
 uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
 #define OSD_SYSTEM_ID_BYTES 20
 const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
 const char *osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
 /* Keeps the store's files as they are, for a copy made by another process: see store/freeze.h.
- * OSD_E_BUSY: they are frozen already, or commands did not come to a point to wait at in wait_usec. */
+ * OSD_E_BUSY: they are frozen already, or open transactions did not end within wait_usec. */
 enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
 				   uint64_t freeze_usec);
 /* False: the freeze had ended before, at its deadline. */
@@ -116,27 +117,38 @@ uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);
-/* Whether it would take that capacity: OSD_E_CDB_FIELD when it is too large. */
+/* Whether osd_objects_format would accept that capacity.  OSD_E_CDB_FIELD: it is too large. */
 enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t capacity_bytes);
 
-/* The store's seal: 32 bytes beside its records, with which they can be encrypted.  create: made where
- * there is none.  OSD_E_NO_OBJECT: there is none; a store in memory has one for its lifetime. */
+/* The store's seal: 32 bytes in a file beside its database, for the encryption of records. create:
+ * makes one if there is none.  OSD_E_NO_OBJECT: there is none.  A store in memory has one for its
+ * lifetime. */
 #define OSD_SEAL_BYTES 32
 enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
 				 uint8_t seal[OSD_SEAL_BYTES]);
-/* Counts the changes of what the Policy/Security pages of the root and of partitions say, of the Attributes
- * Access pages of partitions, of policy access tags, and of secret keys, from 1. */
+/* A counter, from 1, of changes that affect rights: in the Policy/Security pages of the root and of
+ * partitions, in the Attributes Access pages of partitions, in policy access tags, and in secret keys. */
 uint64_t osd_objects_policy_changes(const struct osd_objects *objects);
-/* Rights depend on something that is different from now on; for keys security/ calls it. */
+/* Counts such a change. security/ calls it for keys. */
 void osd_note_policy_change(struct osd_objects *objects);
-/* fn is called after each such change, from any thread, with locks held: it only takes note.  NULL: no more.
- * Set while no transaction is open. */
+/* fn is called after each such change, from any thread, with locks held, so it must only set a flag.
+ * NULL ends the calls.  Call this while no transaction is open. */
 void osd_objects_watch_policies(struct osd_objects *objects, void (*fn)(void *arg), void *arg);
-/* fn is called, outside of any transaction, after a partition has gone (REMOVE PARTITION, FORMAT OSD),
- * and before whoever removed it is told.  Before any other thread uses objects. */
+/* fn is called after a partition was removed (REMOVE PARTITION, FORMAT OSD), outside of any
+ * transaction, and before the remover gets its answer.  Call this before any other thread uses objects. */
 #define OSD_PARTITION_WATCHERS 4
 void osd_objects_watch_partitions(struct osd_objects *objects,
 				  void (*fn)(void *arg, uint64_t partition_id), void *arg);
+
+/* fn is called in each transaction that removes a user object or, with object_id 0, a partition.  It removes what a
+ * higher layer keeps of it.  The caller of the removal gets its status; osd_txn_first (txn_run.h) is possible.
+ * FORMAT OSD does not call it.  NULL: no more.  Set while no transaction is open. */
+typedef enum osd_status osd_removal_fn(void *arg, struct osd_txn *txn, struct osd_object_id id);
+void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn, void *arg);
+
+/* The timers of the unit: whoever opens something above the store may add its own. */
+struct osd_timers;
+struct osd_timers *osd_objects_timers(struct osd_objects *objects);
 
 /* ---- transactions ------------------------------------------------------------------------ */
 
@@ -149,7 +161,7 @@ enum osd_txn_flags {
 	OSD_TXN_NOWAIT = 8, /* read-only ones: OSD_E_WOULD_BLOCK instead of waiting for a lock */
 };
 
-/* DURABLE (FUA): it survives power loss.  osd_txn_run() takes it among the flags. */
+/* DURABLE (FUA): the commit survives power loss. osd_txn_run() takes it among the flags. */
 enum osd_commit { OSD_COMMIT_PROCESS = 0, OSD_COMMIT_DURABLE = 16 };
 
 enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags,
@@ -158,30 +170,32 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags,
 enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how);
 /* Consumes the transaction; NULL is fine. */
 void osd_txn_abort(struct osd_txn *txn);
+struct osd_objects *osd_txn_objects(const struct osd_txn *txn);
 static inline void osd_txn_abortp(struct osd_txn **txn)
 {
 	osd_txn_abort(*txn);
 }
-/* Long work (listings, queries, counts, the creation of many objects) inside txn ends with OSD_E_TASK_ABORTED once *stop, which is
- * atomic, borrowed, and may be NULL. */
+/* Long work inside txn (listings, queries, counts, the creation of many objects) ends with
+ * OSD_E_TASK_ABORTED once *stop is true. stop is atomic and borrowed, and may be NULL. */
 void osd_txn_watch(struct osd_txn *txn, const bool *stop);
-/* The same once goes_on, called for each record, returns false; then it goes on returning that.  watcher is
- * borrowed. */
+/* The same once goes_on returns false, which it must then continue to do.  It is called for each
+ * record. watcher is borrowed. */
 struct osd_txn_watcher {
 	bool (*goes_on)(void *arg);
 	void *arg;
 };
 void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher);
-/* About how many bytes of attributes and memberships it has changed: what can be cut into several
- * transactions is, by this. */
+/* About how many bytes of attributes and memberships the transaction has changed.  Long work uses it to
+ * decide where the next transaction begins. */
 uint64_t osd_txn_weight(const struct osd_txn *txn);
-/* What a provider of attribute pages has found out about the object at hand, so that all that one
- * command reads of it is of one moment: NULL until kept.  keep takes ownership (free()) and drops what
- * was kept before; it goes when a transaction that may write takes up another object, too.  In one that
- * only reads it may be of another object: the provider must look. */
+/* Data that a provider of attribute pages has read about the object at hand, so that all values of one
+ * command are of one moment. kept: NULL if there is none. keep takes ownership (free()) and frees
+ * earlier data.  A transaction that may write frees it when it takes up another object.  A read-only
+ * one does not, so the provider must check which object the data is about. */
 void *osd_txn_kept(const struct osd_txn *txn);
 void osd_txn_keep(struct osd_txn *txn, void *kept);
-/* Run when the transaction has committed (committed true) or was aborted; in this order. */
+/* fn runs after the commit (committed true) or the abort.  Several of them run in the order of these
+ * calls. */
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg);
 
@@ -206,12 +220,13 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 					       const uint8_t *value, size_t length),
 				    void *arg);
 
-/* What these records take is charged to the partition of the job, beside its objects' data and attributes, or,
- * of a job that stands apart, beside those of such jobs: in txn, before to after bytes.  More is taken at
- * once, less is given back with the commit.  limited: OSD_E_QUOTA, OSD_E_NO_SPACE.  A partition that has gone needs nothing given back. */
+/* In txn, changes the charge for these records from before to after bytes.  It is charged to the
+ * partition of the job, or, for a job that stands apart, to the partition's account of such jobs.  An
+ * increase is charged now, a decrease is given back with the commit. limited: OSD_E_QUOTA,
+ * OSD_E_NO_SPACE. For a removed partition a decrease does nothing. */
 enum osd_status osd_txn_charge_records(struct osd_txn *txn, struct osd_object_id job,
 				       uint64_t before, uint64_t after, bool limited);
-/* The same for what is found when the higher layer is opened. */
+/* The same for records found when the higher layer is opened. */
 void osd_objects_charge_records(struct osd_objects *objects, struct osd_object_id job,
 				uint64_t bytes);
 
@@ -222,16 +237,19 @@ enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 				   enum osd_object_type *ret_type);
 /* requested 0: the target picks max + 1 (ids of removed objects are not reused). */
 enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id);
-/* contents false: OSD_E_NOT_EMPTY unless empty; true: retires everything inside in O(1). */
+/* contents false: OSD_E_NOT_EMPTY unless empty; true: retires everything inside in O(1).  Calls
+ * osd_removal_fn for the partition alone. */
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents);
-/* Which of all partitions that ever had this id it is; it stays that until txn ends. */
+/* The incarnation: it distinguishes the partition from all others that ever had this id.  The partition
+ * is not removed before txn ends. */
 enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partition_id,
 					  uint32_t *ret_incarnation);
 /* count 1..OSD_CREATE_MAX consecutive ids; count > 1 needs requested_id 0.  *ret_first is the
  * lowest. */
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
 				       uint64_t requested_id, uint32_t count, uint64_t *ret_first);
-/* Also drops its memberships.  Open references see OSD_E_NO_OBJECT from commit on. */
+/* Also drops its memberships and calls osd_removal_fn.  Open references see OSD_E_NO_OBJECT from commit
+ * on. */
 enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id);
 /* requested_id may be a well-known id (1000h-1081h) only inside an OSD_TXN_INTERNAL transaction. */
 enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id,
@@ -266,14 +284,15 @@ struct osd_list_request {
 struct osd_list_result {
 	size_t count;	  /* ids filled in, ascending */
 	uint64_t next_id; /* first id that did not fit; 0: complete */
-	/* All ids >= initial_id, fitted or not; UINT64_MAX: very many, of a list that is begun in
-	 * the middle where no page ended.  What changes meanwhile may be counted or not. */
+	/* The number of all ids >= initial_id, also of those that did not fit.  UINT64_MAX: very many,
+	 * if the listing begins in the middle where no page ended.  Changes meanwhile may be counted or
+	 * not. */
 	uint64_t total_count;
 };
 
 enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
 			 size_t capacity, struct osd_list_result *ret_result);
-/* The same without a walk over what does not fit: total_count means nothing. */
+/* The same without a count of the ids that do not fit: total_count is undefined. */
 enum osd_status osd_list_uncounted(struct osd_txn *txn, const struct osd_list_request *request,
 				   uint64_t *ids, size_t capacity,
 				   struct osd_list_result *ret_result);
@@ -299,14 +318,8 @@ enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id
 /* The same if the object is in memory, else OSD_E_WOULD_BLOCK: never waits for a disk. */
 enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
 				      struct osd_object **ret_object);
-/* What a command must know before it changes an object; from memory when the object is in use. */
-struct osd_look {
-	enum osd_object_type type; /* user object or collection */
-	bool unfinished;	   /* osd_surrogate_marked */
-};
-/* Not inside a transaction, as osd_object_get. */
-enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
-				struct osd_look *ret_look);
+/* osd_surrogate_marked, as committed, of an open object: no client may change it. */
+bool osd_object_is_unfinished(struct osd_object *object);
 void osd_object_put(struct osd_object *object); /* NULL is fine */
 
 /* What capabilities are compared with. */
@@ -322,11 +335,19 @@ struct osd_object_facts {
 };
 /* Of an open object, from memory; tag as without with_tag below. */
 void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_facts);
-/* By id, from memory, or the record where it must.  Not inside a transaction, as osd_object_get.
- * with_tag: the tag is wanted even where it is not in memory, which is so of partitions, and of objects
- * in a store of the first release; without, it is 0 there. */
-enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
-				  bool with_tag, struct osd_object_facts *ret_facts);
+/* The same by id, from memory, or from the record if necessary.  Not inside a transaction, as osd_object_get.
+ * with_tag: read the tag even if it is not in memory.  It is not for partitions, and for objects in a
+ * store of the first release; without with_tag it is 0 there.  ret_object may be NULL; for a user object
+ * it receives a reference. */
+enum osd_status osd_objects_find(struct osd_objects *objects, struct osd_object_id id,
+				 bool with_tag, struct osd_object **ret_object,
+				 struct osd_object_facts *ret_facts);
+static inline enum osd_status osd_objects_facts(struct osd_objects *objects,
+						struct osd_object_id id, bool with_tag,
+						struct osd_object_facts *ret_facts)
+{
+	return osd_objects_find(objects, id, with_tag, NULL, ret_facts);
+}
 /* As of the transaction. */
 enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool with_tag,
 			      struct osd_object_facts *ret_facts);
@@ -340,31 +361,31 @@ static inline void osd_object_putp(struct osd_object **object)
 /* Reads up to length bytes; *ret_read < length where the object ends.  OSD_OK either way. */
 enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
 				size_t length, unsigned flags, size_t *ret_read);
-/* A range of the object whose bytes lie in a buffer behind those of the piece before. */
+/* A range of the object.  In the buffer, the bytes of a piece follow those of the piece before. */
 struct osd_piece {
 	uint64_t offset, length;
 };
-/* All pieces as of one moment, each in its slot of the buffer and filled up with zeros where the
- * object ends; slots behind capacity are left out.  *ret_available: how many bytes of all pieces
- * the object has. */
+/* Reads all pieces as of one moment.  Each piece has its slot in the buffer, with zeros after the end
+ * of the object.  Slots beyond capacity are left out.  *ret_available: the number of bytes of all
+ * pieces that the object has. */
 enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
 				       size_t count, void *buffer, size_t capacity, unsigned flags,
 				       uint64_t *ret_available);
-/* Changes: offsets and lengths in bytes, flags of enum osd_data_flags, in effect a transaction each.
- * append: *ret_offset is where the data begins.  clear: zeros, and the object grows where it ends before
- * them.  punch: takes the range out, and what is behind it moves up.  truncate: also longer. */
+/* Changes.  Offsets and lengths are in bytes, flags are of enum osd_data_flags.  Each change is atomic.
+ * append: *ret_offset is the offset of the new data. clear: writes zeros, and extends the object if it
+ * ends before them. punch: takes the range out; the bytes after it move up. truncate: cuts or extends. */
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags);
 enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
 				  unsigned flags, uint64_t *ret_offset);
 enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
 				 unsigned flags);
-/* A PUNCH that moves much asks before each piece whether it goes on. */
+/* Callbacks of a long PUNCH, before each piece that it moves. */
 struct osd_change_steps {
-	/* So many bytes are moved next.  False: the change ends with OSD_E_TASK_ABORTED, and the object is
-	 * as it was before. */
+	/* bytes: the size of the next piece.  False: the change ends with OSD_E_TASK_ABORTED, and the
+	 * object is unchanged. */
 	bool (*go_on)(void *arg, uint64_t bytes);
-	/* It waits for the disk next; may be NULL. */
+	/* Called before a wait for the disk; may be NULL. */
 	void (*rest)(void *arg);
 	void *arg;
 };
@@ -373,8 +394,7 @@ enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uin
 				 const struct osd_change_steps *steps, unsigned flags);
 enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 
-/* Any of these changes, described: nobody sees a part of it, whatever its size and however many
- * pieces it has. */
+/* The description of a change.  It is atomic, whatever its size and the number of its pieces. */
 enum osd_change_kind {
 	OSD_CHANGE_WRITE,  /* pieces, data */
 	OSD_CHANGE_APPEND, /* data, length */
@@ -395,10 +415,10 @@ struct osd_change {
 };
 enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change);
 
-/* The same together with changes of records, in effect one transaction.  fn is called in txn before
- * the data changes (done false: change attributes, and find out whether those to be got can be) and
- * after it (done true: get them).  What fn or the change itself refuses has changed nothing.  Both
- * calls may be repeated after OSD_E_CONFLICT. */
+/* A change of data together with changes of records, atomic as a whole. fn is called in txn before the
+ * data changes (done false): it sets attributes, and checks whether the attributes to get can be read.
+ * It is called again after the change (done true) and gets them.  If fn or the change fails, nothing
+ * has changed.  Both calls may be repeated after OSD_E_CONFLICT. */
 struct osd_change_with {
 	unsigned txn_flags;
 	enum osd_status (*fn)(void *arg, struct osd_txn *txn, bool done);
@@ -406,7 +426,7 @@ struct osd_change_with {
 };
 enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
 				       const struct osd_change_with *with);
-/* Bytes from here on lie behind the object's head; UINT64_MAX: none do. */
+/* The head size: bytes from here on are in the tail.  UINT64_MAX: there is no tail. */
 uint64_t osd_object_head_bytes(struct osd_object *object);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
 enum osd_map_type {
@@ -420,131 +440,96 @@ struct osd_extent {
 	enum osd_map_type type;
 	uint64_t offset, length;
 };
-/* Returns false when it has seen enough.  Must not call this layer. */
+/* False ends the walk.  It must not call this layer. */
 typedef bool osd_map_fn(void *arg, const struct osd_extent *extent);
-/* Data, holes and damage that is known of from offset to the end, in order and as of one moment; no
- * change comes between.  Damaged attributes have length 0.
- * OSD_E_BEYOND_END when offset > length of the object. */
+/* Calls fn for data, holes and known damage from offset to the end, in order.  No write changes the
+ * object meanwhile.  Damaged attributes have length 0.  OSD_E_BEYOND_END: offset is beyond the end of
+ * the object. */
 enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_map_fn *fn,
 			       void *arg);
 enum osd_status osd_object_flush(struct osd_object *object);
 /* Everything in the partition (or, id (0,0), in the store): data, directories, log. */
 enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id);
 
-/* ---- user objects that come into being together with their data -------------------------- */
-
-/* Begin; write or copy; perhaps sync; then, in a transaction that may also set attributes of the new
- * object, put; free.  Until that transaction has committed there is no object, and if it does not,
- * there never was.  A draft belongs to one thread. */
-struct osd_draft;
-/* requested_id 0: the target picks.  OSD_E_EXISTS also comes from put: when the id was picked, begin
- * again. */
-enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_id,
-				uint64_t requested_id, struct osd_draft **ret_draft);
-/* Once, or copy.  *ret_length: how long the object will be. */
-enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece *pieces,
-				size_t count, const void *data, uint64_t *ret_length);
-enum osd_copy_method {
-	OSD_COPY_ANY,	/* whatever is fastest */
-	OSD_COPY_BYTES, /* no block in common */
-	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_UNSUPPORTED: not in this store */
-};
-/* The data of source as of one moment: it cannot be changed from here until let_go or free.  stop is
- * asked now and then; true: OSD_E_TASK_ABORTED.  May be NULL.  OSD_E_NO_OBJECT: there is no source;
- * OSD_E_NO_PARTITION: the draft's is gone. */
-enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
-			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
-			       uint64_t *ret_length);
-void osd_draft_let_go(struct osd_draft *draft);
-/* FUA, or durability sync: data and directories. */
-enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags);
-enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id);
-void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
-static inline void osd_draft_freep(struct osd_draft **draft)
-{
-	osd_draft_free(*draft);
-}
-/* Application attributes and the user name; not memberships, quotas, security. */
-enum osd_status osd_copy_attributes(struct osd_txn *txn, struct osd_object_id from,
-				    struct osd_object_id to);
-/* Whether OSD_COPY_SHARE works here. */
-bool osd_objects_can_share_blocks(struct osd_objects *objects);
+/* ---- descriptors for sandboxes ------------------------------------------------------------- */
 
 /* Read-only descriptors for a sandbox (design D19).  The caller owns and closes the descriptors. */
 struct osd_share {
 	int head_fd;	/* bytes [0, head_bytes); -1: the object has no data yet */
 	int tail_fd;	/* bytes [head_bytes, ...), or -1 */
-	int version_fd; /* 4 KiB memfd: be-free native uint64 at 0, even = stable, odd = writing;
-			   at 8 the logical length; at 16 nonzero once removed;
-			   at 24 a number that changes when these files stop being the
-			   object's (next generation): holders then ask again */
+	/* 4 KiB memfd with native 64-bit numbers.  At 0: the version, odd while a write runs.  At 8: the
+	 * logical length.  At 16: nonzero once the object is removed.  At 24: the generation of the
+	 * files; once it changes, these files are no longer the object's, and holders ask again. */
+	int version_fd;
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
 };
-/* The beginning of a tail is read ahead, into the kernel's cache. */
+/* The number of bytes of a tail that are read ahead into the kernel's cache. */
 #define OSD_SHARE_AHEAD_BYTES (16 << 20)
 /* OSD_E_UNSUPPORTED: this store has no descriptors (in memory); read through osd_object_read. */
 enum osd_status osd_object_share(struct osd_object *object, struct osd_share *ret_share);
-/* The holder of an osd_object_share is gone. */
+/* Ends an osd_object_share. */
 void osd_object_unshare(struct osd_object *object);
 
 /* ---- attributes -------------------------------------------------------------------------- */
 
-/* Value of one attribute into buffer; *ret_length 0: undefined.  capacity >=
- * OSD_ATTRIBUTE_MAX always fits.  A page that does not match the object's type: OSD_E_PARAM_FIELD. */
+/* Reads the value of one attribute; *ret_length 0: undefined.  A capacity of OSD_ATTRIBUTE_MAX always
+ * suffices.  OSD_E_PARAM_FIELD: the page does not match the object's type. */
 enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length);
-/* Keeps others from changing the object or its attributes until the transaction ends: what is read
- * of them afterwards stays true.  First of all in the transaction. */
+/* Locks the object and its attributes against changes by other transactions until this one ends, so
+ * that values read afterwards stay valid.  It must be the first call of the transaction. */
 enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id);
 /* length 0 makes the attribute undefined.  Setting the logical length truncates after commit. */
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length);
-/* Defined attributes of a page (or OSD_PAGE_ALL), in order; stops at fn's first non-OK, returns it.
- */
+/* Calls fn for the defined attributes of a page, or of all pages (OSD_PAGE_ALL), in order.  The first
+ * status of fn other than OSD_OK ends the walk and is returned. */
 typedef enum osd_status osd_attr_fn(void *arg, uint32_t page, uint32_t number, const uint8_t *value,
 				    size_t length);
 enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			      osd_attr_fn *fn, void *arg);
-/* The attribute with that number of every page that has it, in the order of pages. */
+/* Calls fn for the attribute with that number of every page that has it, in the order of pages. */
 enum osd_status osd_attr_each_page(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
 				   osd_attr_fn *fn, void *arg);
-/* The standard attributes, a line each, tab separated: page, its name, numbers, bytes of a value,
- * settable (no, yes, inherited), what it is. */
+/* Prints the standard attributes, one per line, separated by tabs: page, its name, numbers, bytes of a
+ * value, settable (no, yes, inherited), meaning. */
 void osd_attr_print_table(FILE *out);
-/* What its used capacity is in the transaction. */
+/* The used capacity of the object, as the transaction sees it. */
 enum osd_status osd_object_used(struct osd_txn *txn, struct osd_object_id id, uint64_t *ret_used);
-/* What isolation method 0 of a CDB means (root information 110h). */
+/* The method that isolation method 0 of a CDB stands for (root information 110h). */
 uint8_t osd_objects_isolation(struct osd_objects *objects);
-/* The page's own fixed form from its byte 0 (osd2-wire 5.6), as much as fits; *ret_length all of
- * it, 8 with PAGE LENGTH 0 where the page has none.  OSD_E_PARAM_FIELD: no page of this object. */
+/* Reads the fixed form of a page from its byte 0 (osd2-wire 5.6), as much as fits.  *ret_length is the
+ * whole length, or 8 with PAGE LENGTH 0 if the page has no form.  OSD_E_PARAM_FIELD: the object has no
+ * such page. */
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				   uint8_t *buffer, size_t capacity, size_t *ret_length);
 
-/* Damage (Error Recovery pages, relative number 6, of every type): who finds or mends it sets the
- * page's attributes (OSD_DAMAGE_*) in an OSD_TXN_INTERNAL transaction; unset ones read as zero. */
+/* Damage is in the Error Recovery pages, relative number 6, of every type.  The code that finds or
+ * repairs it sets attributes OSD_DAMAGE_* in an OSD_TXN_INTERNAL transaction.  Unset ones read as zero. */
 
 /* ---- jobs' marks on objects (design D13): kept in the object record ---------------------- */
 
-/* Where a job's objects are: among the partition's data, or apart.  Those that stand apart have ids from
- * OSD_JOB_IDS_FIRST to OSD_JOB_IDS_LAST, none of which is given out twice.  Lists of the partition's user
- * objects, queries of all of them, counts and quotas leave them out; commands that name them, and the
- * collection of jobs, do not. */
+/* The place of a job's objects: among the partition's data, or apart.  Those that stand apart have ids
+ * from OSD_JOB_IDS_FIRST to OSD_JOB_IDS_LAST, and no id is given out twice.  Lists of the partition's
+ * user objects, queries of all of them, counts and quotas leave them out.  Commands can name them, and
+ * the collection of jobs contains them. */
 enum osd_job_place { OSD_JOB_AMONG_DATA, OSD_JOB_APART };
 enum osd_job_place osd_job_place_of(struct osd_object_id job);
 
-/* Makes count 1.. consecutive user objects that are marked; requested_id as for one, 0 of those apart.
- * *ret_first is the lowest. */
+/* Makes count (at least 1) marked user objects with consecutive ids. requested_id is as for one object;
+ * it is 0 for those that stand apart.  *ret_first is the lowest id. */
 enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
 				      enum osd_job_place where, uint64_t requested_id,
 				      uint32_t count, uint64_t *ret_first);
-/* An object, where the job's are, for a result that is too long for its record; mark: for one made before these
- * had a mark.  Only those may read it who may read the surrogate. */
+/* Makes an object for a result that is too long for the job's record, in the same place as the
+ * surrogate.  The permission to read it is that of the surrogate. mark: for one that an earlier release
+ * made without the mark. */
 enum osd_status osd_companion_create(struct osd_txn *txn, struct osd_object_id job,
 				     uint64_t *ret_id);
 enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id);
-/* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
- * refused by the dispatcher with OSD_E_JOB_IN_WAY. */
+/* A marked object is an unfinished surrogate.  The dispatcher refuses every change by a client, except
+ * of page 2000_0003h, with OSD_E_JOB_IN_WAY. */
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished);
 enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id,
 				     bool *ret_unfinished);
@@ -555,8 +540,8 @@ struct osd_check_result {
 	uint64_t objects;    /* damaged user objects and collections */
 	uint64_t containers; /* partitions damaged themselves: counters, records of no object */
 };
-/* Looks at every object of the partition (0: of the store) while others go on, and keeps what it
- * finds in the Error Recovery pages.  stop: as in osd_draft_copy. */
+/* Checks every object of the partition (0: of the store) while other commands run, and stores its
+ * findings in the Error Recovery pages. stop: as in osd_draft_copy. */
 enum osd_status osd_objects_check(struct osd_objects *objects, uint64_t partition_id,
 				  bool (*stop)(void *arg), void *arg,
 				  struct osd_check_result *ret_result);
@@ -570,16 +555,17 @@ struct osd_objects_stats {
 	double recovery_seconds;
 };
 
-/* What a control socket shows of the store, since it was opened; borrowed until it is closed. */
+/* Figures of the store for the control socket, counted since it was opened; borrowed until it is
+ * closed. */
 struct osd_objects_figures {
-	const struct osd_histogram *transactions; /* those that were to change something */
+	const struct osd_histogram *transactions; /* transactions that change something */
 	struct {
 		const char *why;
 		uint64_t count;
 	} aborted[4];
 	struct {
 		const char *tier;
-		uint64_t reads, writes, errors; /* calls of the file system */
+		uint64_t reads, writes, errors; /* system calls on files */
 		uint64_t bytes;			/* of heads there */
 	} tiers[2];				/* a NULL tier: there is none */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* objects.c -- what a store is and says of itself: its names, settings, figures, the pages that others
- * compute, and who is told of changes.  Any file of this folder may ask it.
- * Not here: opening and closing (open.c). */
+/* objects.c -- properties of an open store: its names, settings and figures, the providers of computed
+ * pages, and the callbacks for changes.  Any file of this folder may call it.  Not here: opening and
+ * closing (open.c). */
 #include "object/internal.h"
 
 #include <assert.h>
@@ -16,12 +16,38 @@ void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_pro
 		objects->providers[objects->provider_count++] = provider;
 }
 
-const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page)
+const struct osd_page_provider *osd_objects_page(const struct osd_objects *objects, uint32_t page)
 {
 	for (size_t i = 0; i < objects->provider_count; i++)
 		if (objects->providers[i]->page == page)
 			return objects->providers[i];
 	return NULL;
+}
+
+bool osd_page_controls(const struct osd_objects *objects, uint32_t page)
+{
+	const struct osd_page_provider *provider = osd_objects_page(objects, page);
+
+	return provider && provider->controls;
+}
+
+const struct osd_page_provider *osd_objects_peeks(const struct osd_objects *objects,
+						  struct osd_attr_list list)
+{
+	/* An entry of the list takes 8 bytes, and one that answers it 24 at most. */
+	bool small = list.end - list.at <= OSD_ATTR_GROUP_MAX / 3;
+	const struct osd_page_provider *provider = NULL;
+	struct osd_attr attr;
+
+	if (small && osd_attr_list_next(&list, &attr))
+		provider = osd_objects_page(objects, attr.page);
+	if (!provider || !provider->peek)
+		return NULL;
+	do {
+		if (attr.page != provider->page || !provider->has_peek(attr.number))
+			return NULL;
+	} while (osd_attr_list_next(&list, &attr));
+	return provider;
 }
 
 uint8_t osd_objects_isolation(struct osd_objects *objects)
@@ -66,6 +92,21 @@ void osd_objects_watch_partitions(struct osd_objects *objects,
 	assert(objects->watcher_count < OSD_ARRAY_SIZE(objects->watchers));
 	objects->watchers[objects->watcher_count].fn = fn;
 	objects->watchers[objects->watcher_count++].arg = arg;
+}
+
+void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn, void *arg)
+{
+	objects->removal_watcher.arg = arg;
+	objects->removal_watcher.fn = fn;
+}
+
+enum osd_status osd_note_removal(struct osd_txn *txn, struct osd_object_id id)
+{
+	const struct osd_objects *objects = txn->objects;
+
+	return objects->removal_watcher.fn
+		       ? objects->removal_watcher.fn(objects->removal_watcher.arg, txn, id)
+		       : OSD_OK;
 }
 
 /* ---- figures ----------------------------------------------------------------------------- */

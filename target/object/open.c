@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* open.c -- the object layer as a whole: open, close, a freeze of its files, FORMAT OSD.  This file calls
- * all others, and none of this folder calls it. */
+/* open.c -- the object layer as a whole: open, close, a freeze of its files, FORMAT OSD. This file
+ * calls the others, and none of this folder calls it. */
 #include "object/internal.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 /* ---- opening the stores ------------------------------------------------------------------ */
 
-/* A unit without a directory, which only the library for tests can make. */
+/* Opens a unit without a directory, for which the library for tests is necessary. */
 static enum osd_status open_in_memory(struct osd_objects *objects, char message[256])
 {
 	if (!osd_stand_ins) {
@@ -52,8 +52,9 @@ static double seconds_since(const struct timespec *start)
 	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-/* The database met a full disk.  What waits in its cache goes where the ballast was; from now on
- * commands that need space are refused, until there is room for the ballast again. */
+/* Called when the database meets a full disk.  Removing the ballast makes room for the pages in the
+ * database's cache.  From now on commands that need space are refused, until there is room for the
+ * ballast again. */
 static void make_room(void *arg)
 {
 	struct osd_objects *objects = arg;
@@ -63,7 +64,7 @@ static void make_room(void *arg)
 		atomic_store(&objects->disk_full, true);
 }
 
-/* Recovery needs space: what a full disk refused works once the ballast is gone. */
+/* Recovery needs space.  If it fails on a full disk, it is tried again without the ballast. */
 static enum osd_status open_records(struct osd_objects *objects,
 				    const struct osd_objects_config *config, char message[256])
 {
@@ -117,7 +118,6 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 	const struct osd_media_config roots = {
 		.directory = config->directory,
 		.ssd_directory = config->ssd_directory,
-		.create = config->create,
 		.head_bytes = wanted == OSD_HEAD_AS_FORMATTED ? OSD_MEDIA_HEAD_BYTES : wanted,
 		.without_heads = config->on_ssd_loss == OSD_SSD_LOSS_READ_THROUGH,
 	};
@@ -151,7 +151,7 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 	return status;
 }
 
-/* Nothing in the product (store/stand_in.h). */
+/* Does nothing in the product (store/stand_in.h). */
 static enum osd_status wrap_for_test(struct osd_objects *objects,
 				     const struct osd_objects_config *config, char message[256])
 {
@@ -176,20 +176,19 @@ static enum osd_status wrap_for_test(struct osd_objects *objects,
 
 static enum osd_status start_threads(struct osd_objects *objects)
 {
-	/* What an earlier run left. */
-	bool called = osd_helper_call(&objects->reaper) && osd_helper_call(&objects->indexer);
+	uint64_t soon = osd_monotonic_usec() + OSD_UPKEEP_USEC;
 
-	objects->maintenance_runs = osd_thread_start(&objects->maintenance, "iosd-upkeep",
-						     osd_maintenance_main, objects);
+	objects->settle_timer = (struct osd_timer){osd_maintain, objects, soon, NULL};
+	objects->mover_timer = (struct osd_timer){osd_mover_check, objects, soon, NULL};
+	objects->scrub_timer = (struct osd_timer){osd_scrub_check, objects, 0, NULL};
+	osd_timer_add(&objects->timers, &objects->settle_timer);
 	if (osd_heads_two_roots(objects))
-		objects->mover_runs =
-			osd_thread_start(&objects->mover, "iosd-mover", osd_mover_main, objects);
+		osd_timer_add(&objects->timers, &objects->mover_timer);
 	if (objects->sums.kept)
-		objects->scrub_runs =
-			osd_thread_start(&objects->scrub, "iosd-scrub", osd_scrub_main, objects);
-	return called && objects->maintenance_runs &&
-			       (objects->mover_runs || !osd_heads_two_roots(objects)) &&
-			       (objects->scrub_runs || !objects->sums.kept)
+		osd_timer_add(&objects->timers, &objects->scrub_timer);
+	/* The helpers finish what an earlier run left. */
+	return osd_helper_call(&objects->reaper) && osd_helper_call(&objects->indexer) &&
+			       osd_timers_start(&objects->timers, "iosd-upkeep")
 		       ? OSD_OK
 		       : OSD_E_NO_MEMORY;
 }
@@ -200,30 +199,24 @@ static void stop_threads(struct osd_objects *objects)
 	objects->stop = true;
 	pthread_cond_broadcast(&objects->work);
 	osd_unlock(&objects->work_lock);
-	if (objects->scrub_runs)
-		pthread_join(objects->scrub, NULL);
-	if (objects->mover_runs)
-		pthread_join(objects->mover, NULL);
+	osd_helper_stop(&objects->scrub);
+	osd_helper_stop(&objects->mover);
 	osd_helper_stop(&objects->indexer);
 	osd_helper_stop(&objects->reaper);
-	if (objects->maintenance_runs)
-		pthread_join(objects->maintenance, NULL);
-	objects->maintenance_runs = objects->mover_runs = objects->scrub_runs = false;
+	osd_timers_stop(&objects->timers);
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
 static void init_locks(struct osd_objects *objects)
 {
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&objects->work, &attributes);
-	pthread_condattr_destroy(&attributes);
+	osd_cond_init(&objects->work);
 	osd_lock_init(&objects->work_lock, OSD_RANK_OBJECTS_WORK);
 	osd_helper_init(&objects->reaper, "iosd-reaper", osd_reaper_work, objects);
 	osd_helper_init(&objects->indexer, "iosd-indexer", osd_indexer_work, objects);
+	osd_helper_init(&objects->mover, "iosd-mover", osd_mover_work, objects);
+	osd_helper_init(&objects->scrub, "iosd-scrub", osd_scrub_work, objects);
+	osd_timers_init(&objects->timers);
 	osd_lock_init(&objects->index_lock, OSD_RANK_INDEX);
 	osd_lock_init(&objects->sums.lock, OSD_RANK_DAMAGED);
 	osd_rwlock_init(&objects->partitions_lock, OSD_RANK_PARTITIONS);
@@ -232,8 +225,6 @@ static void init_locks(struct osd_objects *objects)
 
 static void apply_config(struct osd_objects *objects, const struct osd_objects_config *config)
 {
-	objects->config_capacity = config->capacity_bytes;
-	objects->strict = config->strict;
 	objects->method = config->method;
 	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
 	objects->commit = objects->sync_data ? OSD_KV_COMMIT_DURABLE : OSD_KV_COMMIT_PROCESS;
@@ -256,12 +247,11 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	osd_objects_add_page(objects, &osd_heads_root_page);
 	osd_objects_add_page(objects, &osd_sums_root_page);
 	apply_config(objects, config);
+	objects->forget_entries = osd_cache_remove_partition;
 	osd_heads_init(objects, config->heads);
 	objects->heads.escape = osd_head_escape;
 	status = config->directory ? open_on_disk(objects, config, message)
 				   : open_in_memory(objects, message);
-	if (status == OSD_OK && config->product_serial)
-		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
 	if (status == OSD_OK)
 		status = wrap_for_test(objects, config, message);
 	if (status == OSD_OK)
@@ -269,7 +259,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 					 &objects->freeze);
 	if (status == OSD_OK)
 		osd_space_begin(objects, config->ssd_directory, config->directory);
-	/* Above the freeze, so that a file and its sums stand still at the same moment. */
+	/* The sums wrap the freeze, so that a file and its sums are frozen at the same moment. */
 	if (status == OSD_OK)
 		status = osd_objects_open_sums(objects, config->sums, message);
 	if (status == OSD_OK)
@@ -289,7 +279,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	return OSD_OK;
 }
 
-/* Says that nothing is left to settle. */
+/* Records in the store that nothing is left to settle. */
 static void mark_clean(struct osd_objects *objects)
 {
 	struct osd_key key = osd_key_meta(OSD_META_CLEAN);
@@ -310,9 +300,11 @@ void osd_objects_close(struct osd_objects *objects)
 
 	if (!objects)
 		return;
-	was_running = objects->maintenance_runs;
+	was_running = objects->timers.started;
 	osd_objects_thaw(objects);
 	stop_threads(objects);
+	if (was_running)
+		osd_maintain_all(objects);
 	if (was_running && osd_sums_end_run(objects) == OSD_OK)
 		mark_clean(objects);
 	objects->watcher_count = 0;
@@ -327,6 +319,9 @@ void osd_objects_close(struct osd_objects *objects)
 	pthread_cond_destroy(&objects->work);
 	osd_helper_release(&objects->reaper);
 	osd_helper_release(&objects->indexer);
+	osd_helper_release(&objects->mover);
+	osd_helper_release(&objects->scrub);
+	osd_timers_release(&objects->timers);
 	osd_lock_destroy(&objects->work_lock);
 	osd_lock_destroy(&objects->index_lock);
 	osd_lock_destroy(&objects->sums.lock);
@@ -336,8 +331,8 @@ void osd_objects_close(struct osd_objects *objects)
 
 /* ---- a copy of the files from outside ----------------------------------------------------------- */
 
-/* The first checkpoint writes what has gathered while commands go on; the second, within the freeze, then
- * has little to do. */
+/* The first checkpoint writes the gathered changes while commands run.  The second one, inside the
+ * freeze, is then short. */
 enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
 				   uint64_t freeze_usec)
 {
@@ -355,7 +350,7 @@ bool osd_objects_thaw(struct osd_objects *objects)
 
 /* ---- FORMAT OSD -------------------------------------------------------------------------- */
 
-/* The next epoch, with nothing in it; the reaper frees the old one. */
+/* Begins the next epoch, which is empty.  The reaper frees the old one. */
 static enum osd_status begin_epoch(struct osd_txn *txn, void *arg)
 {
 	struct osd_objects *objects = txn->objects;
@@ -382,15 +377,13 @@ static enum osd_status begin_epoch(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-/* The most the store may hold; OSD_E_CDB_FIELD when more is wanted. */
+/* The largest possible capacity; OSD_E_CDB_FIELD: the wanted one is larger. */
 static enum osd_status check_capacity(struct osd_objects *objects, uint64_t wanted,
 				      uint64_t *ret_total)
 {
 	uint64_t available;
 	enum osd_status status = osd_tier_capacity(&objects->tier, ret_total, &available);
 
-	if (status == OSD_OK && objects->config_capacity && objects->config_capacity < *ret_total)
-		*ret_total = objects->config_capacity;
 	if (status == OSD_OK && wanted > *ret_total)
 		status = OSD_E_CDB_FIELD;
 	return status;
@@ -408,7 +401,7 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	uint64_t total;
 	enum osd_status status = check_capacity(objects, capacity_bytes, &total);
 
-	/* Jobs go first: without their surrogates their records would mean nothing. */
+	/* Records of jobs are removed first: without their surrogates they would have no meaning. */
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_JOB_KEYS, (struct osd_bytes){"", 0});
 	if (status == OSD_OK)
@@ -419,9 +412,9 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	if (status != OSD_OK)
 		return status;
 	osd_partitions_forget(objects);
-	atomic_store(&objects->charged_bytes, 0); /* attributes of the root that was */
+	atomic_store(&objects->charged_bytes, 0); /* attributes of the old root */
 	osd_note_policy_change(objects);
-	atomic_store(&objects->heads.draining, false); /* an attribute of the root that was */
+	atomic_store(&objects->heads.draining, false); /* an attribute of the old root */
 	osd_heads_changed(objects);
 	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
 	osd_kick_reaper(objects);

@@ -10,10 +10,20 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "wire/attr_list.h"
 
-/* get, each and set as osd_attr_get and its like (object.h), called inside the transaction; a set that
- * returns OSD_E_PARAM_FIELD says that the attribute is read-only. */
 #define OSD_PAGE_FORM_MAX 64
+
+/* An answer from memory. */
+struct osd_peek {
+	struct osd_attr_list list;	/* what is asked for, if there is a writer */
+	struct osd_attr_writer *writer; /* receives it; NULL: form receives the fixed form of the page */
+	uint8_t *form;			/* OSD_PAGE_FORM_MAX bytes, what follows the header */
+	size_t form_length;
+};
+
+/* The operations of a page.  get, each and set are as osd_attr_get and its like (object.h), called inside
+ * the transaction.  A set that returns OSD_E_PARAM_FIELD means that the attribute is read-only. */
 struct osd_page_provider {
 	uint32_t page;
 	const char *page_name; /* for number 0 and the directory */
@@ -25,15 +35,24 @@ struct osd_page_provider {
 	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id,
 			       uint32_t page, uint32_t number, const uint8_t *value, size_t length);
 	void *context;
-	/* What follows the header of the page's fixed form; 0 bytes: this object has none.  NULL: no
-	 * object has. */
+	/* The fixed form of the page, after its header; 0 bytes: this object has none.  NULL: no object
+	 * has one. */
 	enum osd_status (*form)(void *context, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length);
-	/* Where it finds a value, there is a user object of that id: the object's own record need not
-	 * be read to be sure of it. */
-	bool vouches;
+	bool vouches;  /* where it finds a value, the user object exists: its record need not be read */
+	bool controls; /* may be set on unfinished surrogates, and by the job's owner without SET_ATTR */
+	/* Answers from memory, at once and from one moment.  False: read the store.  NULL: never. */
+	bool (*peek)(void *context, struct osd_object_id id, struct osd_peek *peek);
+	/* Whether peek has an attribute; its value has at most 8 bytes. */
+	bool (*has_peek)(uint32_t number);
 };
-/* Before any other thread uses objects; the provider is borrowed for their lifetime. */
+/* Call it before any other thread uses objects.  The provider is borrowed for their lifetime. */
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);
+/* The provider of a page, NULL: none; and whether it has one that says `controls`. */
+const struct osd_page_provider *osd_objects_page(const struct osd_objects *objects, uint32_t page);
+bool osd_page_controls(const struct osd_objects *objects, uint32_t page);
+/* The provider that can answer all of a get list by one peek; NULL: none can. */
+const struct osd_page_provider *osd_objects_peeks(const struct osd_objects *objects,
+						  struct osd_attr_list list);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* partition.h -- partitions in memory: what the files of this folder know of each, its counters, its
- * quotas, and how many ids it has from one on.
- * Not here: the records of partitions (record.h), the commands on them (object.h). */
+/* partition.h -- partitions in memory: the struct of a partition, its counters and quotas, and the
+ * numbers of its ids.  Not here: the records of partitions (record.h), the commands on them (object.h). */
 #ifndef OSD_OBJECT_PARTITION_H
 #define OSD_OBJECT_PARTITION_H
 
@@ -13,20 +12,22 @@
 #include "object/object.h"
 #include "object/record.h"
 
+struct osd_effect;
+
 /* ---- partitions ------------------------------------------------------------------------------- */
 
 #define OSD_TALLIES	       16u
 #define OSD_TALLY_USER_OBJECTS 0 /* of: these, or the id of a collection */
 #define OSD_TALLY_COLLECTIONS  1
 
-/* How many ids there are from one on. */
+/* The number of ids from one id on. */
 struct osd_tally {
 	uint64_t of, from, count;
-	uint64_t used; /* when; the oldest makes room */
+	uint64_t used; /* time of last use; the oldest one is replaced */
 	bool known, stays;
 };
 
-/* What a set of objects takes, and how much it may.  Atomics may be read at any time. */
+/* The charges of a set of objects, and their limits.  Atomics may be read at any time. */
 struct osd_charge_account {
 	_Atomic bool removed;		  /* with its partition */
 	_Atomic uint64_t used_bytes;	  /* sum of the objects' lengths */
@@ -38,16 +39,17 @@ struct osd_charge_account {
 	_Atomic uint64_t capacity, count_limit;
 };
 
-/* Jobs that stand apart have as much space as the partition's quota of capacity, but at least this. */
+/* Jobs that stand apart have as much space as the partition's capacity quota, but at least this. */
 #define OSD_APART_BYTES_LEAST (UINT64_C(256) << 20)
 
-/* A live partition.  Atomics may be read any time; who checks a limit first adds, then compares. */
+/* A partition that exists.  Atomics may be read at any time.  A check of a limit first adds, then
+ * compares. */
 struct osd_partition {
 	uint64_t id;
 	uint32_t incarnation;
 	_Atomic unsigned references;
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
-	struct osd_charge_account data;    /* what attributes and quotas of the partition are about */
+	struct osd_charge_account data;    /* the one that the partition's attributes and quotas describe */
 	struct osd_charge_account apart;   /* osd_is_apart */
 	_Atomic uint64_t head_bytes[2]; /* of used_bytes in heads, by enum osd_tier_head_on */
 	_Atomic uint64_t next_object_id;
@@ -62,15 +64,15 @@ struct osd_partition {
 	struct osd_lock tally_lock;
 	struct osd_tally tallies[OSD_TALLIES]; /* under tally_lock */
 	uint64_t tally_clock;		       /* under tally_lock */
-	_Atomic uint64_t members_changing;     /* noted by transactions under way */
+	_Atomic uint64_t members_changing;     /* noted by running transactions */
 	_Atomic uint64_t member_changes;       /* committed */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */
 };
 
-/* Whether it is an object of a job that stands apart from the partition's data: no list of the partition's
- * objects has it, and no quota or count of them.  The collection of jobs is one, too.  flags: enum
+/* Whether it is an object of a job that stands apart from the partition's data: lists, counts and
+ * quotas of the partition leave it out.  The collection of jobs is one, too. flags: enum
  * osd_record_flags. */
 static inline bool osd_is_apart(uint64_t object_id, uint16_t flags)
 {
@@ -87,7 +89,7 @@ static inline struct osd_charge_account *osd_account_of(struct osd_partition *pa
 
 /* ---- partition.c ------------------------------------------------------------------------------ */
 
-/* The live partition, with a reference; also one made in txn (txn may be NULL). */
+/* The partition, with a reference.  With txn also one that txn has made; txn may be NULL. */
 enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *txn, uint64_t id,
 				  struct osd_partition **ret_partition);
 void osd_partition_put(struct osd_partition *partition); /* NULL is fine */
@@ -95,17 +97,20 @@ static inline void osd_partition_putp(struct osd_partition **partition)
 {
 	osd_partition_put(*partition);
 }
-/* From a record just read or made. */
+/* Makes a partition in memory from its record. */
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record);
-/* It is counted already (osd_partitions_add). */
+/* Effects of the transaction that makes or removes effect->partition. */
+void osd_partition_created(struct osd_txn *txn, struct osd_effect *effect, bool committed);
+void osd_partition_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed);
+/* Adds the partition to the table. osd_partitions_add has counted it already. */
 void osd_partition_insert(struct osd_objects *objects, struct osd_partition *partition);
-/* Reads the partition's record in txn, so that it stays until the end of the transaction. */
+/* Reads the partition's record in txn, so that no other transaction changes it before the end of txn. */
 enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
 				   struct osd_partition_record *ret_record);
-/* With its record held for writing; what is in memory is for the caller to change, once committed. */
+/* Writes the record, which is held for writing.  The caller changes memory after the commit. */
 enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *partition,
 				    const struct osd_partition_record *record);
-/* The root record for a change. */
+/* Read the root record for a change, and write it. */
 enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root);
 enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root);
 /* Once committed: quotas, bypass and tag in memory become the record's. */
@@ -116,62 +121,63 @@ void osd_partitions_forget(struct osd_objects *objects);
 
 /* ---- quota.c ---------------------------------------------------------------------------------- */
 
-/* What is charged for beside the objects' data. */
+/* Charges other than those for objects' data. */
 enum osd_charge_for { OSD_CHARGE_ATTRIBUTES, OSD_CHARGE_RECORDS };
 
-/* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE.  use_reserve: a job must be
- * able to say how it ended, whatever quotas say. */
+/* Charges delta bytes; OSD_E_QUOTA, OSD_E_NO_SPACE: refused. use_reserve: ignores quotas and uses the
+ * job reserve, so that a job can always store its end. */
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_account *account,
 			   uint64_t delta, bool use_reserve);
-/* For what was allowed before: no limit is asked. */
+/* Charges bytes that were allowed before: no limit applies. */
 void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
 			  uint64_t delta);
 /* Gives bytes back, as many as were charged for them. */
 void osd_uncharge(struct osd_objects *objects, struct osd_charge_account *account, uint64_t delta);
-/* At open, before there are other threads: what is found to be stored.  NULL: of the root. */
+/* Charges what is found when the store is opened, before other threads run. account NULL: the root. */
 void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *account,
 		      enum osd_charge_for what, uint64_t bytes);
-/* In txn, what is charged to an account of partition changes from before to after bytes: more is taken
- * now, less is given back when txn has committed.  Both NULL: of the root.  limited: OSD_E_QUOTA,
- * OSD_E_NO_SPACE where that is more than there may be. */
+/* In txn, changes the charge to an account of partition from before to after bytes.  An increase is
+ * charged now, a decrease is given back after the commit.  Both NULL: the root. limited: OSD_E_QUOTA,
+ * OSD_E_NO_SPACE if that exceeds a limit. */
 enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
 			      struct osd_charge_account *account, enum osd_charge_for what,
 			      uint64_t before, uint64_t after, bool limited);
-/* The same for user objects and collections: OSD_E_QUOTA beyond the limit of their number. */
+/* Count user objects and collections.  OSD_E_QUOTA: that would exceed the limit of their number. */
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_account *account,
 			      uint64_t count);
 void osd_count_drop(struct osd_objects *objects, struct osd_charge_account *account,
 		    uint64_t count);
-/* One partition more, below the limit; taken back by who does not make it. */
+/* Counts one partition more; OSD_E_QUOTA: that would exceed the limit.  The caller subtracts it again if
+ * it does not make the partition. */
 enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit);
 
 /* ---- tally.c ---------------------------------------------------------------------------------- */
 
-void osd_tally_init(struct osd_partition *partition);
-/* How many ids >= from; false: not known.  from 0: exact. */
+/* The number of ids >= from.  False: it is not known.  With from 0 it is exact. */
 bool osd_tally_get(struct osd_partition *partition, uint64_t of, uint64_t from,
 		   uint64_t *ret_count);
 void osd_tally_put(struct osd_partition *partition, uint64_t of, uint64_t from, uint64_t count);
-/* About a count of all members: it is kept when nothing changed since osd_tally_begin. */
+/* Enclose a count of all members.  The count is kept only if no membership changed since
+ * osd_tally_begin. */
 uint64_t osd_tally_begin(struct osd_partition *partition);
 void osd_tally_end(struct osd_partition *partition, uint64_t begun, uint64_t of, uint64_t count);
-/* count ids from first on have come, or gone. */
+/* Corrects the numbers: count ids from first on were added, or removed. */
 void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t first, uint64_t count,
 		      bool added);
-/* That the next note finds room. */
+/* Makes room for the next note. */
 enum osd_status osd_tally_reserve(struct osd_txn *txn);
-/* The transaction adds count ids from first on, or takes them away. */
+/* Notes that the transaction adds count ids from first on, or removes them. */
 enum osd_status osd_tally_note(struct osd_txn *txn, struct osd_partition *partition, uint64_t of,
 			       uint64_t first, uint64_t count, bool added);
-/* What the transaction itself adds in the partition at hand, modulo 2^64. */
+/* The ids that the transaction has added to the partition at hand, modulo 2^64. */
 uint64_t osd_tally_noted(const struct osd_txn *txn, uint64_t of);
-/* Just before the commit, and at the end of every transaction. */
+/* Apply the notes just before the commit, and release them at the end of every transaction. */
 void osd_tally_tell(struct osd_txn *txn);
 void osd_tally_settle(struct osd_txn *txn, bool committed);
 
 /* ---- methods.c -------------------------------------------------------------------------------- */
 
-/* A new root, or partition, gets the security method that it begins with. */
+/* Write the initial security method of a new root, or of a new partition. */
 enum osd_status osd_methods_begin(struct osd_objects *objects, struct osd_kv_txn *kv,
 				  uint32_t epoch);
 enum osd_status osd_methods_inherit(struct osd_txn *txn, uint32_t epoch, uint64_t partition_id,

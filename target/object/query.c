@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* query.c -- OSD QUERY on the object layer: walks the members of a collection, or what an index
- * says instead (query_index.c), and tells which match.  Each member is looked at in a short
- * transaction of its own: what one object says agrees, and a long query keeps nobody waiting. */
+/* query.c -- OSD QUERY: finds the members of a collection that match.  It walks the members, or the
+ * candidates from an index (query_index.c).  Each member is read in a short transaction of its own: the
+ * values of one object belong together, and a long query delays no other command. */
 #include "object/query.h"
 
 #include <stdlib.h>
@@ -10,21 +10,21 @@
 #include "base/util.h"
 #include "object/value_index.h"
 
-#define STEP_MEMBERS	 512u /* looked at in one step */
-#define ENTRIES_PER_LOOK 16u  /* of an index, read in the time of one look at a member */
+#define STEP_MEMBERS	 512u /* members of one step */
+#define ENTRIES_PER_LOOK 16u  /* entries of an index that are read in the time of one member */
 
 struct osd_query_walk {
 	struct osd_query query;	  /* criteria borrowed */
 	struct osd_place place;	  /* of the collection */
 	bool whole;		  /* its members are all user objects of the partition */
-	uint64_t looked, members; /* members: how many there were at the beginning */
+	uint64_t looked, members; /* members: their number at the beginning */
 
 	/* Not indexed: members in batches. */
 	uint64_t next_id; /* of the next batch; 0: this is the last one */
 	uint64_t batch[STEP_MEMBERS];
 	size_t batch_at, batch_count;
 
-	bool indexed; /* instead: who may match, as the index says */
+	bool indexed; /* instead: candidates from the index */
 	struct osd_candidates candidates;
 	size_t sure_at, maybe_at;
 
@@ -58,7 +58,7 @@ static enum osd_status matches_one(struct osd_txn *txn, struct osd_query_walk *w
 	enum osd_status status = osd_attr_peek(txn, criterion->page, criterion->number, walk->value,
 					       sizeof(walk->value), &length);
 
-	/* Of a page that no user object has, nobody has an attribute. */
+	/* No object has an attribute of a page that user objects cannot have. */
 	*ret_matches = status == OSD_OK && in_range(criterion, walk->value, length);
 	return status == OSD_E_PARAM_FIELD || status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
@@ -95,7 +95,8 @@ static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, ui
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status; /* gone meanwhile */
 }
 
-/* A read-only transaction holds the locks of one object only, so it can begin that one again. */
+/* A read-only transaction holds the locks of one object only, so after a deadlock it reads that object
+ * again. */
 static enum osd_status look_again(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
 				  bool *ret_matches)
 {
@@ -120,8 +121,8 @@ static enum osd_status check_criteria(const struct osd_query *query)
 	return OSD_OK;
 }
 
-/* An index, where one helps; else the members.  Who goes on again and again has the index searched
- * each time. */
+/* Uses an index if one helps, otherwise the members.  Each continuation of a query searches the index
+ * again. */
 static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 {
 	uint64_t look_max = walk->query.look_max, most;
@@ -243,7 +244,7 @@ static enum osd_status is_member(struct osd_txn *txn, const struct osd_query_wal
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* The lesser of both lists' next ids. */
+/* The smaller one of both lists' next ids. */
 static uint64_t next_candidate(const struct osd_query_walk *walk, bool *ret_sure)
 {
 	const struct osd_id_list *sure = &walk->candidates.sure, *maybe = &walk->candidates.maybe;
@@ -308,7 +309,7 @@ enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk,
 	status = walk->indexed ? step_candidates(txn, walk, ids, capacity, ret_count)
 			       : step_members(txn, walk, ids, capacity, ret_count);
 	*ret_done = is_done(walk);
-	/* What was found before a failure is told first; the failure comes again. */
+	/* Matches found before a failure are returned first.  The next step fails again. */
 	return *ret_count ? OSD_OK : status;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* query_index.c -- finds who may match a query in the value indexes: one criterion is one range of
- * entries; of several that must all match the one with the fewest, the others are looked at; of
- * several of which one must match the union.  What this costs grows with the entries in the ranges,
- * not with the number of objects.
+/* query_index.c -- finds candidates for a query in the value indexes.  One criterion is one range of
+ * entries.  If all criteria must match, the range with the fewest entries gives the candidates, and the
+ * others are checked.  If one must match, the union of the ranges gives them.  The cost grows with the
+ * entries in the ranges, not with the number of objects.
  *
- * Ranges are read without locks at first.  A value that changes meanwhile from behind the scan to
- * ahead of it, or back, could be seen twice or not at all, so a search that met a change begins
- * again, and at last keeps the entries locked while it reads. */
+ * Ranges are read without locks at first.  A value that changes meanwhile can move past the scan, and
+ * would be seen twice or not at all.  So a search that met a change begins again.  The last attempt locks
+ * the entries while it reads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "object/query.h"
 #include "object/value_index.h"
 
-#define FIRST_LIMIT    256u /* entries read of a range before others are tried */
+#define FIRST_LIMIT    256u /* entries read of a range before the next range */
 #define NEXT_LIMIT     4u   /* times as many in the next round */
 #define UNLOCKED_TRIES 3
 #define NO_LIMIT       SIZE_MAX
@@ -55,7 +55,7 @@ static void sort_ids(struct osd_id_list *list)
 	list->count = kept;
 }
 
-/* Both sorted: takes out of list what is in other. */
+/* Removes from list the ids that are in other.  Both are sorted. */
 static void subtract(struct osd_id_list *list, const struct osd_id_list *other)
 {
 	size_t kept = 0, at = 0;
@@ -131,7 +131,7 @@ static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return !range->no_memory;
 }
 
-/* Adds who is in the range, up to limit candidates in all. */
+/* Adds the objects in the range, up to limit candidates in all. */
 static enum osd_status read_range(struct osd_txn *txn, struct osd_kv_txn *kv,
 				  const struct osd_place *place, const struct osd_query *query,
 				  const struct osd_criterion *criterion, size_t limit,
@@ -188,8 +188,8 @@ struct search {
 	bool found;
 };
 
-/* One must match: everything of all ranges.  These may be thousands that overlap, so what is there
- * is merged before it becomes more than can be of use. */
+/* One criterion must match: adds all entries of all ranges.  There may be thousands of overlapping
+ * ranges, so the lists are merged before they grow too long to be of use. */
 static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
 {
 	struct osd_candidates *candidates = search->candidates;
@@ -208,7 +208,7 @@ static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
 	return status;
 }
 
-/* All must match: rounds in which each range is read a little further, until one is at its end. */
+/* All criteria must match: reads each range a little further in each round, until one is at its end. */
 static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
 {
 	const struct osd_query *query = search->query;
@@ -244,7 +244,7 @@ static enum osd_status search_once(struct osd_kv_txn *kv, void *arg)
 								     : search_any(search, kv);
 }
 
-/* With all that is read locked to the end. */
+/* Searches with locks on all entries it reads. */
 static enum osd_status search_locked(struct search *search)
 {
 	if (search->txn->kv)
@@ -252,7 +252,7 @@ static enum osd_status search_locked(struct search *search)
 	return osd_own_run(search->txn->objects, OSD_TXN_READ_ONLY, search_once, search);
 }
 
-/* Until no entry changes while it reads. */
+/* Searches until no entry has changed meanwhile. */
 static enum osd_status search_stable(struct search *search)
 {
 	struct osd_objects *objects = search->txn->objects;

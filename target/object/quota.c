@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* quota.c -- how much an account may have (design D10).  A partition has one for its data, and one for
- * jobs that stand apart.  Used bytes are the objects' lengths.  A quota of capacity, and the capacity of
- * the store, limit these and what is charged for attributes and jobs: the charged bytes.  All are counted
- * in memory and exact at any time, so a limit is checked before a byte is written and costs no
- * transaction.
+/* quota.c -- charges bytes and objects to accounts, within their limits (design D10).  A partition has
+ * an account for its data, and one for jobs that stand apart.  Used bytes are the objects' lengths.
+ * Charged bytes are these plus the charges for attributes and jobs; the capacity quota and the store's
+ * capacity limit them.  All counters are in memory and exact at any time.  So a limit is checked before a
+ * byte is written, without a transaction.
  *
- * A partition that is removed takes everything charged to it off the totals at once (partition.c),
- * with partitions_lock held for writing: what is charged or given back holds it for reading, and so
- * comes before, or finds the partition removed. */
+ * The removal of a partition subtracts all its charges from the totals at once (partition.c), with
+ * partitions_lock held for writing.  Every charge holds that lock for reading: it comes before the
+ * removal, or finds the partition removed. */
 #include "base/util.h"
 #include "object/internal.h"
 
 #define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
 
-/* Adds to the counter unless that would pass the limit. */
+/* Adds to the counter unless the sum would exceed the limit. */
 static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
 {
 	uint64_t before = atomic_load(counter);
@@ -133,8 +133,8 @@ void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *ac
 	osd_rw_unlock(&objects->partitions_lock);
 }
 
-/* effect: value the bytes taken, which go back if the transaction comes to nothing; generation those
- * to give back once it has committed; head_on what they are for, arg the account. */
+/* effect: value is the bytes taken, which an abort gives back; generation the bytes to give back after
+ * the commit; head_on the enum osd_charge_for; arg the account. */
 static void run_charged(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	uint64_t back = committed ? effect->generation : effect->value;
@@ -151,7 +151,7 @@ static bool is_charge(const struct osd_effect *effect, const struct osd_charge_a
 	return effect->run == run_charged && effect->arg == account && effect->head_on == what;
 }
 
-/* The effect that gathers what the transaction charges there; NULL: out of memory. */
+/* The effect that collects the transaction's charges to that account; NULL: out of memory. */
 static struct osd_effect *charge_of(struct osd_txn *txn, struct osd_partition *partition,
 				    struct osd_charge_account *account, enum osd_charge_for what)
 {
@@ -173,7 +173,7 @@ static struct osd_effect *charge_of(struct osd_txn *txn, struct osd_partition *p
 	return txn->charge = effect;
 }
 
-/* What the transaction gives back is its own to take again. */
+/* The transaction may take again the bytes that it gives back. */
 static enum osd_status take_more(struct osd_txn *txn, struct osd_effect *effect, uint64_t delta,
 				 bool limited)
 {
@@ -214,7 +214,7 @@ enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partiti
 	return OSD_OK;
 }
 
-/* Each job has a surrogate, and ids of those that stand apart are theirs alone. */
+/* Each job has a surrogate, and only jobs that stand apart have ids of that range. */
 static struct osd_charge_account *account_of_job(struct osd_partition *partition,
 						 struct osd_object_id job)
 {

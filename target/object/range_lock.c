@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* range_lock.c -- see range_lock.h.  The list is short (threads at work on one object), so a walk
- * is cheaper than a tree. */
+/* range_lock.c -- see range_lock.h.  The list is as long as the number of threads that use one object,
+ * so a walk is cheaper than a tree. */
 #include "object/range_lock.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ static bool conflict(const struct osd_range *one, const struct osd_range *other)
 	       other->start < one->end;
 }
 
-/* An older entry that range must wait for; stop at range itself. */
+/* An older entry that range must wait for.  The walk ends at range itself. */
 static bool is_blocked(const struct osd_range_lock *lock, const struct osd_range *range)
 {
 	for (const struct osd_range *other = lock->first; other && other != range;
@@ -83,7 +83,8 @@ void osd_range_drop(struct osd_range_lock *lock, struct osd_range *range)
 	*link = range->next;
 	if (lock->last == &range->next)
 		lock->last = link;
-	/* Only whose turn it is now: of many who want one range each would look, and sleep again. */
+	/* Wakes up only the waiters that can go now.  Otherwise all waiters of one range would wake up,
+	 * check and sleep again. */
 	for (struct osd_range *other = range->next; other; other = other->next)
 		if (other->turn && conflict(range, other) && !is_blocked(lock, other))
 			pthread_cond_signal(other->turn);

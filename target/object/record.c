@@ -26,7 +26,7 @@ static void get_times(struct osd_rd *r, uint64_t times[OSD_T_COUNT])
 void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_RECORD_BYTES);
-	/* 0: unknown, which is what releases that did not count have written there. */
+	/* 0: unknown.  Releases that did not count attributes have written 0. */
 	uint32_t units = record->attribute_count ? record->attribute_units + 1 : 0;
 
 	osd_wr_be(&w, RECORD_VERSION, 1);	    /* 0 */

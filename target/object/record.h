@@ -39,8 +39,7 @@ struct osd_record {
 	uint64_t reserved_bytes;     /* >= the true length */
 	uint64_t head_bytes;
 	uint64_t generation;
-	uint64_t spare_generation; /* files of this generation are to be removed at recovery; 0:
-				      none */
+	uint64_t spare_generation; /* recovery removes the files of this generation; 0: none */
 	uint64_t max_length;	   /* quota */
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
 	uint32_t policy_tag;	   /* policy access tag; 0: look among the attributes */
@@ -86,7 +85,7 @@ enum osd_index_stage {
 
 struct osd_index_record {
 	enum osd_index_stage stage;
-	uint64_t next_object; /* FILL: entries of what is before (object, number) are made */
+	uint64_t next_object; /* FILL: entries before (object, number) are made */
 	uint32_t next_number;
 };
 
@@ -95,7 +94,7 @@ struct osd_index_record {
 #define OSD_PARTITION_RECORD_BYTES 84
 #define OSD_ROOT_RECORD_BYTES	   112
 
-/* Decoders return OSD_E_MEDIUM for what this release does not know. */
+/* Decoders return OSD_E_MEDIUM for values that this release does not know. */
 /* decode: OSD_E_MEDIUM for another length, version or value than any release has written. */
 void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES]);
 enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record);
@@ -115,7 +114,7 @@ enum osd_status osd_index_record_decode(const void *bytes, size_t length,
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
-/* Where an object's records and files are: its ids and the partition's incarnation. */
+/* The ids of an object and the incarnation of its partition, which records and files are named after. */
 struct osd_place {
 	uint64_t partition_id;
 	uint32_t incarnation; /* of the partition; root: the epoch */
@@ -142,14 +141,14 @@ enum osd_meta_kind {
 	OSD_META_ROOT = 'R',	    /* the root record */
 	OSD_META_BOOT = 'B',	    /* how often the store was opened: upper half of generations */
 	OSD_META_CLEAN = 'C',	    /* the store was closed in order */
-	OSD_META_ID_MARK = 'I',	    /* partition -> ids below were given out */
+	OSD_META_ID_MARK = 'I',	    /* partition -> all ids below were given out */
 	OSD_META_DEAD_FILES = 'D',  /* object's files to remove */
-	OSD_META_DRAFT_FILES = 'N', /* the same, if the store is opened and they still are here */
+	OSD_META_DRAFT_FILES = 'N', /* the same, if they are still there when the store is opened */
 	OSD_META_DEAD_PARTITION = 'P',
 	OSD_META_DEAD_EPOCH = 'E',
-	OSD_META_INDEX = 'X',	   /* partition, page -> how far its value index is */
-	OSD_META_SUMS = 'S',	   /* which checksums hold, of a store that keeps them (sums.c) */
-	OSD_META_SCRUB = 'Q',	   /* how far the scrub is (scrub.c) */
+	OSD_META_INDEX = 'X',	   /* partition, page -> the stage of its value index */
+	OSD_META_SUMS = 'S',	   /* which checksums are valid, in a store that keeps them (sums.c) */
+	OSD_META_SCRUB = 'Q',	   /* progress of the scrub (scrub.c) */
 	OSD_META_INDEX_BOOT = 'V', /* the last opening by a release that keeps indexes */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recovery.c -- what open does once the database has recovered: reads the root and the partitions,
- * counts what is there, and settles the objects whose reservation was open when the target stopped
- * (only those need a look at their files). */
+/* recovery.c -- the steps after the recovery of the database: read the root and the partitions, count
+ * objects and bytes, and settle the objects whose reservation was open when the target stopped.  Only
+ * those objects need a check of their files. */
 #include "object/internal.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *
 	return status == OSD_OK ? osd_methods_begin(objects, kv, objects->root.epoch) : status;
 }
 
-/* Generations of this run begin above all that were ever given out. */
+/* The generations of this run are above all earlier ones. */
 static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn *kv)
 {
 	struct osd_key key = osd_key_meta(OSD_META_BOOT), clean = osd_key_meta(OSD_META_CLEAN);
@@ -132,8 +132,8 @@ static bool add_mark(void *arg, struct osd_bytes key, struct osd_bytes value)
 	if (partition->incarnation == osd_get_be(bytes + 9, 4)) {
 		uint64_t mark = osd_get_be(value.data, 8);
 
-		/* Earlier versions let any id a client asked for move the mark, so that it may stand at
-		 * the end of all ids: then the greatest id there is must do. */
+		/* In earlier releases any requested id moved the mark, so the mark may be at the end of
+		 * all ids.  Then the greatest existing id replaces it. */
 		if (mark <= OSD_IDS_COUNTED) {
 			atomic_store(&partition->id_mark, mark);
 			osd_object_count_ids(partition, mark - 1, 1);
@@ -172,7 +172,7 @@ struct objects_context {
 	uint64_t partition_id;
 	bool live;
 	struct id_list open;	  /* objects to settle */
-	struct id_list uncounted; /* whose attributes no release has counted yet */
+	struct id_list uncounted; /* objects whose attributes no release has counted yet */
 	struct id_list uncounted_apart;
 	enum osd_status status;
 };
@@ -187,7 +187,7 @@ static bool take_partition(struct objects_context *context, const uint8_t *key)
 		if (osd_partition_get(context->objects, NULL, id, &context->partition) != OSD_OK)
 			return false;
 	}
-	/* Others belong to a dead partition of the same id. */
+	/* Records of another incarnation belong to a removed partition of the same id. */
 	return context->partition->incarnation == osd_get_be(key + 8, 4);
 }
 
@@ -250,9 +250,9 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	return true;
 }
 
-/* How long the object may be while its head is absent.  With a tail that is known; else no byte that
- * was acknowledged may seem to be missing, and the record stays open for the opening that finds the
- * head. */
+/* The length of an object whose head is absent.  If there is a tail, the tail gives it.  Otherwise the
+ * whole reservation counts, so that no acknowledged byte seems to be missing, and the reservation stays
+ * open until the head is back. */
 static enum osd_status longest_without_head(struct osd_object *object, struct osd_data_stat *ret_stat)
 {
 	uint64_t tail;
@@ -267,7 +267,7 @@ static enum osd_status longest_without_head(struct osd_object *object, struct os
 	return OSD_OK;
 }
 
-/* The entry is loaded with what the record says; then the files say more, or are made to fit. */
+/* The entry begins with the record's length.  Then the files correct the length, or are cut to it. */
 static enum osd_status settle_after_crash(struct osd_objects *objects, struct osd_object_id id)
 {
 	struct osd_object *object;
@@ -296,7 +296,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		status = osd_object_settle(object, true, false);
 	}
 	osd_object_put(object);
-	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* when the head is back */
+	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* at the opening that finds the head */
 }
 
 static enum osd_status load_objects(struct osd_objects *objects)
@@ -323,14 +323,11 @@ static enum osd_status load_objects(struct osd_objects *objects)
 
 static void find_capacity(struct osd_objects *objects)
 {
-	uint64_t total, available, capacity = objects->config_capacity;
+	uint64_t total, available, capacity;
 
 	if (osd_tier_capacity(&objects->tier, &total, &available) != OSD_OK)
 		total = OSD_NO_LIMIT;
-	if (capacity == 0 || capacity > total)
-		capacity = total;
-	if (objects->root.capacity != 0)
-		capacity = OSD_MIN(capacity, objects->root.capacity);
+	capacity = objects->root.capacity ? OSD_MIN(total, objects->root.capacity) : total;
 	atomic_store(&objects->capacity_bytes, capacity);
 }
 

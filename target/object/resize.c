@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* resize.c -- the logical length attribute, and the parts of a PUNCH (change.c puts them together).
  *
- * Shrinking commits the new length first, with a mark that it rules over the files; then the files
- * are cut, or, while descriptors are out, only emptied from the new length on, so that no reader of
- * a mapping is killed by SIGBUS (design D19).  Recovery cuts what a crash left long. PUNCH in the
- * middle writes new files of the next generation and switches over in one commit. */
+ * Shrinking first commits the new length, with the mark that it rules over the files.  Then the files
+ * are cut.  While sandboxes have descriptors, the files are only emptied from the new length on, so that
+ * no reader of a mapping is killed by SIGBUS (design D19).  Recovery cuts files that a crash left too
+ * long.  PUNCH in the middle writes new files of the next generation and switches to them in one commit. */
 #include "object/internal.h"
 
 #include "base/util.h"
-
-enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
-{
-	struct osd_data_stat stat;
-	enum osd_status status;
-
-	if (!object->has_files)
-		return OSD_OK;
-	if (atomic_load(&object->shares) == 0)
-		return osd_tier_truncate(&object->file, length);
-	status = osd_tier_stat(&object->file, &stat);
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	if (status == OSD_OK && stat.size < length)
-		return osd_tier_truncate(&object->file, length);
-	return status == OSD_OK ? osd_tier_zero(&object->file, length, stat.size - length) : status;
-}
 
 /* ---- truncate ---------------------------------------------------------------------------- */
 
@@ -118,12 +101,12 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 		       : status;
 }
 
-/* The files get what they lack. */
+/* Makes the files, or makes them longer. */
 static enum osd_status grow_files(struct osd_object *object, const struct osd_committed_length *to)
 {
 	enum osd_status status = OSD_OK;
 
-	if (object->untrimmed) /* since the commit; what was cut off must not come back */
+	if (object->untrimmed) /* bytes that should have been cut off must not reappear */
 		status = osd_object_fit_files(object, atomic_load(&object->length));
 	if (status != OSD_OK)
 		return status;
@@ -141,8 +124,8 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
 	return status;
 }
 
-/* Whether the files have followed or will when the object is settled: until then the length in the record
- * rules over them. */
+/* Sets the new length in memory.  If the files did not follow now, they do when the object is settled;
+ * until then the length in the record rules over them. */
 static void be_longer(struct osd_object *object, uint64_t length, bool fits)
 {
 	osd_charge_committed(object->objects, object->account,
@@ -153,8 +136,9 @@ static void be_longer(struct osd_object *object, uint64_t length, bool fits)
 	osd_object_set_length(object, length);
 }
 
-/* With the end locked.  False: a device is full, and nothing has changed; not when it is tried again, where
- * an escape may have settled the record as it was before. */
+/* Called with the end locked.  False: a device is full, and nothing has changed.  The second attempt
+ * (again) never fails; it writes the record anew, because the move of the head may have settled the old
+ * one. */
 static bool truncate_committed(struct osd_object *object, const struct osd_committed_length *to,
 			       unsigned flags, bool again)
 {
@@ -200,10 +184,10 @@ static void change_spare(struct osd_record *record, void *arg)
 	record->spare_generation = *(const uint64_t *)arg;
 }
 
-#define SYNC_BYTES (UINT64_C(16) << 20) /* moved, at most, between two waits for the disk */
+#define SYNC_BYTES (UINT64_C(16) << 20) /* bytes moved, at most, between two waits for the disk */
 
-/* Bytes on their way to new files.  They go to the disk as they are moved: no wait for it is long, so
- * that the change can be stopped soon, and a commit of somebody else does not wait for all of it. */
+/* Bytes being moved to new files.  They are synced every SYNC_BYTES. So each wait for the disk is short,
+ * the change can be stopped soon, and a commit of another thread does not wait for all of them. */
 struct moving {
 	struct osd_tier_file *to;
 	const struct osd_change_steps *steps; /* NULL: it runs through */
@@ -230,7 +214,7 @@ static bool move_next(void *arg, uint64_t bytes)
 	       (!moving->steps || moving->steps->go_on(moving->steps->arg, bytes));
 }
 
-/* The object's bytes without [offset, offset + length), durably in the files of `to`. */
+/* Writes the object's bytes without [offset, offset + length) to the files of `to`, durably. */
 static enum osd_status write_without(struct osd_object *object, uint64_t offset, uint64_t length,
 				     const struct osd_change_steps *steps, struct osd_tier_file *to)
 {
@@ -294,7 +278,7 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->length_rules = object->untrimmed = false;
 	osd_object_set_length(object, punch->length);
 	osd_uncharge(object->objects, object->account, old_length - punch->length);
-	/* Else when settled, or at recovery. */
+	/* If this fails, settling or recovery removes them. */
 	osd_tier_remove_parts(&object->file, &old_name, tail);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* scrub.c -- the thread that reads all data and compares it with its checksums (docs/reliability.md).
+/* scrub.c -- the helper that reads all data and compares it with its checksums (docs/reliability.md).
  *
  * A pass walks over the object records in the order of their keys.  Every few seconds, and when the store is
  * closed, META's Q record says how far it is, so a restart costs little; within an object it begins again.
  * Blocks without a sum get one; of an object that has been at rest the files are sealed.
  *
- * Ordinary commands go first: after each piece the scrub waits as long as the rate demands, and while commands
- * wait for a worker.  A piece is locked against writers while it is read. */
+ * Commands have priority: after each piece the scrub waits as long as the rate demands, and while
+ * commands wait for a worker.  A piece is locked against writers while it is read. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +18,15 @@
 #include "wire/cursor.h"
 
 #define PIECE_BYTES  (UINT64_C(1) << 20)
-#define SCAN_RECORDS 1024u /* looked at in one scan */
-#define SCAN_OBJECTS 16u   /* read before the next one */
+#define SCAN_RECORDS 1024u /* records of one scan */
+#define SCAN_OBJECTS 16u   /* objects read before the next scan */
 #define REST_TICKS   60u   /* seconds without a write, before files are sealed */
 #define IDLE_USEC    UINT64_C(10000000)
-#define STORE_USEC   UINT64_C(5000000) /* between two records of how far it is */
+#define STORE_USEC   UINT64_C(5000000) /* between two records of the progress */
 #define STEP_USEC    UINT64_C(200000)
 #define BUSY_STEPS   100
 #define BUSY_USEC    UINT64_C(1000)
-#define LEAST_BYTES  (UINT64_C(16) << 10) /* charged by the rate: an object costs a lookup, too */
+#define LEAST_BYTES  (UINT64_C(16) << 10) /* the charge of an object against the rate, for its lookup */
 #define PASS_VERSION 1u
 #define PASS_BYTES   80u
 
@@ -86,7 +86,7 @@ enum osd_status osd_scrub_load(struct osd_objects *objects)
 		return OSD_OK;
 	status = osd_kv_get(objects->kv, NULL, OSD_KV_META, osd_key_bytes(&key), 0, bytes,
 			    sizeof(bytes), &length);
-	/* One that does not decode is as good as none: there will be a pass. */
+	/* A record that does not decode counts as none: then a pass begins. */
 	if (status == OSD_OK)
 		pass_decode(bytes, OSD_MIN(length, sizeof(bytes)), &objects->sums.pass);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
@@ -126,7 +126,8 @@ void osd_scrub_tell(struct osd_objects *objects, bool start)
 	sums->start = start && (sums->pass.state != OSD_SCRUB_RUNNING || sums->stop);
 	sums->stop = !start;
 	osd_unlock(&sums->lock);
-	osd_kick_scrub(objects);
+	/* Without a thread, the next call of osd_scrub_check makes it start. */
+	(void)osd_helper_call(&objects->scrub);
 }
 
 static bool is_told(struct osd_objects *objects, bool *what, bool take)
@@ -170,8 +171,8 @@ static void note(void *arg, uint64_t offset)
 	osd_sums_note_damage(arg, offset);
 }
 
-/* Pieces end where blocks do, and where the head does, whose last block may be shorter.  The last one goes on
- * without end: nothing is added behind it meanwhile. */
+/* A piece ends at the end of a block, and at the end of the head, whose last block may be shorter.  The
+ * last piece has no end, so its lock keeps writers from adding bytes. */
 static uint64_t piece_end(const struct osd_object *object, uint64_t at)
 {
 	uint64_t border = object->file.head_bytes, end = at + PIECE_BYTES;
@@ -234,7 +235,7 @@ static enum osd_status scrub_object(struct osd_object *object, struct osd_scrub_
 	return status == OSD_OK && is_at_rest(object) ? seal(object) : status;
 }
 
-/* False: told to stop before its end. */
+/* False: stopped before its end. */
 static bool look_at(struct osd_objects *objects, const struct osd_place *place,
 		    struct osd_scrub_pass *pass)
 {
@@ -242,7 +243,7 @@ static bool look_at(struct osd_objects *objects, const struct osd_place *place,
 	struct osd_object_id id = {place->partition_id, place->object_id};
 	enum osd_status status = osd_object_get(objects, id, &object);
 
-	/* Another incarnation: what was found is on its way out. */
+	/* A partition of another incarnation: the reaper frees what was found. */
 	if (status == OSD_OK && object->partition->incarnation == place->incarnation)
 		status = scrub_object(object, pass);
 	if (status == OSD_E_TASK_ABORTED)
@@ -261,7 +262,7 @@ static bool look_at(struct osd_objects *objects, const struct osd_place *place,
 /* ---- a pass ------------------------------------------------------------------------------- */
 
 struct scan {
-	struct osd_place next; /* the first that has not been looked at */
+	struct osd_place next; /* the first record not visited yet */
 	unsigned looked_at;
 	bool more;
 	struct osd_place found[SCAN_OBJECTS];
@@ -297,7 +298,7 @@ static void set_position(struct osd_scrub_pass *pass, const struct osd_place *pl
 	pass->object_id = place->object_id;
 }
 
-/* False: it came to its end, or nothing can be read. */
+/* False: the pass is over, or nothing can be read. */
 static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
 {
 	struct osd_place from = {pass->partition_id, pass->incarnation, pass->object_id};
@@ -360,35 +361,48 @@ static void run_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 		store_pass(objects, pass);
 		stored = osd_monotonic_usec();
 	}
-	if (osd_should_stop(objects)) /* it goes on at the next opening */
+	if (osd_should_stop(objects)) /* it continues at the next opening */
 		store_pass(objects, pass);
 	else
 		end_pass(objects, pass, !more);
 }
 
-static bool is_due(const struct osd_objects *objects, const struct osd_scrub_pass *pass)
+/* Whether the interval since the last pass is over.  *ret_pass: the present state of the pass. */
+static bool is_due(struct osd_objects *objects, struct osd_scrub_pass *ret_pass)
 {
 	uint64_t now = osd_now_ms();
 
-	return objects->sums.interval_ms && now >= pass->ended_ms &&
-	       now - pass->ended_ms >= objects->sums.interval_ms;
+	osd_lock(&objects->sums.lock);
+	*ret_pass = objects->sums.pass;
+	osd_unlock(&objects->sums.lock);
+	return objects->sums.interval_ms && now >= ret_pass->ended_ms &&
+	       now - ret_pass->ended_ms >= objects->sums.interval_ms;
 }
 
-void *osd_scrub_main(void *arg)
+void osd_scrub_work(void *arg)
 {
 	struct osd_objects *objects = arg;
-	struct osd_scrub_pass pass = objects->sums.pass;
+	struct osd_scrub_pass pass;
+	bool due = is_due(objects, &pass);
 
-	if (pass.state == OSD_SCRUB_RUNNING)
-		run_pass(objects, &pass);
-	do {
+	if (pass.state != OSD_SCRUB_RUNNING) { /* otherwise the last run of the target left it */
 		bool start = is_told(objects, &objects->sums.start, true);
 
 		is_told(objects, &objects->sums.stop, true);
-		if (start || is_due(objects, &pass)) {
-			begin_pass(objects, &pass);
-			run_pass(objects, &pass);
-		}
-	} while (osd_scrub_wait(objects, IDLE_USEC));
-	return NULL;
+		if (!start && !due)
+			return;
+		begin_pass(objects, &pass);
+	}
+	run_pass(objects, &pass);
+}
+
+uint64_t osd_scrub_check(void *arg)
+{
+	struct osd_objects *objects = arg;
+	struct osd_scrub_pass pass;
+
+	if (is_due(objects, &pass) || pass.state == OSD_SCRUB_RUNNING ||
+	    is_told(objects, &objects->sums.start, false))
+		(void)osd_helper_call(&objects->scrub);
+	return osd_monotonic_usec() + IDLE_USEC;
 }

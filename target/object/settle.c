@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* settle.c -- bringing records up to what is in memory: times, lengths, the end of reservations;
- * and flushing.  Settled entries may leave the cache, and recovery has nothing to do for them. */
+/* settle.c -- writes lengths, times and the ends of reservations from memory to records; and flushes.
+ * Settled entries may leave the cache, and recovery has nothing to do for them. */
 #include "object/internal.h"
 
 #include <stdlib.h>
 
 #include "base/util.h"
 
-#define TOGETHER 16u /* records of one transaction: others wait for it no longer than for a few */
+#define TOGETHER 16u /* records of one transaction, few so that others do not wait long for it */
 
 static void put_times(const struct osd_object *object, struct osd_record *record)
 {
@@ -37,13 +37,14 @@ static enum osd_status settle_times(struct osd_object *object, bool durable)
 
 	atomic_store(&object->times_dirty, false);
 	status = osd_object_change_record(object, durable, change_times, object, NULL);
-	/* No lock is held: the object may just be getting files of another generation. */
+	/* No lock is held, so the object may be getting files of another generation. */
 	if (status != OSD_OK && !atomic_load(&object->removed))
 		atomic_store(&object->times_dirty, true);
 	return status;
 }
 
-/* With the end locked: the files fit the length, or the length goes on ruling. */
+/* Called with the end locked: makes the files fit the length.  If that fails, the length continues to
+ * rule. */
 static enum osd_status settle_all(struct osd_object *object, bool durable)
 {
 	enum osd_status status = OSD_OK;
@@ -81,7 +82,7 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 		return OSD_OK;
 	if (object->type != OSD_USER_OBJECT || !close)
 		return settle_times(object, durable);
-	/* Not osd_object_lock: the data does not change, so the version must not. */
+	/* The data does not change, so the version must not: osd_object_lock would change it. */
 	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
 	osd_unlock(&object->mutex);
@@ -120,8 +121,9 @@ static enum osd_status times_in_one(struct osd_objects *objects, struct osd_obje
 	return status;
 }
 
-/* Where nothing but times is to be written, a transaction of its own costs twice as much as the change.
- * By id, in the order of all who hold several records; those that fail together fail alone, too. */
+/* A transaction for the times of one object costs twice as much as the change itself, so several
+ * objects share one.  They are sorted by id, the order in which all transactions lock several records.
+ * If the shared transaction fails, each object is tried alone. */
 static void settle_times_together(struct osd_objects *objects, struct osd_object **batch,
 				  size_t count)
 {
@@ -135,7 +137,7 @@ static void settle_times_together(struct osd_objects *objects, struct osd_object
 	}
 }
 
-/* Puts those that need more than a change of times behind the others; how many others. */
+/* Sorts the objects that need only a change of times to the front, and returns their number. */
 static size_t times_first(struct osd_object **batch, size_t count, bool everything, uint64_t tick)
 {
 	size_t times = 0;
@@ -153,7 +155,7 @@ static size_t times_first(struct osd_object **batch, size_t count, bool everythi
 	return times;
 }
 
-/* Everything at close; else what has not been written since the last tick, and all times. */
+/* At close it settles everything; otherwise all times, and objects without a write since the last tick. */
 void osd_settle_all(struct osd_objects *objects, bool everything)
 {
 	struct osd_object *batch[64];
@@ -240,7 +242,7 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 
 	if (id.partition_id != 0)
 		status = osd_partition_get(objects, NULL, id.partition_id, &partition);
-	/* One call for all files and directories: many of them are no longer in memory. */
+	/* One call syncs all files and directories: many of them are no longer in memory. */
 	if (status == OSD_OK)
 		status = osd_tier_sync_all(&objects->tier);
 	if (status == OSD_OK)

@@ -14,7 +14,7 @@
 
 #define LOG_EVERY_USEC 60000000u
 
-/* The device that data is on; with one device, NULL for the SSD. */
+/* The store of a device; NULL for the SSD if there is one device only. */
 static struct osd_data *device(const struct osd_objects *objects, bool main)
 {
 	const struct osd_tier *tier = &objects->tier;
@@ -101,8 +101,7 @@ static void log_capacity(struct osd_objects *objects, uint64_t times)
 	char text[32];
 
 	osd_error("the store has reached its capacity of %s: %" PRIu64
-		  " write(s) were refused; remove objects, or raise the capacity "
-		  "('osd target df' shows the space)",
+		  " write(s) were refused; remove objects ('osd target df' shows the space)",
 		  size_text(text, atomic_load(&objects->capacity_bytes)), times);
 }
 

@@ -14,9 +14,9 @@
 
 struct osd_objects;
 
-/* What has no more room. */
+/* The cause of a refusal. */
 #define OSD_SPACE_CAUSES(X)                                                                        \
-	X(SSD, "ssd")		/* the device of the heads; they go to the main device then */     \
+	X(SSD, "ssd")		/* the device of the heads; new heads then go to the main device */     \
 	X(MAIN, "main")		/* the main device */                                              \
 	X(CAPACITY, "capacity") /* the capacity that the store was given */
 
@@ -42,7 +42,7 @@ struct osd_space_log {
 struct osd_space_partition {
 	uint64_t id;
 	uint64_t used_bytes; /* the objects' lengths */
-	uint64_t charged_bytes; /* what the quota is compared with */
+	uint64_t charged_bytes; /* the bytes that the quota limits */
 	bool has_quota;
 	uint64_t quota_bytes;
 	uint64_t objects;
@@ -50,7 +50,7 @@ struct osd_space_partition {
 
 struct osd_space {
 	uint64_t capacity_bytes, used_bytes, charged_bytes;
-	uint64_t free_bytes; /* that may still be charged, and that the devices have */
+	uint64_t free_bytes; /* bytes that may still be charged and that the devices have */
 	uint64_t objects, partitions;
 	struct {
 		bool known; /* false: there is no such device, or it does not answer */
@@ -62,14 +62,14 @@ struct osd_space {
 	unsigned largest_count;
 };
 
-/* After the stores have been opened; directories NULL: in memory. */
+/* Called once the stores are open. directories NULL: a store in memory. */
 void osd_space_begin(struct osd_objects *objects, const char *ssd, const char *main);
 void osd_space_end(struct osd_objects *objects);
 /* Something found no room. */
 void osd_space_refused(struct osd_objects *objects, enum osd_space_cause cause);
-/* Logs what has been refused; the maintenance thread. */
+/* Logs refusals; the maintenance thread calls it. */
 void osd_space_report(struct osd_objects *objects);
-/* Once there is room again after the database found none. */
+/* Called when there is room again after the database found none. */
 void osd_space_found(struct osd_objects *objects);
 void osd_objects_space(struct osd_objects *objects, struct osd_space *ret_space);
 

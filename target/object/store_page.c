@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* store_page.c -- page B000_0002h of the root: figures of the database and of memory, for those who watch
- * a target over time.  Counted since the target started, or as they are now; nothing here is stored. */
+/* store_page.c -- page B000_0002h of the root: figures of the database and of memory, for monitoring.
+ * They count from the start of the target, or are current values.  Nothing here is stored. */
 #include <malloc.h>
 
 #include "object/figures_page.h"
@@ -21,7 +21,7 @@ enum {
 	HEAP,	 /* bytes of the process's heap that are in use */
 	OBJECTS, /* user objects and collections of all partitions */
 	CHARGED, /* bytes that count against the capacity */
-	FREE,	 /* bytes that may still be charged, and that the devices have */
+	FREE,	 /* bytes that may still be charged and that the devices have */
 	FIGURES_END
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums.c -- see sums.h.
- * Lives here: whether checksums are kept, which of them hold after a power failure, what is damaged.
- * Not here: the scrub (scrub.c). */
+/* sums.c -- see sums.h: whether the store keeps checksums, which of them are valid after a power
+ * failure, and the list of damaged blocks.  Not here: the scrub (scrub.c). */
 #include "object/sums.h"
 
 #include <fcntl.h>
@@ -101,8 +100,9 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 
 /* ---- power failures ---------------------------------------------------------------------- */
 
-/* META's S record: who had the store open last.  Sums of files that are not sealed hold as long as the
- * machine's memory has held since, and it is the same files: not a copy of them. */
+/* META's S record identifies the machine, its boot and the files of the last run.  Sums of files that
+ * are not sealed are valid only if the machine has not rebooted since, and the files are the same, not
+ * a copy. */
 struct run {
 	uint32_t epoch;
 	uint8_t boot[BOOT_BYTES]; /* of the kernel; zeros: not known */
@@ -174,7 +174,7 @@ static bool run_decode(const uint8_t *bytes, size_t length, struct run *ret_run)
 	return true;
 }
 
-/* Nothing that was written in the last run can have been lost but by the loss of the process. */
+/* Writes of the last run can have been lost only by the end of the process. */
 static bool is_unbroken(const struct osd_objects *objects, const struct run *last,
 			const struct run *now)
 {
@@ -200,7 +200,7 @@ static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	if (status == OSD_OK) {
-		/* A record that does not decode says nothing: as after a power failure. */
+		/* A record that does not decode counts as a power failure. */
 		bool known = run_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last);
 
 		run->epoch = known && is_unbroken(objects, &last, run) ? last.epoch
@@ -265,7 +265,7 @@ static void tell_damage(void *arg, uint64_t offset)
 		part->check->damage(part->check->arg, offset + part->shift);
 }
 
-/* In one of the two files, in the object's offsets. */
+/* Offsets are those of the object, in one of its two files. */
 static enum osd_status check_part(struct osd_object *object, bool tail, uint64_t offset,
 				  uint64_t length, struct osd_sums_check *check)
 {

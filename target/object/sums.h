@@ -19,8 +19,8 @@ enum osd_sums_verify { OSD_VERIFY_SCRUB, OSD_VERIFY_ALWAYS };
 struct osd_sums_config {
 	enum osd_sums_use use;
 	enum osd_sums_verify verify; /* by the scrub alone, or with every read too */
-	uint64_t scrub_rate;	     /* bytes a second at most */
-	uint64_t scrub_days;	     /* between the end of one scrub and the next; 0: when told to */
+	uint64_t scrub_rate;	     /* bytes per second at most */
+	uint64_t scrub_days;	     /* between the end of one scrub and the next; 0: only on request */
 	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
 	void *context;
 };
@@ -28,7 +28,7 @@ struct osd_sums_config {
 #define OSD_SCRUB_RATE_MIN (UINT64_C(64) << 10)
 #define OSD_SCRUB_RATE_MAX (UINT64_C(1) << 40)
 #define OSD_SCRUB_RATE	   (UINT64_C(64) << 20)
-#define OSD_SUMS_LIST	   256u /* damaged blocks that are remembered */
+#define OSD_SUMS_LIST	   256u /* damaged blocks in the list at most */
 
 /* A block that differs from its sum. */
 struct osd_damaged_block {
@@ -39,14 +39,14 @@ struct osd_damaged_block {
 
 enum osd_scrub_state { OSD_SCRUB_IDLE, OSD_SCRUB_RUNNING, OSD_SCRUB_STOPPED };
 
-/* One walk over all objects; kept in META, so that it goes on where it was. */
+/* One walk over all objects.  Its progress is in META, so that a restart continues it. */
 struct osd_scrub_pass {
 	enum osd_scrub_state state;
 	uint64_t began_ms, ended_ms; /* 0: never */
-	uint64_t partition_id, object_id; /* the first that has not been looked at */
+	uint64_t partition_id, object_id; /* the first object not visited yet */
 	uint32_t incarnation;
 	uint64_t objects;		/* looked at */
-	uint64_t blocks, made, damaged; /* compared, got their sum, differ */
+	uint64_t blocks, made, damaged; /* compared, given a sum, damaged */
 	uint64_t failed;		/* objects that could not be read */
 };
 
@@ -73,38 +73,38 @@ struct osd_sums_stats {
 };
 void osd_sums_stats(struct osd_objects *objects, struct osd_sums_stats *ret_stats);
 bool osd_objects_keep_sums(const struct osd_objects *objects);
-/* The first byte of the first damaged block that has bytes from start on; start when none is remembered. */
+/* The first byte of the first damaged block with bytes from start on; start if the list has none. */
 uint64_t osd_object_first_damage(struct osd_object *object, uint64_t start);
 
 /* ---- for this folder alone ------------------------------------------------------------------- */
 
-/* Turns them on or off in the superblocks and wraps the stores; before recovery. */
+/* Turns checksums on or off in the superblocks and wraps the stores.  Call it before recovery. */
 enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 				      const struct osd_sums_config *config, char message[256]);
-/* Which sums are to be believed after what ended the last run; before any data file is opened. */
+/* Decides which sums are valid after the end of the last run.  Call it before any data file is opened. */
 enum osd_status osd_sums_begin_run(struct osd_objects *objects);
-/* Before the store is marked as closed: sums and data are on the devices. */
+/* Makes sums and data durable.  Call it before the store is marked as closed. */
 enum osd_status osd_sums_end_run(struct osd_objects *objects);
-/* Of an object's bytes, with a lock on the blocks' bytes, on all of each block where check makes sums. */
+/* Checks a range of an object.  The caller has the range locked; if check makes sums, it has each block
+ * locked as a whole. */
 enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset, uint64_t length,
 				      struct osd_sums_check *check);
-/* Takes note, once of each block, and says so in the log. */
+/* Adds the block to the list and logs it, once for each block. */
 void osd_sums_note_damage(struct osd_object *object, uint64_t offset);
-/* A read of that range, which is still locked, has met damage: finds which blocks. */
+/* Finds the damaged blocks after a read of that range, which is still locked, has failed. */
 void osd_sums_note_read(struct osd_object *object, uint64_t offset, uint64_t length);
-/* Before and after a pass: forgets the blocks that it has not met again. */
+/* Called before and after a pass.  After it, the blocks that the pass did not find again leave the list. */
 void osd_sums_begin_pass(struct osd_objects *objects);
 void osd_sums_end_pass(struct osd_objects *objects);
 
 /* ---- scrub.c */
 
-/* What the store remembers of the last pass; once recovery is over. */
+/* Loads the state of the last pass.  Call it once recovery is over. */
 enum osd_status osd_scrub_load(struct osd_objects *objects);
-void *osd_scrub_main(void *objects);
-/* Starts a pass, or goes on with one that was stopped; stops it. */
+/* A timer that calls the helper when a pass is due; the helper's work. */
+uint64_t osd_scrub_check(void *objects);
+void osd_scrub_work(void *objects);
+/* start true: starts a pass, or continues a stopped one.  False: stops it. */
 void osd_scrub_tell(struct osd_objects *objects, bool start);
-void osd_kick_scrub(struct osd_objects *objects);
-/* Until kicked, told to stop (then false), or so long. */
-bool osd_scrub_wait(struct osd_objects *objects, uint64_t usec);
 
 #endif

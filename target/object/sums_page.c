@@ -61,7 +61,7 @@ static uint64_t figure(const struct osd_objects *objects, const struct osd_sums_
 	return figures[number];
 }
 
-/* Partition id, object id, first byte of each block that is remembered as damaged. */
+/* Partition id, object id and first byte of each damaged block in the list. */
 static size_t list_value(struct osd_objects *objects, uint8_t value[OSD_SUMS_LIST * LIST_ENTRY])
 {
 	struct osd_sums *sums = &objects->sums;
@@ -122,7 +122,7 @@ static enum osd_status page_each(void *context, struct osd_txn *txn, struct osd_
 	return status;
 }
 
-/* In force with the commit.  generation: the number. */
+/* The setting takes effect with the commit. effect: generation is its number. */
 static void run_setting(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	if (!committed)

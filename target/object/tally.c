@@ -5,11 +5,11 @@
  * while the transaction still has its locks.  So who sees a change also sees it counted; and who
  * sees it counted early waits for those locks when it looks for the change itself.
  *
- * The numbers of all user objects and all collections are always there, from the pass over the
- * records at open; those of a collection's members once they have been counted; others where the
- * page of a listing ended, so that the next page knows what is left.  The last kind may be off by
- * what changes while the page is read; the others are exact: a count is kept only when no
- * transaction that changes members was under way meanwhile. */
+ * The numbers of all user objects and of all collections are always known, from the pass over the
+ * records when the store is opened.  The number of a collection's members is known once it was counted.
+ * Other numbers are kept for the end of a page of a listing, so that the next page knows how many ids
+ * are left.  These may be off by the changes made while the page is read.  The others are exact: a count
+ * is kept only if no transaction that changes members ran meanwhile. */
 #include <stdlib.h>
 
 #include "base/lock.h"
@@ -60,15 +60,6 @@ static void set(struct osd_partition *partition, uint64_t of, uint64_t from, uin
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
-
-void osd_tally_init(struct osd_partition *partition)
-{
-	osd_lock_init(&partition->tally_lock, OSD_RANK_TALLY);
-	partition->tallies[0] =
-		(struct osd_tally){.of = OSD_TALLY_USER_OBJECTS, .known = true, .stays = true};
-	partition->tallies[1] =
-		(struct osd_tally){.of = OSD_TALLY_COLLECTIONS, .known = true, .stays = true};
-}
 
 bool osd_tally_get(struct osd_partition *partition, uint64_t of, uint64_t from, uint64_t *ret_count)
 {
@@ -127,12 +118,12 @@ void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t fir
 		if (added)
 			tally->count += counted;
 		else
-			tally->count -= counted; /* what came may be told after what went */
+			tally->count -= counted; /* a removal may be counted before the addition */
 	}
 	osd_unlock(&partition->tally_lock);
 }
 
-/* Ids that a transaction adds to a list or takes away. */
+/* Ids that a transaction adds to a list or removes. */
 struct osd_tally_note {
 	struct osd_partition *partition; /* owned reference */
 	uint64_t of, first, count;

@@ -7,9 +7,9 @@
 
 static void look(struct osd_objects *objects, struct osd_object_id id)
 {
-	struct osd_look found;
+	struct osd_object_facts found;
 
-	OK(osd_object_look(objects, id, &found));
+	OK(osd_objects_facts(objects, id, false, &found));
 }
 
 static void open_once(struct osd_objects *objects, struct osd_object_id id)

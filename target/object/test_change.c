@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "object/draft.h"
 #include "object/internal.h"
 #include "object/test_support.h"
 

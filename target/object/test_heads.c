@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "object/draft.h"
 #include "object/internal.h"
 #include "object/test_heads.h"
 

@@ -5,6 +5,7 @@
 #ifndef OSD_OBJECT_TEST_MODEL_H
 #define OSD_OBJECT_TEST_MODEL_H
 
+#include "object/draft.h"
 #include "object/test_index.h"
 
 #define MODEL_OBJECTS 12

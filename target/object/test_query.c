@@ -431,12 +431,13 @@ static void test_objects_collection(struct osd_objects *objects)
 	struct osd_object_id all = {0, OSD_OBJECTS_COLLECTION}, object;
 	struct osd_list_request list = {OSD_LIST_MEMBERS, {0, 0}, 0};
 	struct osd_list_result result;
-	struct osd_look look;
+	struct osd_object_facts facts;
 	struct osd_txn *txn;
 	uint64_t ids[4], other;
 	bool has;
 
-	CHECK_EQ(osd_object_look(objects, (struct osd_object_id){0x5555555, all.object_id}, &look),
+	CHECK_EQ(osd_objects_facts(objects, (struct osd_object_id){0x5555555, all.object_id}, false,
+				   &facts),
 		 OSD_E_NO_PARTITION);
 	OK(test_partition(objects, 0, &all.partition_id));
 	object.partition_id = all.partition_id;
@@ -444,8 +445,8 @@ static void test_objects_collection(struct osd_objects *objects)
 	txn = test_begin(objects, 0);
 	OK(test_end(txn, osd_collection_create(txn, all.partition_id, 0, OSD_COLLECTION_LINKED,
 					       &other)));
-	OK(osd_object_look(objects, all, &look));
-	CHECK_EQ(look.type, OSD_COLLECTION);
+	OK(osd_objects_facts(objects, all, false, &facts));
+	CHECK_EQ(facts.type, OSD_COLLECTION);
 	list.in = all;
 	txn = test_begin(objects, OSD_TXN_READ_ONLY);
 	OK(osd_list(txn, &list, ids, 4, &result));

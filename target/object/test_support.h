@@ -48,7 +48,6 @@ static inline void test_store_open(struct test_store *store)
 static inline void test_store_init(struct test_store *store, bool on_disk)
 {
 	memset(store, 0, sizeof(*store));
-	store->config.create = true;
 	store->config.cache_bytes = 8u << 20;
 	store->config.test = &store->faults;
 	if (on_disk) {

@@ -126,6 +126,48 @@ static void test_every_call(struct osd_objects *objects)
 	CHECK(again > 3);
 }
 
+/* ---- what must be done first ------------------------------------------------------------- */
+
+struct steps {
+	struct work work;
+	unsigned left;		 /* that do not fit in one transaction */
+	enum osd_status fails;	 /* what the last of them returns */
+};
+
+static enum osd_status do_step(void *arg, struct osd_object_id id)
+{
+	struct steps *steps = arg;
+
+	CHECK_EQ(id.partition_id, steps->work.pid);
+	return --steps->left ? OSD_OK : steps->fails;
+}
+
+static enum osd_status make_in_steps(struct osd_txn *txn, void *arg)
+{
+	struct steps *steps = arg;
+	enum osd_status status = make(txn, &steps->work);
+
+	if (status != OSD_OK || steps->left == 0)
+		return status;
+	return osd_txn_first(txn, do_step, steps, (struct osd_object_id){steps->work.pid, 0});
+}
+
+/* However many steps there are: they are not counted as defeats.  Nothing is left of a run before them. */
+static void test_first(struct osd_objects *objects)
+{
+	struct steps steps = {.left = 2 * TRIES};
+
+	OK(osd_txn_run(objects, 0, make_in_steps, &steps));
+	CHECK_EQ(steps.work.runs, 2 * TRIES + 1);
+	CHECK_EQ(steps.work.aborted, 2 * TRIES);
+	CHECK_EQ(count_partitions(objects), 1);
+	OK(test_remove_partition(objects, steps.work.pid));
+	steps = (struct steps){.left = 2, .fails = OSD_E_QUOTA};
+	CHECK_EQ(osd_txn_run(objects, 0, make_in_steps, &steps), OSD_E_QUOTA);
+	CHECK_EQ(steps.work.runs, 2);
+	CHECK_EQ(count_partitions(objects), 0);
+}
+
 /* ---- the layer's own --------------------------------------------------------------------- */
 
 static const char MARK[] = "a key of this test's own";
@@ -193,6 +235,7 @@ int main(void)
 	test_refused(store.objects);
 	test_stopped(store.objects);
 	test_every_call(store.objects);
+	test_first(store.objects);
 	test_own(store.objects);
 	test_store_release(&store);
 	return 0;

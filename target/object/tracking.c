@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tracking.c -- the Command Tracking page of a collection (osd2-wire 5.16), which only the target
- * writes, inside whatever transaction does the work it tells of. */
+/* tracking.c -- the Command Tracking page of a collection (osd2-wire 5.16).  Only the target writes it,
+ * in the transaction that does the tracked work. */
 #include "object/tracking.h"
 
 #include "object/internal.h"
@@ -60,7 +60,7 @@ static enum osd_status put(struct osd_txn *txn, const struct osd_tracking *track
 	return status;
 }
 
-/* Also on a full disk, where removing members is what helps. */
+/* Works on a full disk too: removing members makes room there. */
 enum osd_status osd_tracking_put(struct osd_txn *txn, struct osd_object_id collection,
 				 const struct osd_tracking *tracking)
 {

@@ -13,7 +13,7 @@
 struct osd_tracking {
 	uint8_t percent;
 	uint16_t active; /* service action of the command in progress; 0: none */
-	uint16_t ended;	 /* OSD_TRACKING_RUNNING, else how the last one ended: its SAM status */
+	uint16_t ended;	 /* OSD_TRACKING_RUNNING, or the SAM status of the last command */
 	const uint8_t *sense; /* of the last one */
 	size_t sense_length;
 	uint64_t processed, missing; /* objects */
@@ -21,7 +21,7 @@ struct osd_tracking {
 
 #define OSD_TRACKING_RUNNING 0xffff
 
-/* hold: the page stays as it is until the end of the transaction. */
+/* hold: no other transaction changes the page until this one ends. */
 enum osd_status osd_tracking_active(struct osd_txn *txn, struct osd_object_id collection, bool hold,
 				    uint16_t *ret_service_action);
 enum osd_status osd_tracking_put(struct osd_txn *txn, struct osd_object_id collection,

@@ -2,9 +2,9 @@
 /* txn.c -- transactions of the object layer: the store's transaction, the record at hand, and what
  * must follow a commit (effects).
  *
- * The store's transaction begins with the first change, so checks before it hold no locks.  A
- * read-only transaction holds the locks of one object at a time: what is read of one object agrees,
- * and a walk over many objects cannot deadlock with anything. */
+ * The store's transaction begins with the first change, so checks before it hold no locks.  A read-only
+ * transaction holds the locks of one object at a time: the values of one object belong together, and a
+ * walk over many objects cannot deadlock. */
 #include "object/internal.h"
 
 #include <assert.h>
@@ -13,46 +13,6 @@
 
 #include "base/util.h"
 #include "object/value_index.h"
-
-/* Store transactions this thread has open: a second one could wait for the first for ever. */
-static _Thread_local unsigned open_transactions;
-
-uint64_t osd_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* ---- the layer's own transactions -------------------------------------------------------- */
-
-enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
-			      struct osd_kv_txn **ret_kv)
-{
-	enum osd_status status;
-
-	assert(open_transactions == 0);
-	status = osd_kv_begin(objects->kv, access, ret_kv);
-	if (status == OSD_OK)
-		open_transactions++;
-	return status;
-}
-
-enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable)
-{
-	enum osd_status status =
-		osd_kv_commit(kv, durable ? OSD_KV_COMMIT_DURABLE : objects->commit);
-
-	open_transactions--;
-	return status;
-}
-
-void osd_own_abort(struct osd_kv_txn *kv)
-{
-	osd_kv_abort(kv);
-	open_transactions--;
-}
 
 /* ---- begin and end ----------------------------------------------------------------------- */
 
@@ -70,6 +30,11 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struc
 	return OSD_OK;
 }
 
+struct osd_objects *osd_txn_objects(const struct osd_txn *txn)
+{
+	return txn->objects;
+}
+
 void osd_txn_watch(struct osd_txn *txn, const bool *stop)
 {
 	txn->stop = stop;
@@ -83,21 +48,6 @@ void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher
 uint64_t osd_txn_weight(const struct osd_txn *txn)
 {
 	return txn->weight;
-}
-
-enum osd_status osd_txn_lock_store(struct osd_txn *txn)
-{
-	enum osd_kv_access access = OSD_KV_CHANGE;
-	enum osd_status status;
-
-	if (txn->kv)
-		return OSD_OK;
-	if (txn->flags & OSD_TXN_READ_ONLY)
-		access = txn->flags & OSD_TXN_NOWAIT ? OSD_KV_READ_NOWAIT : OSD_KV_READ;
-	status = osd_own_begin(txn->objects, access, &txn->kv);
-	if (status == OSD_OK && access == OSD_KV_CHANGE)
-		osd_index_enter(txn);
-	return status;
 }
 
 void *osd_txn_kept(const struct osd_txn *txn)
@@ -172,44 +122,6 @@ void osd_txn_abort(struct osd_txn *txn)
 	txn_end(txn, false);
 }
 
-struct osd_effect *osd_txn_effect(struct osd_txn *txn,
-				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
-					      bool committed))
-{
-	struct osd_effect *effect = calloc(1, sizeof(*effect));
-
-	if (!effect)
-		return NULL;
-	effect->run = run;
-	*txn->last_effect = effect;
-	txn->last_effect = &effect->next;
-	return effect;
-}
-
-void osd_txn_release_reads(struct osd_txn *txn)
-{
-	if ((txn->flags & OSD_TXN_READ_ONLY) && txn->kv)
-		osd_own_abort(OSD_STEAL(txn->kv));
-}
-
-static void run_callback(struct osd_txn *txn, struct osd_effect *effect, bool committed)
-{
-	(void)txn;
-	effect->fn(effect->arg, committed);
-}
-
-enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
-			       void *arg)
-{
-	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
-
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->fn = fn;
-	effect->arg = arg;
-	return OSD_OK;
-}
-
 /* ---- the object at hand ------------------------------------------------------------------ */
 
 enum osd_object_type osd_txn_type(const struct osd_txn *txn)
@@ -257,7 +169,7 @@ static enum osd_status load_record(struct osd_txn *txn, bool write)
 	return status;
 }
 
-/* What the record of the collection of all user objects would say. */
+/* Makes the record that the collection of all user objects would have. */
 static enum osd_status load_objects_collection(struct osd_txn *txn, bool write)
 {
 	txn->record = (struct osd_record){.type = OSD_COLLECTION,
@@ -271,11 +183,10 @@ static enum osd_status load_objects_collection(struct osd_txn *txn, bool write)
 
 static bool same_object(const struct osd_txn *txn, struct osd_object_id id)
 {
-	return txn->loaded && txn->id.partition_id == id.partition_id &&
-	       txn->id.object_id == id.object_id;
+	return txn->loaded && osd_same_id(txn->id, id);
 }
 
-/* The transaction in which to read: see the top of the file. */
+/* Begins the store's transaction if this read or write needs one: see the top of the file. */
 static enum osd_status ready_store(struct osd_txn *txn, bool write)
 {
 	assert(!(write && (txn->flags & OSD_TXN_READ_ONLY)));
@@ -296,7 +207,8 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 		return OSD_OK;
 	if (id.partition_id == 0 && id.object_id != 0)
 		return OSD_E_NO_PARTITION;
-	/* Who only reads may have found out about this object before, by a page that vouches. */
+	/* In a read-only transaction, a provider whose value proved that the object exists may have
+	 * kept data about it. */
 	kept = txn->flags & OSD_TXN_READ_ONLY ? OSD_STEAL(txn->kept) : NULL;
 	status = osd_txn_let_go(txn);
 	txn->kept = kept;
@@ -341,7 +253,7 @@ static enum osd_kv_table table_of(enum osd_table table)
 	}
 }
 
-/* In a transaction that has changed nothing yet this is a read of its own. */
+/* If the transaction has changed nothing yet, this read is independent of it. */
 enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
 				   size_t key_length, void *buffer, size_t capacity,
 				   size_t *ret_length)

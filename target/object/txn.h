@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* txn.h -- transactions over records: the object at hand, effects after the commit, and what a
- * transaction does to user objects, collections and memberships.
- * Not here: transactions as commands see them (object.h), their attributes (attributes.h). */
+/* txn.h -- transactions over records: the object at hand, effects after the commit, and the changes of
+ * user objects, collections and memberships.  Not here: transactions as commands see them (object.h),
+ * attributes (attributes.h). */
 #ifndef OSD_OBJECT_TXN_H
 #define OSD_OBJECT_TXN_H
 
@@ -11,6 +11,7 @@
 
 #include "object/object.h"
 #include "object/record.h"
+#include "object/txn_run.h"
 #include "store/store.h"
 
 struct osd_partition;
@@ -24,7 +25,7 @@ struct osd_effect {
 	struct osd_partition *partition; /* owned reference or NULL */
 	struct osd_object_id id;
 	uint64_t value, generation;
-	uint64_t head_part; /* bytes of its head, or the most there may be */
+	uint64_t head_part; /* bytes of its head, or the head size */
 	uint8_t head_on;
 	void (*fn)(void *arg, bool committed);
 	void *arg;
@@ -32,6 +33,12 @@ struct osd_effect {
 
 struct osd_index_change;
 struct osd_tally_note;
+
+struct osd_first {
+	osd_first_fn *fn; /* NULL: there is nothing to do first */
+	void *arg;
+	struct osd_object_id id;
+};
 
 struct osd_txn {
 	struct osd_objects *objects;
@@ -65,19 +72,20 @@ struct osd_txn {
 	struct osd_record record;
 	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
-	uint64_t changing_length;    /* which it has once its data has changed */
+	uint64_t changing_length;    /* its length once its data has changed */
 	struct osd_membership *memberships; /* owned; by number (membership.c) */
 	size_t membership_count, membership_capacity;
 	bool memberships_known, member_count_known;
 	bool attributes_counted; /* record.attribute_count is that of the root or partition */
-	bool adds_attributes; /* the attribute set last was not there: the next is not, probably */
+	bool adds_attributes; /* the last attribute set was a new one: the next probably is, too */
 	uint64_t member_count;
 	uint64_t removals; /* objects->removals before the record was read */
 
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
+	struct osd_first first;			       /* osd_txn_first */
 };
 
-/* Whether long work inside txn shall end (osd_txn_watch, osd_txn_watch_by): asked for each record. */
+/* Whether long work inside txn must end (osd_txn_watch, osd_txn_watch_by).  Call it for each record. */
 static inline bool osd_txn_stopped(const struct osd_txn *txn)
 {
 	if (txn->stop && __atomic_load_n(txn->stop, __ATOMIC_RELAXED))
@@ -92,19 +100,19 @@ enum osd_status osd_txn_lock_store(struct osd_txn *txn);
 /* Takes up the object: root, partition, collection or user object.  write: its record is locked and
  * may be changed (then set txn->dirty). */
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
-/* Writes the record at hand and lets go of it. */
+/* Writes the record at hand if it has changed, and releases it. */
 enum osd_status osd_txn_let_go(struct osd_txn *txn);
-/* A read-only transaction gives its locks back; what it reads next is read as committed then. */
+/* A read-only transaction releases its locks.  Its next read sees later commits. */
 void osd_txn_release_reads(struct osd_txn *txn);
 /* NULL: out of memory. */
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
 					      bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
-/* What the object at hand is charged to; NULL: the root. */
+/* The account of the object at hand; NULL: the root. */
 struct osd_charge_account *osd_txn_account(struct osd_txn *txn);
-/* A transaction of the layer's own, not to be begun while the thread holds another; commit and abort
- * consume it. */
+/* A transaction of this layer's own.  The thread must have no other one open.  Commit and abort consume
+ * it. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
 			      struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
@@ -114,39 +122,43 @@ void osd_own_abort(struct osd_kv_txn *kv);
 typedef enum osd_status osd_own_fn(struct osd_kv_txn *kv, void *arg);
 enum osd_status osd_own_run(struct osd_objects *objects, unsigned flags, osd_own_fn *fn, void *arg);
 
+/* objects.c: calls osd_removal_fn, in the transaction that removes id. */
+enum osd_status osd_note_removal(struct osd_txn *txn, struct osd_object_id id);
+
 /* ---- object.c --------------------------------------------------------------------------------- */
 
-/* At open: ids of jobs that stand apart, which no earlier opening has given out. */
+/* Called when the store is opened: ids of jobs that stand apart begin where no earlier opening has
+ * given them out. */
 void osd_job_ids_begin(struct osd_objects *objects, uint64_t openings);
-/* osd_is_apart of a record in OSD_KV_OBJECTS and its key. */
+/* osd_is_apart for a record of OSD_KV_OBJECTS and its key. */
 bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value);
 /* A new user object's record, without a generation. */
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
 		      uint64_t now_ms, struct osd_record *record);
-/* Ids from here on that a client asks for do not move the mark behind which free ids are looked for:
- * one object with the highest id must not use up all of them. */
+/* A requested id from here on does not move the mark from which free ids are searched: one object with
+ * the highest id must not use up all ids. */
 #define OSD_IDS_COUNTED (UINT64_C(1) << 62)
-/* The next count ids, which nobody gets again but by asking for one.  kv: of the caller's transaction;
- * NULL: it has none. */
+/* Takes the next count ids.  Only a request for one of them can give it out again. kv: of the caller's
+ * transaction; NULL: it has none. */
 enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_txn *kv,
 				    struct osd_partition *partition, uint32_t count,
 				    uint64_t *ret_first);
-/* The mark after these ids were given out, or asked for: nothing for ids that are not counted. */
+/* Moves the mark after these ids were given out or requested.  Ids that do not count do not move it. */
 void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count);
-/* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS.
- * Generation 0: a new one. */
+/* Puts count records from the requested id on (0: the next free ones) and counts them.  OSD_E_EXISTS: an
+ * id is taken.  A generation of 0 in record is replaced by a new one. */
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first);
 /* Whether this transaction made the object. */
 bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
-/* With the record at hand locked: removes it, its attributes and its files. */
+/* Removes the record at hand, which is locked, with its attributes and its files. */
 enum osd_status osd_object_remove_record(struct osd_txn *txn);
 
 /* ---- the collection of all user objects ------------------------------------------------------- */
 
-/* It has no record: it is there as long as its partition, and its members are the partition's user
- * objects.  Times are the partition's; only the target sets attributes of it (Command Tracking). */
+/* It has no record: it exists as long as its partition, and its members are the partition's user
+ * objects.  Its times are the partition's.  Only the target sets attributes of it (Command Tracking). */
 static inline bool osd_is_objects_collection(struct osd_object_id id)
 {
 	return id.partition_id != 0 && id.object_id == OSD_OBJECTS_COLLECTION;
@@ -154,8 +166,8 @@ static inline bool osd_is_objects_collection(struct osd_object_id id)
 
 /* ---- collection.c ----------------------------------------------------------------------------- */
 
-/* Both records of a membership; the collection's data is modified.  put: OSD_E_EXISTS.  number: the
- * one by which it was joined, 0: the target did it. */
+/* Put or remove both records of a membership, and note that the collection's data is modified. put:
+ * OSD_E_EXISTS if the member is in it. number: the attribute number that joined it; 0: the target did. */
 enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
 				    uint64_t member, uint32_t number);
 enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
@@ -165,9 +177,10 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 
 /* ---- membership.c ----------------------------------------------------------------------------- */
 
-/* The record at hand is the user object.  drop_all: it leaves every collection.  number: that of the
- * attribute of page 4h by which it joined.  get: OSD_E_NO_OBJECT when there is none.  set: leaves the one
- * of that number, if any; OSD_E_PARAM_FIELD when it may not join that collection, or is in it. */
+/* Memberships of the user object at hand, by the number of the attribute of page 4h that joined it.
+ * drop_all: it leaves every collection. get: OSD_E_NO_OBJECT without such a membership. set: it leaves
+ * the collection of that number, if any; OSD_E_PARAM_FIELD when it may not join the collection, or is
+ * in it. */
 enum osd_status osd_memberships_drop_all(struct osd_txn *txn);
 enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection);
 enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection);
@@ -176,11 +189,11 @@ struct osd_membership {
 	uint32_t number; /* 0: by the target */
 	uint64_t collection;
 };
-/* In ascending order of numbers, those with number 0 too; borrowed until the next call that takes
- * up another object or changes a membership. */
+/* All memberships in ascending order of numbers, with those of number 0.  The list is borrowed until the
+ * next call that takes up another object or changes a membership. */
 enum osd_status osd_memberships(struct osd_txn *txn, const struct osd_membership **ret_list,
 				size_t *ret_count);
-/* What is known of them goes: another object is taken up. */
+/* Frees the list, because another object is taken up. */
 void osd_memberships_forget(struct osd_txn *txn);
 
 /* ---- list.c ----------------------------------------------------------------------------------- */

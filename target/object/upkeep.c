@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* upkeep.c -- how the threads beside the requests wait for work, are woken up, and learn that the store is
- * being closed.  Not here: their work (maintenance.c, index_build.c, mover.c, scrub.c). */
+/* upkeep.c -- how the threads beside the requests are woken up, pause, and learn that the store is
+ * being closed.  Elsewhere: their work (maintenance.c, index_build.c, mover.c, scrub.c). */
 #include "object/internal.h"
 
 #include <errno.h>
-#include <time.h>
 
-#define TICK_USEC 1000000
-
-/* Until kicked, told to stop (then false), or so long; the kick has been heard then. */
+/* Waits until *kicked is set, and clears it; until the store is being closed (then false); or so
+ * long. */
 static bool wait_so_long(struct osd_objects *objects, bool *kicked, uint64_t usec)
 {
-	struct timespec until;
+	struct timespec until = osd_timespec(osd_monotonic_usec() + usec);
 	bool stop;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(usec % 1000000 * 1000);
-	until.tv_sec += (time_t)(usec / 1000000) + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	osd_lock(&objects->work_lock);
 	while (!objects->stop && !*kicked)
 		if (osd_cond_timedwait(&objects->work, &objects->work_lock, &until) == ETIMEDOUT)
@@ -28,65 +22,44 @@ static bool wait_so_long(struct osd_objects *objects, bool *kicked, uint64_t use
 	return !stop;
 }
 
-static void kick(struct osd_objects *objects, bool *kicked)
-{
-	osd_lock(&objects->work_lock);
-	if (!*kicked) {
-		*kicked = true;
-		pthread_cond_broadcast(&objects->work);
-	}
-	osd_unlock(&objects->work_lock);
-}
-
 void osd_kick_settle(struct osd_objects *objects)
 {
-	kick(objects, &objects->settle_now);
-}
-
-bool osd_settle_wait(struct osd_objects *objects)
-{
-	return wait_so_long(objects, &objects->settle_now, TICK_USEC);
+	osd_timer_set(&objects->timers, &objects->settle_timer, 0);
 }
 
 void osd_kick_reaper(struct osd_objects *objects)
 {
-	(void)osd_helper_call(&objects->reaper); /* else at the next one, or after a restart */
+	/* Without a thread, the next kick or restart does the work. */
+	(void)osd_helper_call(&objects->reaper);
 }
 
 void osd_kick_indexer(struct osd_objects *objects)
 {
-	kick(objects, &objects->index_now);
+	osd_lock(&objects->work_lock);
+	objects->index_now = true;
+	pthread_cond_broadcast(&objects->work);
+	osd_unlock(&objects->work_lock);
 	(void)osd_helper_call(&objects->indexer);
 }
 
 bool osd_indexer_wait(struct osd_objects *objects)
 {
-	return wait_so_long(objects, &objects->index_now, TICK_USEC);
+	return wait_so_long(objects, &objects->index_now, OSD_UPKEEP_USEC);
 }
 
 void osd_kick_mover(struct osd_objects *objects)
 {
-	kick(objects, &objects->move_now);
+	osd_timer_set(&objects->timers, &objects->mover_timer, 0);
 }
 
-bool osd_mover_wait(struct osd_objects *objects, uint64_t usec)
+struct osd_timers *osd_objects_timers(struct osd_objects *objects)
 {
-	return wait_so_long(objects, &objects->move_now, usec);
-}
-
-void osd_kick_scrub(struct osd_objects *objects)
-{
-	kick(objects, &objects->scrub_now);
-}
-
-bool osd_scrub_wait(struct osd_objects *objects, uint64_t usec)
-{
-	return wait_so_long(objects, &objects->scrub_now, usec);
+	return &objects->timers;
 }
 
 bool osd_upkeep_pause(struct osd_objects *objects, uint64_t usec)
 {
-	bool kicked = false; /* nobody else knows it */
+	bool kicked = false; /* no other thread sets it */
 
 	return wait_so_long(objects, &kicked, usec);
 }

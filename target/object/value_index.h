@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* value_index.h -- the index of attribute values inside this folder; query.h says what it is to
- * others, index_key.h what an entry looks like.
+/* value_index.h -- the index of attribute values inside this folder. query.h is for other folders,
+ * index_key.h has the format of an entry.
  *
  * A page's index goes through stages, kept in the store (OSD_META_INDEX) and, for a quick look, in
  * the partition:
@@ -8,9 +8,10 @@
  *   declared: CLEAR (entries of an earlier index go) -> FILL (what is there gets entries) -> READY
  *   dropped:  DROP (entries go) -> forgotten
  *
- * From FILL on every transaction that changes an attribute of the page changes the index too.  The
- * builder (index_build.c) does the work of a stage only when every transaction that may have seen
- * the stage before has ended: osd_index_grace.  So no change is missed, and clearing meets nobody. */
+ * From FILL on, every transaction that changes an attribute of the page also changes the index.  The
+ * builder (index_build.c) begins the work of a stage only when all transactions that may have seen the
+ * previous stage have ended: osd_index_grace.  So no change is missed, and no transaction uses entries
+ * that are being cleared. */
 #ifndef OSD_OBJECT_VALUE_INDEX_H
 #define OSD_OBJECT_VALUE_INDEX_H
 
@@ -34,8 +35,8 @@ static inline bool osd_index_is_kept(enum osd_index_stage stage)
 {
 	return stage == OSD_INDEX_FILL || stage == OSD_INDEX_DONE;
 }
-/* Makes what the partition says in memory that of the store.  Calls the store with index_lock held,
- * which nobody takes who holds a record. */
+/* Loads the partition's indexed pages from the store.  It calls the store with index_lock held, so a
+ * thread that holds a record must not call it. */
 enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partition *partition);
 /* The stage as stored, in kv or, when NULL, as committed; OSD_E_NO_OBJECT: not declared. */
 enum osd_status osd_index_get(struct osd_objects *objects, struct osd_kv_txn *kv,
@@ -43,25 +44,26 @@ enum osd_status osd_index_get(struct osd_objects *objects, struct osd_kv_txn *kv
 			      struct osd_index_record *ret_record);
 enum osd_status osd_index_put(struct osd_kv_txn *kv, const struct osd_partition *partition,
 			      uint32_t page, const struct osd_index_record *record);
-/* At open, in the transaction that counts it; before: how often the store had been opened. */
+/* Called when the store is opened, in the transaction that counts the opening. before: the number of
+ * earlier openings. */
 enum osd_status osd_index_begin_run(struct osd_objects *objects, struct osd_kv_txn *kv,
 				    uint64_t before, uint64_t now);
-/* At open, when the partitions are there. */
+/* Called when the store is opened, once the partitions are in memory. */
 enum osd_status osd_index_load(struct osd_objects *objects);
 
 /* ---- index_keep.c ------------------------------------------------------------------------ */
 
 /* Whether a change of the attribute of the object at hand changes the index. */
 bool osd_index_keeps(const struct osd_txn *txn, uint32_t page, uint32_t number);
-/* The stored attribute of the object at hand is about to get the value; length 0: none. */
+/* Notes that the stored attribute of the object at hand gets the value; length 0: it becomes undefined. */
 enum osd_status osd_index_note(struct osd_txn *txn, uint32_t page, uint32_t number,
 			       const uint8_t *value, size_t length);
-/* All noted changes, in order of keys; last before the commit. */
+/* Applies all noted changes in order of keys.  Call it last before the commit. */
 enum osd_status osd_index_apply(struct osd_txn *txn);
-/* A transaction that may change something begins and ends. */
+/* Mark the begin and the end of a transaction that may change something. */
 void osd_index_enter(struct osd_txn *txn);
 void osd_index_leave(struct osd_txn *txn);
-/* Waits until all transactions that have begun before it are over; false: the store is closing. */
+/* Waits until all transactions that began before the call have ended.  False: the store is being closed. */
 bool osd_index_grace(struct osd_objects *objects);
 
 /* ---- query_index.c ----------------------------------------------------------------------- */
@@ -71,15 +73,15 @@ struct osd_id_list {
 	size_t count, capacity;
 };
 
-/* Who may match, from the index. */
+/* Candidates for a query, from the index. */
 struct osd_candidates {
-	struct osd_id_list sure;  /* have a value in a range asked for; ascending, each once */
-	struct osd_id_list maybe; /* to be looked at; ascending, each once, none of sure */
+	struct osd_id_list sure;  /* have a value in a range; ascending, each once */
+	struct osd_id_list maybe; /* may have one; ascending, each once, none of sure */
 };
 
 struct osd_query;
-/* Finds candidates for the query; *ret_found false: no index helps, or there are more than most,
- * when it is better to look at the members. */
+/* Finds candidates for the query.  *ret_found false: no index helps, or there are more than most
+ * candidates, so that a walk over the members is cheaper. */
 enum osd_status osd_index_search(struct osd_txn *txn, const struct osd_query *query,
 				 const struct osd_place *place, uint64_t most,
 				 struct osd_candidates *candidates, bool *ret_found);

@@ -42,7 +42,7 @@ struct osd_grant {
 				   version is the capability's */
 };
 
-/* What is about to happen to an object. */
+/* An action on an object. */
 struct osd_access {
 	uint16_t permissions; /* enum osd_permission, all of them needed */
 	/* The bytes of data to access; end UINT64_MAX: all from start on.  Both 0: none. */

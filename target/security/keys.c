@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keys.c -- see keys.h.  Memory holds the authentication keys only; generation keys are read when a
+/* keys.c -- secret keys in memory (keys_impl.h).  Memory holds the authentication keys only; generation keys are read when a
  * key is derived.  After a commit that changed keys, or removed a partition, the keys of the
  * partition are read again, by one reader at a time.  So after two concurrent changes, the second
  * reader sees both.  Locks: keyring->loading, held while records are read; then keyring->lock, for
@@ -13,7 +13,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "security/exchange.h"
 #include "security/keys_impl.h"
 #include "security/secret.h"
 
@@ -254,11 +253,6 @@ void osd_keyring_reload(struct osd_keyring *keyring, uint64_t partition_id)
 		reload(keyring, partition_id);
 }
 
-static void partition_gone(void *arg, uint64_t partition_id)
-{
-	reload(arg, partition_id);
-}
-
 /* ---- for those who check ----------------------------------------------------------------- */
 
 void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
@@ -279,21 +273,6 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 		ret_secret->key[i] = (holder->keys[slot][i] & mask) |
 				     (keyring->nobody->keys[slot][i] & (uint8_t)~mask);
 	osd_rw_unlock(&keyring->lock);
-}
-
-struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring)
-{
-	return keyring->exchanges;
-}
-
-bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus, struct osd_secret *ret_secret)
-{
-	return osd_exchange_pending(keyring->exchanges, nexus, ret_secret);
-}
-
-bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id)
-{
-	return osd_policy_is_open(keyring->policies, partition_id);
 }
 
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
@@ -318,37 +297,6 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 		holder->frozen = ret_policy->frozen;
 	osd_rw_unlock(&keyring->lock);
 	return OSD_OK;
-}
-
-/* The policy of a partition created now. */
-static void as_new(struct osd_policy *policy)
-{
-	policy->method = policy->inside_method;
-}
-
-enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, uint64_t partition_id,
-					  bool nowait, struct osd_policy *ret_policy)
-{
-	enum osd_status status = osd_keyring_policy(keyring, partition_id, nowait, ret_policy);
-
-	if (status != OSD_E_NO_PARTITION)
-		return status;
-	status = osd_keyring_policy(keyring, 0, nowait, ret_policy);
-	as_new(ret_policy);
-	return status;
-}
-
-enum osd_status osd_keyring_policy_in(struct osd_keyring *keyring, struct osd_txn *txn,
-				      uint64_t partition_id, struct osd_policy *ret_policy)
-{
-	enum osd_status status =
-		osd_policy_get_in(keyring->policies, txn, partition_id, ret_policy);
-
-	if (status != OSD_E_NO_PARTITION)
-		return status;
-	status = osd_policy_get_in(keyring->policies, txn, 0, ret_policy);
-	as_new(ret_policy);
-	return status;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */
@@ -391,7 +339,7 @@ static bool load(void *arg, const struct osd_key_name *name, const struct osd_ke
 	return loading->status == OSD_OK;
 }
 
-static enum osd_status load_all(struct osd_keyring *keyring, char message[256])
+enum osd_status osd_keys_load(struct osd_keyring *keyring, char message[256])
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	struct loading loading = {keyring, OSD_OK};
@@ -409,55 +357,18 @@ static enum osd_status load_all(struct osd_keyring *keyring, char message[256])
 	return loading.status;
 }
 
-static struct osd_keyring *new_keyring(struct osd_objects *objects)
+bool osd_keys_init(struct osd_keyring *keyring)
 {
-	struct osd_keyring *keyring = calloc(1, sizeof(*keyring));
-
-	if (!keyring)
-		return NULL;
-	keyring->objects = objects;
 	osd_lock_init(&keyring->loading, OSD_RANK_KEYS_LOADING);
 	osd_rwlock_init(&keyring->lock, OSD_RANK_KEYRING);
-	keyring->policies = osd_policies_new(objects);
-	keyring->exchanges = osd_exchanges_new(keyring, OSD_EXCHANGE_SECONDS);
 	keyring->nobody = new_holder(keyring, OSD_KEYS_ABOVE);
-	if (!keyring->policies || !keyring->exchanges || !keyring->nobody) {
-		osd_keyring_close(keyring);
-		return NULL;
-	}
-	osd_random_bytes(keyring->nobody->keys, sizeof(keyring->nobody->keys));
-	return keyring;
+	if (keyring->nobody)
+		osd_random_bytes(keyring->nobody->keys, sizeof(keyring->nobody->keys));
+	return keyring->nobody;
 }
 
-enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master_key_file,
-				 char message[256], struct osd_keyring **ret_keyring)
+void osd_keys_release(struct osd_keyring *keyring)
 {
-	struct osd_keyring *keyring = osd_crypto_init() ? new_keyring(objects) : NULL;
-	enum osd_status status = OSD_E_NO_MEMORY;
-
-	*message = '\0';
-	if (keyring)
-		status = osd_keyring_ready_seal(keyring, false);
-	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
-		status = load_all(keyring, message);
-	if (status == OSD_OK)
-		status = osd_keyring_take_up(keyring, master_key_file, message);
-	if (status != OSD_OK) {
-		if (!*message)
-			snprintf(message, 256, "cannot load the store's secret keys: %s",
-				 osd_status_info(status)->meaning);
-		osd_keyring_close(keyring);
-		return status;
-	}
-	osd_objects_watch_partitions(objects, partition_gone, keyring);
-	*ret_keyring = keyring;
-	return OSD_OK;
-}
-
-void osd_keyring_close(struct osd_keyring *keyring)
-{
-	if (!keyring)
-		return;
 	while (keyring->chunks) {
 		struct chunk *chunk = keyring->chunks;
 
@@ -466,9 +377,6 @@ void osd_keyring_close(struct osd_keyring *keyring)
 		free(chunk);
 	}
 	osd_secret_free(keyring->seal, OSD_SEAL_BYTES);
-	osd_exchanges_free(keyring->exchanges);
-	osd_policies_free(keyring->policies);
 	osd_rwlock_destroy(&keyring->lock);
 	osd_lock_destroy(&keyring->loading);
-	free(keyring);
 }

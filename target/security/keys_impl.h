@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keys_impl.h -- shared by keys.c, which holds the keys in memory, and key_change.c, which sets
- * them. */
+/* keys_impl.h -- the keyring, which keyring.c opens; shared by keys.c, which holds the keys in memory, and
+ * key_change.c, which sets them. */
 #ifndef OSD_SECURITY_KEYS_IMPL_H
 #define OSD_SECURITY_KEYS_IMPL_H
 
@@ -26,6 +26,11 @@ struct osd_keyring {
 	struct chunk *chunks;			 /* under loading */
 };
 
+/* Locks and memory; false: out of memory.  release follows in any case. */
+bool osd_keys_init(struct osd_keyring *keyring);
+/* Reads all keys of the store.  message: for a failure that an administrator can repair. */
+enum osd_status osd_keys_load(struct osd_keyring *keyring, char message[256]);
+void osd_keys_release(struct osd_keyring *keyring);
 /* The holder of a key of this level: its partition, or OSD_KEYS_ABOVE. */
 uint64_t osd_keys_holder(enum osd_key_level level, uint64_t partition_id);
 /* Reads the partition's keys again; OSD_KEYS_ABOVE: all keys. */

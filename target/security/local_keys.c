@@ -20,7 +20,7 @@ static const uint8_t LOCAL[OSD_KEY_IDENTIFIER] = "local";
 static const struct osd_key_name MASTER = {OSD_KEY_MASTER, 0, 0};
 static const struct osd_key_name ROOT = {OSD_KEY_ROOT, 0, 0};
 
-/* pyosd/local_credential.py computes the same keys. */
+/* pyosd/security/local_credential.py computes the same keys. */
 static const char PARTITION_SEED[] = "iosd local p"; /* the partition's id follows, 8 bytes */
 static const uint8_t WORKING_SEED[OSD_SEED_LENGTH] = "iosd local working 0";
 

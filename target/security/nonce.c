@@ -3,7 +3,7 @@
  * the window's spans of refused times.
  *
  * The store has spans that cover the times of all nonces taken, and one second beyond the newest.
- * So only a few nonces cost a commit; a thread extends the spans while nonces arrive.  After a
+ * So only a few nonces cost a commit; a timer extends the spans while nonces arrive.  After a
  * restart, all covered times are refused.  There are several spans, not one highest time, because a
  * clock may run a year ahead for a while: the times of today are still good afterwards, and those
  * of next year are still used.
@@ -12,13 +12,11 @@
  * during a commit), window->lock (held for a few instructions, or while the set is rebuilt). */
 #include "security/nonce.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/lock.h"
-#include "base/thread.h"
+#include "base/timer.h"
 #include "base/util.h"
 #include "object/txn_run.h"
 #include "security/nonce_set.h"
@@ -27,8 +25,8 @@
 #define BUCKETS	   64
 #define AHEAD_MS   1000u
 #define TICK_MS	   250u
-#define REST_MS	   30000u /* while no nonces come */
-#define IDLE_TICKS 20u	  /* ticks without a nonce; then the writer sleeps */
+#define REST_MS	   30000u /* between two checks while no nonces come */
+#define IDLE_TICKS 20u	  /* ticks without a nonce; then the writer rests */
 
 struct window {
 	struct window *next;
@@ -49,12 +47,9 @@ struct osd_nonces {
 	struct osd_rwlock lock;
 	struct window *buckets[BUCKETS]; /* under lock */
 
-	pthread_t writer;
-	bool writer_runs;
-	struct osd_lock writer_lock;
-	pthread_cond_t wake;
-	bool stop;	    /* under writer_lock */
-	_Atomic bool awake; /* the writer checks again before it sleeps */
+	struct osd_timer writer;
+	unsigned quiet;	    /* the writer's: ticks without a nonce, in a row */
+	_Atomic bool awake; /* the writer checks again at its next tick */
 };
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -229,11 +224,8 @@ static enum osd_status take_or_write(struct osd_nonces *nonces, struct window *w
 
 static void wake_writer(struct osd_nonces *nonces)
 {
-	if (atomic_exchange(&nonces->awake, true))
-		return;
-	osd_lock(&nonces->writer_lock);
-	pthread_cond_signal(&nonces->wake);
-	osd_unlock(&nonces->writer_lock);
+	if (!atomic_exchange(&nonces->awake, true))
+		osd_timer_set(osd_objects_timers(nonces->objects), &nonces->writer, 0);
 }
 
 enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id,
@@ -280,8 +272,9 @@ uint64_t osd_nonces_clock(struct osd_nonces *nonces, uint64_t partition_id, uint
 
 /* ---- the writer -------------------------------------------------------------------------- */
 
-/* Serves one window.  True: nonces came since the last tick. */
-static bool look_after(struct osd_nonces *nonces, struct window *window)
+/* Serves one window.  True: nonces came since the last tick.  *ret_keeps: it has nonces that can be
+ * forgotten later. */
+static bool serve_window(struct osd_nonces *nonces, struct window *window, bool *ret_keeps)
 {
 	uint64_t newest;
 
@@ -291,6 +284,7 @@ static bool look_after(struct osd_nonces *nonces, struct window *window)
 	if (!newest && window->set.count && window->quiet_after < osd_now_ms())
 		(void)osd_nonce_set_forget(&window->set, UINT64_MAX - 1, window->oldest_ms,
 					   &window->refused); /* it is tried again */
+	*ret_keeps = *ret_keeps || window->set.count;
 	osd_unlock(&window->lock);
 	if (newest)
 		(void)write_ahead(nonces, window, newest); /* on failure, the next nonce tries
@@ -298,62 +292,23 @@ static bool look_after(struct osd_nonces *nonces, struct window *window)
 	return newest != 0;
 }
 
-static bool look_after_all(struct osd_nonces *nonces)
+/* The timer's function.  It does nothing until the next nonce once no window keeps any. */
+static uint64_t write_all(void *arg)
 {
-	bool busy = false;
+	struct osd_nonces *nonces = arg;
+	bool busy = false, keeps = false;
 
+	/* A nonce that comes after this and finds the writer not awake makes it run again. */
+	atomic_store(&nonces->awake, nonces->quiet + 1 < IDLE_TICKS);
 	osd_read_lock(&nonces->lock);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct window *window = nonces->buckets[i]; window; window = window->next)
-			busy = look_after(nonces, window) || busy;
+			busy = serve_window(nonces, window, &keeps) || busy;
 	osd_rw_unlock(&nonces->lock);
-	return busy;
-}
-
-/* Under writer_lock.  Sleeps so long, or until another thread wakes the writer. */
-static void rest(struct osd_nonces *nonces, uint64_t ms)
-{
-	struct timespec until;
-	uint64_t ns;
-
-	osd_assert_held(&nonces->writer_lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns = (uint64_t)until.tv_nsec + ms % 1000 * 1000000;
-	until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
-	until.tv_nsec = (long)(ns % 1000000000);
-	while (!nonces->stop && !(ms == REST_MS && atomic_load(&nonces->awake)))
-		if (osd_cond_timedwait(&nonces->wake, &nonces->writer_lock, &until) != 0)
-			return;
-}
-
-static void *writer_main(void *arg)
-{
-	struct osd_nonces *nonces = arg;
-	unsigned quiet = 0;
-
-	osd_lock(&nonces->writer_lock);
-	while (!nonces->stop) {
-		rest(nonces, quiet < IDLE_TICKS ? TICK_MS : REST_MS);
-		osd_unlock(&nonces->writer_lock);
-		quiet = look_after_all(nonces) ? 0 : quiet + 1;
-		if (quiet >= IDLE_TICKS)
-			atomic_store(&nonces->awake, false);
-		osd_lock(&nonces->writer_lock);
-	}
-	osd_unlock(&nonces->writer_lock);
-	return NULL;
-}
-
-static bool start_writer(struct osd_nonces *nonces)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&nonces->wake, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	nonces->writer_runs = osd_thread_start(&nonces->writer, "iosd-nonces", writer_main, nonces);
-	return nonces->writer_runs;
+	nonces->quiet = busy ? 0 : nonces->quiet + 1;
+	if (nonces->quiet < IDLE_TICKS)
+		return osd_monotonic_usec() + TICK_MS * 1000;
+	return keeps ? osd_monotonic_usec() + REST_MS * 1000 : OSD_NEVER;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */
@@ -368,25 +323,11 @@ enum osd_status osd_nonces_open(struct osd_objects *objects, struct osd_keyring 
 	nonces->objects = objects;
 	nonces->keyring = keyring;
 	osd_rwlock_init(&nonces->lock, OSD_RANK_NONCES);
-	osd_lock_init(&nonces->writer_lock, OSD_RANK_NONCES_WRITER);
-	if (!start_writer(nonces)) {
-		osd_nonces_close(nonces);
-		return OSD_E_NO_MEMORY;
-	}
+	nonces->writer = (struct osd_timer){write_all, nonces, OSD_NEVER, NULL};
+	osd_timer_add(osd_objects_timers(objects), &nonces->writer);
 	osd_objects_watch_partitions(objects, partition_gone, nonces);
 	*ret_nonces = nonces;
 	return OSD_OK;
-}
-
-static void stop_writer(struct osd_nonces *nonces)
-{
-	if (!nonces->writer_runs)
-		return;
-	osd_lock(&nonces->writer_lock);
-	nonces->stop = true;
-	pthread_cond_signal(&nonces->wake);
-	osd_unlock(&nonces->writer_lock);
-	pthread_join(nonces->writer, NULL);
 }
 
 /* Cuts the spans to the times that were used: after an orderly restart no initiator has to wait for
@@ -395,7 +336,7 @@ void osd_nonces_close(struct osd_nonces *nonces)
 {
 	if (!nonces)
 		return;
-	stop_writer(nonces);
+	osd_timer_remove(osd_objects_timers(nonces->objects), &nonces->writer);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		while (nonces->buckets[i]) {
 			struct window *window = nonces->buckets[i];
@@ -406,8 +347,6 @@ void osd_nonces_close(struct osd_nonces *nonces)
 			free_window(window);
 		}
 	}
-	pthread_cond_destroy(&nonces->wake);
-	osd_lock_destroy(&nonces->writer_lock);
 	osd_rwlock_destroy(&nonces->lock);
 	free(nonces);
 }

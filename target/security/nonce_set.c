@@ -24,7 +24,7 @@ static size_t place_of(const struct osd_nonce_set *set, uint64_t time, uint64_t 
 	return (hash ^ hash >> 32) & (set->capacity - 1);
 }
 
-/* Where it is, or where it would go. */
+/* The place of a nonce in the table, or the free place for it. */
 static struct osd_nonce_entry *find(const struct osd_nonce_set *set, uint64_t time, uint64_t random)
 {
 	size_t i = place_of(set, time, random);
@@ -45,7 +45,7 @@ static uint64_t before(uint64_t time, uint64_t window_ms)
 	return time - OSD_MIN(time, window_ms);
 }
 
-/* Makes the table anew with what is later than `after`, or with all of it. */
+/* Rebuilds the table with the nonces later than `after`, or with all of them. */
 static enum osd_status remake(struct osd_nonce_set *set, size_t capacity, bool keep_all,
 			      uint64_t after, uint64_t window_ms, struct osd_nonce_spans *forgotten)
 {
@@ -92,7 +92,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* About a quarter of all are not later: judged by a sample, which is quick. */
+/* A time that about a quarter of all nonces do not exceed, estimated from a sample. */
 static uint64_t time_of_quarter(const struct osd_nonce_set *set)
 {
 	uint64_t sample[1023];

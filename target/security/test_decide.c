@@ -211,7 +211,7 @@ static void test_decisions(void)
 
 int main(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
 	uint64_t id;

@@ -177,7 +177,7 @@ static void put_master(void)
 
 int main(void)
 {
-	struct osd_objects_config config = {.create = true}; /* in memory */
+	struct osd_objects_config config = {0}; /* in memory */
 	char message[256];
 
 	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test", OSD_LOG_WARNING);

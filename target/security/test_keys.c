@@ -361,7 +361,7 @@ static bool agree(struct store *store, enum osd_key_level level, uint64_t partit
 static bool set_with_fault(uint64_t fault_at)
 {
 	const struct osd_test_stores faults = {.fault_at = fault_at};
-	struct osd_objects_config config = {.create = true, .test = &faults};
+	struct osd_objects_config config = {.test = &faults};
 	static const struct osd_key_pair master = {{1}, {2}};
 	struct store store = {0};
 	char message[256];
@@ -409,7 +409,7 @@ static void test_faults(void)
 
 static void check_refused(struct store *store, const char *why)
 {
-	struct osd_objects_config config = {.create = true}; /* in memory: no master key */
+	struct osd_objects_config config = {0}; /* in memory: no master key */
 	struct osd_keyring *keyring;
 	struct osd_objects *objects;
 	char message[256];

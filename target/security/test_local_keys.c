@@ -180,7 +180,7 @@ static void test_no_place(void)
 static bool open_with_fault(const char *local, uint64_t fault_at)
 {
 	const struct osd_test_stores faults = {.fault_at = fault_at};
-	struct osd_objects_config config = {.create = true, .test = &faults};
+	struct osd_objects_config config = {.test = &faults};
 	static const struct osd_key_pair master = {{1}, {2}};
 	static const uint8_t initial[OSD_KEY_IDENTIFIER] = "initial";
 	struct store store = {0};

@@ -97,7 +97,7 @@ struct store {
 
 static void open_store(struct store *store)
 {
-	struct osd_objects_config config = {.directory = store->directory, .create = true};
+	struct osd_objects_config config = {.directory = store->directory};
 	char message[256];
 
 	OK(osd_objects_open(&config, message, &store->objects));

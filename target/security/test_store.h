@@ -24,7 +24,7 @@ struct store {
 static inline void open_store(struct store *store, bool local)
 {
 	struct osd_objects_config config = {
-		.directory = store->directory, .create = true, .method = store->method};
+		.directory = store->directory, .method = store->method};
 	char message[256];
 
 	OK(osd_objects_open(&config, message, &store->objects));

@@ -34,10 +34,11 @@ enum {
 #define NAA_LOCAL	      0x3u
 #define DESIGNATOR_HEADER     4u
 
+static struct tgt_backing_store shim_backing_store;
 static struct shim_lu *all; /* main thread only, as the next */
 static int (*tgt_config)(struct tgt_lu *lu, char *params); /* tgtd's own, the same for all units */
 
-struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
+static struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
 {
 	struct shim_lu *shim = all;
 
@@ -131,22 +132,6 @@ static bool set_identity(struct tgt_lu *lu)
 	return set_security_pages(lu);
 }
 
-struct osd_identity *shim_identity(const struct tgt_lu *lu)
-{
-	const struct tgt_lu_attributes *attrs = &lu->attrs;
-	struct osd_identity *identity = malloc(sizeof(*identity));
-
-	if (!identity)
-		return NULL;
-	osd_identity_init(identity, attrs->vendor_id, attrs->product_id, attrs->product_rev,
-			  attrs->version_desc);
-	for (unsigned i = 0; i < OSD_ARRAY_SIZE(attrs->lu_vpd); i++)
-		if (attrs->lu_vpd[i])
-			osd_identity_add(identity, (uint8_t)(i | 0x80), attrs->lu_vpd[i]->data,
-					 attrs->lu_vpd[i]->size);
-	return identity;
-}
-
 /* ---- logical units --------------------------------------------------------------------------- */
 
 /* Whether the structure has the expected layout: compares fields that tgtd itself has just set. */
@@ -228,7 +213,7 @@ static int open_unit(struct shim_lu *shim, const char *path)
 			OSD_SECURITY_TOKEN_BYTES) &&
 	    set_store_pages(shim->lu, osd_unit_serial(shim->unit),
 			    osd_unit_system_id(shim->unit)))
-		shim->completions = shim_completions_create(&shim->unit);
+		shim->completions = shim_completions_create(&shim->unit, shim_cmd_finish);
 	if (!shim->completions) {
 		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)shim->lu->lun);
 		osd_unit_close(shim->unit);
@@ -266,13 +251,20 @@ static void shim_close(struct tgt_lu *lu)
 	shim_commands_free(shim);
 }
 
-struct tgt_backing_store shim_backing_store = {
+static int shim_submit(struct tgt_cmd *cmd)
+{
+	bool ours = cmd->dev->bst == &shim_backing_store;
+
+	return shim_cmd_submit(ours ? shim_lu_find(cmd->dev) : NULL, cmd);
+}
+
+static struct tgt_backing_store shim_backing_store = {
 	.bs_name = "iosd",
 	.bs_open = shim_open,
 	.bs_close = shim_close,
 	.bs_init = shim_init,
 	.bs_exit = shim_exit,
-	.bs_cmd_submit = shim_cmd_submit,
+	.bs_cmd_submit = shim_submit,
 };
 
 /* ---- registration ---------------------------------------------------------------------------- */

@@ -56,28 +56,23 @@ struct shim_peer {
 const struct shim_peer *shim_peer(struct shim_lu *lu, uint64_t session, bool whole);
 
 /* tgt_cmd.c */
-/* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with
- * async set. */
-int shim_cmd_submit(struct tgt_cmd *cmd);
+/* Does the work of backingstore_template.bs_cmd_submit: a SAM status when the command is finished,
+ * else 0 with async set.  lu NULL: the unit is not one of ours. */
+int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd);
 /* Hands the answer to tgtd and frees the command. */
 void shim_cmd_finish(struct shim_command *command);
 void shim_commands_free(struct shim_lu *lu);
 
 /* tgt_complete.c: from workers back to tgtd's loop. */
 struct shim_completions;
-struct shim_completions *shim_completions_create(struct osd_unit **unit);
+/* finish is called in that loop for each finished command. */
+struct shim_completions *shim_completions_create(struct osd_unit **unit,
+						 void (*finish)(struct shim_command *));
 void shim_completions_free(struct shim_completions *completions);
 /* osd_request.done; any thread. */
 void shim_done(struct osd_request *request);
 /* Checks every 20 ms whether a task management request covers the command (design D15). */
 void shim_watch(struct shim_completions *completions, struct shim_command *command);
 void shim_unwatch(struct shim_command *command);
-
-/* bs_iosd.c */
-extern struct tgt_backing_store shim_backing_store;
-struct shim_lu *shim_lu_find(const struct tgt_lu *lu);
-/* The present INQUIRY data of tgtd, which tgtadm may change; owned by the caller; NULL: no
- * memory. */
-struct osd_identity *shim_identity(const struct tgt_lu *lu);
 
 #endif

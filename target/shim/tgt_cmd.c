@@ -126,6 +126,23 @@ static void fill_peer(struct shim_command *command, const struct osd_command_def
 	copy_text(command->address, whole ? peer->address : "");
 }
 
+/* The present INQUIRY data of tgtd, which tgtadm may change; NULL: no memory. */
+static struct osd_identity *present_identity(const struct tgt_lu *lu)
+{
+	const struct tgt_lu_attributes *attrs = &lu->attrs;
+	struct osd_identity *identity = malloc(sizeof(*identity));
+
+	if (!identity)
+		return NULL;
+	osd_identity_init(identity, attrs->vendor_id, attrs->product_id, attrs->product_rev,
+			  attrs->version_desc);
+	for (unsigned i = 0; i < OSD_ARRAY_SIZE(attrs->lu_vpd); i++)
+		if (attrs->lu_vpd[i])
+			osd_identity_add(identity, (uint8_t)(i | 0x80), attrs->lu_vpd[i]->data,
+					 attrs->lu_vpd[i]->size);
+	return identity;
+}
+
 static void fill_request(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
@@ -153,7 +170,7 @@ static void fill_request(struct shim_command *command)
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
 	if (def && def->flags & OSD_CMD_NEEDS_IDENTITY)
-		command->identity = shim_identity(command->lu->lu);
+		command->identity = present_identity(command->lu->lu);
 	request->identity = command->identity;
 	request->done = shim_done;
 	request->front_end = command;
@@ -178,9 +195,8 @@ static uint16_t check_cmd(const struct tgt_cmd *cmd)
 	return 0;
 }
 
-int shim_cmd_submit(struct tgt_cmd *cmd)
+int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 {
-	struct shim_lu *lu = cmd->dev->bst == &shim_backing_store ? shim_lu_find(cmd->dev) : NULL;
 	struct shim_command *command;
 	uint16_t asc_ascq;
 	int result;

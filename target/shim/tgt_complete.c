@@ -20,6 +20,7 @@
 
 struct shim_completions {
 	struct osd_unit **unit; /* borrowed */
+	void (*finish)(struct shim_command *command);
 	int event_fd, timer_fd;
 	struct osd_lock lock;
 	struct shim_command *head, **tail; /* under lock */
@@ -67,7 +68,7 @@ static void drain(struct shim_completions *completions)
 		struct shim_command *command = list;
 
 		list = command->next;
-		shim_cmd_finish(command);
+		completions->finish(command);
 	}
 }
 
@@ -150,13 +151,15 @@ static void release(struct shim_completions *completions)
 	free(completions);
 }
 
-struct shim_completions *shim_completions_create(struct osd_unit **unit)
+struct shim_completions *shim_completions_create(struct osd_unit **unit,
+						 void (*finish)(struct shim_command *))
 {
 	struct shim_completions *completions = calloc(1, sizeof(*completions));
 
 	if (!completions)
 		return NULL;
 	completions->unit = unit;
+	completions->finish = finish;
 	completions->tail = &completions->head;
 	osd_lock_init(&completions->lock, OSD_RANK_COMPLETIONS);
 	completions->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

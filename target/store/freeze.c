@@ -260,15 +260,11 @@ enum osd_status osd_freeze_open(struct osd_kv *kv, struct osd_data *head, struct
 			      struct osd_freeze **ret_freeze)
 {
 	struct osd_freeze *freeze = calloc(1, sizeof(*freeze));
-	pthread_condattr_t attributes;
 
 	if (!freeze)
 		return OSD_E_NO_MEMORY;
 	osd_lock_init(&freeze->lock, OSD_RANK_FREEZE);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&freeze->over, &attributes);
-	pthread_condattr_destroy(&attributes);
+	osd_cond_init(&freeze->over);
 	freeze->kv = kv;
 	kv->freeze = freeze;
 	prepare(freeze, &freeze->stores[0], head);

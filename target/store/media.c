@@ -58,7 +58,7 @@ static bool is_formattable(int directory_fd)
 	return only_ours;
 }
 
-static enum osd_status lock_root(const char *directory, bool create, char message[256],
+static enum osd_status lock_root(const char *directory, char message[256],
 				 struct osd_media_root *root)
 {
 	bool has_superblock;
@@ -72,12 +72,6 @@ static enum osd_status lock_root(const char *directory, bool create, char messag
 				     "'%s' holds no iosd store and is not empty (or not readable); "
 				     "give an empty directory",
 				     directory);
-	if (!has_superblock && !create)
-		return osd_root_fail(
-			message, 0,
-			"'%s' holds no iosd store; allow it to be created, or give the "
-			"right directory",
-			directory);
 	root->lock_fd =
 		openat(root->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (root->lock_fd < 0)
@@ -98,11 +92,11 @@ static int make_directory(int directory_fd, const char *name)
 }
 
 /* Reads the superblock, or formats with the given one. */
-static enum osd_status open_root(const char *directory, bool create,
-				 const struct osd_superblock *fresh, char message[256],
-				 struct osd_media_root *root, struct osd_superblock *ret_superblock)
+static enum osd_status open_root(const char *directory, const struct osd_superblock *fresh,
+				 char message[256], struct osd_media_root *root,
+				 struct osd_superblock *ret_superblock)
 {
-	enum osd_status status = lock_root(directory, create, message, root);
+	enum osd_status status = lock_root(directory, message, root);
 	int error = 0;
 
 	if (status != OSD_OK)
@@ -248,8 +242,8 @@ static enum osd_status open_heads(struct store *store, const struct osd_media_co
 					 config->ssd_directory);
 	}
 	fresh.role = OSD_ROOT_HEADS;
-	status = open_root(config->ssd_directory, config->create, &fresh, message,
-			   &store->media.heads, &store->heads_block);
+	status = open_root(config->ssd_directory, &fresh, message, &store->media.heads,
+			   &store->heads_block);
 	if (status != OSD_OK)
 		return status;
 	if (memcmp(store->heads_block.store_id, store->media.store_id, OSD_MEDIA_STORE_ID) != 0)
@@ -284,8 +278,7 @@ static enum osd_status open_roots(struct store *store, const struct osd_media_co
 	if (!fresh_superblock(two ? config->head_bytes : UINT64_MAX, &fresh))
 		return osd_root_fail(message, EIO, "no random numbers to format '%s'",
 				     config->directory);
-	status = open_root(config->directory, config->create, &fresh, message, &media->main,
-			   &store->main_block);
+	status = open_root(config->directory, &fresh, message, &media->main, &store->main_block);
 	if (status != OSD_OK)
 		return status;
 	if ((store->main_block.head_bytes != UINT64_MAX) != two)

@@ -29,7 +29,6 @@ struct osd_media_root {
 struct osd_media_config {
 	const char *directory;
 	const char *ssd_directory; /* NULL: one root */
-	bool create;		   /* format empty directories */
 	uint64_t head_bytes;	   /* when they are formatted: of new objects, with two roots */
 	bool without_heads;	   /* go on where the second root is absent */
 };

@@ -240,9 +240,8 @@ struct osd_data_ops {
 					    uint32_t incarnation);
 	enum osd_status (*sync_all)(struct osd_data *data);
 	enum osd_status (*capacity)(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
-	/* The store's own descriptor of the file, which the kernel may use directly to read or
-	 * write that range with those bytes, or to sync (bytes NULL).  -1: the store must do it.
-	 * May be NULL. */
+	/* The store's own descriptor of the file, if the kernel may use it directly to read or write
+	 * that range with those bytes, or to sync (bytes NULL). -1: the store must do it.  May be NULL. */
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
 };

@@ -58,10 +58,7 @@ enum osd_status osd_sums_check(struct osd_data_file *file, uint64_t offset, uint
 /* Seals the file: its bytes and sums are on the device, and stay valid after a power failure until
  * its next change.  No other thread may write to it. */
 enum osd_status osd_sums_seal(struct osd_data_file *file);
-/* The sums of blocks; 0: unknown, or there is no such block. */
-enum osd_status osd_sums_get(struct osd_data_file *file, uint64_t block, size_t count,
-			     uint32_t *ret_sums);
-/* Whether the store keeps sums; the three functions above are only for its files. */
+/* Whether the store keeps sums; the functions above are only for its files. */
 bool osd_sums_are_kept(const struct osd_data *data);
 
 /* Removes all files of sums below a data directory: turns checksums off. */

@@ -421,14 +421,3 @@ enum osd_status osd_sums_seal(struct osd_data_file *file)
 {
 	return osd_sums_write_seal(osd_sums_file_of(file));
 }
-
-enum osd_status osd_sums_get(struct osd_data_file *file, uint64_t block, size_t count,
-			     uint32_t *ret_sums)
-{
-	enum osd_status status = osd_sums_open(osd_sums_file_of(file), 0);
-
-	if (status == OSD_OK)
-		return osd_sums_read(osd_sums_file_of(file), block, count, 0, ret_sums);
-	memset(ret_sums, 0, count * sizeof(*ret_sums));
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-}

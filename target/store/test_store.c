@@ -309,9 +309,9 @@ static void test_capacity(struct osd_data *data, int fd)
 
 /* ---- the data directory ------------------------------------------------------------------ */
 
-static void expect_refusal(const char *directory, bool create, const char *words)
+static void expect_refusal(const char *directory, const char *words)
 {
-	const struct osd_media_config config = {.directory = directory, .create = create};
+	const struct osd_media_config config = {.directory = directory};
 	struct osd_media *media;
 	char message[256] = "";
 
@@ -347,33 +347,31 @@ static void touch(const char *directory, const char *name)
 static void test_media(const char *directory)
 {
 	char message[256], other[] = "/tmp/iosd-test-XXXXXX";
-	struct osd_media_config config = {.directory = directory, .create = true};
+	struct osd_media_config config = {.directory = directory};
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	struct osd_media *media;
 
-	expect_refusal("/nonexistent/iosd", true, "cannot open");
-	expect_refusal(directory, false, "no iosd store");
+	expect_refusal("/nonexistent/iosd", "cannot open");
 	OK(osd_media_open(&config, message, &media));
 	memcpy(store_id, media->store_id, sizeof(store_id));
-	expect_refusal(directory, true, "in use");
+	expect_refusal(directory, "in use");
 	CHECK(osd_media_ballast_restore(media));
 	CHECK(osd_media_ballast_release(media));
 	CHECK(!osd_media_ballast_release(media));
 	osd_media_close(media);
-	config.create = false;
 	OK(osd_media_open(&config, message, &media));
 	CHECK_BYTES(media->store_id, sizeof(store_id), store_id, sizeof(store_id));
 	osd_media_close(media);
 	patch(directory, 11, 99);
-	expect_refusal(directory, true, "version");
+	expect_refusal(directory, "version");
 	patch(directory, 11, OSD_MEDIA_VERSION);
 	patch(directory, 30, (uint8_t)~store_id[6]);
-	expect_refusal(directory, true, "damaged");
+	expect_refusal(directory, "damaged");
 	patch(directory, 0, 'X');
-	expect_refusal(directory, true, "not iosd's");
+	expect_refusal(directory, "not iosd's");
 	CHECK(mkdtemp(other) != NULL);
 	touch(other, "precious");
-	expect_refusal(other, true, "not empty");
+	expect_refusal(other, "not empty");
 	remove_tree(other);
 }
 
@@ -387,7 +385,6 @@ static void refuse_pair(const struct pair *pair, bool without_heads, const char 
 {
 	const struct osd_media_config config = {.directory = pair->main,
 						.ssd_directory = pair->heads,
-						.create = true,
 						.head_bytes = 4096,
 						.without_heads = without_heads};
 	struct osd_media *media;
@@ -403,7 +400,6 @@ static struct osd_media *open_pair(const struct pair *pair, bool without_heads)
 {
 	const struct osd_media_config config = {.directory = pair->main,
 						.ssd_directory = pair->heads,
-						.create = true,
 						.head_bytes = 4096,
 						.without_heads = without_heads};
 	struct osd_media *media;

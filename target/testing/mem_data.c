@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* mem_data.c -- object data in memory: the twin of file_store.c for tests and for a target without
- * disk. A file lives as long as it has a name or is open, as a file of the kernel's does, and has
+ * disk.  A file lives as long as it has a name or is open, as a file of the kernel's does, and has
  * holes where nothing was written. */
 #include "testing/stores.h"
 

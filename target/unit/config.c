@@ -29,7 +29,6 @@ static const struct osd_option options[] = {
 	{"head_rate", OPTION_SIZE, AT(heads.move_rate), 64 << 10, UINT64_C(1) << 40, "64MiB",
 	 "bytes a second that are moved between the two at most"},
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
-	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"control", OPTION_TEXT, AT(control), 1, 107, NULL,
 	 "socket to make for a resource manager (docs/control.md)"},
 	{"control_uid", OPTION_NUMBER, AT(control_uid), 0, UINT32_MAX - 1, "0",
@@ -57,8 +56,6 @@ static const struct osd_option options[] = {
 	 "refuse a store that asks for no capabilities: whose root or new partitions have nosec"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
-	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",
-	 "bytes, 0: the file system's"},
 	{"cache", OPTION_SIZE, AT(cache_bytes), 0, UINT64_C(1) << 40, "0",
 	 "database cache, 0: 256 MiB"},
 	{"durability", OPTION_CHOICE, AT(durability), 0, 0, "process",
@@ -75,13 +72,8 @@ static const struct osd_option options[] = {
 	 "bytes a second that the scrub reads at most"},
 	{"scrub_days", OPTION_NUMBER, AT(sums.scrub_days), 0, 3650, "30",
 	 "days between the end of one scrub and the next, 0: only when told to"},
-	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
-	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0",
-	 "refuse unassigned attribute pages 8h-7Fh, and page 0 in CDBFMT 1"},
 	{"osc_compat", OPTION_BOOL, AT(osc_compat), 0, 1, "0",
 	 "speak OSC's dialect where it contradicts the standard (docs/commands.md)"},
-	{"osc_list_e", OPTION_BOOL, AT(osc_list_e), 0, 1, "0",
-	 "with osc_compat: multi-object lists of type Eh as OSC's target sends, not Fh"},
 };
 
 /* For options with a choice: the words, in the order of the enumeration. */

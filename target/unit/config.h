@@ -32,7 +32,6 @@ struct osd_config {
 	char *directory;      /* dir=; owned; NULL: in memory, in tests alone */
 	char *ssd_directory;  /* ssd=; owned; NULL: one root */
 	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
-	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
 	char *isolation;      /* isolation=, level required of sandboxes; owned; never NULL */
 	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
@@ -49,16 +48,12 @@ struct osd_config {
 	uint64_t stored_principal; /* stored_principal=, bytes in the jobs partition; 0: default */
 	uint64_t script_turn; /* script_turn=, us; 0: as the kernel likes */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
-	uint64_t capacity_bytes; /* capacity=, 0: the file system's */
 	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */
 	enum osd_durability durability; /* durability=process|sync */
 	enum osd_ssd_loss on_ssd_loss;  /* on_ssd_loss=fail|read-through */
 	enum osd_io io;       /* io=cached|direct */
 	struct osd_sums_config sums; /* checksums=, verify=, scrub_rate=, scrub_days= */
-	bool create;          /* create=0: refuse an empty directory instead of formatting it */
-	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */
 	bool osc_compat;      /* osc_compat=1: follow OSC's initiator even against the standard */
-	bool osc_list_e;      /* osc_list_e=1: its multi-object lists have type Eh, not Fh */
 	struct osd_config_test test;
 };
 

@@ -25,36 +25,12 @@
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 
-void osd_control_release(struct osd_control *control, struct osd_control_peer *peer,
-			 const char *why)
-{
-	if (control->manager != peer)
-		return;
-	control->manager = NULL;
-	peer->role = OSD_CONTROL_STANDBY;
-	osd_warning("control: no resource manager any more: %s %s", peer->who, why);
-	if (!control->shedding)
-		return;
-	control->shedding = false;
-	osd_exec_shed(control->targets.exec, false);
-	osd_info("control: jobs are taken again: nobody is there to say when");
-}
-
 static uint64_t lease_end(const struct osd_control *control)
 {
 	return control->manager ? control->manager->heard_usec + OSD_CONTROL_LEASE_USEC : OSD_NEVER;
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
-
-void osd_control_count_watchers(struct osd_control *control)
-{
-	bool watched = false;
-
-	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++)
-		watched = watched || (control->peers[i].fd >= 0 && control->peers[i].interval_usec);
-	atomic_store(&control->watched, watched);
-}
 
 void osd_control_jobs_wait(struct osd_control *control)
 {
@@ -90,8 +66,6 @@ static uint64_t next_push(const struct osd_control_peer *peer)
 /* An unread reading is worthless once there is a newer one, so at most one is outstanding. */
 static void push(struct osd_control *control, struct osd_control_peer *peer, uint64_t now)
 {
-	struct osd_json json;
-
 	peer->pushed_usec = now;
 	if (osd_control_unread(peer)) {
 		peer->deaf_usec = peer->deaf_usec ? peer->deaf_usec : now;
@@ -101,9 +75,14 @@ static void push(struct osd_control *control, struct osd_control_peer *peer, uin
 	}
 	peer->deaf_usec = 0;
 	peer->hurry = osd_exec_jobs_wait(control->targets.exec);
-	json = osd_control_begin(control);
-	osd_control_write_snapshot(control, peer, &json);
-	osd_control_send(control, peer, OSD_CONTROL_SNAPSHOT_IS, 0, &json);
+	osd_control_send_snapshot(control, peer, 0);
+}
+
+/* The connection of a peer ends. */
+static void peer_left(struct osd_control *control, struct osd_control_peer *peer)
+{
+	osd_control_release(control, peer, "has gone");
+	osd_control_melt(control, peer);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -147,7 +126,7 @@ static void handle(struct osd_control *control, unsigned what)
 		osd_control_hear(control, &control->peers[what]);
 }
 
-void *osd_control_main(void *argument)
+static void *run(void *argument)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
 	struct osd_control *control = argument;
@@ -187,6 +166,8 @@ struct osd_control *osd_control_create(void)
 	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++)
 		control->peers[i].fd = -1;
 	control->listen_fd = -1;
+	control->answer_to = osd_control_answer;
+	control->peer_left = peer_left;
 	control->started_usec = osd_monotonic_usec();
 	name_this_run(control);
 	control->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -217,7 +198,7 @@ enum osd_status osd_control_start(struct osd_control *control, const char *path,
 	if (status != OSD_OK)
 		return status;
 	control->started =
-		osd_thread_start(&control->thread, "iosd-control", osd_control_main, control);
+		osd_thread_start(&control->thread, "iosd-control", run, control);
 	if (control->started)
 		return OSD_OK;
 	osd_control_unlisten(control);

@@ -140,14 +140,17 @@ static bool pool_words(struct osd_control_request *request, struct words *words,
 	return false;
 }
 
-static void fail_as(struct osd_control_request *request, enum osd_status status,
-		    const char *message)
+/* Whether a change has failed; then the error is sent. */
+static bool has_failed(struct osd_control_request *request, enum osd_status status,
+		       const char *message)
 {
-	osd_control_fail(request,
-			 status == OSD_E_NO_OBJECT     ? "no-such-pool"
-			 : status == OSD_E_PARAM_FIELD ? "bad-value"
-						       : "failed",
-			 "%s", message);
+	if (status != OSD_OK)
+		osd_control_fail(request,
+				 status == OSD_E_NO_OBJECT     ? "no-such-pool"
+				 : status == OSD_E_PARAM_FIELD ? "bad-value"
+							       : "failed",
+				 "%s", message);
+	return status != OSD_OK;
 }
 
 void osd_control_do_pool(struct osd_control_request *request)
@@ -161,10 +164,8 @@ void osd_control_do_pool(struct osd_control_request *request)
 	    !pool_words(request, &wanted, NULL) || !pool_words(request, &was, name))
 		return;
 	status = osd_exec_pool_set(exec, name, wanted.text, message);
-	if (status != OSD_OK) {
-		fail_as(request, status, message);
+	if (has_failed(request, status, message))
 		return;
-	}
 	snprintf(what, sizeof(what), "pool %s", name);
 	if (pool_words(request, &is, name))
 		answer_changed(request, what, &was, &is);
@@ -179,10 +180,8 @@ void osd_control_do_recycle(struct osd_control_request *request)
 	if (!osd_control_text_of(request, "name", name, sizeof(name)))
 		return;
 	status = osd_exec_pool_recycle(request->control->targets.exec, name, message);
-	if (status != OSD_OK) {
-		fail_as(request, status, message);
+	if (has_failed(request, status, message))
 		return;
-	}
 	snprintf(what, sizeof(what), "pool %s", name);
 	log_change(request, what, "its sandboxes", "new ones");
 	answer_changed(request, NULL, &none, &none);
@@ -195,10 +194,8 @@ void osd_control_do_reload(struct osd_control_request *request)
 						       sizeof(changed), message);
 	struct osd_json json;
 
-	if (status != OSD_OK) {
-		fail_as(request, status, message);
+	if (has_failed(request, status, message))
 		return;
-	}
 	log_change(request, "pools", "the file", "read again");
 	json = osd_control_begin(request->control);
 	osd_json_open(&json, "changed", '[');
@@ -275,10 +272,8 @@ void osd_control_do_principal(struct osd_control_request *request)
 	if (!read_share(request, &share))
 		return;
 	status = osd_exec_principal_set(exec, name, &share, message);
-	if (status != OSD_OK) {
-		fail_as(request, status, message);
+	if (has_failed(request, status, message))
 		return;
-	}
 	is = share_words(request, &share);
 	snprintf(what, sizeof(what), "principal %s",
 		 osd_log_quote(quoted, sizeof(quoted), name, strlen(name)));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control_impl.h -- what the files of the control socket share: its state, all of it the thread's own
- * but for what says otherwise.
+/* control_impl.h -- the state of the control socket, which its files share.  Only the thread uses it,
+ * except for members that say otherwise.  From above, each file calls those below it:
  *
- *   control.c           thread, lease, what is pushed
- *   control_socket.c    listening, connections, packets in and out
- *   control_requests.c  what each request does: a row each; what changes something: control_changes.c
- *   control_freeze.c    keeping the store's files still for a backup
- *   control_snapshot.c  the figures */
+ *   control.c           the thread, and the readings that it pushes
+ *   control_requests.c  a row for each request; roles and the lease
+ *   control_changes.c, control_jobs.c, control_usage.c   requests that change or list something
+ *   control_snapshot.c  the figures
+ *   control_freeze.c    keeps the store's files as they are during a backup
+ *   control_keys.c      the keys of a request
+ *   control_socket.c    listening, connections, packets in and out */
 #ifndef OSD_UNIT_CONTROL_IMPL_H
 #define OSD_UNIT_CONTROL_IMPL_H
 
@@ -28,10 +30,10 @@
 enum { OSD_CONTROL_LISTENER = OSD_CONTROL_PEERS, OSD_CONTROL_WAKE };
 
 enum osd_control_role {
-	OSD_CONTROL_STRANGER, /* has not said HELLO */
+	OSD_CONTROL_STRANGER, /* has not sent HELLO */
 	OSD_CONTROL_TOOL,
 	OSD_CONTROL_MANAGER, /* has the lease */
-	OSD_CONTROL_STANDBY  /* another one had it, or its own has run out */
+	OSD_CONTROL_STANDBY  /* another peer had the lease, or its own has expired */
 };
 
 struct osd_control_peer {
@@ -41,18 +43,18 @@ struct osd_control_peer {
 	enum osd_control_role role;
 	char who[OSD_CONTROL_WHO_MAX + 1];
 	uint64_t heard_usec;	/* its last frame; monotonic, as all of these */
-	uint64_t interval_usec; /* WATCH; 0: it does not */
-	uint64_t pushed_usec;	/* last time, or tried to */
-	uint64_t deaf_usec;	/* since when it has not read what was pushed; 0: it has */
-	bool hurry;		/* tell it soon */
+	uint64_t interval_usec; /* of WATCH; 0: it does not watch */
+	uint64_t pushed_usec;	/* when the last reading was sent, or not sent because one was unread */
+	uint64_t deaf_usec;	/* when the reading was sent that it has not read; 0: it has read all */
+	bool hurry;		/* send it the next reading soon */
 };
 
 struct osd_control {
 	struct osd_control_targets targets;
 	int epoll_fd, wake_fd;
 	_Atomic bool stopping;
-	_Atomic bool watched; /* somebody wants to be told of waiting jobs */
-	_Atomic bool told;    /* that there are some, and the thread is on its way */
+	_Atomic bool watched; /* a peer watches: wake the thread when jobs wait */
+	_Atomic bool told;    /* the thread has been woken for this, and has not looked yet */
 	pthread_t thread;
 	bool started; /* constant from start to stop */
 
@@ -70,19 +72,15 @@ struct osd_control {
 	bool shedding;
 	struct osd_control_peer *freezer; /* has frozen the store; NULL: none */
 
+	/* What the connections need of the files above them; constant. */
+	void (*answer_to)(struct osd_control *control, struct osd_control_peer *peer,
+			  const struct osd_control_frame *frame);
+	void (*peer_left)(struct osd_control *control, struct osd_control_peer *peer);
+
 	uint8_t packet[OSD_CONTROL_MAX];		 /* in */
 	char text[OSD_CONTROL_MAX - OSD_CONTROL_HEADER]; /* of an answer */
 	uint8_t answer[OSD_CONTROL_MAX];		 /* out */
 };
-
-/* ---- control.c ------------------------------------------------------------------------------- */
-
-void *osd_control_main(void *control);
-/* Frees the lease, and logs why.  Does nothing if the peer does not hold it. */
-void osd_control_release(struct osd_control *control, struct osd_control_peer *peer,
-			 const char *why);
-/* Counts the watchers again: see watched. */
-void osd_control_count_watchers(struct osd_control *control);
 
 /* ---- control_socket.c ------------------------------------------------------------------------ */
 
@@ -100,6 +98,10 @@ struct osd_json osd_control_begin(struct osd_control *control);
 /* Ends and sends it.  False: the peer did not take it, and is dropped. */
 bool osd_control_send(struct osd_control *control, struct osd_control_peer *peer,
 		      enum osd_control_type type, uint32_t serial, struct osd_json *json);
+void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
+		       const char *code, const char *message);
+/* Counts the watchers again: see watched. */
+void osd_control_count_watchers(struct osd_control *control);
 /* Whether an earlier message still waits to be read. */
 bool osd_control_unread(const struct osd_control_peer *peer);
 
@@ -108,8 +110,9 @@ bool osd_control_unread(const struct osd_control_peer *peer);
 /* Answers a frame; may drop the peer. */
 void osd_control_answer(struct osd_control *control, struct osd_control_peer *peer,
 			const struct osd_control_frame *frame);
-void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
-		       const char *code, const char *message);
+/* Frees the lease, and logs why.  Does nothing if the peer does not hold it. */
+void osd_control_release(struct osd_control *control, struct osd_control_peer *peer,
+			 const char *why);
 
 /* ---- control_freeze.c ------------------------------------------------------------------------ */
 
@@ -122,8 +125,8 @@ void osd_control_melt(struct osd_control *control, const struct osd_control_peer
 
 /* ---- control_snapshot.c ---------------------------------------------------------------------- */
 
-/* The fields of SNAPSHOT, for this peer. */
-void osd_control_write_snapshot(struct osd_control *control, const struct osd_control_peer *peer,
-				struct osd_json *json);
+/* Sends the figures to the peer; serial: of its request, or 0. */
+void osd_control_send_snapshot(struct osd_control *control, struct osd_control_peer *peer,
+			       uint32_t serial);
 
 #endif

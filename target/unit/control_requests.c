@@ -1,97 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control_requests.c -- the requests of the control socket (docs/control.md).  Each has a row with
- * its keys, whether it changes something, and its function.  Elsewhere: requests that change
- * something (control_changes.c). */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
+ * its keys, whether it changes something, and its function.  Here: roles and the manager's lease, and
+ * what is only read.  Elsewhere: requests that change something (control_changes.c), the keys of a
+ * request (control_keys.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "unit/control_request.h"
+#include "exec/admin.h"
 #include "exec/figures.h"
 
 #define WATCH_LEAST   20
 #define WATCH_MOST    60000
 #define VERSIONS_SIZE 32
 
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-bool osd_control_is_key(const struct osd_control_pair *pair, const char *key)
-{
-	return pair->key_bytes == strlen(key) && memcmp(pair->key, key, pair->key_bytes) == 0;
-}
-
-const struct osd_control_pair *osd_control_find(const struct osd_control_request *request,
-						const char *key)
-{
-	for (size_t i = 0; i < request->count; i++)
-		if (osd_control_is_key(&request->pairs[i], key))
-			return &request->pairs[i];
-	return NULL;
-}
-
-void osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
-		      ...)
-{
-	char message[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
-	osd_control_error(request->control, request->peer, request->serial, code, message);
-}
-
-bool osd_control_text_of(struct osd_control_request *request, const char *key, char *text,
-			 size_t size)
-{
-	const struct osd_control_pair *pair = osd_control_find(request, key);
-
-	if (!pair || pair->value_bytes == 0 || pair->value_bytes >= size) {
-		osd_control_fail(request, "bad-value", "%s must be 1 to %zu bytes", key, size - 1);
-		return false;
-	}
-	memcpy(text, pair->value, pair->value_bytes);
-	text[pair->value_bytes] = '\0';
-	return true;
-}
-
-bool osd_control_number_of(struct osd_control_request *request, const char *key, uint64_t least,
-			   uint64_t most, uint64_t *ret_number)
-{
-	const struct osd_control_pair *pair = osd_control_find(request, key);
-	char digits[21] = "", *end;
-	uint64_t number;
-
-	if (pair && pair->value_bytes < sizeof(digits))
-		memcpy(digits, pair->value, pair->value_bytes);
-	errno = 0;
-	number = strtoull(digits, &end, 10);
-	if (*digits < '0' || *digits > '9' || *end || errno || number < least || number > most) {
-		osd_control_fail(request, "bad-value",
-				 "%s must be a number from %" PRIu64 " to %" PRIu64, key, least,
-				 most);
-		return false;
-	}
-	*ret_number = number;
-	return true;
-}
-
 /* ---- answers --------------------------------------------------------------------------------- */
-
-void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
-		       const char *code, const char *message)
-{
-	struct osd_json json = osd_control_begin(control);
-
-	osd_json_text(&json, "code", code);
-	osd_json_text(&json, "message", message);
-	osd_control_send(control, peer, OSD_CONTROL_ERROR, serial, &json);
-}
 
 static void answer_ok(struct osd_control_request *request)
 {
@@ -112,6 +37,21 @@ static bool speaks_our_version(const char *versions)
 		return false;
 	most = strtoul(end + 1, &end, 10);
 	return !*end && least <= OSD_CONTROL_VERSION && OSD_CONTROL_VERSION <= most;
+}
+
+void osd_control_release(struct osd_control *control, struct osd_control_peer *peer,
+			 const char *why)
+{
+	if (control->manager != peer)
+		return;
+	control->manager = NULL;
+	peer->role = OSD_CONTROL_STANDBY;
+	osd_warning("control: no resource manager any more: %s %s", peer->who, why);
+	if (!control->shedding)
+		return;
+	control->shedding = false;
+	osd_exec_shed(control->targets.exec, false);
+	osd_info("control: jobs are taken again: nobody is there to say when");
 }
 
 static void take_role(struct osd_control_request *request, bool manager)
@@ -173,11 +113,7 @@ static void answer_hello(struct osd_control_request *request)
 
 static void answer_snapshot(struct osd_control_request *request)
 {
-	struct osd_json json = osd_control_begin(request->control);
-
-	osd_control_write_snapshot(request->control, request->peer, &json);
-	osd_control_send(request->control, request->peer, OSD_CONTROL_SNAPSHOT_IS, request->serial,
-			 &json);
+	osd_control_send_snapshot(request->control, request->peer, request->serial);
 }
 
 static void answer_watch(struct osd_control_request *request)

@@ -171,8 +171,8 @@ static void write_sums(struct osd_objects *objects, struct osd_json *json)
 	osd_json_close(json, '}');
 }
 
-void osd_control_write_snapshot(struct osd_control *control, const struct osd_control_peer *peer,
-				struct osd_json *json)
+static void write_all(struct osd_control *control, const struct osd_control_peer *peer,
+		      struct osd_json *json)
 {
 	struct osd_objects_figures figures;
 	struct osd_space space;
@@ -191,4 +191,13 @@ void osd_control_write_snapshot(struct osd_control *control, const struct osd_co
 	write_tiers(&figures, &space, json);
 	write_sums(control->targets.objects, json);
 	osd_exec_write_figures(control->targets.exec, json);
+}
+
+void osd_control_send_snapshot(struct osd_control *control, struct osd_control_peer *peer,
+			       uint32_t serial)
+{
+	struct osd_json json = osd_control_begin(control);
+
+	write_all(control, peer, &json);
+	osd_control_send(control, peer, OSD_CONTROL_SNAPSHOT_IS, serial, &json);
 }

@@ -214,12 +214,20 @@ void osd_control_accept(struct osd_control *control)
 	}
 }
 
+void osd_control_count_watchers(struct osd_control *control)
+{
+	bool watched = false;
+
+	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++)
+		watched = watched || (control->peers[i].fd >= 0 && control->peers[i].interval_usec);
+	atomic_store(&control->watched, watched);
+}
+
 void osd_control_drop(struct osd_control *control, struct osd_control_peer *peer, const char *why)
 {
 	if (why)
 		osd_warning("control: the connection of %s is closed: it %s", peer->who, why);
-	osd_control_release(control, peer, "has gone");
-	osd_control_melt(control, peer);
+	control->peer_left(control, peer);
 	osd_closep(&peer->fd);
 	*peer = (struct osd_control_peer){.fd = -1};
 	osd_control_count_watchers(control);
@@ -254,7 +262,7 @@ bool osd_control_send(struct osd_control *control, struct osd_control_peer *peer
 	frame.payload_bytes = (uint32_t)osd_wr_used(&json->w);
 	if (!json->w.bad)
 		length = osd_control_encode(&frame, control->answer, sizeof(control->answer));
-	if (!length) { /* more pools, with more ways to end, than anybody configures */
+	if (!length) { /* far more pools than are ever configured */
 		osd_error("control: an answer of type %d is too long for a frame", (int)type);
 		osd_control_error(control, peer, serial, "failed", "the answer is too long");
 		return peer->fd >= 0;
@@ -263,6 +271,16 @@ bool osd_control_send(struct osd_control *control, struct osd_control_peer *peer
 		return true;
 	osd_control_drop(control, peer, errno == EAGAIN ? "does not read its answers" : NULL);
 	return false;
+}
+
+void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
+		       const char *code, const char *message)
+{
+	struct osd_json json = osd_control_begin(control);
+
+	osd_json_text(&json, "code", code);
+	osd_json_text(&json, "message", message);
+	osd_control_send(control, peer, OSD_CONTROL_ERROR, serial, &json);
 }
 
 /* False: there was none, or the connection is over. */
@@ -283,7 +301,7 @@ static bool hear_one(struct osd_control *control, struct osd_control_peer *peer)
 			? OSD_CONTROL_NO_FRAME
 			: osd_control_decode(control->packet, (size_t)length, &frame)) {
 	case OSD_CONTROL_FINE:
-		osd_control_answer(control, peer, &frame);
+		control->answer_to(control, peer, &frame);
 		return peer->fd >= 0;
 	case OSD_CONTROL_OTHER_VERSION:
 		osd_control_error(control, peer, frame.serial, "version",

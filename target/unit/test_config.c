@@ -33,15 +33,15 @@ static void test_defaults(void)
 	struct osd_config config = parse_ok("dir=/srv/osd");
 
 	CHECK(!strcmp(config.directory, "/srv/osd"));
-	CHECK(!config.ssd_directory && !config.sandboxd && !config.serial);
+	CHECK(!config.ssd_directory && !config.sandboxd);
 	CHECK(!strcmp(config.isolation, "full"));
 	CHECK(config.reuse == OSD_REUSE_NEVER);
 	CHECK(!config.allow_bytecode);
 	CHECK_EQ(config.workers, 4);
 	CHECK_EQ(config.slots, 0);
 	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);
-	CHECK(!config.osc_compat && !config.osc_list_e);
-	CHECK(config.create && !config.strict && !config.test.in_memory);
+	CHECK(!config.osc_compat);
+	CHECK(!config.test.in_memory);
 	osd_config_release(&config);
 	CHECK(!config.directory);
 	osd_config_release(&config); /* twice does no harm */
@@ -50,23 +50,22 @@ static void test_defaults(void)
 static void test_values(void)
 {
 	struct osd_config config =
-		parse_ok("dir=/a b;workers=64;durability=sync;on_ssd_loss=read-through;io=direct;capacity=3GiB;cache=65536;strict=1;"
-			 "create=0;sandboxd=/run/s;workers=2;;serial=SN 1");
+		parse_ok("dir=/a b;workers=64;durability=sync;on_ssd_loss=read-through;io=direct;cache=65536;"
+			 "allow_bytecode=1;sandboxd=/run/s;workers=2;;control=/run/C 1");
 
 	CHECK(!strcmp(config.directory, "/a b"));
 	CHECK_EQ(config.workers, 2); /* the last one counts */
 	CHECK_EQ(config.durability, OSD_DURABILITY_SYNC);
 	CHECK_EQ(config.on_ssd_loss, OSD_SSD_LOSS_READ_THROUGH);
 	CHECK_EQ(config.io, OSD_IO_DIRECT);
-	CHECK_EQ(config.capacity_bytes, UINT64_C(3) << 30);
 	CHECK_EQ(config.cache_bytes, 65536);
-	CHECK(config.strict && !config.create);
+	CHECK(config.allow_bytecode);
 	CHECK(!strcmp(config.sandboxd, "/run/s"));
-	CHECK(!strcmp(config.serial, "SN 1"));
+	CHECK(!strcmp(config.control, "/run/C 1"));
 	osd_config_release(&config);
 
-	config = parse_ok("dir=/a;osc_compat=1;osc_list_e=1");
-	CHECK(config.osc_compat && config.osc_list_e);
+	config = parse_ok("dir=/a;osc_compat=1");
+	CHECK(config.osc_compat);
 	osd_config_release(&config);
 }
 
@@ -82,13 +81,13 @@ static void test_refusals(void)
 	parse_bad("dir=/a;workers=-1", "workers");
 	parse_bad("dir=/a;workers=2KiB", "workers");
 	parse_bad("dir=/a;workers=99999999999999999999", "workers");
-	parse_bad("dir=/a;capacity=8388608TiB", "capacity");
-	parse_bad("dir=/a;capacity=99999999TiB", "capacity");
-	parse_bad("dir=/a;capacity=1kb", "KiB");
+	parse_bad("dir=/a;stored_principal=8388608TiB", "stored_principal");
+	parse_bad("dir=/a;stored_principal=99999999TiB", "stored_principal");
+	parse_bad("dir=/a;cache=1kb", "KiB");
 	parse_bad("dir=/a;durability=always", "process or sync");
 	parse_bad("dir=/a;on_ssd_loss=", "fail or read-through");
 	parse_bad("dir=/a;io=fast", "cached or direct");
-	parse_bad("dir=/a;strict=yes", "0 or 1");
+	parse_bad("dir=/a;secure=yes", "0 or 1");
 	parse_bad("dir=/a;osc_compat=on", "0 or 1");
 	parse_bad("dir=/a;osc-compat=1", "unknown");
 	parse_bad("dir=/a;heads=on", "small-only");

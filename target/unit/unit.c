@@ -4,8 +4,10 @@
  * (command/dispatch.c). */
 #include "unit/unit_impl.h"
 
+#include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "command/table.h"
@@ -20,6 +22,11 @@
  * copy. */
 #define PIPELINED_GAP_NS UINT64_C(20000)
 #define PIPELINED_BYTES	 (16u << 10)
+
+/* Workers are started when requests wait for one.  Those beyond the first two end after they have
+ * waited for so long. */
+#define LEAST_THREADS 2u
+#define LINGER_USEC   UINT64_C(10000000)
 
 static uint64_t now_ns(void)
 {
@@ -83,18 +90,21 @@ static bool choose(const struct osd_unit *unit, enum osd_command_span *ret_span)
 	return found != NULL;
 }
 
-/* Under lock.  Whether to wake up a worker.  That worker wakes the next one if it finds more
- * requests than it takes.  So a burst costs the submitter one wake-up, and no more workers run than
- * there is work for. */
+static bool start_worker(struct osd_unit *unit);
+
+/* Under lock.  Whether to wake up a worker; starts one if none is idle and there may be more.  That
+ * worker calls the next one if it finds more requests than it takes.  So a burst costs the submitter
+ * one wake-up, and no more workers run than there is work for. */
 static bool wants_worker(struct osd_unit *unit)
 {
 	enum osd_command_span ignored;
 
 	osd_assert_held(&unit->lock);
-	if (!unit->idle_workers || unit->waking || !choose(unit, &ignored))
+	if (unit->waking || (!unit->idle_workers && unit->threads >= threads_of(unit->wanted)) ||
+	    !choose(unit, &ignored))
 		return false;
-	unit->waking = true;
-	return true;
+	unit->waking = unit->idle_workers || start_worker(unit);
+	return unit->idle_workers;
 }
 
 /* Under lock. */
@@ -217,23 +227,42 @@ static void run_long(struct osd_unit *unit, struct osd_request *request)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
+/* Under lock, released meanwhile.  False: the worker has waited for long, and may end. */
+static bool wait_for_work(struct osd_unit *unit)
+{
+	struct timespec until;
+	int error = 0;
+
+	osd_assert_held(&unit->lock);
+	unit->idle_workers++;
+	if (unit->threads <= LEAST_THREADS) {
+		osd_cond_wait(&unit->ready, &unit->lock);
+	} else {
+		until = osd_timespec(osd_monotonic_usec() + LINGER_USEC);
+		error = osd_cond_timedwait(&unit->ready, &unit->lock, &until);
+	}
+	unit->idle_workers--;
+	unit->waking = false;
+	return error != ETIMEDOUT || unit->threads <= LEAST_THREADS;
+}
+
 static void *worker_main(void *argument)
 {
 	struct osd_worker *worker = argument;
 	struct osd_unit *unit = worker->unit;
+	bool stays = true;
 
 	osd_lock(&unit->lock);
-	while (worker->index < threads_of(unit->wanted)) {
+	unit->waking = false;
+	while (unit->threads <= threads_of(unit->wanted)) {
 		struct osd_request *request = pop(unit);
 		enum osd_command_span span;
 
-		if (!request) {
-			unit->idle_workers++;
-			osd_cond_wait(&unit->ready, &unit->lock);
-			unit->idle_workers--;
-			unit->waking = false;
+		if (!request && !stays)
+			break;
+		stays = request || wait_for_work(unit);
+		if (!request)
 			continue;
-		}
 		span = request->span; /* the request may have been freed when run() returns */
 		call_worker(unit);
 		osd_unlock(&unit->lock);
@@ -246,55 +275,48 @@ static void *worker_main(void *argument)
 		unit->running_of[span]--;
 	}
 	worker->state = OSD_WORKER_ENDED;
+	unit->threads--;
 	call_worker(unit); /* the worker that was woken up may be this one */
+	pthread_cond_broadcast(&unit->idle);
 	osd_unlock(&unit->lock);
 	return NULL;
 }
 
-static bool start_worker(struct osd_unit *unit, unsigned index)
+/* Under lock.  A thread that has ended takes it no more. */
+static void join_worker(struct osd_worker *worker)
 {
-	struct osd_worker *worker = &unit->workers[index];
-	bool started;
-
-	worker->unit = unit;
-	worker->index = index;
-	worker->state = OSD_WORKER_RUNNING;
-	started = osd_thread_start(&worker->thread, "iosd-worker", worker_main, worker);
-	if (!started)
-		worker->state = OSD_WORKER_FREE;
-	return started;
+	if (worker->state == OSD_WORKER_ENDED)
+		pthread_join(worker->thread, NULL);
+	worker->state = OSD_WORKER_FREE;
 }
 
-/* Called under lock; releases it while it joins the threads that have ended. */
-static void join_ended(struct osd_unit *unit)
+/* Under lock.  Starts another worker.  False: there can be no more. */
+static bool start_worker(struct osd_unit *unit)
 {
-	osd_assert_held(&unit->lock);
-	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
-		struct osd_worker *worker = &unit->workers[i];
+	struct osd_worker *worker = unit->workers;
 
-		if (worker->state != OSD_WORKER_ENDED)
-			continue;
-		worker->state = OSD_WORKER_FREE;
-		osd_unlock(&unit->lock);
-		pthread_join(worker->thread, NULL);
-		osd_lock(&unit->lock);
-	}
+	osd_assert_held(&unit->lock);
+	while (worker->state == OSD_WORKER_RUNNING)
+		worker++;
+	join_worker(worker);
+	worker->unit = unit;
+	if (!osd_thread_start(&worker->thread, "iosd-worker", worker_main, worker))
+		return false;
+	worker->state = OSD_WORKER_RUNNING;
+	unit->threads++;
+	return true;
 }
 
 unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers)
 {
-	workers = OSD_MAX(1u, OSD_MIN(workers, (unsigned)OSD_WORKERS_MAX));
+	bool good = true;
+
 	osd_lock(&unit->lock);
-	unit->wanted = workers;
-	join_ended(unit);
-	for (unsigned i = 0; i < threads_of(workers); i++) {
-		if (unit->workers[i].state != OSD_WORKER_FREE)
-			continue;
-		if (!start_worker(unit, i)) {
-			unit->wanted = i;
-			break;
-		}
-	}
+	unit->wanted = OSD_MAX(1u, OSD_MIN(workers, (unsigned)OSD_WORKERS_MAX));
+	while (good && unit->threads < LEAST_THREADS)
+		good = start_worker(unit);
+	if (unit->threads == 0)
+		unit->wanted = 0;
 	workers = unit->wanted;
 	pthread_cond_broadcast(&unit->ready);
 	osd_unlock(&unit->lock);
@@ -323,26 +345,16 @@ void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
 	*ret_load = load;
 }
 
-static bool has_thread(struct osd_unit *unit, unsigned index)
-{
-	bool has;
-
-	osd_lock(&unit->lock);
-	has = unit->workers[index].state != OSD_WORKER_FREE;
-	osd_unlock(&unit->lock);
-	return has;
-}
-
 void osd_unit_stop_workers(struct osd_unit *unit)
 {
 	osd_lock(&unit->lock);
 	unit->wanted = 0;
 	pthread_cond_broadcast(&unit->ready);
+	while (unit->threads)
+		osd_cond_wait(&unit->idle, &unit->lock);
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++)
+		join_worker(&unit->workers[i]);
 	osd_unlock(&unit->lock);
-	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
-		if (has_thread(unit, i))
-			pthread_join(unit->workers[i].thread, NULL);
-	}
 }
 
 /* Runs urgent commands.  Task management must run even when all workers are busy with the commands
@@ -363,31 +375,6 @@ void osd_unit_urgent_work(void *argument)
 		osd_lock(&unit->lock);
 	}
 	osd_unlock(&unit->lock);
-}
-
-static void *background_main(void *argument)
-{
-	struct osd_unit *unit = argument;
-
-	while (osd_dispatch_background(unit->dispatcher))
-		;
-	return NULL;
-}
-
-bool osd_unit_start_others(struct osd_unit *unit)
-{
-	unit->background_runs =
-		osd_thread_start(&unit->background, "iosd-background", background_main, unit);
-	return unit->background_runs;
-}
-
-void osd_unit_stop_others(struct osd_unit *unit)
-{
-	if (unit->background_runs) {
-		osd_dispatch_stop_background(unit->dispatcher);
-		pthread_join(unit->background, NULL);
-	}
-	osd_helper_stop(&unit->urgent);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

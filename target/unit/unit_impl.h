@@ -23,7 +23,6 @@ enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /*
 struct osd_worker {
 	struct osd_unit *unit;
 	pthread_t thread;
-	unsigned index;
 	enum osd_worker_state state; /* under unit->lock */
 };
 
@@ -34,38 +33,34 @@ struct osd_unit {
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
 	struct osd_figures *figures;
-	struct osd_control *control; /* NULL: there is no such socket */
+	struct osd_control *control; /* NULL: no control socket is configured */
 
 	struct osd_lock lock;
-	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
-	pthread_cond_t idle;  /* outstanding became 0 */
+	pthread_cond_t ready; /* the queue is not empty, or a worker may have to end */
+	pthread_cond_t idle;  /* outstanding became 0, or a worker has ended */
 	struct osd_queue queue; /* under lock */
 	unsigned idle_workers;	/* under lock; waiting for work */
-	unsigned running, running_of[OSD_SPANS]; /* under lock; requests that workers are at */
-	unsigned most_of[OSD_SPANS]; /* constant: at a time, whatever the workers; short ones: no bound */
-	bool waking;		/* under lock; one of them has been called and is on its way */
-	unsigned queued; /* short ones; changed under lock; atomic, read without it */
-	size_t outstanding;	/* under lock; submitted and not done, parked ones too */
-	struct osd_tasks tasks; /* under lock; the same */
+	unsigned running, running_of[OSD_SPANS]; /* under lock; requests that workers run */
+	unsigned most_of[OSD_SPANS]; /* constant; most that run at a time; unused for short ones */
+	bool waking;		/* under lock; one worker has been called, or started */
+	unsigned queued; /* short requests; changed under lock, read without it: atomic */
+	size_t outstanding;	/* under lock; requests submitted and not done, with parked ones */
+	struct osd_tasks tasks; /* under lock; the same requests */
 	struct osd_copies copies;
 	char *hold;		/* owned */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
-	pthread_t background;
-	bool background_runs; /* by open, for close */
 	struct osd_helper urgent;
 	struct osd_request *urgent_head, **urgent_tail; /* under lock */
-	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
+	unsigned wanted; /* under lock; workers, as configured */
+	unsigned threads; /* under lock; of workers[], those that run */
 	struct osd_worker workers[OSD_WORKERS_MAX];
 };
 
-/* Submits again a request that waited aside (osd_copies.requeue). */
+/* Submits a request again that was put aside (osd_copies.requeue). */
 void osd_unit_requeue(struct osd_request *request);
-/* unit->urgent: runs the urgent requests there are. */
+/* The work of unit->urgent: runs all urgent requests. */
 void osd_unit_urgent_work(void *unit);
-/* The thread of background commands; false: it could not be started. */
-bool osd_unit_start_others(struct osd_unit *unit);
-void osd_unit_stop_others(struct osd_unit *unit);
-/* Ends the workers; nothing is outstanding. */
+/* Ends the workers.  No request is outstanding. */
 void osd_unit_stop_workers(struct osd_unit *unit);
 
 #endif

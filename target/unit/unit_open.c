@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* unit_open.c -- see unit.h and unit_impl.h.
- * Lives here: opening the parts of a target in their order with what its configuration says of each,
- * closing them in the opposite one.
- * Not here: requests and the threads that serve them (unit.c). */
+/* unit_open.c -- see unit.h and unit_impl.h.  Opens the parts of a target in their order, each with
+ * its configuration, and closes them in the opposite order.  Elsewhere: requests and the threads
+ * that serve them (unit.c). */
 #include "unit/unit_impl.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@
 #include "security/local_keys.h"
 #include "security/nonce.h"
 
-#define LATELY_USEC 1000000 /* a client that asks once a second is one that waits for answers */
+#define LATELY_USEC 1000000 /* a client that asks once a second still waits for answers */
 
 /* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
 static unsigned commands_queued(void *context)
@@ -43,14 +42,10 @@ static enum osd_status open_objects(struct osd_unit *unit, const struct osd_conf
 		.ssd_directory = config->ssd_directory,
 		.on_ssd_loss = config->on_ssd_loss,
 		.io = config->io,
-		.create = config->create,
-		.capacity_bytes = config->capacity_bytes,
 		.cache_bytes = config->cache_bytes,
 		.durability = config->durability,
-		.strict = config->strict,
 		.method = config->security,
 		.test = config->test.stores,
-		.product_serial = config->serial,
 	};
 
 	heads.commands_queued = commands_queued;
@@ -72,7 +67,7 @@ static enum osd_status open_security(struct osd_unit *unit, const struct osd_con
 		return status;
 	status = osd_nonces_open(unit->objects, unit->keyring, &unit->nonces);
 	if (status != OSD_OK)
-		snprintf(message, 256, "cannot start the thread that keeps times of nonces");
+		snprintf(message, 256, "out of memory");
 	return status;
 }
 
@@ -138,8 +133,9 @@ static enum osd_status open_exec(struct osd_unit *unit, const struct osd_config 
 	return osd_exec_open(&exec, message, &unit->exec);
 }
 
-/* A store that requires no capabilities is served beyond loopback on demand only.  On loopback it is
- * served as before, with a warning unless its owner asked for that by name (then there is no local key). */
+/* A store that requires no capabilities is served beyond loopback only if the administrator asks for
+ * that.  On loopback it is served with a warning, unless the administrator asked for it by name; then
+ * there is no local key. */
 static enum osd_status check_secure(struct osd_unit *unit, const struct osd_config *config,
 				    char message[256])
 {
@@ -177,8 +173,6 @@ static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_c
 		.resume = osd_unit_resume,
 		.copies = &unit->copies,
 		.osc_compat = config->osc_compat,
-		.strict = config->strict,
-		.osc_list_e = config->osc_list_e,
 		.manage_tasks = osd_unit_manage_tasks,
 		.hold = unit->hold,
 	};
@@ -191,7 +185,8 @@ static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_c
 	return osd_dispatcher_create(&dispatcher, &unit->dispatcher);
 }
 
-/* Commands that move data leave half the processors to others; other long ones too, where there are four. */
+/* Commands that move data leave half the CPUs to others.  Other long commands do so where there are
+ * at least four CPUs. */
 static void set_bounds(struct osd_unit *unit)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
@@ -208,7 +203,7 @@ static struct osd_unit *unit_create(void)
 	if (!unit)
 		return NULL;
 	osd_lock_init(&unit->lock, OSD_RANK_UNIT);
-	pthread_cond_init(&unit->ready, NULL);
+	osd_cond_init(&unit->ready);
 	pthread_cond_init(&unit->idle, NULL);
 	osd_helper_init(&unit->urgent, "iosd-urgent", osd_unit_urgent_work, unit);
 	osd_queue_init(&unit->queue);
@@ -223,7 +218,7 @@ static void unit_closep(struct osd_unit **unit)
 	osd_unit_close(*unit);
 }
 
-/* Last: it shows all the others. */
+/* Called last: the control socket shows all other parts. */
 static enum osd_status start_control(struct osd_unit *unit, const struct osd_config *config,
 				     char message[256])
 {
@@ -275,8 +270,7 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 			 osd_status_info(status)->meaning);
 		return status;
 	}
-	if (!osd_unit_start_others(unit) ||
-	    osd_unit_set_workers(unit, (unsigned)config->workers) == 0) {
+	if (osd_unit_set_workers(unit, (unsigned)config->workers) == 0) {
 		snprintf(message, 256, "cannot start worker threads");
 		return OSD_E_NO_MEMORY;
 	}
@@ -300,7 +294,9 @@ void osd_unit_close(struct osd_unit *unit)
 		osd_cond_wait(&unit->idle, &unit->lock);
 	osd_unlock(&unit->lock);
 	osd_unit_stop_workers(unit);
-	osd_unit_stop_others(unit);
+	if (unit->dispatcher)
+		osd_dispatch_stop_background(unit->dispatcher);
+	osd_helper_stop(&unit->urgent);
 	osd_dispatcher_free(unit->dispatcher);
 	osd_exec_close(unit->exec);
 	osd_nonces_close(unit->nonces);

@@ -3,11 +3,10 @@
  * attributes to get (type 1), to set and retrieved (type 9); writers of retrieved lists (type 9,
  * multi-object type Eh) and of pages in page format.
  *
- * Readers check the whole list when it is opened, so walking it cannot fail: a command with a
- * bad list does nothing.  They borrow the bytes; a list in a buffer others may write must be
- * copied out first.
- * Writers never fail for want of room: what does not fit the allocation length is cut, and the
- * length field tells what all of it would have needed. */
+ * Readers check the whole list when it is opened, so a walk over it cannot fail: a command with a bad
+ * list does nothing.  They borrow the bytes.  If another thread may write the buffer, copy the list
+ * first.  Writers never fail because of lacking room: they cut at the allocation length, and the length
+ * field has the length of the whole list. */
 #ifndef OSD_WIRE_ATTR_LIST_H
 #define OSD_WIRE_ATTR_LIST_H
 
@@ -38,12 +37,11 @@ struct osd_attr_list {
 	uint8_t type; /* of the entries: OSD_LIST_GET or OSD_LIST_SET */
 };
 
-/* Opens a list whose length is the CDB's (the list's own length field is ignored: initiators
- * leave it 0).
- * type: OSD_LIST_GET or OSD_LIST_SET.  OSD_E_PARAM_LENGTH: too short, not a multiple of 8, an
- * entry runs past the end, or more entries than one command may have (exec_limits.h);
- * OSD_E_PARAM_FIELD: other list type, or a value longer than OSD_ATTRIBUTE_MAX; then the list has
- * just that entry. */
+/* Opens a list.  Its length is that in the CDB; its own length field is ignored, because initiators
+ * leave it 0. type: OSD_LIST_GET or OSD_LIST_SET. OSD_E_PARAM_LENGTH: it is too short, its length is no
+ * multiple of 8, an entry runs past the end, or it has more entries than one command may have
+ * (exec_limits.h).  OSD_E_PARAM_FIELD: another list type, or a value longer than OSD_ATTRIBUTE_MAX; in
+ * the latter case the list has just that entry. */
 enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t type,
 				   struct osd_attr_list *ret_list);
 /* The same for entries without a list header. */
@@ -77,11 +75,11 @@ struct osd_attr_writer {
 	uint8_t *start;
 	size_t capacity;   /* the allocation length */
 	size_t placed;     /* bytes written so far */
-	uint64_t needed;   /* bytes an allocation without end would have got */
+	uint64_t needed;   /* bytes of the whole list, if the allocation had no limit */
 	uint8_t type;      /* OSD_LIST_SET, OSD_LIST_MULTI_OBJECT, OSD_LIST_GET or OSD_LIST_BARE */
 	bool full;         /* something was cut: nothing more is placed */
 	bool in_group;
-	bool pairs; /* OSC's form of many objects: each entry behind its object's id, no groups */
+	bool pairs; /* OSC's form of many objects: the object's id before each entry, no groups */
 	uint64_t group_id;
 	bool group_placed; /* the open group's header is in the buffer, at group_at */
 	size_t group_at;
@@ -97,8 +95,7 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 				    const void *value, size_t length);
 /* OSD_LIST_GET (the initiator's side and tests): appends {page, number}. */
 void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number);
-/* Called before anything is added: writes OSC's form from here on (osd2-wire 5.5); type is the list
- * type to announce. */
+/* Chooses OSC's form (osd2-wire 5.5), before anything is added. type: the list type in the header. */
 void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type);
 /* OSD_LIST_MULTI_OBJECT: entries between these belong to one object. */
 void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,

@@ -7,15 +7,10 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-static const char *const methods[] = {"nosec", "capkey", "cmdrsp", "alldata"};
-
-const char *osd_method_name(uint8_t method)
-{
-	return method < OSD_ARRAY_SIZE(methods) ? methods[method] : NULL;
-}
-
 bool osd_method_parse(const char *name, uint8_t *ret_method)
 {
+	static const char *const methods[] = {"nosec", "capkey", "cmdrsp", "alldata"};
+
 	for (uint8_t i = 0; i < OSD_ARRAY_SIZE(methods); i++) {
 		if (strcmp(name, methods[i]) == 0) {
 			*ret_method = i;

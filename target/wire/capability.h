@@ -26,8 +26,7 @@ enum osd_security_method {
 
 #define OSD_SECURITY_METHODS 0x000f /* those we know; bit n: method n */
 
-/* "nosec", "capkey" ...; NULL: no such method. */
-const char *osd_method_name(uint8_t method);
+/* From "nosec", "capkey" and so on; false: no such method. */
 bool osd_method_parse(const char *name, uint8_t *ret_method);
 
 enum osd_capability_descriptor {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cdb.c -- the OSD-2 CDB: offset code, decode, and what its lengths add up to.  cdb_encode.c writes
- * it. */
+/* cdb.c -- the OSD-2 CDB: offset code, decoder, and the sums of its lengths. cdb_encode.c writes it. */
 #include "wire/cdb.h"
 
 #include <string.h>
 
 #include "base/util.h"
 #include "wire/cdb_layout.h"
+#include "wire/cdb_osc.h"
 #include "wire/cdb_peek.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
@@ -30,19 +30,6 @@ const char *osd_service_action_name(uint16_t service_action)
 #undef X
 	}
 	return NULL;
-}
-
-/* Translates OSC's private codes; returns any other code unchanged. */
-static uint16_t osc_meaning(uint16_t service_action)
-{
-	switch (service_action) {
-#define X(code, symbol, name)                                                                      \
-	case code:                                                                                 \
-		return OSD_SA_##symbol;
-		OSD_OSC_SERVICE_ACTIONS(X)
-#undef X
-	}
-	return service_action;
 }
 
 static enum word48 word48_of(uint16_t service_action)
@@ -98,24 +85,11 @@ static enum length_is length_of(uint16_t service_action)
 	}
 }
 
-/* Commands that may name a data distribution type with osc_compat. */
-static bool has_distribution(uint16_t service_action)
-{
-	return service_action == OSD_SA_READ || service_action == OSD_SA_WRITE ||
-	       service_action == OSD_SA_CREATE_AND_WRITE;
-}
-
 /* Commands whose retrieved list begins with an entry that no get list requests. */
 static bool always_retrieves(uint16_t service_action)
 {
 	return service_action == OSD_SA_GENERIC_COMPARE_AND_SWAP ||
 	       service_action == OSD_SA_CONDITIONAL_SET_ATTRIBUTES;
-}
-
-static bool is_flush(uint16_t service_action)
-{
-	return service_action == OSD_SA_FLUSH || service_action == OSD_SA_FLUSH_COLLECTION ||
-	       service_action == OSD_SA_FLUSH_PARTITION || service_action == OSD_SA_FLUSH_OSD;
 }
 
 /* ---- offset code --------------------------------------------------------------------------- */
@@ -153,7 +127,7 @@ bool osd_offset_encode(uint64_t wanted, uint32_t *ret_code, uint64_t *ret_offset
 
 /* ---- decode -------------------------------------------------------------------------------- */
 
-/* One failing field: every check below ends in it. */
+/* Reports the failing field of a check. */
 static enum osd_status bad_field(uint16_t field, uint16_t *ret_field)
 {
 	*ret_field = field;
@@ -263,35 +237,23 @@ static enum osd_status decode_attributes(const uint8_t *bytes, uint16_t service_
 	}
 }
 
-static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, struct osd_cdb *cdb,
+static enum osd_status decode_options(const uint8_t *bytes, struct osd_cdb *cdb,
 				      uint16_t *ret_field)
 {
-	/* OSC's initiator always sends 7Fh, but its tests expect the timestamps to change
-	 * (osd2-wire 9-4). */
-	uint8_t control = osc_compat ? 0 : bytes[AT_TIMESTAMPS];
-	uint8_t isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
+	uint8_t control = bytes[AT_TIMESTAMPS];
 
 	cdb->immed_tr = bytes[AT_BYTE11] & OSD_IMMED_TR;
 	cdb->list_attr = bytes[AT_BYTE11] & OSD_LIST_ATTR;
 	cdb->command_bits = bytes[AT_BYTE11] & OSD_BYTE11_COMMAND_MASK;
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
-	/* b1-b0; never together with the isolation that b2 is a part of (osd2-wire 9-41). */
-	if (osc_compat && has_distribution(cdb->service_action) && isolation & OSD_DDT_MASK) {
-		if (isolation > OSD_DDT_VEC)
-			return bad_field(AT_OPTIONS, ret_field);
-		cdb->data_distribution = isolation;
-		isolation = 0;
-	}
 	/* In FLUSH* some initiators put the flush scope there (osd2-wire 9-2). */
-	if (!is_flush(cdb->service_action))
-		cdb->isolation = isolation;
+	if (!osd_cdb_is_flush(cdb->service_action))
+		cdb->isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
 	if (cdb->isolation == 3 || cdb->isolation == 6)
 		return bad_field(AT_OPTIONS, ret_field);
 	if (control != 0 && control != OSD_TIMESTAMPS_BYPASS)
 		return bad_field(AT_TIMESTAMPS, ret_field);
-	if (osc_compat && is_flush(cdb->service_action))
-		cdb->command_bits |= isolation & OSD_FLUSH_SCOPE_MASK;
 	cdb->timestamps_control = control;
 	cdb->duplication_method = bytes[AT_DUPLICATION];
 	return OSD_OK;
@@ -302,17 +264,13 @@ static bool is_segment_length(uint32_t word)
 	return word >= OSD_CONTINUATION_HEADER && word <= OSD_CONTINUATION_MAX && word % 8 == 0;
 }
 
-static enum osd_status decode_word48(const uint8_t *bytes, bool osc_compat, struct osd_cdb *cdb,
-				     uint16_t *ret_field)
+static enum osd_status decode_word48(const uint8_t *bytes, struct osd_cdb *cdb, uint16_t *ret_field)
 {
 	uint32_t word = get32(bytes, AT_WORD48);
-	/* Or the length of a bare list of any size (osd2-wire 9-6b): the content decides. */
-	bool old_list = osc_compat && cdb->service_action == OSD_SA_QUERY;
 
 	switch (word48_of(cdb->service_action)) {
 	case WORD48_CONTINUATION:
-		if (word && !is_segment_length(word) &&
-		    !(old_list && word <= OSD_CONTINUATION_MAX))
+		if (word && !is_segment_length(word))
 			return bad_field(AT_WORD48, ret_field);
 		cdb->continuation_length = word;
 		break;
@@ -387,14 +345,6 @@ static enum osd_status decode_numbers(const uint8_t *bytes, struct osd_cdb *cdb,
 		       : OSD_OK;
 }
 
-static enum osd_status decode_command_fields(const uint8_t *bytes, bool osc_compat,
-					     struct osd_cdb *cdb, uint16_t *ret_field)
-{
-	enum osd_status status = decode_numbers(bytes, cdb, ret_field);
-
-	return status == OSD_OK ? decode_word48(bytes, osc_compat, cdb, ret_field) : status;
-}
-
 /* Retrieved attributes must not overlap the command's own Data-In. */
 static enum osd_status check_data_in(const struct osd_cdb *cdb, uint16_t *ret_field)
 {
@@ -408,6 +358,7 @@ static enum osd_status check_data_in(const struct osd_cdb *cdb, uint16_t *ret_fi
 enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_compat,
 			       struct osd_cdb *cdb, uint16_t *ret_field)
 {
+	struct osd_osc_cdb osc;
 	enum osd_status status;
 
 	memset(cdb, 0, sizeof(*cdb));
@@ -417,18 +368,25 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_com
 	cdb->service_action = osd_cdb_peek_service_action(bytes);
 	if (cdb->service_action >> 8 == 0x88 && !(cdb->service_action & 0x80)) {
 		cdb->service_action = 0;
-		return OSD_E_OPCODE; /* OSD-1: never to be mistaken for ours (osd2-wire 2.13) */
+		return OSD_E_OPCODE; /* OSD-1's codes, which must be refused (osd2-wire 2.13) */
 	}
-	if (osc_compat)
-		cdb->service_action = osc_meaning(cdb->service_action);
+	if (osc_compat) {
+		osd_osc_cdb_translate(bytes, &osc);
+		bytes = osc.bytes;
+		cdb->service_action = osd_cdb_peek_service_action(bytes);
+	}
 	cdb->partition_id = osd_get_be(bytes + AT_PARTITION_ID, 8);
 	cdb->object_id = osd_get_be(bytes + AT_OBJECT_ID, 8);
 	if (!osd_service_action_name(cdb->service_action))
 		return bad_field(AT_SERVICE_ACTION, ret_field);
 
-	status = decode_options(bytes, osc_compat, cdb, ret_field);
+	status = decode_options(bytes, cdb, ret_field);
 	if (status == OSD_OK)
-		status = decode_command_fields(bytes, osc_compat, cdb, ret_field);
+		status = decode_numbers(bytes, cdb, ret_field);
+	if (status == OSD_OK)
+		status = decode_word48(bytes, cdb, ret_field);
+	if (osc_compat)
+		osd_osc_cdb_finish(&osc, cdb);
 	if (status == OSD_OK)
 		status = decode_attributes(bytes, cdb->service_action, &cdb->attributes, ret_field);
 	if (status == OSD_OK)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cdb.h -- the 236-byte OSD-2 CDB (osd2-wire section 2): decode, encode, and the 32-bit offset
- * code.
- * Lives here: what the bytes say and whether they can be said at all (lengths, reserved values,
- * offsets).
- * Not here: what a command permits (command/validate.c), what lies in Data-Out (attr_list.h,
- * continuation.h), the capability's fields (capability.h).
+/* cdb.h -- the 236-byte OSD-2 CDB (osd2-wire section 2): decode, encode, and the 32-bit offset code.
+ * This file reads and writes the bytes, and checks lengths, reserved values and offsets.  Not here: the
+ * checks of a command (command/validate.c), the contents of Data-Out (attr_list.h, continuation.h), the
+ * capability's fields (capability.h).
  *
  * Reserved *bits* are ignored, because real initiators leave old fields in them; reserved
  * *values* are refused.  Whether a segment is used is decided by its length, never by its offset
@@ -102,17 +100,15 @@ uint32_t osd_embedded_allocation(const uint8_t cdb[OSD_EMBEDDED_CDB]);
 /* The standard's name of a service action; NULL: unknown. */
 const char *osd_service_action_name(uint16_t service_action);
 
-/* Decodes and checks one CDB.  osc_compat: as OSC's initiator means it where that contradicts the
- * standard (osd2-wire 9): byte 12 is ignored; byte 10 may name a data distribution type; QUERY's
- * list may have any length; OSC's private service actions become ours.  On OSD_OK cdb is complete.
- * Otherwise *ret_field is the byte to point the sense data at, or OSD_NO_FIELD, and
- * service_action, partition_id and object_id are as sent (0 after OSD_E_OPCODE), for the sense
- * data's object identification; so are command_bits where the standard names the service action, because
- * the key that signs a SET KEY depends on them. */
+/* Decodes and checks one CDB. osc_compat: it is in OSC's dialect (cdb_osc.h).  On OSD_OK cdb is
+ * complete.  Otherwise *ret_field is the byte for the field pointer of the sense data, or OSD_NO_FIELD.
+ * Then service_action, partition_id and object_id are as sent (0 after OSD_E_OPCODE), for the object
+ * identification of the sense data. command_bits are as sent too, if the service action is the
+ * standard's: the key that signs a SET KEY depends on them. */
 enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_compat,
 			       struct osd_cdb *cdb, uint16_t *ret_field);
-/* Writes the CDB of a request; fields the command does not have must be 0.  false: an offset is
- * not one osd_offset_encode returned, or a value does not fit its field. */
+/* Writes the CDB of a request.  Fields that the command does not have must be 0.  False: an offset does
+ * not come from osd_offset_encode, or a value does not fit its field. */
 bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH]);
 
 static inline bool osd_cdb_gets(const struct osd_cdb *cdb)
@@ -133,8 +129,8 @@ uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb);
 uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb);
 /* The whole Data-In this CDB can need: max(command data, retrieved offset + allocation). */
 uint64_t osd_cdb_data_in_needed(const struct osd_cdb *cdb);
-/* Whether Data-Out of this length holds everything that the CDB points at.  Else OSD_E_CDB_FIELD,
- * with *ret_field at the length that does not fit.  Surplus is fine. */
+/* Checks that Data-Out of this length contains everything that the CDB points at.  OSD_E_CDB_FIELD: it
+ * does not; *ret_field is the length that does not fit.  Surplus bytes are fine. */
 enum osd_status osd_cdb_check_data_out(const struct osd_cdb *cdb, uint64_t data_out_length,
 				       uint16_t *ret_field);
 

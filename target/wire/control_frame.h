@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control_frame.h -- frames between a target and its resource manager on a Unix SEQPACKET socket, one
- * a packet, and the text of requests (docs/control.md).  scheduler/messages.py is the same in Python;
+ * a packet, and the text of requests (docs/control.md).  iosd_host/control/messages.py is the same in Python;
  * both are tested on the bytes in tests/fuzz/golden. */
 #ifndef OSD_WIRE_CONTROL_FRAME_H
 #define OSD_WIRE_CONTROL_FRAME_H

@@ -20,8 +20,6 @@
 #include "wire/exec_limits.h"
 
 #define OSD_EXEC_PARAMS_VERSION 1
-#define OSD_EXEC_PARAMS_HEADER  4u
-#define OSD_EXEC_PARAM_HEADER   8u
 #define OSD_EXEC_PARAM_CRITICAL 0x0001
 #define OSD_EXEC_TAGS_MAX       16
 #define OSD_EXEC_AFTER_MAX      64
@@ -144,9 +142,9 @@ static inline uint32_t osd_exec_array_members(const struct osd_exec_params *para
 					   : params->array_last - params->array_first + 1;
 }
 
-/* Decodes the descriptor's content; params borrow from it.  Values out of the hard limits, text
- * that is not clean UTF-8, lengths that do not match: OSD_E_CDB_FIELD (field pointer 48), and
- * *ret_why (if not NULL) is a static sentence for the log. */
+/* Decodes the descriptor's content; params borrow from it.  OSD_E_CDB_FIELD (field pointer 48): a value
+ * exceeds the hard limits, a text is not clean UTF-8, or lengths do not match.  *ret_why (if not NULL)
+ * then is a static sentence for the log. */
 enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 				       struct osd_exec_params *ret_params, const char **ret_why);
 /* Encodes the fields in present, each entry marked critical; returns the length, 0: capacity is too

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* index_ranges.h -- the indices of an array of jobs as a list of ranges: entries of {be32 first, be32
- * last, be32 step}, as EXEC parameter ARRAY, the store and attribute 2Fh of page 2000_0001h have them.
+ * last, be32 step}. EXEC parameter ARRAY, the store and attribute 2Fh of page 2000_0001h have this
+ * form.
  *
- * A list is valid if each range has a step of at least 1 that leads from its first to its last index,
- * and begins above the last index of the range before it.  So a set has few spellings, an index occurs
- * once, and the order is ascending.  Any two indices make a range: 5,000 ranges hold any 10,000. */
+ * In a valid list, each range has a step of at least 1 that leads from its first to its last index, and
+ * begins above the last index of the range before it.  So indices are in ascending order and occur
+ * once.  Any two indices make a range: 5,000 ranges can hold any 10,000 indices. */
 #ifndef OSD_WIRE_INDEX_RANGES_H
 #define OSD_WIRE_INDEX_RANGES_H
 

@@ -13,7 +13,7 @@
 
 #define OSD_MAP_HEADER	   8u
 #define OSD_MAP_DESCRIPTOR 16u
-/* Most bytes one descriptor tells of: the field has 32 bits, and pieces stay whole blocks. */
+/* The most bytes of one descriptor: the field has 32 bits, and pieces are whole blocks. */
 #define OSD_MAP_PIECE_MAX 0xfffff000u
 
 struct osd_map_descriptor {

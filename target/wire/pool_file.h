@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pool_file.h -- the file that lists the pools.  The supervisor writes it (scheduler/pools.py).  The target
+/* pool_file.h -- the file that lists the pools.  The supervisor writes it (iosd_host/config/pools.py).  The target
  * and iosd-sandboxd both read it, and each ignores the keys of the other.
  *
  *   budget=BYTES                                    at most one such line: OSD_POOL_BUDGET

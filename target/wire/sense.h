@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h,
- * 02h, 01h, 00h, 08h, so that what Linux cuts after 96 bytes and what it misreads come last.  Before
- * them all, where a response is proved, comes 07h: whoever asks for that reads sense data to its end. */
+/* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h, 02h, 01h,
+ * 00h, 08h.  So the parts that Linux cuts after 96 bytes, or misreads, come last.  If the response is
+ * proved, 07h comes before all of them: an initiator that asks for it reads sense data to its end. */
 #ifndef OSD_WIRE_SENSE_H
 #define OSD_WIRE_SENSE_H
 

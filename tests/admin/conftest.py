@@ -63,7 +63,7 @@ class Alone:
         ]
         with (folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "scheduler", *words],
+                [sys.executable, "-m", "iosd_host", *words],
                 cwd=SOURCE,
                 env=os.environ | {"IOSD_RUN": str(run)},
                 stderr=log,

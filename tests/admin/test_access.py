@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.admin.client import Manager, ManagerError, make_pair
-from scheduler.keys import write_key
+from iosd_host.manager.client import ManagerClient, ManagerError, make_pair
+from iosd_host.manager.keys import write_key
 from tests.admin.conftest import Alone, Run
 from tests.pieces import OSD, pieces
 from tests.processes import long_lived
@@ -63,7 +63,7 @@ def test_nobody_listens(osd: Run, alone: Alone) -> None:
 
 
 def test_who_listens_does_not_answer(osd: Run, alone: Alone) -> None:
-    with Manager.find(timeout_s=0.2) as manager:
+    with ManagerClient.find(timeout_s=0.2) as manager:
         manager.ask("status")
         os.kill(alone.process.pid, 19)
         with pytest.raises(ManagerError, match=r"not answered within 0\.2 s") as error:
@@ -146,7 +146,7 @@ def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.Monkey
     home.mkdir(parents=True)
     path.rename(home / "manager.key_secret")
     assert "you are eve (viewer)" in osd("manager", "status").stdout
-    with Manager.find() as manager:
+    with ManagerClient.find() as manager:
         monkeypatch.setenv("IOSD_RUN", str(alone.run))
         assert osd("manager", "keys", "rm", "eve").stdout == "key eve: viewer -> none\n"
         with pytest.raises(ManagerError, match="not authorized any more") as error:

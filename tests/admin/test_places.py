@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.admin.client import _beside
-from scheduler.admin.places import MANAGER, TARGET, Place, folder, own_path, running
+from iosd_host.common.places import MANAGER, TARGET, PlaceFile, folder, own_path, running
+from iosd_host.manager.client import _beside
 
 HOLD = """
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from scheduler.admin.places import Place
-place = Place(Path(sys.argv[1]))
+from iosd_host.common.places import PlaceFile
+place = PlaceFile(Path(sys.argv[1]))
 place.write({"schema": "iosd.manager/1", "url": sys.argv[2]})
 print("there", flush=True)
 sys.stdin.read()
@@ -51,15 +51,15 @@ def test_one_that_is_killed_is_not_found(run: Path) -> None:
         assert other.stdout is not None and other.stdout.readline() == b"there\n"
         assert urls() == ["ipc://a"]
         with pytest.raises(BlockingIOError):
-            Place(path)
-        own = Place(run / "manager-b.json")
+            PlaceFile(path)
+        own = PlaceFile(run / "manager-b.json")
         assert urls() == ["ipc://a"]  # it has said nothing yet
         own.write({"schema": "iosd.manager/1", "url": "ipc://b" * 100})
         own.write({"schema": "iosd.manager/1", "url": "ipc://b"})
         assert urls() == ["ipc://a", "ipc://b"] and not list(running(TARGET))
         other.kill()
     assert path.exists() and urls() == ["ipc://b"]
-    again = Place(path)
+    again = PlaceFile(path)
     again.write({"schema": "iosd.manager/1", "url": "ipc://c"})
     assert urls() == ["ipc://c", "ipc://b"]
     again.close()
@@ -72,7 +72,10 @@ def test_a_manager_is_found_by_its_target_in_each_spelling(run: Path) -> None:
     for number in (1, 2):
         name, url = f"iqn.2026-11.example:{number}", f"ipc://{number}"
         target = f"iscsi://127.0.0.1:{3260 + number}/{name}/1"
-        held += [Place(run / f"manager-{number}.json"), Place(run / f"target-{number}.json")]
+        held += [
+            PlaceFile(run / f"manager-{number}.json"),
+            PlaceFile(run / f"target-{number}.json"),
+        ]
         held[-2].write({"schema": "iosd.manager/1", "url": url})
         held[-1].write({"schema": "iosd.served/1", "url": target, "name": name, "manager": url})
     for spelling in (target, target.removesuffix("/1"), name):
@@ -84,7 +87,7 @@ def test_a_manager_is_found_by_its_target_in_each_spelling(run: Path) -> None:
 
 
 def test_others_files_are_not_believed(run: Path) -> None:
-    place = Place(run / "manager-a.json")
+    place = PlaceFile(run / "manager-a.json")
     place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
     assert urls() == ["ipc://a"]
     run.chmod(0o777)
@@ -147,7 +150,7 @@ def test_what_a_stranger_has_put_below_tmp_is_not_written(
 
         def work() -> None:
             with pytest.raises(OSError, match=f"iosd-{NOBODY}"):
-                Place(folder() / name)
+                PlaceFile(folder() / name)
 
         as_nobody(work)
         assert victim.read_text() == "precious"
@@ -163,7 +166,7 @@ def test_an_ordinary_users_folder_below_tmp_is_its_own(monkeypatch: pytest.Monke
         monkeypatch.setattr(tempfile, "tempdir", shared)
 
         def work() -> None:
-            place = Place(own_path(MANAGER))
+            place = PlaceFile(own_path(MANAGER))
             place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
             assert urls() == ["ipc://a"]
             assert folder().stat().st_mode & 0o777 == 0o755
@@ -177,7 +180,7 @@ def test_whoever_locks_a_file_hides_nobody(run: Path) -> None:
     """A stranger can open what all can read, and lock it, also while a manager starts again."""
     path = run / "manager-a.json"
     for _ in range(2):
-        place = Place(path)
+        place = PlaceFile(path)
         place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
         with path.open("rb") as stranger:
             fcntl.flock(stranger, fcntl.LOCK_EX)
@@ -189,7 +192,7 @@ def test_whoever_locks_a_file_hides_nobody(run: Path) -> None:
             assert urls() == []
             with path.open("rb") as other:
                 fcntl.flock(other, fcntl.LOCK_EX)
-                Place(path).close()
+                PlaceFile(path).close()
 
 
 def test_a_file_of_a_process_that_had_the_same_number(run: Path) -> None:
@@ -197,15 +200,15 @@ def test_a_file_of_a_process_that_had_the_same_number(run: Path) -> None:
     fields = {"schema": "iosd.manager/1", "url": "ipc://a", "pid": os.getpid(), "start_ticks": 1}
     (run / "manager-a.json").write_text(json.dumps(fields) + "\n")
     assert urls() == []
-    Place(run / "manager-a.json").close()
+    PlaceFile(run / "manager-a.json").close()
 
 
 def test_links_in_the_folder_are_not_read(run: Path, tmp_path: Path) -> None:
-    place = Place(run / "manager-a.json")
+    place = PlaceFile(run / "manager-a.json")
     place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
     (run / "manager-a.json").rename(tmp_path / "elsewhere")
     (run / "manager-a.json").symlink_to(tmp_path / "elsewhere")
     assert urls() == []
     with pytest.raises(OSError, match="symbolic link"):
-        Place(run / "manager-a.json")
+        PlaceFile(run / "manager-a.json")
     place.close()

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.reload import compare, lines_of
-from scheduler.schema import Setting
+from iosd_host.config.differences import compare, lines_of
+from iosd_host.config.schema import Setting
 from tests.admin.conftest import Run
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.serving import SERVE, Serving, arguments, missing, sandboxes_missing
 from tests.waiting import until
 

@@ -6,18 +6,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from pyosd.cli import pool, top
-from pyosd.cli.output import Column, table_lines
-from pyosd.pool_status import decode_pool
-from scheduler.admin import manager_verbs
-from scheduler.admin.verb import differences, target_name
-from scheduler.live import note_of
+from iosd_host.cli import manager as manager_verbs
+from iosd_host.cli.verb import differences, target_name
+from iosd_host.config.live_keys import note_of
+from pyosd.cli.host import pool
+from pyosd.cli.jobs import top
+from pyosd.cli.output.tables import table_lines
+from pyosd.commands.pool_status import decode_pool
 from tests.cli.test_output import on_terminal_of
 
 PROGRAM = """
 import sys
-from pyosd.cli.main import show
-from scheduler.admin import manager_verbs, pool_verbs
+from pyosd.cli.output.tables import colour_wanted, print_records
+from iosd_host.cli import manager as manager_verbs
+from iosd_host.cli import pool as pool_verbs
 POOL = {"mode": "running", "min": 1, "max": 8, "active": 4, "busy": 3, "warm_spare": 5, "ready": 2,
         "warming": 0, "queued": 12, "oldest": 0.25, "auto": True, "ended": 4321,
         "why": "12 jobs wait 250 ms, so as many slots as would end them in a second"}
@@ -41,7 +43,8 @@ TABLES = {
     "history": (pool_verbs.HISTORY_COLUMNS, [{"id": "1", "pool": "default", **LOAD}]),
 }
 for columns, rows in TABLES.values():
-    show(rows, columns, colour="auto", output=sys.argv[1], schema="x/1", name="rows")
+    print_records(rows, columns, colour=colour_wanted("auto", sys.stdout), output=sys.argv[1],
+                  schema="x/1", name="rows")
     print()
 """
 
@@ -77,7 +80,7 @@ def test_nothing_is_cut_on_a_pipe_and_colour_is_not_the_only_sign() -> None:
         "4ad2e5a3b1c (10.0.0.17, not verified)" in wide
         and "says the head of the department" in wide
     )
-    columns = [Column(**each) for each in manager_verbs.STATUS_COLUMNS if each["header"] == "MODE"]
+    columns = [each for each in manager_verbs.STATUS_COLUMNS if each.header == "MODE"]
     for mode, shade in (("running", 32), ("draining", 33)):
         assert (
             table_lines(columns, [{"mode": mode}], colour=True)[1] == f"\x1b[{shade}m{mode}\x1b[0m"

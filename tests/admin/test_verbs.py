@@ -16,12 +16,12 @@ import click
 import pytest
 
 import pyosd
+from iosd_host.common import places
+from iosd_host.manager.client import ManagerClient
 from pyosd.cli import main
-from pyosd.job_status import JobState
-from scheduler.admin import places
-from scheduler.admin.client import Manager
+from pyosd.wire.job_status import JobState
 from tests.admin.conftest import DEADLINE_S, Alone, Run
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 from tests.waiting import until
 
@@ -340,13 +340,15 @@ def test_every_verb_says_who_and_why() -> None:
             assert command is not None
             yield from leaves(command) if isinstance(command, click.Group) else [command]
 
-    brought = [each for each in leaves(main) if type(each).__name__ in ("Change", "Listing")]
-    ours = [each for each in brought if type(each).__module__ == "scheduler.admin.verb"]
+    brought = [
+        each for each in leaves(main) if type(each).__name__ in ("AdminChange", "AdminListing")
+    ]
+    ours = [each for each in brought if type(each).__module__ == "iosd_host.cli.verb"]
     assert len(ours) >= 17
     for each in ours:
         flags = {flag for param in each.params for flag in param.opts}
         assert {"--manager", "--key", "--target", "-o", "-q"} <= flags, each.name
-        assert ("--why" in flags) == (type(each).__name__ == "Change"), each.name
+        assert ("--why" in flags) == (type(each).__name__ == "AdminChange"), each.name
 
 
 # ---- the configuration ----
@@ -416,7 +418,7 @@ def test_without_a_manager_it_is_reloaded_too(osd: Run, managed: Serving) -> Non
     os.kill(managed.pids["iosd-manager"], signal.SIGKILL)
     file.write_text(FILE.replace("max = 3", "max = 2"))
     # Who asks it waits for the next one.
-    with Manager.find(timeout_s=DEADLINE_S, target=managed.url) as manager:
+    with ManagerClient.find(timeout_s=DEADLINE_S, target=managed.url) as manager:
         assert manager.ask("status")["manager"]["pid"] != managed.pids["iosd-manager"]
     managed.event("restarted", DEADLINE_S)
     osd("config", "reload")

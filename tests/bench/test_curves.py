@@ -15,7 +15,7 @@ from bench.curve_load import Sample, curve, in_rounds, processor_seconds, some
 from bench.plan import QUICK
 from bench.stats import Curve
 from bench.target import BenchTarget, bench_target
-from scheduler.messages import TargetError, Type
+from iosd_host.control.messages import TargetError, Type
 from tests.serving import missing
 
 SHORT = replace(QUICK, seconds=0.004)

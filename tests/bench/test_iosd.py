@@ -19,6 +19,7 @@ def _parts(found: list[Row | Curve]) -> tuple[dict[str, Row], dict[str, Curve]]:
     return rows, {each.id: each for each in found if isinstance(each, Curve)}
 
 
+@pytest.mark.sandbox
 def test_the_layers_of_a_call_are_all_of_it() -> None:
     rows, curves = _parts([*iosd_calls.rows(QUICK)])
     assert set(curves) == {"iosd_fig3", "iosd_fig4", "iosd_fig4_overhead"}
@@ -38,6 +39,7 @@ def test_a_sample_divides_into_its_layers() -> None:
     assert [sample.of(layer) for layer in operations.LAYERS] == [3.0, 2.0, 1.0]
 
 
+@pytest.mark.sandbox
 def test_io_of_scripts_is_compared_with_c() -> None:
     rows, curves = _parts([*iosd_io.rows(QUICK)])
     assert set(rows) == {f"iosd_io_{kind}_1m" for kind in iosd_io.KINDS}

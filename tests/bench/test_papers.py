@@ -40,6 +40,7 @@ def test_umn(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [point.x for point in line] == list(umn.QUOTED.values())
 
 
+@pytest.mark.sandbox
 def test_runde(monkeypatch: pytest.MonkeyPatch) -> None:
     """The three programs find the same at both ends of the link, or a row says why there is none."""
     monkeypatch.setattr(runde_link, "QUICK_BYTES", runde_link.CHUNK)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from pyosd.cli import main
 from pyosd.types import ObjectRef
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, shared
 
 Run = Callable[..., Result]

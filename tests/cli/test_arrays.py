@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd.job_status import JobState
 from pyosd.types import ObjectRef
+from pyosd.wire.job_status import JobState
 
 if TYPE_CHECKING:
     from pathlib import Path

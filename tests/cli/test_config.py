@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from pyosd import Chap
-from pyosd._identity import SECRETS, Identity, for_child, from_environment
 from pyosd.cli import main
-from pyosd.cli.codes import Exit
-from pyosd.cli.config import ConfigError, Profile, config_path, load_profile
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.profiles import ConfigError, Profile, config_path, load_profile
+from pyosd.identity import SECRETS, Identity, for_child, from_environment
 
 
 @pytest.fixture

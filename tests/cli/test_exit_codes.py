@@ -10,13 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from pyosd import errors
-from pyosd.cli import main, verb
-from pyosd.cli.codes import MEANING, Exit
-from pyosd.cli.config import ConfigError
-from pyosd.cli.job_view import exit_code
-from pyosd.cli.verb import explain
-from pyosd.job_status import JobState, JobStatus
+from pyosd.cli import main
+from pyosd.cli.frame import verb
+from pyosd.cli.frame.codes import MEANING, Exit
+from pyosd.cli.frame.profiles import ConfigError
+from pyosd.cli.frame.verb import explain
+from pyosd.cli.jobs.job_view import exit_code
 from pyosd.types import ref
+from pyosd.wire.job_status import JobState, JobStatus
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,10 @@ from typing import BinaryIO, cast
 import pytest
 
 import pyosd
-from pyosd.attributes import Page
 from pyosd.files import Entry, Moved, entries, place_of, put_many
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
 from tests.cli.conftest import Run
 from tests.serving import Serving
 from tests.waiting import until

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from pyosd import Target, connect
 from pyosd.cli import main
-from pyosd.cli.follow import Crowd, crowd_lines
-from pyosd.job_status import JobState, JobStatus
+from pyosd.cli.jobs.follow import Crowd, crowd_lines
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.cli.conftest import Run
 from tests.harness import SOURCE
 from tests.serving import Serving
@@ -147,7 +147,7 @@ def test_no_condition(text: str) -> None:
 def test_second_interrupt_ends_at_once() -> None:
     """Even where the program would not come back by itself."""
     code = (
-        "import signal; from pyosd.cli.follow import interrupted; interrupted('x');"
+        "import signal; from pyosd.cli.jobs.follow import interrupted; interrupted('x');"
         "print('ready', flush=True)\nwhile True:\n  try: signal.pause()\n  except BaseException: pass"
     )
     stubborn = subprocess.Popen(

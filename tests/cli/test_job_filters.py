@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pyosd import connect
-from pyosd.cli.codes import Exit
-from pyosd.cli.job_filter import JobFilter
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.jobs.job_filter import JobFilter
 from tests.cli.conftest import Run
 from tests.serving import Serving
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import Target, connect
-from pyosd.cli.codes import Exit
-from pyosd.job_status import JobState
+from pyosd.cli.frame.codes import Exit
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.job_status import JobState
 from tests.cli.conftest import Run
 from tests.cli.test_following import DEADLINE_S, GATED
 from tests.serving import Serving

@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 import pytest
 
+from iosd_host.cli.iosd_manager import main as manager
+from iosd_host.common.paths import SANDBOXD, find_component
 from pyosd.cli import main
-from pyosd.cli.codes import MEANING
-from pyosd.cli.verb import common_options
-from pyosd.reasons import REASONS
-from scheduler.__main__ import main as manager
-from scheduler.paths import SANDBOXD, find_component
+from pyosd.cli.frame.codes import MEANING
+from pyosd.cli.frame.verb import common_options
+from pyosd.jobs.reasons import REASONS
 from tools.configdoc import ROWS
 from tools.manpages import EXAMPLES, pages, verbs
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.cli import output
+from pyosd.cli.output import tables as output
 from tests.pieces import OSD, pieces
 
 PROGRAM = """
-from pyosd.cli.output import Column, print_records, colour_wanted
+from pyosd.cli.output.tables import Column, print_records, colour_wanted
 import sys
 rows = [
     {"schema": "t/1", "id": "0x10000/0x10001", "n": 5, "name": "short", "state": "RUNNING"},
@@ -153,7 +153,7 @@ def test_format_seconds(seconds: float, text: str) -> None:
 
 
 PROSE = """
-from pyosd.cli.output import print_prose
+from pyosd.cli.output.tables import print_prose
 print_prose([
     "It waits for a sandbox of pool 'default', 3 ahead of it; the pool has as many slots as may work.",
     "  sha256          " + "0123456789abcdef" * 4 + " and some words behind it",

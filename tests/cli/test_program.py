@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.cli.codes import Exit
+from pyosd.cli.frame.codes import Exit
 
 SOURCE = Path(__file__).resolve().parents[2]
 OSD = f"{sys.executable} -c 'from pyosd.cli import main; main(prog_name=\"osd\")'"
@@ -47,7 +47,7 @@ def test_everything_closed() -> None:
 
 def test_closed_input_is_no_empty_input() -> None:
     code, told = run("exec - --target iscsi://127.0.0.1:1/iqn.x/1 <&-")
-    assert (code, told) == (Exit.NO_INPUT, "Error: -: Bad file descriptor\n")
+    assert (code, told) == (Exit.NO_INPUT, "osd: -: Bad file descriptor\n")
 
 
 @pytest.mark.parametrize("words", ["reasons", "--help", "version", "config show"])

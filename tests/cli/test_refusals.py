@@ -13,11 +13,11 @@ from typing import Any
 import click
 import pytest
 
-from pyosd import _refusal
-from pyosd.attributes import Page
-from pyosd.cli.codes import Exit
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.main import ELSEWHERE, main
+from pyosd.jobs import refusal
 from pyosd.types import AttributeId, ObjectRef
+from pyosd.wire.attributes import Page
 from tests.cli.conftest import Run
 
 LONG = "x" * 200
@@ -54,15 +54,15 @@ def test_the_numbers_are_those_of_the_target() -> None:
     rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines()]
     most = {row[1]: row[4].replace(",", "") for row in rows if len(row) == 6}
     known = {
-        "name": f"{_refusal.NAME_MOST} bytes",
-        "tags": f"{_refusal.TAGS_MOST}",
-        "tag": f"{_refusal.TAG_MOST} bytes",
-        "key": f"{_refusal.KEY_MOST} bytes",
-        "args": f"{_refusal.ARGS_MOST >> 20} MiB",
-        "dependencies": f"{_refusal.AFTER_MOST}",
-        "expiry": f"{_refusal.TIMES_MOST['expire'] // 86400} d",
-        "grace": f"{_refusal.TIMES_MOST['grace']} s",
-        "sync_wait": f"{_refusal.TIMES_MOST['wait']} s",
+        "name": f"{refusal.NAME_MOST} bytes",
+        "tags": f"{refusal.TAGS_MOST}",
+        "tag": f"{refusal.TAG_MOST} bytes",
+        "key": f"{refusal.KEY_MOST} bytes",
+        "args": f"{refusal.ARGS_MOST >> 20} MiB",
+        "dependencies": f"{refusal.AFTER_MOST}",
+        "expiry": f"{refusal.TIMES_MOST['expire'] // 86400} d",
+        "grace": f"{refusal.TIMES_MOST['grace']} s",
+        "sync_wait": f"{refusal.TIMES_MOST['wait']} s",
     }
     assert {key: most[key] for key in known} == known
 
@@ -100,8 +100,8 @@ def test_a_verb_mistyped(osd: Run, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("wait", "osd job wait"),
-        ("run", "osd exec"),
+        ("watch", "osd job watch"),
+        ("start", "osd exec"),
         ("ls", "osd obj ls"),
         ("cat", "osd obj read"),
         ("serve", "osd target serve"),
@@ -137,6 +137,7 @@ while True:
 """
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -171,6 +172,7 @@ def test_a_script_that_forgets_where_it_is(
     assert told.count(said) == 1
 
 
+@pytest.mark.sandbox
 def test_words_that_a_terminal_would_obey(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
     """Who looks at a job of somebody else's is not at the mercy of what its script says."""
     script = tmp_path / "s.py"

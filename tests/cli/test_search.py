@@ -10,8 +10,8 @@ import click
 import pytest
 
 from pyosd import Criterion
-from pyosd.cli.criteria import CRITERION, condition_of, parse
-from pyosd.membership import join, leave
+from pyosd.cli.objects.criteria import CRITERION, condition_of, parse
+from pyosd.commands.membership import join, leave
 from pyosd.osd._query import Query
 from pyosd.types import AttributeValue, ObjectRef
 from tests.cli.conftest import Run

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pyosd.attributes import Page
 from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import Page
 from tests.cli.conftest import Run
 from tests.serving import Serving
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.cli.output import json_line
-from pyosd.cli.terminal import Escaping, escaped
+from pyosd.cli.output.tables import json_line
+from pyosd.cli.output.terminal import Escaping, escaped
 from tests.cli.conftest import Run
 from tests.cli.screen import written_to
 from tests.cli.test_jobs import command
@@ -48,6 +48,7 @@ def look(serving: Serving, tmp_path: Path) -> Look:
     return look
 
 
+@pytest.mark.sandbox
 @pytest.mark.tgtd
 def test_a_terminal_shows_what_a_script_wrote(
     osd: Run, pid: str, serving: Serving, look: Look, tmp_path: Path

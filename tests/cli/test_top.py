@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import Target, connect
-from pyosd.cli import top
-from pyosd.job_status import JobState, JobStatus
+from pyosd.cli.jobs import top
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.cli.conftest import Run
 from tests.harness import SOURCE
 from tests.serving import Serving

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import pytest
 
-from pyosd.cli import params
-from pyosd.cli.script import embedded_options, late_options
-from pyosd.exec_params import AfterEnd
+from pyosd.cli.frame import params
+from pyosd.cli.jobs.script import embedded_options, late_options
 from pyosd.types import ROOT, ref
+from pyosd.wire.exec_params import AfterEnd
 
 
 @pytest.mark.parametrize(

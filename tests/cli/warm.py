@@ -83,9 +83,9 @@ def call(pid: int, folder: str, answer: str, words: list[str]) -> None:
 
 def serve(calls: str) -> None:
     """Take calls for ever."""
-    import pyosd.cli.exec
-    import pyosd.cli.job
-    import pyosd.cli.obj  # noqa: F401 -- so that no call has to
+    import pyosd.cli.jobs.exec
+    import pyosd.cli.jobs.job
+    import pyosd.cli.objects.obj  # noqa: F401 -- so that no call has to
 
     source = os.open(calls, os.O_RDWR)  # also for writing: it never ends
     left = b""

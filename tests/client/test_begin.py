@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyosd._begin import parse_begin
+from pyosd.jobs.begin import parse_begin
 
 NOON = datetime(2026, 11, 23, 12, 0, 0)  # local time
 NOW = NOON.timestamp()

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from pyosd import attributes as attr
 from pyosd import requests
-from pyosd.cdb import (
+from pyosd.errors import Conflict, NotFound, OSDError, PermissionDenied, QuotaExceeded, TargetBusy
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire import attributes as attr
+from pyosd.wire.cdb import (
     AttributeLists,
     AttributePage,
     Options,
@@ -17,11 +19,9 @@ from pyosd.cdb import (
     encode,
     encode_offset,
 )
-from pyosd.errors import Conflict, NotFound, OSDError, PermissionDenied, QuotaExceeded, TargetBusy
-from pyosd.exec_params import ArgsEncoding, ExecParams, Limits, parse_duration, parse_size
-from pyosd.list_data import decode_list, decode_map, decode_query
-from pyosd.sense import decode, error_for
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.exec_params import ArgsEncoding, ExecParams, Limits, parse_duration, parse_size
+from pyosd.wire.list_data import decode_list, decode_map, decode_query
+from pyosd.wire.sense import decode, error_for
 
 OBJECT = ref(0x10000, 0x10001)
 

@@ -14,20 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyosd import requests
-from pyosd.cdb import Duplication, Request, ServiceAction, decode_data_in, encode
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, ProtocolError
-from pyosd.list_data import (
-    Extent,
-    MapType,
-    decode_map,
-    decode_query_result,
-)
 from pyosd.osd._errors import Invalid
 from pyosd.osd._query import TERMS_MAX, Condition, Criterion, Query, attr, encode_query_list
-from pyosd.tracking import CommandTracking, TaskManagementReply
-from pyosd.transport import Command, Pending, Response
 from pyosd.types import ROOT, AttributeId, AttributeValue, TaskManagement, ref
+from pyosd.wire.cdb import Duplication, Request, ServiceAction, decode_data_in, encode
+from pyosd.wire.list_data import Extent, MapType, decode_map, decode_query_result
+from pyosd.wire.tracking import CommandTracking, TaskManagementReply
+from pyosd.wire.transport import Command, Pending, Response
 
 COLLECTION = ref(0x10000, 0x10002)
 OBJECT = ref(0x10000, 0x10001)

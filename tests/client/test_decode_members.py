@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, strategies
 
 from pyosd import _core
-from pyosd.attributes import (
+from pyosd.types import AttributeValue, ObjectAttributes, ObjectId
+from pyosd.wire.attributes import (
     LIST_MULTI_OBJECT,
     decode_entries,
     decode_members,
     decode_retrieved,
     encode_entry,
 )
-from pyosd.job_status import JobPoll, decode_poll
-from pyosd.types import AttributeValue, ObjectAttributes, ObjectId
+from pyosd.wire.job_status import JobPoll, decode_poll
 
 Entries = tuple[AttributeValue, ...]
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iosd_host.cli.param_type import Seconds
+from iosd_host.config.schema import duration, seconds_of
 from pyosd.cli import main
-from pyosd.exec_params import parse_duration
-from scheduler.param_type import Seconds
-from scheduler.schema import duration, seconds_of
+from pyosd.wire.exec_params import parse_duration
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,7 @@ from pyosd import (
     requests,
 )
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost
-from pyosd.transport import Command
+from pyosd.wire.transport import Command
 from tests.client.fake_target import NO_TAG, FakeTarget, Pdu, Peer
 
 READ_10 = b"\x28" + bytes(9)
@@ -521,9 +521,9 @@ def test_no_status_of_an_aborted_command() -> None:
 
     def act(peer: Peer, pdu: Pdu) -> None:
         if pdu.opcode == 0x02:
+            aborted.set()  # before the answer: the client may read it at once
             peer.send(peer.header(0x22, 0x80, pdu.tag, b2=0))
             peer.stat_sn += 1
-            aborted.set()
 
     with FakeTarget(answering(act)) as fake, open_target(fake) as target:
         pending = target.submit(requests.get_attributes(ROOT))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyosd import _indices
-from pyosd._indices import (
+from pyosd.wire import indices
+from pyosd.wire.indices import (
     MOST,
     decode,
     encode,
@@ -96,4 +96,4 @@ def test_the_worst_case_fits() -> None:
         ranges_of([*every, 5])
     with pytest.raises(ValueError, match="10000"):
         ranges_of(range(1 << 60))
-    assert _indices.MOST == 10_000
+    assert indices.MOST == 10_000

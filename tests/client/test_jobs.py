@@ -28,8 +28,8 @@ from pyosd import (
     aio,
     requests,
 )
-from pyosd._polling import FOLLOW_MOST, Backoff
-from pyosd.job import RELEASE
+from pyosd.jobs.job import RELEASE
+from pyosd.jobs.polling import FOLLOW_MOST, Backoff
 from pyosd.types import ref
 from tests.apart import is_there
 
@@ -279,7 +279,7 @@ def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"timeout": 3}, "no argument 'timeout'"),
+        ({"timeout": 3}, "unexpected keyword argument 'timeout'"),
         ({"zone": "0x10000"}, "zone is an ObjectRef"),
         ({"limits": {"wall": 3}}, "limits are pyosd.Limits"),
     ],
@@ -522,7 +522,7 @@ def test_an_executors_jobs_get_its_options(target: Target, zone: ObjectRef) -> N
 
 
 def test_an_executors_options_are_checked_at_once(target: Target, zone: ObjectRef) -> None:
-    with pytest.raises(TypeError, match="no argument 'wait'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wait'"):
         pyosd.Executor(target, zone=zone, wait=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="partition is an ObjectRef"):
         pyosd.Executor(target, zone=zone, partition=3)  # type: ignore[arg-type]

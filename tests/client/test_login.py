@@ -8,7 +8,8 @@ from collections.abc import Generator
 
 import pytest
 
-from pyosd._login import (
+from pyosd.errors import LoginRejected, ProtocolError
+from pyosd.iscsi.login import (
     Answer,
     Chap,
     LoginParameters,
@@ -19,8 +20,7 @@ from pyosd._login import (
     encode_text,
     login,
 )
-from pyosd.errors import LoginRejected, ProtocolError
-from pyosd.session import TargetAddress
+from pyosd.iscsi.session import TargetAddress
 
 MUTUAL = Chap("ada", "correct horse battery", "disk", "the other secret")
 Dialogue = Generator[PduRequest, Answer, Negotiated]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import pyosd
-from pyosd.modules import CODE_MOST, Modules, pack_zipapp
+from pyosd.jobs.modules import CODE_MOST, Modules, pack_zipapp
 from pyosd.osd import _archive
 from pyosd.osd._archive import MAGIC, open_archive
 

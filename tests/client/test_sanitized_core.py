@@ -12,24 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.ahead import Task, run
+from tests.programs import run
 from tests.sanitize.builds import CORE, made
 
 ROOT = Path(__file__).resolve().parents[2]
-TASK = Task(
-    (sys.executable, "-m", "tests.client.test_sanitized_core"),
-    folder=ROOT,
-    needs=CORE.task,
-    computes=False,
-)
+COMMAND = (sys.executable, "-m", "tests.client.test_sanitized_core")
 
 
 @pytest.mark.slow
-@pytest.mark.is_task(CORE.task, TASK)
 @pytest.mark.skipif("IOSD_CORE_SANITIZED" in os.environ, reason="this is the sanitized run")
 def test_hostile_target_under_sanitizers() -> None:
     made(CORE)
-    done = run(TASK)
+    done = run(COMMAND, ROOT)
     assert done.returncode == 0, done.output[-8000:]
 
 

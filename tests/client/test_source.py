@@ -16,7 +16,7 @@ from re import sub as re_sub
 
 import pytest
 
-from pyosd._source import (
+from pyosd.jobs.source import (
     PACKED_FROM,
     call_arguments,
     code_bytes,
@@ -26,7 +26,7 @@ from pyosd._source import (
     is_bytecode,
     pack,
 )
-from pyosd.exec_params import ArgsEncoding, ExecFlag
+from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 
 FACTOR = 3
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pyosd import Chap, LoginRejected, SessionLost, Unreachable, aio, connect, discover
-from pyosd.session import default_initiator_name
-from pyosd.transport import Command
+from pyosd.iscsi.session import default_initiator_name
+from pyosd.wire.transport import Command
 from tests.client.stock_tgtd import NAME, StockTgtd
 
 pytestmark = pytest.mark.tgtd

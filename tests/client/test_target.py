@@ -25,7 +25,7 @@ from pyosd import (
     ref,
     requests,
 )
-from pyosd.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
+from pyosd.wire.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 

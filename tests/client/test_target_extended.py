@@ -35,8 +35,8 @@ from pyosd import (
     ref,
     requests,
 )
-from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.types import OBJECTS_COLLECTION
+from pyosd.wire.attributes import LOGICAL_LENGTH
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -95,7 +95,7 @@ def astuple(wanted: AttributeId) -> tuple[int, int]:
 def test_an_answer_longer_than_expected(
     target: Target, zone: ObjectRef, herd: list[ObjectRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyosd._collection_commands._IDS_PER_LIST", 3)
+    monkeypatch.setattr("pyosd.commands.collections._IDS_PER_LIST", 3)
     assert target.query(zone, number >= 0) == herd
 
 
@@ -152,7 +152,7 @@ def test_map(target: Target, zone: ObjectRef, monkeypatch: pytest.MonkeyPatch) -
     assert whole[0].start == 0 and whole[-1].end == (7 << 20) + 4096
     assert [each.end for each in whole[:-1]] == [each.start for each in whole[1:]]
     assert target.read_map(obj, 0, MapType.HOLE) == whole[1::2]
-    monkeypatch.setattr("pyosd._special_commands._EXTENTS_PER_MAP", 4)
+    monkeypatch.setattr("pyosd.commands.copy._EXTENTS_PER_MAP", 4)
     assert target.read_map(obj) == whole
     assert target.read_map(obj, most=3) == whole[:3]
     with pytest.raises(OSDError) as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pyosd.testing where its target does not behave; where it does: tests/sandbox/two_ends_suite.py."""
+"""pyosd.testing where its target does not behave; where it does: tests/sandbox/test_two_ends.py."""
 
 from __future__ import annotations
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
-from pyosd.commands import Commands, Reply
-from pyosd.tracking import CommandTracking
+from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, TaskManagement
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
+from pyosd.wire.reply import Reply
+from pyosd.wire.tracking import CommandTracking
 from tests.command.test_collection import membership
 from tests.expect import (
     TASK_ABORTED,

@@ -8,14 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import (
-    CURRENT_APPEND_START,
-    LOGICAL_LENGTH,
-    Page,
-)
-from pyosd.cdb import AttributeLists, Attributes, Request, SetOne
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, Attributes, Request, SetOne
 from tests.expect import CDB_FIELD, LIST_FIELD, NO_OBJECT, OK, QUOTA, check
 
 OLD = bytes(range(256)) * 40

@@ -10,10 +10,11 @@ from itertools import chain
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, AttributePage
+from pyosd.wire.reply import Reply
 from tests.expect import CDB_FIELD, LIST_FIELD, LIST_LENGTH, NO_OBJECT, OK, check, mangled
 
 CAS, ADD, GEN_CAS, COND_SET = 0x8F84, 0x8F85, 0x8F86, 0x8F87

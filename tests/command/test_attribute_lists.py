@@ -9,11 +9,12 @@ import struct
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import ALL, Page, encode_set_list
-from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, encode
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.osd._query import Criterion
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import ALL, Page, encode_set_list
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request, SetOne, encode
+from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, LIST_FIELD, OK, QUOTA, Outcome, check, mangled
 
@@ -113,15 +114,6 @@ def test_set_one_of_all(osd: Commands, obj: ObjectRef) -> None:
     check(mangled(osd, request, {60: b"\0\x13"}), CDB_FIELD.at(60))
     check(mangled(osd, request, {52: bytes(4)}), OK)
     assert osd.get_attribute(obj, APPLICATION, 1) == b""
-
-
-def test_strict_refuses_to_set_page_0(make_harness: MakeHarness) -> None:
-    """CDBFMT 1 that names no page: nothing to do, or with strict=1 an error (osd2-wire 9-13)."""
-    osd = make_harness(memory=1, strict=1).osd
-    obj = osd.create(osd.create_partition())
-    request = rq.set_attributes(obj, attributes=SetOne(mine(1)))
-    check(mangled(osd, request, {52: bytes(4)}), CDB_FIELD.at(52))
-    check(osd.reply(request), OK)
 
 
 # ---- one bad entry ----

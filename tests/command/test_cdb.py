@@ -8,10 +8,10 @@ import struct
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Isolation, Options, ServiceAction, SetOne
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Isolation, Options, ServiceAction, SetOne
 from tests.expect import (
     BEYOND_END,
     CDB_FIELD,

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists
 from tests.command.test_index import declare, wait_until_ready
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, NO_PARTITION, OK, Outcome, check

@@ -12,10 +12,10 @@ from time import time
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import LOGICAL_LENGTH
 from tests.conftest import MakeHarness
 from tests.expect import MEDIUM, OK, check
 from tests.harness import Harness, StartFailed

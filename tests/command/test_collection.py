@@ -7,10 +7,11 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_TYPE, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, AttributePage, SetOne
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_TYPE, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, SetOne
+from pyosd.wire.reply import Reply
 from tests.expect import (
     CDB_FIELD,
     LIST_FIELD,

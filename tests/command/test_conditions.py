@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, encode
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request, SetOne, encode
+from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import BUSY, CHECK_CONDITION, OK, TASK_ABORTED, check, mangled
 from tools.sensedoc import Condition, conditions

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from pyosd import requests as rq
-from pyosd.cdb import Descriptor, Request, encode_continuation
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import Descriptor, Request, encode_continuation
+from pyosd.wire.reply import Reply
 from tests.expect import CDB_FIELD, OK, check, mangled
 
 WRITE = 0x8886

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, Descriptor, Request
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, Descriptor, Request
 from tests.conftest import MakeHarness
 from tests.expect import (
     CDB_FIELD,

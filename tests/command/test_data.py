@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, AttributePage, Attributes, Options, SetOne
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Attributes, Options, SetOne
 from tests.conftest import MakeHarness
 from tests.expect import (
     BEYOND_END,

@@ -8,10 +8,11 @@ from random import Random
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.reply import Reply
 from tests.expect import LIST_FIELD, OK, check
 from tests.waiting import until
 

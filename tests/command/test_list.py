@@ -9,11 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Request
-from pyosd.commands import Commands, Reply
-from pyosd.list_data import decode_list
+from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request
+from pyosd.wire.list_data import decode_list
+from pyosd.wire.reply import Reply
 from tests.expect import (
     CDB_FIELD,
     LIST_FIELD,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, TaskManagement, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.command.held import (
     BLUE,
     CREATE,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import AttributeValue, ref
+from pyosd.wire.attributes import Page
 from tests.command.held import (
     BLUE,
     CREATE,

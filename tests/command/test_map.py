@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
+from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import BEYOND_END, CDB_FIELD, NO_OBJECT, NO_PARTITION, OK, check
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
 from tests.expect import (
     CDB_FIELD,
     LIST_FIELD,

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, SetOne
-from pyosd.commands import Commands, Reply
-from pyosd.list_data import MapType
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, SetOne
+from pyosd.wire.list_data import MapType
+from pyosd.wire.reply import Reply
 from tests.command.test_atomic_commands import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
-from tests.conftest import MakeHarness, unavailable
 from tests.expect import CDB_FIELD, NO_PARTITION, OK, PAST_END, UNSUPPORTED, check, mangled
 from tests.harness import Harness
+from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing
 
@@ -222,15 +223,14 @@ def created_pairs(osd: Commands, pid: int) -> tuple[int, list[tuple[int, int, by
     return kind, found
 
 
-def test_created_objects(unit: Commands, part: int, make_harness: MakeHarness) -> None:
-    """The first attribute of all objects, then the second; type Fh, or Eh on demand (9-7)."""
-    for kind, each in ((0xF, unit), (0xE, make_harness(memory=1, osc_compat=1, osc_list_e=1).osd)):
-        got, found = created_pairs(each, part if each is unit else each.create_partition())
-        first = found[0][0]
-        ids = (first, first + 1, first + 2)
-        expected = ((9, bytes([9]) * 9), (1, b"\1"), (5, b""))
-        assert found == [(oid, *attribute) for attribute in expected for oid in ids]
-        assert got == kind
+def test_created_objects(unit: Commands, part: int) -> None:
+    """The first attribute of all objects, then the second, in a list of type Fh (9-7)."""
+    kind, found = created_pairs(unit, part)
+    first = found[0][0]
+    ids = (first, first + 1, first + 2)
+    expected = ((9, bytes([9]) * 9), (1, b"\1"), (5, b""))
+    assert found == [(oid, *attribute) for attribute in expected for oid in ids]
+    assert kind == 0xF
 
 
 def test_members_of_a_collection(unit: Commands, part: int) -> None:

@@ -10,10 +10,10 @@ import time
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import ALL, Page
-from pyosd.cdb import AttributeLists, AttributePage, Request
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import ALL, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request
 from tests.conftest import MakeHarness
 from tests.expect import LIST_FIELD, OK, check
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_PARTITION_ID, CURRENT_TYPE, Page
-from pyosd.cdb import AttributeLists, AttributePage
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectType, ref
+from pyosd.wire.attributes import CURRENT_PARTITION_ID, CURRENT_TYPE, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage
 from tests.conftest import MakeHarness
 from tests.expect import (
     CDB_FIELD,

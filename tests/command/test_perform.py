@@ -8,12 +8,13 @@ import struct
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
-from pyosd.commands import Commands, Reply
-from pyosd.sense import decode
-from pyosd.transport import Command
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef, TaskManagement, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.reply import Reply
+from pyosd.wire.sense import decode
+from pyosd.wire.transport import Command
 from tests.expect import CDB_FIELD, OK, OPCODE, Outcome, check, mangled
 from tests.serving import Serving
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_TYPE, Page
-from pyosd.cdb import AttributeLists, Descriptor, Request
 from pyosd.commands import Commands
 from pyosd.osd._query import Criterion, encode_query_list
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_TYPE, Page
+from pyosd.wire.cdb import AttributeLists, Descriptor, Request
 from tests.command.test_collection import ABSENT, membership
 from tests.expect import CDB_FIELD, NO_OBJECT, NO_PARTITION, OK, check, mangled
 

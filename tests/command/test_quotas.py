@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
 
@@ -143,14 +143,15 @@ def test_attributes_of_a_collection_and_of_a_copy_count(osd: Commands, pid: int)
 
 
 def test_attributes_of_the_store_count(make_harness: MakeHarness) -> None:
-    osd = make_harness(capacity="8MiB").osd
+    osd = make_harness().osd
+    osd.format_osd(8 << 20)
     obj = osd.create(osd.create_partition())
     for number in range(1, 120):
         check(osd.reply(attribute(obj, 65_000, number)), OK)
     for number in range(120, 140):
         reply = osd.reply(attribute(obj, 65_000, number))
     check(reply, QUOTA)
-    osd.format_osd()
+    osd.format_osd(8 << 20)
     obj = osd.create(osd.create_partition())
     osd.write(obj, 0, b"x" * (6 << 20))
 
@@ -173,7 +174,8 @@ def test_collections_per_object_quota(osd: Commands, pid: int, obj: ObjectRef) -
 
 
 def test_capacity_of_the_whole_store(make_harness: MakeHarness) -> None:
-    osd = make_harness(capacity="8MiB").osd
+    osd = make_harness().osd
+    osd.format_osd(8 << 20)
     obj = osd.create(osd.create_partition())
     check(osd.reply(rq.write(obj, 0, b"x" * (16 << 20))), QUOTA)
     osd.write(obj, 0, b"x" * (1 << 20))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists
 from tests.expect import OK, PAST_END, check, mangled
 
 GREEN = AttributeValue(Page.APPLICATION, 1, b"green")

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import ALL, Page
-from pyosd.cdb import AttributeLists, AttributePage, SetOne
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import ALL, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, SetOne
 from tests.command.standard_pages import DIRECTORIES, PAGES, C, P, R, StandardPage, U
 from tests.expect import CDB_FIELD, LIST_FIELD, OK, check, mangled
 

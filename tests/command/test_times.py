@@ -8,10 +8,10 @@ import time
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.expect import CDB_FIELD, LIST_FIELD, OK, check, mangled
 
 SKEW_MS = 5000

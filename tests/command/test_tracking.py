@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, Page
-from pyosd.cdb import AttributeLists, AttributePage, Descriptor
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Descriptor
 from tests.command.held import IMMED_TR, RED, create_tracking, ended
 from tests.command.test_collection import ABSENT, membership
 from tests.expect import (

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance import program
-from tests.conftest import unavailable
 from tests.harness import SOURCE
+from tests.machine import unavailable
 from tests.serving import missing, shared
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyosd.transport import Command
+from pyosd.wire.transport import Command
 from tests.conformance import wire as w
 from tests.conformance.lu import GOOD, Answer, LogicalUnit
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pyosd.transport import Command, Transport
+from pyosd.wire.transport import Command, Transport
 from tests.conformance import sense as s
 from tests.conformance import wire as w
 from tests.conformance.sense import Malformed, Sense

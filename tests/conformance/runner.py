@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 
 from pyosd.errors import Unreachable
-from pyosd.transport import Command
+from pyosd.wire.transport import Command
 from tests.conformance import suite
 from tests.conformance.cells import COLUMNS, TESTS, Key, Test, reasons
 from tests.conformance.commands import MANDATORY, ROWS, SECURITY, Row

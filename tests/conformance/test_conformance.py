@@ -16,7 +16,7 @@ import click
 import pytest
 
 import pyosd
-from pyosd.transport import Command, Pending, Response, Transport
+from pyosd.wire.transport import Command, Pending, Response, Transport
 from tests.conformance import cells, program, report, sense, wire
 from tests.conformance.cells import CONDITIONS, TESTS, reasons
 from tests.conformance.commands import MANDATORY, PRIVATE, ROWS

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.admin import places
-from tests.conftest import unavailable
+from iosd_host.common import places
 from tests.console.browser import Page, browsing, missing
+from tests.machine import unavailable
 from tests.processes import children_of_this, long_lived
 from tests.serving import Serving, arguments
 from tests.serving import missing as tgtd_missing

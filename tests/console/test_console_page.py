@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from iosd_host.http.console import Console, Sessions
+from iosd_host.http.metrics import METRICS
 from pyosd.types import ref
-from scheduler.admin.console import Console, Sessions
-from scheduler.admin.metrics import METRICS
 from tests.console.browser import Page
 from tests.console.conftest import Observed
 from tests.manager.fake_target import faked, pool

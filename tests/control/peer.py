@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from scheduler import messages
-from scheduler.messages import Frame, TargetError, Type
+from iosd_host.control import messages
+from iosd_host.control.messages import Frame, TargetError, Type
 
 DEADLINE_S = 60.0
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from pyosd import errors, job_array
-from pyosd.attributes import Page
+from iosd_host.control.messages import Type
+from pyosd import errors
 from pyosd.errors import OSDError
-from pyosd.transport import Command
+from pyosd.jobs import job_array
 from pyosd.types import AttributeValue, ref
-from scheduler.messages import Type
+from pyosd.wire.attributes import Page
+from pyosd.wire.transport import Command
 from tests.control.peer import Peer
 from tests.harness import SOURCE, Harness
 from tests.jobs.conftest import Target

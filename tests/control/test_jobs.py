@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyosd import job_array
-from scheduler.messages import Type
+from iosd_host.control.messages import Type
+from pyosd.jobs import job_array
 from tests.control.peer import Peer
 from tests.jobs.conftest import Target
 from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler import messages
-from scheduler.messages import Frame, TargetError, Type
+from iosd_host.control import messages
+from iosd_host.control.messages import Frame, TargetError, Type
 from tests.conftest import MakeHarness
 from tests.control.peer import DEADLINE_S, Peer
 from tests.harness import SOURCE, Harness
@@ -151,7 +151,8 @@ def test_manager_that_stands_still_is_replaced(
                 assert following.snapshot()["workers"]["count"] == 9
         finally:
             sleeper.kill()
-    assert "no resource manager any more: sleeper has not been heard of" in harness.log.read_text()
+    words = "no resource manager any more: sleeper has not been heard of"
+    until(lambda: words in harness.log.read_text(), words)
 
 
 # ---- requests ----
@@ -253,7 +254,7 @@ def test_pool(harness: Harness, path: Path) -> None:
         assert now["spares"] == now["warm_spare"] == 3, "its name of before"
         assert peer.snapshot()["pools"][0]["active"] == 3
         assert peer.code(Type.POOL, name="nosuch", active=1) == "no-such-pool"
-    assert "for ann: quiet" in harness.log.read_text()
+    until(lambda: "for ann: quiet" in harness.log.read_text())
 
 
 def test_principal_and_usage(harness: Harness, path: Path) -> None:
@@ -317,7 +318,7 @@ def test_reload(make_harness: MakeHarness, path: Path) -> None:
         file.write_text("name=default;max=3;queue=6\nname=extra;mux=1\n")
         assert peer.code(Type.RELOAD) == "bad-value"
         assert peer.snapshot()["pools"] == before
-    assert "by test for ann: more" in harness.log.read_text()
+    until(lambda: "by test for ann: more" in harness.log.read_text())
 
 
 def test_reload_without_a_file(harness: Harness, path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.common import places
+from iosd_host.control.messages import Type
 from pyosd.errors import OSDError
 from pyosd.types import ref
-from scheduler.admin import places
-from scheduler.messages import Type
 from tests.control.peer import Peer
 from tests.control.test_figures import commands, total
 from tests.e2e.raw_iscsi import RawSession

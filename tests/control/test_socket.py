@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduler import messages
-from scheduler.messages import Frame, TargetError, Type
+from iosd_host.control import messages
+from iosd_host.control.messages import Frame, TargetError, Type
 from tests.conftest import MakeHarness
 from tests.control.peer import Peer
 from tests.fuzz.run import golden_frames
@@ -32,7 +32,7 @@ MANAGER = 2047000001
 SPEAKER = f"""
 import os, socket, sys
 sys.path.insert(0, {str(SOURCE)!r})
-from scheduler.messages import Type, encode, request
+from iosd_host.control.messages import Type, encode, request
 os.setgroups([]); os.setgid({{gid}}); os.setuid({{uid}})
 peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 peer.connect(sys.argv[1])
@@ -241,7 +241,7 @@ FRAMES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(packets=st.lists(st.one_of(FRAMES, st.binary(min_size=1, max_size=300)), max_size=8))
 def test_nonsense(sanitized: tuple[Harness, Path], packets: list[bytes]) -> None:
     """Whatever comes, the target goes on, and says so to the next who asks."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
 from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
 from tests.control.peer import Peer
 from tests.harness import Harness, program
 from tests.tiers.placement import small_ssd
@@ -116,10 +116,11 @@ def test_devices_and_a_full_one(small: Harness, path: Path, tmp_path: Path) -> N
 def test_a_small_capacity(tmp_path: Path, path: Path) -> None:
     harness = Harness(
         program(),
-        {"dir": tmp_path / "store", "control": path, "capacity": 4 * MIB},
+        {"dir": tmp_path / "store", "control": path},
         tmp_path / "log",
     )
     try:
+        harness.osd.format_osd(4 * MIB)
         obj = harness.osd.create(harness.osd.create_partition())
         fill(harness.osd, obj, 100 * MIB)
         level, text = until(lambda: refusals(harness))[0]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduler import paths
-from scheduler.tgtd import find_tgtd
-from tests.conftest import unavailable
+from iosd_host.common import paths
+from iosd_host.serve.tgtd import find_tgtd
 from tests.e2e.trial import Trial
+from tests.machine import unavailable
 from tests.serving import missing
 
 

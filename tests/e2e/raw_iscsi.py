@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Self
 
-from pyosd.session import TargetAddress
+from pyosd.iscsi.session import TargetAddress
 
 LOGIN, COMMAND, DATA_OUT = 0x43, 0x01, 0x05
 READ, WRITE = 0x40, 0x20

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import pyosd
 from pyosd.cli import main
 from pyosd.types import ObjectRef
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing
 
 BLOCK = 4096

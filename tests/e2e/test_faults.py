@@ -13,12 +13,12 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import encode
 from pyosd.types import AttributeValue, ObjectRef
-from tests.conftest import unavailable
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import encode
 from tests.e2e.raw_iscsi import RawSession
 from tests.expect import QUOTA, check
+from tests.machine import unavailable
 from tests.serving import Serving, missing, shared
 
 pytestmark = pytest.mark.tgtd

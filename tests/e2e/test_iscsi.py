@@ -17,17 +17,17 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.common.paths import MissingComponent
+from iosd_host.serve.tgtd import find_tgtd
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, encode
 from pyosd.errors import LoginRejected, OSDError, SessionLost
-from pyosd.transport import Command
 from pyosd.types import ROOT, AttributeValue, ObjectRef
-from scheduler.paths import MissingComponent
-from scheduler.tgtd import find_tgtd
-from tests.conftest import unavailable
+from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, encode
+from pyosd.wire.transport import Command
 from tests.e2e.raw_iscsi import RawSession, reset_on_close
 from tests.expect import BEYOND_END, NO_OBJECT, OBJECT_TAKEN, OK, PAST_END, check, mangled
+from tests.machine import unavailable
 from tests.serving import Serving, missing, shared
 from tests.tgtd import Daemon
 from tests.waiting import until

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.sense import decode
-from pyosd.transport import Command
 from pyosd.types import Sense
-from tests.conftest import unavailable
+from pyosd.wire.sense import decode
+from pyosd.wire.transport import Command
+from tests.machine import unavailable
 from tests.serving import Serving, missing
 
 ANY = None  # a byte of Data-In that may be anything

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler import paths
-from tests.conftest import unavailable
+from iosd_host.common import paths
+from tests.machine import unavailable
 
 pytestmark = pytest.mark.tgtd
 
@@ -88,7 +88,7 @@ def run(tmp_path: Path, *defines: str) -> subprocess.CompletedProcess[str]:
     ]
     subprocess.run(command, check=True, timeout=60)
     return subprocess.run(
-        [program, module, "strict=1"], capture_output=True, text=True, timeout=60, check=False
+        [program, module, "workers=1"], capture_output=True, text=True, timeout=60, check=False
     )
 
 

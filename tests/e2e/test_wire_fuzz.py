@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import requests as rq
-from pyosd.cdb import encode
-from scheduler.tgtd import Tgtd, find_tgtd
+from pyosd.wire.cdb import encode
 from tests.e2e.raw_iscsi import FINAL, LOGIN, READ, WRITE
 from tests.serving import missing
 from tests.tgtd import RESPONSE, Attacker, Daemon, ahs_cdb, ahs_length

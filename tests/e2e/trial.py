@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import pyosd
+from iosd_host.serve.tgtd import Tgtd
 from pyosd import requests as rq
-from pyosd.cdb import Request, encode
-from scheduler.tgtd import Tgtd
+from pyosd.wire.cdb import Request, encode
 from tests.e2e.raw_iscsi import FINAL, WRITE
 from tests.tgtd import NOP_IN, Attacker, Daemon
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import pyosd
-from pyosd.job import Job
-from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.job_status import JobState, JobStatus
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 WAIT_S = 60.0

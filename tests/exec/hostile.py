@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyosd
-from pyosd.job_status import JobState
+from pyosd.wire.job_status import JobState
 
 COMPLETED, FAILED, TIMEOUT = JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT
 NO_MEMORY, LIMIT = JobState.OUT_OF_MEMORY, JobState.LIMIT_EXCEEDED
@@ -449,7 +449,7 @@ PROXY = {
     ),
     "ten thousand calls": completes("import osd\nfor _ in range(10_000): osd.zone.exists()"),
     "its host replaced": Case(
-        "import osd._host as h, sys\nfor n in list(vars(h)):\n    setattr(h, n, None)"
+        "import osd._engine.host as h, sys\nfor n in list(vars(h)):\n    setattr(h, n, None)"
     ),
     "everything deleted": Case(
         "import sys, builtins\nsys.modules.clear()\nfor n in list(vars(builtins)): delattr(builtins, n)",

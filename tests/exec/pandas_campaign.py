@@ -13,7 +13,7 @@ import pytest
 
 import pyosd
 from pyosd import JobState, Limits
-from pyosd.job import Job
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef
 from tests.package_sets import PANDAS, SETS, from_registry
 from tests.serving import Serving, shared

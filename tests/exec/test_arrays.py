@@ -11,11 +11,11 @@ import pytest
 
 import pyosd
 from pyosd import errors
-from pyosd.job_array import JobArray
-from pyosd.job_status import JobState
+from pyosd.jobs.job_array import JobArray
 from pyosd.types import ref
+from pyosd.wire.job_status import JobState
 from tests.apart import count_apart
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]

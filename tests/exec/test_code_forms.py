@@ -17,12 +17,12 @@ import pytest
 
 import pyosd
 from pyosd.commands import Commands
-from pyosd.exec_params import ExecFlag, ExecParams
-from pyosd.job import Job
-from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.exec_params import ExecFlag, ExecParams
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.exec.conftest import WAIT_S, Run, ended
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]

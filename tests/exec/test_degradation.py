@@ -21,14 +21,14 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.common import paths
 from pyosd import requests as rq
-from pyosd.cli.job_view import explanation
-from pyosd.exec_params import ExecParams
-from pyosd.job import Job
-from pyosd.job_status import JobState, JobStatus
-from pyosd.pool_status import pools
+from pyosd.cli.jobs.job_view import explanation
+from pyosd.commands.pool_status import pools
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
-from scheduler import paths
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY, ISOLATION, check
 from tests.serving import Serving

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import pytest
 
 import pyosd
-from pyosd.job import KILL, Job
-from pyosd.job_status import JobState
+from pyosd.jobs.job import KILL, Job
 from pyosd.types import ObjectRef
+from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.exec.test_hostile import Host
 from tests.serving import Serving

@@ -13,13 +13,13 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TYPE, Page
-from pyosd.cdb import AttributeLists, AttributePage, Descriptor, Request
 from pyosd.errors import Conflict, ScriptError
-from pyosd.exec_params import ExecParams
-from pyosd.job import Job
-from pyosd.job_status import JobFlag, JobState, Number
+from pyosd.jobs.job import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TYPE, Page
+from pyosd.wire.cdb import AttributeLists, AttributePage, Descriptor, Request
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobFlag, JobState, Number
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.expect import (
     CDB_FIELD,

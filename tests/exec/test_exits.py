@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ObjectRef
+from pyosd.wire.job_status import JobFlag, JobState
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.processes import descendants
 from tests.serving import Serving

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import pyosd
+from iosd_host.common import places
+from iosd_host.control.messages import Type
 from pyosd import JobState
-from pyosd.job import Job
-from pyosd.jobs import list_jobs
+from pyosd.jobs.job import Job
+from pyosd.jobs.submission import list_jobs
 from pyosd.types import ObjectRef, ref
-from scheduler.admin import places
-from scheduler.messages import Type
-from tests.conftest import unavailable
 from tests.control.peer import Peer
+from tests.machine import unavailable
 from tests.relay import from_address
 from tests.serving import Serving, sandboxes_missing
 from tests.waiting import until

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.attributes import Page
-from pyosd.job_status import JobState
 from pyosd.types import AttributeValue, ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.attributes import Page
+from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended
+from tests.machine import unavailable
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 import pyosd
-from pyosd.attributes import Page
-from pyosd.credentials import KeySource, Permission, SecurityMethod
-from pyosd.job import Job
-from pyosd.job_status import JobState
+from pyosd.jobs.job import Job
+from pyosd.security.credentials import KeySource
 from pyosd.types import ROOT, AttributeValue, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import Permission, SecurityMethod
+from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, ended
 from tests.exec.test_rights import (
     ALICE,

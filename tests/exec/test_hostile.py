@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.exec_params import ExecParams
-from pyosd.job_status import JobState, JobStatus
-from pyosd.pool_status import pools
+from pyosd.commands.pool_status import pools
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.exec.conftest import WAIT_S, ended
 from tests.exec.escapes import ESCAPES
 from tests.exec.hostile import CORPUS, QUICK

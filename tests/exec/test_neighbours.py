@@ -22,15 +22,15 @@ import pytest
 import pyosd
 from pyosd import JobState
 from pyosd import requests as rq
-from pyosd._special_requests import copy_user_object
-from pyosd.attributes import Page
-from pyosd.cdb import Duplication, Request
-from pyosd.exec_params import ExecParams
-from pyosd.job import Job
-from pyosd.reply import PendingReply, Reply
+from pyosd.jobs.job import Job
+from pyosd.requests.copy import copy_user_object
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import Duplication, Request
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.reply import PendingReply, Reply
 from tests.command.test_collection import membership
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.processes import descendants
 from tests.relay import from_address
 from tests.serving import Serving, own_options, sandboxes_missing

@@ -20,11 +20,11 @@ from click.testing import CliRunner
 import pyosd
 from pyosd import JobState, Limits
 from pyosd.cli import main
+from pyosd.commands.pool_status import PoolStatus
 from pyosd.errors import OSDError
-from pyosd.job import Job
-from pyosd.pool_status import PoolStatus
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry
 from tests.serving import Serving, sandboxes_missing, shared
 from tests.waiting import until

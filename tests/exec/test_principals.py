@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 import pyosd
+from iosd_host.common import paths
+from iosd_host.serve.tgtd import find_tgtd
 from pyosd import Chap, LoginRejected
 from pyosd.types import ref
-from scheduler import paths
-from scheduler.tgtd import find_tgtd
 from tests.e2e.raw_iscsi import RawSession
 from tests.exec.conftest import WAIT_S
 from tests.relay import from_address

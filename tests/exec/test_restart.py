@@ -17,14 +17,14 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.exec_params import ExecParams
-from pyosd.job import Job
-from pyosd.job_status import JobFlag, JobState, Number
+from pyosd.jobs.job import Job
 from pyosd.types import AttributeId, AttributeValue, ref
-from tests.conftest import unavailable
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobFlag, JobState, Number
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY
+from tests.machine import unavailable
 from tests.serving import Serving, missing
 from tests.waiting import until
 

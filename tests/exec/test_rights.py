@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 import pyosd
-from pyosd.attributes import Page
-from pyosd.credentials import READ_ONLY, Credential, KeySource, Permission, SecurityMethod
+from pyosd.commands.provision import Provisioner
 from pyosd.errors import PermissionDenied
-from pyosd.job import Job
-from pyosd.job_status import JobState
-from pyosd.master_key import MasterKey
-from pyosd.provision import Provisioner
+from pyosd.jobs.job import Job
+from pyosd.security.credentials import Credential, KeySource
+from pyosd.security.master_key import MasterKey
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
+from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, ended
 from tests.serving import Serving, arguments, shared
 

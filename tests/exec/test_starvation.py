@@ -17,8 +17,8 @@ import pytest
 
 import pyosd
 from pyosd import JobState, ref
-from pyosd.cli.job_view import explanation, record_of
-from tests.conftest import unavailable
+from pyosd.cli.jobs.job_view import explanation, record_of
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 STRANGER = 65534

@@ -11,9 +11,9 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.cdb import Request, encode
-from pyosd.reply import PendingReply
 from pyosd.types import ObjectRef, TaskManagement
+from pyosd.wire.cdb import Request, encode
+from pyosd.wire.reply import PendingReply
 from tests.command.test_perform import COMPLETE, SUCCEEDED, manage
 from tests.e2e.raw_iscsi import FINAL, RawSession
 from tests.exec.conftest import WAIT_S, end_jobs

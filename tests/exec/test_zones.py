@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 import pyosd
-from pyosd.attributes import Page
-from pyosd.job_status import JobState
 from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, end_jobs
 from tests.serving import Serving
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyosd import Criterion
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, TargetBusy, Unreachable
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
 from tests.harness import Harness
 
 GREEN = AttributeValue(Page.APPLICATION, 1, b"green")

@@ -12,12 +12,12 @@ import pytest
 
 from pyosd import errors, jobs
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
-from pyosd.job import Job
-from pyosd.job_status import is_apart
+from pyosd.jobs.job import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
+from pyosd.wire.job_status import is_apart
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
 from tests.harness import Harness

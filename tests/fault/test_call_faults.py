@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
+from iosd_host.store_tools.check.whole_store import check_store
+from iosd_host.store_tools.session import looking
 from pyosd.errors import OSDError, Unreachable
-from scheduler.store_tools.check import check_store
-from scheduler.store_tools.session import looking
 from tests.fault.history import SENSE_KEYS, STEPS, acknowledged, consistent, history, run_steps
 from tests.harness import Harness, StartFailed, program
 from tests.soak.faults import interposer

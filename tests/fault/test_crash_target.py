@@ -23,10 +23,10 @@ import pytest
 
 import pyosd
 from pyosd.errors import OSDError, TargetBusy, Unreachable
-from pyosd.exec_params import ExecParams
-from pyosd.job_status import JobState, JobStatus
 from pyosd.types import ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobState, JobStatus
+from tests.machine import unavailable
 from tests.oracle import Clients
 from tests.processes import name_of, sandboxes_of, zygote_of
 from tests.serving import Serving, missing, own_options, sandboxes_missing

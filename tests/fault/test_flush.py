@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.cdb import Options
 from pyosd.commands import Commands
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import Options
 from tests.expect import OK, check
 from tests.harness import Harness, program
 from tests.soak.faults import interposer

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH
-from pyosd.cdb import AttributeLists
 from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import AttributeLists
 from tests.harness import Harness, program
 from tests.soak.faults import interposer
 

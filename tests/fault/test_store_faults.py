@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
 from pyosd.types import AttributeValue, ObjectRef
-from tests.conftest import MakeHarness, unavailable
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
+from tests.conftest import MakeHarness
 from tests.expect import QUOTA, check
 from tests.fault.history import (
     GREEN,
@@ -32,6 +32,7 @@ from tests.fault.history import (
     run_history,
 )
 from tests.harness import StartFailed, program
+from tests.machine import unavailable
 
 NOBODY = 65534
 DISK_MIB = 768
@@ -64,16 +65,6 @@ def test_absent_directory_is_made_or_refused(make_harness: MakeHarness, tmp_path
     with pytest.raises(StartFailed) as error:
         make_harness(dir=tmp_path / "no" / "such" / "place")
     says(error, "no/such/place")
-
-
-def test_empty_directory_is_not_formatted_against_our_will(
-    make_harness: MakeHarness, tmp_path: Path
-) -> None:
-    (tmp_path / "store").mkdir()
-    with pytest.raises(StartFailed) as error:
-        make_harness(create=0)
-    says(error, str(tmp_path / "store"))
-    assert list((tmp_path / "store").iterdir()) == []
 
 
 def test_directory_is_a_file(make_harness: MakeHarness, tmp_path: Path) -> None:

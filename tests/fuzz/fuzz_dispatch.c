@@ -137,11 +137,12 @@ static void run_all(struct pass *pass, struct osd_rd r)
 /* One pass over a store of its own. */
 static void run_pass(struct pass *pass, const uint8_t *data, size_t size)
 {
-	struct osd_objects_config config = {.create = true, .capacity_bytes = CAPACITY};
+	struct osd_objects_config config = {0};
 	struct osd_dispatcher_config dispatcher = {.osc_compat = pass->osc_compat};
 	char message[256];
 
 	HOLDS(osd_objects_open(&config, message, &dispatcher.objects) == OSD_OK);
+	HOLDS(osd_objects_format(dispatcher.objects, CAPACITY) == OSD_OK);
 	HOLDS(osd_dispatcher_create(&dispatcher, &pass->dispatcher) == OSD_OK);
 	populate(pass);
 	run_all(pass, osd_rd_init(data, size));

@@ -464,10 +464,11 @@ static void run(struct world *w, struct osd_rd r)
 
 static void open_world(struct world *w, const char *file)
 {
-	struct osd_objects_config config = {.create = true, .capacity_bytes = CAPACITY};
+	struct osd_objects_config config = {0};
 	char message[256];
 
 	HOLDS(osd_objects_open(&config, message, &w->objects) == OSD_OK);
+	HOLDS(osd_objects_format(w->objects, CAPACITY) == OSD_OK);
 	HOLDS(osd_keyring_open(w->objects, file, message, &w->keyring) == OSD_OK);
 	osd_lock_init(&w->exec.lock, OSD_RANK_EXEC);
 	HOLDS(osd_job_table_init(&w->exec.table) == OSD_OK);
@@ -484,13 +485,11 @@ static void open_world(struct world *w, const char *file)
 		.owner_in = osd_exec_owner_in,
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,
-		.partition_removed = osd_exec_partition_removed,
-		.object_removed = osd_exec_object_removed,
-		.remove_members = osd_exec_remove_members,
 		.collection_removed = osd_exec_collection_removed,
 		.hold_object = no_hold,
 		.release_object = no_release,
 	};
+	osd_objects_watch_removals(w->objects, osd_exec_removed, &w->exec);
 	w->sandboxes.list = &w->sandbox;
 	w->exec.monitor.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	HOLDS(w->exec.monitor.wake >= 0);

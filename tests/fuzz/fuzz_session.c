@@ -234,7 +234,7 @@ static void run(struct osd_session *session, struct osd_rd r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct osd_objects_config config = {.create = true, .capacity_bytes = CAPACITY};
+	struct osd_objects_config config = {0};
 	struct osd_session session = {
 		.job = {C, 0x30000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
@@ -249,6 +249,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	session.zone = zones[data[0] % (sizeof(zones) / sizeof(zones[0]))];
 	HOLDS(osd_objects_open(&config, message, &session.objects) == OSD_OK);
+	HOLDS(osd_objects_format(session.objects, CAPACITY) == OSD_OK);
 	populate(session.objects);
 	HOLDS(osd_session_init(&session) == OSD_OK);
 	run(&session, osd_rd_init(data + 1, size - 1));

@@ -281,8 +281,7 @@ static void run_all(struct world *world, struct osd_rd r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct osd_objects_config config = {
-		.create = true, .capacity_bytes = CAPACITY, .method = OSD_CAPKEY};
+	struct osd_objects_config config = {.method = OSD_CAPKEY};
 	struct osd_dispatcher_config dispatcher = {0};
 	struct world world = {0};
 	const char *file = master_file();
@@ -290,6 +289,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	osd_log_init(-1, "fuzz", OSD_LOG_ERROR);
 	HOLDS(osd_objects_open(&config, message, &world.objects) == OSD_OK);
+	HOLDS(osd_objects_format(world.objects, CAPACITY) == OSD_OK);
 	HOLDS(osd_keyring_open(world.objects, file, message, &world.keyring) == OSD_OK);
 	HOLDS(osd_nonces_open(world.objects, world.keyring, &world.nonces) == OSD_OK);
 	dispatcher.objects = world.objects;

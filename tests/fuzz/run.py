@@ -39,6 +39,7 @@ SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_sense": ("sense.",),
     "fuzz_query_list": ("query_list.", "attrs."),
     "fuzz_control_frame": ("control.",),
+    "fuzz_job_record": ("job_record.",),
 }
 
 # Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.

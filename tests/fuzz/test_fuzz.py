@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.ahead import Task, run
+from tests.programs import run
 
 RUN = Path(__file__).with_name("run.py")
-SECONDS = int(os.environ.get("IOSD_FUZZ_SECONDS", "60"))
-# One target after another: the other processor is that of the tests meanwhile.
-TASK = Task((sys.executable, str(RUN), "--seconds", str(SECONDS), "--jobs", "1"), SECONDS + 800)
+SECONDS = int(os.environ.get("IOSD_FUZZ_SECONDS", "20"))
+# One target after another: the other processor is for the tests of another worker.
+COMMAND = (sys.executable, str(RUN), "--seconds", str(SECONDS), "--jobs", "1")
 
 
 @pytest.mark.slow
-@pytest.mark.is_task(TASK)
 @pytest.mark.timeout(SECONDS + 900)
-def test_fuzz() -> None:
-    done = run(TASK)
+def test_fuzz(tmp_path: Path) -> None:
+    done = run(COMMAND, tmp_path, SECONDS + 800)
     assert done.returncode == 0, done.output

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pyosd import attributes as attr
-from pyosd import requests, sense
-from pyosd.cdb import AttributeLists, AttributePage, Options, Request, SetOne, encode
-from pyosd.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
-from pyosd.list_data import decode_list
+from pyosd import requests
 from pyosd.osd._query import Criterion
 from pyosd.types import AttributeId, AttributeValue, ref
+from pyosd.wire import attributes as attr
+from pyosd.wire import sense
+from pyosd.wire.cdb import AttributeLists, AttributePage, Options, Request, SetOne, encode
+from pyosd.wire.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
+from pyosd.wire.list_data import decode_list
 
 CURRENT_COMMAND = 0xFFFF_FFFE
 ROOT_INFORMATION = 0x9000_0001

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.types import ROOT, ref
+from pyosd.wire.attributes import Page
 from tests.harness_transport import HarnessTransport
+from tests.machine import unavailable
 from tests.processes import long_lived
+from tests.serving import sandboxes_missing
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -104,7 +106,9 @@ class Target:
 
 
 def skip_without_sandboxes() -> None:
-    if os.geteuid() != 0 or not SANDBOXD.exists() or not HARNESS.exists():
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    if os.geteuid() != 0 or not HARNESS.exists():
         pytest.skip("needs root and a finished build")
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from pyosd.job_status import JobState
+from pyosd.wire.job_status import JobState
 from tests.linearize import Machine, Operation, final_states
 
 Q, H, S, R, C = (

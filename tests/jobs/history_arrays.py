@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyosd.job_status import JobState
+from pyosd.wire.job_status import JobState
 from tests.jobs import history
 from tests.jobs.history import (
     BUSY,

@@ -22,12 +22,12 @@ from itertools import product
 from typing import Any
 
 import pyosd
-from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBusy, Unreachable
-from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams
-from pyosd.job_status import JobState, JobStatus, Number, decode_status
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, ExecParams
+from pyosd.wire.job_status import JobState, JobStatus, Number, decode_status
 from tests.jobs import history
 from tests.jobs.history import (
     BUSY,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from pyosd.exec_params import After, ExecFlag, Limits
-from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.exec_params import After, ExecFlag, Limits
+from pyosd.wire.job_status import JobState
 from tests.jobs import history, history_arrays
 from tests.jobs.history import BUSY, GONE, REMOVED, Script, Seen
 from tests.jobs.history_arrays import Member

@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd import errors, job_array, jobs
-from pyosd.attributes import Page
-from pyosd.cli.job_view import explanation
-from pyosd.exec_params import After, ExecParams
-from pyosd.job import Job
-from pyosd.job_status import JobFlag, JobState
+from pyosd import errors, jobs
+from pyosd.cli.jobs.job_view import explanation
+from pyosd.jobs import job_array
+from pyosd.jobs.job import Job
 from pyosd.types import ROOT, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import After, ExecParams
+from pyosd.wire.job_status import JobFlag, JobState
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyosd.commands import Commands
-    from pyosd.job_status import JobStatus
     from pyosd.types import ObjectRef
+    from pyosd.wire.job_status import JobStatus
     from tests.conftest import MakeHarness
     from tests.harness import Harness
     from tests.jobs.conftest import Target

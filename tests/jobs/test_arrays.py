@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd import errors, job_array, jobs
-from pyosd.attributes import Page
-from pyosd.exec_params import After, ExecParams
-from pyosd.job import CANCEL, Job
-from pyosd.job_array import JobArray
-from pyosd.job_status import JobFlag, JobState, Number
+from pyosd import errors, jobs
+from pyosd.jobs import job_array
+from pyosd.jobs.job import CANCEL, Job
+from pyosd.jobs.job_array import JobArray
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import After, ExecParams
+from pyosd.wire.job_status import JobFlag, JobState, Number
 from tests.apart import count_apart
 from tests.waiting import until
 

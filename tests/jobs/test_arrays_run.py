@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import errors, jobs
-from pyosd.job_array import JobArray
-from pyosd.job_status import JobState
+from pyosd.jobs.job_array import JobArray
 from pyosd.types import AttributeValue, ref
+from pyosd.wire.job_status import JobState
 from tests.apart import count_apart
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.jobs.test_arrays import (

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd import errors, job_array, jobs
-from pyosd.cli.job_view import explanation
-from pyosd.exec_params import ExecParams
-from pyosd.job import Job
-from pyosd.job_array import JobArray
-from pyosd.job_status import JobState
+from iosd_host.store_tools.check.jobs import check_jobs
+from iosd_host.store_tools.session import looking
+from pyosd import errors, jobs
+from pyosd.cli.jobs.job_view import explanation
+from pyosd.jobs import job_array
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import JobArray
 from pyosd.types import ref
-from scheduler.store_tools.check_jobs import check_jobs
-from scheduler.store_tools.session import looking
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JobState
 from tests.waiting import until
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import errors, jobs
-from pyosd.attributes import Page
-from pyosd.exec_params import ExecParams, Limits
-from pyosd.job import Job
-from pyosd.job_status import JobFlag, JobState
+from pyosd.jobs.job import Job
 from pyosd.types import ROOT, AttributeValue, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ExecParams, Limits
+from pyosd.wire.job_status import JobFlag, JobState
 from tests.apart import is_there
 from tests.processes import descendants
 from tests.waiting import until

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyosd import errors, jobs
-from pyosd.job import Job
-from pyosd.job_status import JobState
+from pyosd.jobs.job import Job
+from pyosd.wire.job_status import JobState
 from tests.apart import count_apart
 from tests.jobs.test_exec import DEADLINE_S, run
 from tests.waiting import until

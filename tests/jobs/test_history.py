@@ -12,8 +12,7 @@ import time
 
 import pytest
 
-from pyosd.job_status import JobState
-from tests.conftest import unavailable
+from pyosd.wire.job_status import JobState
 from tests.fault.test_crash_target import strike
 from tests.jobs import history, history_arrays
 from tests.jobs.history import (
@@ -32,6 +31,7 @@ from tests.jobs.history_arrays import Member
 from tests.jobs.history_clients import Client, notebook, work
 from tests.jobs.history_lines import verdict
 from tests.linearize import Operation
+from tests.machine import unavailable
 from tests.serving import Serving, missing, sandboxes_missing
 
 CLIENTS = 8

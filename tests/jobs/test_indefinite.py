@@ -21,10 +21,10 @@ import pytest
 import pyosd
 from pyosd import jobs
 from pyosd.errors import SessionLost
-from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.job_status import JobState
 from tests.e2e.raw_iscsi import reset_on_close
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]

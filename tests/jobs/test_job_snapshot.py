@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import errors, jobs
-from pyosd.attributes import Page
-from pyosd.job_status import JobState, Number
 from pyosd.types import AttributeId, AttributeValue
+from pyosd.wire.attributes import Page
+from pyosd.wire.job_status import JobState, Number
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pyosd import jobs
-from pyosd.job_status import JobState
 from pyosd.types import ROOT, ObjectRef
+from pyosd.wire.job_status import JobState
 from tests.harness import MARKS
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 

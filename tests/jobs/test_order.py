@@ -19,11 +19,11 @@ import pytest
 
 from pyosd import jobs
 from pyosd.commands import Commands
-from pyosd.exec_params import After
-from pyosd.job import Job
-from pyosd.job_array import submit as submit_array
-from pyosd.job_status import JobState
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import submit as submit_array
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.exec_params import After
+from pyosd.wire.job_status import JobState
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 from tests.waiting import until
 

@@ -16,10 +16,10 @@ import pytest
 import pyosd
 from pyosd import aio
 from pyosd import requests as rq
-from pyosd.cdb import AttributeLists
-from pyosd.job_status import POLL_IDS, JobState, Number, decode_state
 from pyosd.types import AttributeId, ObjectRef, ref
-from tests.conftest import unavailable
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.job_status import POLL_IDS, JobState, Number, decode_state
+from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.job import Job
-from pyosd.job_status import JobState, JobStatus
-from pyosd.pool_status import PoolStatus, pools
+from pyosd.commands.pool_status import PoolStatus, pools
+from pyosd.jobs.job import Job
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
 from tests.jobs.test_exec import SLEEP, is_running, run
 from tests.waiting import until

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import errors, jobs
-from pyosd.attributes import Page
-from pyosd.job_status import JobState
 from pyosd.types import ROOT, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.job_status import JobState
 
 if TYPE_CHECKING:
     from pyosd.commands import Commands

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyosd import errors, job_array, jobs, retrying
-from pyosd.attributes import Page
-from pyosd.exec_params import After, ExecParams, Limits
-from pyosd.job import Job
-from pyosd.job_array import JobArray
-from pyosd.job_status import JobFlag, JobState
+from iosd_host.store_tools.check.jobs import check_jobs
+from iosd_host.store_tools.session import looking
+from pyosd import errors, jobs
+from pyosd.jobs import job_array, retrying
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import JobArray
 from pyosd.types import AttributeId, AttributeValue, ref
-from scheduler.store_tools.check_jobs import check_jobs
-from scheduler.store_tools.session import looking
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import After, ExecParams, Limits
+from pyosd.wire.job_status import JobFlag, JobState
 from tests.jobs.conftest import Target, skip_without_sandboxes
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import jobs
-from pyosd.exec_params import Limits
-from pyosd.job_status import JobState, JobStatus
+from pyosd.wire.exec_params import Limits
+from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 from tests.jobs.test_exec import is_running, run, sandboxes
 from tests.waiting import until
@@ -22,7 +22,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyosd.job import Job
+    from pyosd.jobs.job import Job
 
 
 @pytest.fixture

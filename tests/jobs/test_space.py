@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyosd import errors
-from pyosd.attributes import Page
-from pyosd.exec_params import ExecParams, Limits
-from pyosd.job import Job
-from pyosd.job_status import JobState
+from pyosd.jobs.job import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ExecParams, Limits
+from pyosd.wire.job_status import JobState
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.jobs.test_exec import DEADLINE_S, run
 from tests.jobs.test_expiry import is_gone

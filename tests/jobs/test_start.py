@@ -13,7 +13,7 @@ from pyosd import errors, jobs
 from pyosd.types import ref
 
 if TYPE_CHECKING:
-    from pyosd.job import Job
+    from pyosd.jobs.job import Job
     from pyosd.types import ObjectRef
     from tests.jobs.conftest import Target
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from pyosd import requests as rq
-from pyosd.cdb import encode
 from pyosd.types import TaskManagement
+from pyosd.wire.cdb import encode
 from tests.command.test_perform import COMPLETE, SUCCEEDED, manage
 from tests.expect import TASK_ABORTED
 from tests.jobs.conftest import DEADLINE_S, Target

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from scheduler.messages import FRAME_MAX, SCHEMA, Frame, Type, decode, encode
+from iosd_host.control.messages import FRAME_MAX, SCHEMA, Frame, Type, decode, encode
 
 LEASE_S = 3.0
 Bend = Callable[[Frame, bytes], bytes | None]

@@ -15,10 +15,10 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.admin.console import Console, ConsoleError, Sessions, TokenError, make_tokens
-from scheduler.admin.console.app import may_be_named, parse_address
-from scheduler.admin.console.sessions import IDLE_S, MOST_S, WRONG_S, read_tokens
-from scheduler.messages import Type
+from iosd_host.control.messages import Type
+from iosd_host.http.console import Console, ConsoleError, Sessions, TokenError, make_tokens
+from iosd_host.http.console.app import may_be_named, parse_address
+from iosd_host.http.console.sessions import IDLE_S, MOST_S, WRONG_S, read_tokens
 from tests.manager.fake_target import FakeTarget, faked, until
 from tests.manager.test_manager import Desk, managing, ready, told
 from tests.manager.test_server import in_loop

@@ -16,13 +16,14 @@ from unittest.mock import patch
 
 import pytest
 
-from scheduler import __main__ as service
-from scheduler.admin import sockets
-from scheduler.admin.console import AddressTaken, Console, Sessions, TokenError, app, crowd
-from scheduler.admin.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
+from iosd_host.cli import iosd_manager as service
+from iosd_host.http import sockets
+from iosd_host.http.console import AddressTaken, Console, Sessions, TokenError, app, crowd
+from iosd_host.http.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
 from tests.manager.test_console import TOKEN, serving, write_tokens
 from tests.manager.test_process import Start, start
 from tests.manager.test_server import in_loop
+from tests.waiting import until
 
 __all__ = ["start"]
 
@@ -187,5 +188,5 @@ def test_the_usual_port_is_taken(start: Start) -> None:
         url = json.loads((running.folder / "place").read_bytes())["http"]
         with urllib.request.urlopen(f"{url}health/live") as answer:
             assert json.load(answer)["pid"] == running.process.pid
-        assert "listens there" in running.log.read_text()
+        until(lambda: "listens there" in running.log.read_text())
         assert running.stop() == 0

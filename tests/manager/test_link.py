@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.link import LOST, MANAGER, STANDBY, Link, LinkLost, NoAnswer, Timing
-from scheduler.messages import Frame, FrameError, TargetError, Type, encode
+from iosd_host.control.link import LOST, MANAGER, STANDBY, Link, LinkLost, NoAnswer, Timing
+from iosd_host.control.messages import Frame, FrameError, TargetError, Type, encode
 from tests.manager.fake_target import FakeTarget, faked, until
 from tests.manager.test_server import in_loop
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from scheduler import manager as module
-from scheduler.events import Bounds, Decision, Load, SetActive, SetSpares, SetWorkers, Shed
-from scheduler.keys import ADMIN, Client
-from scheduler.link import LOST, MANAGER, STANDBY
-from scheduler.managed import Target
-from scheduler.manager import Manager
-from scheduler.messages import Type
-from scheduler.methods import methods
-from scheduler.requests import SCHEMA, Requests
-from scheduler.schema import Setting
-from scheduler.settings import Settings, configured
-from scheduler.state_store import StateStore
+from iosd_host.config.schema import Setting
+from iosd_host.control.link import LOST, MANAGER, STANDBY
+from iosd_host.control.messages import Type
+from iosd_host.manager import manager as module
+from iosd_host.manager.keys import ADMIN, Client
+from iosd_host.manager.manager import Manager
+from iosd_host.manager.methods import methods
+from iosd_host.manager.requests import SCHEMA, Requests
+from iosd_host.manager.settings import Settings, configured
+from iosd_host.manager.state_store import StateStore
+from iosd_host.manager.target import ManagedTarget
+from iosd_host.policy.events import Bounds, Decision, Load, SetActive, SetSpares, SetWorkers, Shed
 from tests.manager.fake_target import FakeTarget, faked, pool, until
 from tests.manager.test_link import QUICK
 from tests.manager.test_server import in_loop
@@ -62,7 +62,7 @@ class Desk:
         self.requests = Requests(methods(manager))
 
     @property
-    def target(self) -> Target:
+    def target(self) -> ManagedTarget:
         return self.manager.targets["t"]
 
     async def ask(self, method: str, why: str = "", **params: Any) -> Any:
@@ -94,7 +94,7 @@ async def managing(folder: Path, *paths: Path, base: Any = None) -> AsyncIterato
     manager, script = Manager(StateStore(folder), lambda name: {}), Script()
     for name, path in zip("tu", paths, strict=False):
         settings = Settings(BASE if base is None else base, manager.store.overrides(name))
-        manager.add(Target(name, path, "test", settings, lambda: script, manager.log, QUICK))
+        manager.add(ManagedTarget(name, path, "test", settings, lambda: script, manager.log, QUICK))
     running = asyncio.create_task(manager.run())
     try:
         yield Desk(manager, script)

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from scheduler.key_requests import key_methods
-from scheduler.keys import Keys
-from scheduler.manager import Manager
-from scheduler.methods import methods
-from scheduler.server import make_pair
-from scheduler.state_store import StateStore
+from iosd_host.manager.key_methods import key_methods
+from iosd_host.manager.keys import ClientKeys
+from iosd_host.manager.manager import Manager
+from iosd_host.manager.methods import methods
+from iosd_host.manager.server import make_pair
+from iosd_host.manager.state_store import StateStore
 from tests.harness import SOURCE
 
 
@@ -32,7 +32,7 @@ def documented() -> dict[str, str]:
 
 def test_methods_are_documented(tmp_path: Path) -> None:
     manager = Manager(StateStore(tmp_path), lambda name: {})
-    keys = Keys(tmp_path / "keys", make_pair)
+    keys = ClientKeys(tmp_path / "keys", make_pair)
     rows = {row.name: row for row in [*methods(manager), *key_methods(keys, manager.logged)]}
     manager.close()
     page = documented()

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.admin.exporter import exposition
-from scheduler.admin.metrics import METRICS
-from scheduler.admin.readings import Reading
+from iosd_host.http.exporter import exposition
+from iosd_host.http.metrics import METRICS
+from iosd_host.http.readings import Reading
 from tests.manager.snapshot import snapshot
 from tools.metricsdoc import page
 
@@ -137,7 +137,7 @@ HOSTILE = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 200), HOSTILE), min_size=1, max_size=6))
 def test_whatever_a_target_says(wrongs: list[tuple[int, Any]]) -> None:
     """Any value at any place: the text stays text, and the names ours."""

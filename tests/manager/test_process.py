@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.__main__ import main
-from scheduler.admin.client import Access
-from scheduler.admin.client import Manager as Client
-from scheduler.keys import ADMIN, KeyPair, read_key, write_key
-from scheduler.server import make_pair
-from scheduler.supervise import plain_environment
+from iosd_host.cli.iosd_manager import main
+from iosd_host.manager.client import Access
+from iosd_host.manager.client import ManagerClient as Client
+from iosd_host.manager.keys import ADMIN, CurvePair, read_key, write_key
+from iosd_host.manager.server import make_pair
+from iosd_host.serve.supervise import plain_environment
 from tests.harness import SOURCE
 from tests.waiting import until
 
@@ -41,7 +41,7 @@ class Process:
         notify = f"iosd-test-{os.getpid()}-{id(self)}"
         self.told.bind(f"\0{notify}")
         self.told.settimeout(DEADLINE_S)
-        command = [sys.executable, "-P", "-m", "scheduler", "--state", str(self.state)]
+        command = [sys.executable, "-P", "-m", "iosd_host", "--state", str(self.state)]
         command += ["--listen", f"ipc://{folder}/socket", "--http", "none"]
         command += ["--announce", str(folder / "place"), *words]
         environment = {"PYTHONPATH": str(source), "NOTIFY_SOCKET": f"@{notify}"}
@@ -127,7 +127,7 @@ def test_hangup_reads_keys_and_configuration_again(start: Start, tmp_path: Path)
 
         assert most() == "5"
         config.write_text("[manager.workers]\nmax = 6\n")
-        write_key(running.state / "keys/authorized/new.key", KeyPair(make_pair().public), ADMIN)
+        write_key(running.state / "keys/authorized/new.key", CurvePair(make_pair().public), ADMIN)
         again("have been read again")
         assert most() == "6"
         assert [row["name"] for row in client.ask("keys.ls")["keys"]] == ["local", "new"]
@@ -143,7 +143,7 @@ def test_becomes_another_user_who_cannot_see_the_source(start: Start) -> None:
     with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
         folder = Path(name)  # mode 0700
         shutil.copytree(
-            SOURCE / "scheduler", folder / "scheduler", ignore=shutil.ignore_patterns("__pycache__")
+            SOURCE / "iosd_host", folder / "iosd_host", ignore=shutil.ignore_patterns("__pycache__")
         )
         running = start("--uid", str(UID), source=folder)
         running.folder.chmod(0o777)

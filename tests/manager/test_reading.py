@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.events import Load, Mode, Pressure
-from scheduler.messages import FrameError
-from scheduler.reading import load_of, pressure_of, summary
+from iosd_host.control.messages import FrameError
+from iosd_host.manager.reading import load_of, pressure_of, summary
+from iosd_host.policy.events import Load, Mode, Pressure
 from tests.manager.fake_target import FakeTarget, pool
 from tests.manager.test_requests import JSON
 
@@ -50,7 +50,7 @@ PATHS = [
 ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.sampled_from(PATHS), JSON)
 def test_whatever_it_says(path: tuple[Any, ...], value: Any) -> None:
     fields = copy.deepcopy(SNAPSHOT)
@@ -70,7 +70,7 @@ def test_whatever_it_says(path: tuple[Any, ...], value: Any) -> None:
     assert all(each.active >= 0 for each in load.pools)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), JSON))
 def test_anything_else(fields: dict[str, Any]) -> None:
     with pytest.raises(FrameError):

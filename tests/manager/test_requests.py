@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.keys import ADMIN, NOBODY, VIEWER, Client
-from scheduler.requests import SCHEMA, Method, Refusal, Request, Requests
-from scheduler.schema import Key, count, text
+from iosd_host.config.schema import Key, count, text
+from iosd_host.manager.keys import ADMIN, NOBODY, VIEWER, Client
+from iosd_host.manager.requests import SCHEMA, AdminRequest, Method, RequestRefused, Requests
 
 ROOT, GUEST = Client("local", ADMIN), Client("guest", VIEWER)
 CODES = {"bad-request", "version", "unknown-method", "not-permitted", "bad-params", "busy"}
@@ -24,16 +24,16 @@ class Table:
     """Requests of two methods, and what reached them."""
 
     def __init__(self) -> None:
-        self.reached: list[Request] = []
+        self.reached: list[AdminRequest] = []
         keys = (Key("pool", text, None, ""), Key("count", count(1, 64), None, ""))
         self.requests = Requests(
             [Method("look", self.run, keys), Method("set", self.run, keys, ("count",), True)]
         )
 
-    async def run(self, request: Request) -> Any:
+    async def run(self, request: AdminRequest) -> Any:
         self.reached.append(request)
         if request.params["pool"] == "full":
-            raise Refusal("busy", "no", "later")
+            raise RequestRefused("busy", "no", "later")
         return {"of": request.params["pool"]}
 
     def ask(self, client: Client, body: bytes) -> dict[str, Any]:
@@ -70,7 +70,7 @@ BODIES = (
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(BODIES, st.sampled_from([ROOT, GUEST, NOBODY]))
 def test_any_bytes(body: bytes, client: Client) -> None:
     table = Table()
@@ -152,7 +152,7 @@ def test_refusals_and_faults_are_answers(caplog: pytest.LogCaptureFixture) -> No
         "error": {"code": "busy", "message": "no", "remedy": "later"},
     }
 
-    async def fault(request: Request) -> Any:
+    async def fault(request: AdminRequest) -> Any:
         raise ZeroDivisionError
 
     table.requests.methods["look"] = Method("look", fault)

@@ -20,14 +20,15 @@ from typing import Any
 
 import pytest
 
-from pyosd.job import Job
-from pyosd.job_status import JobState
+from iosd_host.common import places
+from iosd_host.manager.client import Access, ManagerClient
+from iosd_host.manager.keys import read_key
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
-from scheduler.admin import places
-from scheduler.admin.client import Access, Manager
-from scheduler.keys import read_key
-from tests.conftest import MakeHarness, unavailable
+from pyosd.wire.job_status import JobState
+from tests.conftest import MakeHarness
 from tests.harness import SOURCE
+from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, sandboxes_missing
 from tests.waiting import until
@@ -70,10 +71,10 @@ class Managed:
         )
 
     @contextlib.contextmanager
-    def asking(self) -> Iterator[Manager]:
+    def asking(self) -> Iterator[ManagerClient]:
         place = self.place()
         key = read_key(Path(place["key_file"]))
-        with Manager(Access(place["url"], place["key"], key)) as client:
+        with ManagerClient(Access(place["url"], place["key"], key)) as client:
             yield client
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -254,7 +255,9 @@ def within(managed: Managed, least: int, most: int) -> bool:
 
 
 @contextlib.contextmanager
-def another(managed: Managed, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Manager]]:
+def another(
+    managed: Managed, folder: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], ManagerClient]]:
     """A manager with a state of its own for the same target."""
     name = managed.ask("status")["targets"][0]["name"]
     control = Path(managed.event["control"]).parents[1] / "control" / "socket"
@@ -268,23 +271,25 @@ def another(managed: Managed, folder: Path) -> Iterator[tuple[subprocess.Popen[b
 
 
 def launch(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "scheduler", "--state", str(folder / "state")]
+    command = [sys.executable, "-m", "iosd_host", "--state", str(folder / "state")]
     command += ["--listen", f"ipc://{folder}/socket", "--announce", str(folder / "place"), *words]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen([*command, "--http", "none"], cwd=SOURCE, stderr=log)
 
 
-def client_of(folder: Path) -> Manager:
+def client_of(folder: Path) -> ManagerClient:
     until(lambda: (folder / "place").exists() and (folder / "place").stat().st_size)
     keys = folder / "state/keys"
     server = read_key(keys / "server.key").public
-    return Manager(Access(f"ipc://{folder}/socket", server, read_key(keys / "local.key_secret")))
+    return ManagerClient(
+        Access(f"ipc://{folder}/socket", server, read_key(keys / "local.key_secret"))
+    )
 
 
 def test_started_twice_and_stopped(managed: Managed, tmp_path: Path) -> None:
     """Of two only one changes anything; the other takes over from one that hangs, which finds out."""
 
-    def role(client: Manager) -> str:
+    def role(client: ManagerClient) -> str:
         return str(client.ask("status")["targets"][0]["role"])
 
     with another(managed, tmp_path) as (_, second):

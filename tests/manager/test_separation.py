@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests import surroundings
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing
 
@@ -95,6 +95,7 @@ def try_as(uid: int, path: Path) -> bool:
     )
 
 
+@pytest.mark.sandbox
 def test_the_manager_sees_the_configuration(managed: Managed) -> None:
     rows = {row["key"]: row for row in managed.osd("config", "show")["settings"]}
     assert (rows["pools.default.max"]["value"], rows["manager.workers.max"]["value"]) == (4, 3)

@@ -15,15 +15,24 @@ import zmq
 import zmq.asyncio
 import zmq.auth
 
-from scheduler.keys import ADMIN, LOCAL, Client, KeyPair, Keys, KeysError, read_key, write_key
-from scheduler.requests import SCHEMA, Method, Request, Requests
-from scheduler.schema import Key, count
-from scheduler.server import MESSAGE_MOST, Server, ServerError, make_pair
+from iosd_host.config.schema import Key, count
+from iosd_host.manager.keys import (
+    ADMIN,
+    LOCAL,
+    Client,
+    ClientKeys,
+    CurvePair,
+    KeysError,
+    read_key,
+    write_key,
+)
+from iosd_host.manager.requests import SCHEMA, AdminRequest, Method, Requests
+from iosd_host.manager.server import MESSAGE_MOST, Server, ServerError, make_pair
 
 DEADLINE_S = 60.0
 
 
-async def echo(request: Request) -> Any:
+async def echo(request: AdminRequest) -> Any:
     return dict(request.params) | {"who": request.who, "why": request.why}
 
 
@@ -34,7 +43,7 @@ ROWS = [Method("look", echo, (NUMBER,)), Method("set", echo, (NUMBER,), ("number
 class Caller:
     """A client with a key of its own."""
 
-    def __init__(self, endpoint: str, server: str, pair: KeyPair, kind: int = zmq.DEALER) -> None:
+    def __init__(self, endpoint: str, server: str, pair: CurvePair, kind: int = zmq.DEALER) -> None:
         self.context = zmq.asyncio.Context()
         self.socket = self.context.socket(kind)
         self.socket.linger = 0
@@ -65,14 +74,14 @@ Dial = Callable[..., Caller]
 
 @asynccontextmanager
 async def served(folder: Path, answer: Any = None) -> AsyncIterator[tuple[Server, Dial]]:
-    keys = Keys(folder / "keys", make_pair)
+    keys = ClientKeys(folder / "keys", make_pair)
     assert keys.reload() == []
     server = Server(keys, answer or Requests(ROWS).answer)
     [endpoint] = server.bind([f"ipc://{folder}/socket"])
     running = asyncio.create_task(server.run())
     callers: list[Caller] = []
 
-    def dial(pair: KeyPair | None = None, **options: Any) -> Caller:
+    def dial(pair: CurvePair | None = None, **options: Any) -> Caller:
         callers.append(
             Caller(endpoint, keys.server.public, pair or read_key(keys.local), **options)
         )
@@ -130,13 +139,13 @@ async def test_errors_say_what_to_do(folder: Path) -> None:
 async def test_viewer_may_look(folder: Path) -> None:
     async with served(folder) as (server, dial):
         pair = make_pair()
-        write_key(server.keys.authorized / "monitoring.key", KeyPair(pair.public))
+        write_key(server.keys.authorized / "monitoring.key", CurvePair(pair.public))
         viewer = dial(pair)
         assert (await viewer.ask("look"))["result"]["who"] == "me (monitoring)"
         assert (await viewer.ask("set", number=1))["error"]["code"] == "not-permitted"
         # Promoted, and thrown out, without a new connection.
         (server.keys.authorized / "monitoring.key").unlink()
-        write_key(server.keys.authorized / "monitoring.key", KeyPair(pair.public), ADMIN)
+        write_key(server.keys.authorized / "monitoring.key", CurvePair(pair.public), ADMIN)
         server.keys.reload()
         assert "result" in await viewer.ask("set", number=1)
         (server.keys.authorized / "monitoring.key").unlink()
@@ -200,9 +209,9 @@ async def test_many_requests_at_once(folder: Path) -> None:
 
 
 def test_keys_are_made_once(tmp_path: Path) -> None:
-    first = Keys(tmp_path / "k", make_pair)
+    first = ClientKeys(tmp_path / "k", make_pair)
     (first.authorized / f"{LOCAL}.key").unlink()
-    again = Keys(tmp_path / "k", make_pair)
+    again = ClientKeys(tmp_path / "k", make_pair)
     assert again.server == first.server
     assert again.reload() == []
     assert again.clients == {}  # who takes the local key away has meant it
@@ -210,18 +219,18 @@ def test_keys_are_made_once(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
     (tmp_path / "k/server.key_secret").chmod(0o640)
     with pytest.raises(KeysError, match="chmod 600"):
-        Keys(tmp_path / "k", make_pair)
+        ClientKeys(tmp_path / "k", make_pair)
 
 
 def test_wrong_key_files_are_told(tmp_path: Path) -> None:
-    keys = Keys(tmp_path, make_pair)
-    pair = KeyPair(make_pair().public)
+    keys = ClientKeys(tmp_path, make_pair)
+    pair = CurvePair(make_pair().public)
     write_key(keys.authorized / "one.key", pair, ADMIN)
     write_key(keys.authorized / "two.key", pair)
     write_key(keys.authorized / "root.key", make_pair(), "god")
     (keys.authorized / "three.key").write_text("nonsense\x00")
     (keys.authorized / "four.key").write_bytes(b"\xff\xfe")
-    write_key(keys.authorized / "open.key", KeyPair(make_pair().public))
+    write_key(keys.authorized / "open.key", CurvePair(make_pair().public))
     (keys.authorized / "open.key").chmod(0o666)
     wrong = "\n".join(keys.reload())
     for words in ("the same key", "role must be", "no key of 40", "four.key", "others can write"):
@@ -233,7 +242,7 @@ def test_pyzmq_reads_and_writes_the_same_files(tmp_path: Path) -> None:
     zmq.auth.create_certificates(tmp_path, "theirs", {"role": "admin"})
     (tmp_path / "theirs.key_secret").chmod(0o600)
     theirs = read_key(tmp_path / "theirs.key_secret")
-    keys = Keys(tmp_path / "keys", make_pair)
+    keys = ClientKeys(tmp_path / "keys", make_pair)
     (tmp_path / "theirs.key_secret").rename(keys.authorized / "theirs.key")
     assert keys.reload() == []
     assert keys.who(theirs.public) == Client("theirs", ADMIN)
@@ -245,7 +254,7 @@ def test_pyzmq_reads_and_writes_the_same_files(tmp_path: Path) -> None:
 
 def test_endpoints_that_cannot_be(tmp_path: Path) -> None:
     async def run() -> None:
-        server = Server(Keys(tmp_path / "k", make_pair), Requests(ROWS).answer)
+        server = Server(ClientKeys(tmp_path / "k", make_pair), Requests(ROWS).answer)
         (tmp_path / "file").write_text("mine")
         for endpoint in (
             f"ipc://{tmp_path}/file",

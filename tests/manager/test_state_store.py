@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from scheduler import state_store
-from scheduler.state_store import (
+from iosd_host.manager import state_store
+from iosd_host.manager.state_store import (
     LEVELS,
     PEOPLE,
     POLICY,
@@ -191,7 +191,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from scheduler.state_store import Change, Override, StateStore
+from iosd_host.manager.state_store import Change, Override, StateStore
 store = StateStore(Path(sys.argv[1]))
 for n in range(10**9):
     store.change([Change("t", str(n), "a")], put=[Override("pool", "p", "max", n)])

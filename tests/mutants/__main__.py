@@ -9,38 +9,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tests.mutants.table import MUTANTS, Mutant
+from tests.source_copy import copy_source
 
 ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / "build" / "mutants"
 TIMEOUT_S = 400.0
 TESTS_FAILED = 1
 """Exit code of pytest; others are of what kept it from judging."""
-
-
-def copy_source() -> None:
-    """Bring the copy to what is here, leaving its build, and files that are the same."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        source, copy = ROOT / name, TREE / name
-        if not source.is_file():
-            continue
-        if copy.exists() and copy.read_bytes() == source.read_bytes():
-            continue
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, copy)
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -116,7 +97,7 @@ def main() -> int:
         for each in MUTANTS
         if not arguments.words or any(word in each.name for word in arguments.words)
     ]
-    copy_source()
+    copy_source(TREE)
     built = build()
     if built.returncode:
         print(built.stdout, file=sys.stderr)

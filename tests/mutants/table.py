@@ -23,7 +23,7 @@ def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant
 
 WITHOUT_SANITIZERS = ("--units", "bdb,memory")
 
-POLICY_TESTS = ("tests/scheduler/test_policy.py", "tests/scheduler/test_policy_properties.py")
+POLICY_TESTS = ("tests/host/test_policy.py", "tests/host/test_policy_properties.py")
 
 MUTANTS = (
     # ---- backups ----
@@ -43,7 +43,7 @@ MUTANTS = (
     ),
     mutant(
         "a backup does not copy what changed while it copied",
-        "scheduler/store_tools/backup.py",
+        "iosd_host/store_tools/backup/make.py",
         "            copier.run(still=True, names=watcher.changed())",
         "            copier.run(still=True, names=())",
         *("tests/offline/test_backup_served.py", "-k", "moment"),
@@ -193,15 +193,15 @@ MUTANTS = (
     mutant(
         "lost wake-up: nobody is told of a queued job",
         "target/exec/pool/pool.c",
-        "	pthread_cond_signal(&pool->work);\n	/* The first job may wait",
+        "	pools->work(pool->exec);\n	/* The first job may wait",
         "	/* The first job may wait",
         *("tests/jobs/test_nothing_left.py", "-k", "idle"),
     ),
     mutant(
         "lost wake-up: nobody is told of a job that was started where it was accepted",
         "target/exec/run/start.c",
-        "	pthread_cond_signal(&pool->work); /* pools and",
-        "	(void)pool; /* pools and",
+        "	if (wake)\n		pthread_cond_signal(&exec->runs->work);",
+        "	(void)wake;",
         *("tests/jobs/test_nothing_left.py", "-k", "idle"),
     ),
     mutant(
@@ -293,7 +293,7 @@ MUTANTS = (
     # ---- objects, attributes ----
     mutant(
         "reused id: the highest one is forgotten with its object",
-        "target/object/object.c",
+        "target/object/object_record.c",
         "	if (txn->id.object_id < atomic_load(&partition->id_mark))\n		return OSD_OK;",
         "	return OSD_OK;",
         *("tests/jobs/test_expiry.py", "-k", "ids"),
@@ -351,42 +351,42 @@ MUTANTS = (
     # ---- the resource manager's policy ----
     mutant(
         "a pool shrinks at the first look",
-        "scheduler/follow.py",
+        "iosd_host/policy/follow.py",
         "self._agreed < scale.wait_count << self._regrets",
         "self._agreed < 1",
         *POLICY_TESTS,
     ),
     mutant(
         "a pool may swing as often as it likes",
-        "scheduler/follow.py",
+        "iosd_host/policy/follow.py",
         "return self._direction <= 0 or len(self._times) + 2 + reserve <= TURNS",
         "return True",
         *POLICY_TESTS,
     ),
     mutant(
         "what is at work counts for nothing",
-        "scheduler/policy.py",
+        "iosd_host/policy/policy.py",
         "pending = pool.busy + (",
         "pending = 0 * pool.busy + (",
         *POLICY_TESTS,
     ),
     mutant(
         "slots beyond the memory",
-        "scheduler/policy.py",
+        "iosd_host/policy/policy.py",
         "size = max(pool.active, min(size, room))",
         "pass",
         *POLICY_TESTS,
     ),
     mutant(
         "a late reading is taken for the opposite",
-        "scheduler/policy.py",
+        "iosd_host/policy/policy.py",
         "load = self._foresee(load)",
         "pass",
         *POLICY_TESTS,
     ),
     mutant(
         "jobs are never refused for commands' sake",
-        "scheduler/strain.py",
+        "iosd_host/policy/strain.py",
         'return True, f"{self.why}',
         'return None; f"{self.why}',
         *POLICY_TESTS,

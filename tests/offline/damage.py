@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyosd.types import ObjectRef
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import (
+from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobRecord
+from iosd_host.store_tools.format.records import (
     FileName,
     MemberKey,
     MetaKind,
@@ -20,7 +19,8 @@ from scheduler.store_tools.format import (
     RootRecord,
     partition_key,
 )
-from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
+from iosd_host.store_tools.opening.bdb import Table
+from pyosd.types import ObjectRef
 from tests.offline.stores import Names, Store
 
 Act = Callable[[Store], None]

@@ -6,12 +6,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import (
-    ALL,
-    FileName,
-    Place,
-)
+from iosd_host.store_tools.format.records import ALL, FileName, Place
+from iosd_host.store_tools.opening.bdb import Table
 from tests.offline.damage import (
     change,
     damage,
@@ -52,7 +48,7 @@ def both_superblocks_gone(store: Store) -> None:
 
 @damage("store-ids-differ", two_roots=True)
 def another_store_id_on_the_ssd(store: Store) -> None:
-    from scheduler.store_tools.superblock import Superblock
+    from iosd_host.store_tools.format.superblock import Superblock
 
     assert store.ssd is not None
     path = store.ssd / "superblock"

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyosd.types import ref
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import (
+from iosd_host.store_tools.format.records import (
     ALL_OBJECTS,
     AttributeKey,
     MemberKey,
@@ -20,6 +18,8 @@ from scheduler.store_tools.format import (
     id_mark_key,
     partition_key,
 )
+from iosd_host.store_tools.opening.bdb import Table
+from pyosd.types import ref
 from tests.offline.damage import (
     change,
     damage,

@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import (
-    AttributeKey,
-    MetaKind,
-    Place,
-    RecordFlag,
-)
-from scheduler.store_tools.index_format import IndexEntry, indexed_value
-from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind
-from scheduler.store_tools.key_format import KeyKind, KeyName
+from iosd_host.store_tools.format.indexes import IndexEntry, indexed_value
+from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind
+from iosd_host.store_tools.format.keys import KeyKind, KeyName
+from iosd_host.store_tools.format.records import AttributeKey, MetaKind, Place, RecordFlag
+from iosd_host.store_tools.opening.bdb import Table
 from tests.offline.damage import (
     change,
     damage,

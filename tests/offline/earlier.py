@@ -8,6 +8,7 @@ earlier commit make one of everything, looks at it, and packs store and looks.  
     before-arrays.tar.xz    value indexes, job records of version 2, heads in a second root
     before-charges.tar.xz   job records of version 4, object records that do not say how much their
                             attributes are
+    before-tags.tar.xz      job records of version 5, one order of fields; heads in a second root
 
 Whoever changes what stands on disk so that the target before it would not understand it adds one, made by
 the commit before.

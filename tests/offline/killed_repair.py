@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from scheduler.store_tools import bdb, commands
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.opening import bdb
 
 
 class Countdown:

@@ -17,13 +17,13 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.format.records import ObjectRecord, Place
+from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.folders import copy_file
 from pyosd.commands import Commands
-from pyosd.jobs import submit
+from pyosd.jobs.submission import submit
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
-from scheduler.store_tools import commands
-from scheduler.store_tools.bdb import Database, Table
-from scheduler.store_tools.folders import copy_file
-from scheduler.store_tools.format import ObjectRecord, Place
 from tests.harness import Harness, program
 from tests.waiting import until
 

@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from iosd_host.cli import backup as backup_commands
+from iosd_host.store_tools.backup import restore as restoring
+from iosd_host.store_tools.backup.restore import OPENINGS
+from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
+from iosd_host.store_tools.format.records import MetaKind, Place
+from iosd_host.store_tools.format.superblock import Superblock
+from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.folders import write_superblock, write_whole
 from pyosd.types import AttributeValue
-from scheduler.store_tools import backup_commands
-from scheduler.store_tools import restore as restoring
-from scheduler.store_tools.bdb import Database, Table
-from scheduler.store_tools.folders import write_superblock, write_whole
-from scheduler.store_tools.format import MetaKind, Place
-from scheduler.store_tools.key_format import KeyKind, KeyName, decode_spans
-from scheduler.store_tools.restore import OPENINGS
-from scheduler.store_tools.superblock import Superblock
 from tests.harness import Harness, StartFailed, program
 from tests.offline.stores import APPLICATION, SECOND, Snapshot, Store, look, started
 
@@ -320,7 +320,8 @@ def test_numbers_and_nonces_are_not_used_again(store: Store, backups: Path, fold
 
 KILLED = """
 import os, signal, sys
-from scheduler.store_tools import copying, folders, repository, restore, backup
+from iosd_host.store_tools.backup import copying, make, repository, restore
+from iosd_host.store_tools.opening import folders
 left = int(sys.argv[1])
 def stepped(call):
     def step(*args, **options):
@@ -334,8 +335,7 @@ os.fsync, os.sync, os.link = stepped(os.fsync), stepped(os.sync), stepped(os.lin
 os.open, os.rename, os.replace = stepped(os.open), stepped(os.rename), stepped(os.replace)
 from pathlib import Path
 Path.rename, Path.unlink, Path.mkdir = map(stepped, (Path.rename, Path.unlink, Path.mkdir))
-from scheduler.store_tools import backup_commands
-from scheduler.store_tools import restore as restoring
+from iosd_host.cli import backup as backup_commands
 command = {"backup": backup_commands.backup, "restore": backup_commands.restore}[sys.argv[2]]
 command(sys.argv[3:])
 """

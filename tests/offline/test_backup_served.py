@@ -21,19 +21,19 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.cli import backup as backup_commands
+from iosd_host.control.messages import TargetError, Type
+from iosd_host.control.tool_link import ToolLink
+from iosd_host.store_tools.backup.copying import Copier
+from iosd_host.store_tools.opening.folders import open_roots
 from pyosd import requests as rq
-from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
-from pyosd.job import Job
-from pyosd.job_status import JobState
 from pyosd.jobs import submit
+from pyosd.jobs.job import Job
 from pyosd.types import AttributeValue, ObjectRef, ref
-from scheduler.messages import TargetError, Type
-from scheduler.store_tools import backup_commands
-from scheduler.store_tools.copying import Copier
-from scheduler.store_tools.folders import open_roots
-from scheduler.tool_link import Link
+from pyosd.wire.cdb import AttributeLists, Request
+from pyosd.wire.job_status import JobState
 from tests.harness import Harness, program
 from tests.offline.stores import APPLICATION, Store
 from tests.offline.test_backup import names, run
@@ -269,7 +269,7 @@ def test_a_killed_backup_leaves_the_target_going(served: Served) -> None:
     whole = names(served.backups)
     for delay in (0.2, 0.35, 0.5, 0.8):
         words = ["make", str(served.backups), *served.words, "--pause", "30s"]
-        code = "import sys; from scheduler.store_tools.backup_commands import backup as b; b(sys.argv[1:])"
+        code = "import sys; from iosd_host.cli.backup import backup as b; b(sys.argv[1:])"
         process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL)
         time.sleep(delay)  # any instant will do
         process.send_signal(signal.SIGKILL)
@@ -288,14 +288,14 @@ def test_a_killed_backup_leaves_the_target_going(served: Served) -> None:
 
 def test_a_killed_target_ends_a_backup(served: Served) -> None:
     served.go_on()
-    link = Link(served.folder / "control", "test", 30.0)
+    link = ToolLink(served.folder / "control", "test", 30.0)
     store = link.ask(Type.SNAPSHOT)["store"]
     assert isinstance(store, dict)
     process = subprocess.Popen(
         [
             sys.executable,
             "-c",
-            "import sys; from scheduler.store_tools.backup_commands import backup as b; b(sys.argv[1:])",
+            "import sys; from iosd_host.cli.backup import backup as b; b(sys.argv[1:])",
             "make",
             str(served.backups),
             *served.words,
@@ -314,7 +314,7 @@ def test_a_killed_target_ends_a_backup(served: Served) -> None:
     assert not list(served.backups.glob("*.partial"))
 
 
-def ask_freeze(link: Link, freeze_ms: int, store: str | None = None) -> dict[str, object]:
+def ask_freeze(link: ToolLink, freeze_ms: int, store: str | None = None) -> dict[str, object]:
     found = link.ask(Type.SNAPSHOT)["store"]
     assert isinstance(found, dict)
     return link.ask(
@@ -324,10 +324,10 @@ def ask_freeze(link: Link, freeze_ms: int, store: str | None = None) -> dict[str
 
 def test_a_freeze_holds_commands_and_ends(served: Served) -> None:
     served.go_on()
-    link = Link(served.folder / "control", "test", 30.0)
+    link = ToolLink(served.folder / "control", "test", 30.0)
     assert ask_freeze(link, 20_000)["frozen"] is True
     before = [len(each.answered) for each in served.clients]
-    other = Link(served.folder / "control", "test", 30.0)
+    other = ToolLink(served.folder / "control", "test", 30.0)
     with pytest.raises(TargetError, match="frozen already"):
         ask_freeze(other, 20_000)
     assert other.ask(Type.THAW)["lasted"] is False  # it is not the other's
@@ -356,7 +356,7 @@ def test_data_alone_waits(folder: Path) -> None:
     for obj in (one, other):
         osd.write(obj, 0, b"before")
         osd.flush(obj)
-    link = Link(folder / "control", "test", 30.0)
+    link = ToolLink(folder / "control", "test", 30.0)
     ask_freeze(link, 20_000)
     written = threading.Event()
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from scheduler.store_tools.calibrate import calibrate, held, sizes_of
-from scheduler.store_tools.folders import Refused, lock
-from scheduler.store_tools.format import FileName, Place
-from scheduler.store_tools.measure import BLOCKS, IN_MEMORY, file_system_of
-from scheduler.store_tools.superblock import Role
+from iosd_host.cli.calibrate import calibrate, held, sizes_of
+from iosd_host.store_tools.format.records import FileName, Place
+from iosd_host.store_tools.format.superblock import Role
+from iosd_host.store_tools.measure import BLOCKS, IN_MEMORY, file_system_of
+from iosd_host.store_tools.opening.folders import Refused, lock
 from tests.harness import SOURCE
 from tests.offline.stores import Snapshot, Store
 

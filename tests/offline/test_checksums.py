@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.format.records import MetaKind
+from iosd_host.store_tools.format.sums import SumsRun
+from iosd_host.store_tools.format.superblock import Superblock
+from iosd_host.store_tools.opening.bdb import Database, Table
 from pyosd.types import AttributeValue, ObjectRef, ref
-from scheduler.store_tools import commands
-from scheduler.store_tools.bdb import Database, Table
-from scheduler.store_tools.format import MetaKind
-from scheduler.store_tools.sums_format import SumsRun
-from scheduler.store_tools.superblock import Superblock
 from tests.conftest import MakeHarness
 from tests.harness import Harness
 from tests.waiting import until

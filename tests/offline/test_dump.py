@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.store_tools import commands
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.problems import Kind
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.opening.bdb import Table
 from tests.harness import StartFailed
 from tests.offline.damages import DAMAGES
 from tests.offline.stores import APPLICATION, HEAD, Store, filled

@@ -7,10 +7,9 @@ import zlib
 
 import pytest
 
-from pyosd import job_array
-from pyosd.types import ref
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import (
+from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.format.jobs import JobKey, JobKeyKind, JobRecord, JobState
+from iosd_host.store_tools.format.records import (
     AttributeKey,
     FileName,
     FormatError,
@@ -26,9 +25,10 @@ from scheduler.store_tools.format import (
     parse_partition_key,
     partition_key,
 )
-from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
-from scheduler.store_tools.problems import Kind
-from scheduler.store_tools.superblock import Role, Superblock
+from iosd_host.store_tools.format.superblock import Role, Superblock
+from iosd_host.store_tools.opening.bdb import Table
+from pyosd.jobs import job_array
+from pyosd.types import ref
 from tests.offline.stores import FIRST, HEAD, Store
 
 pytestmark = pytest.mark.parametrize(

@@ -21,10 +21,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from scheduler.store_tools import commands
-from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.folders import copy_file
-from scheduler.store_tools.format import (
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.format.records import (
     ALL_OBJECTS,
     AttributeKey,
     FileName,
@@ -32,6 +30,8 @@ from scheduler.store_tools.format import (
     Place,
     dead_files_key,
 )
+from iosd_host.store_tools.opening.bdb import Table
+from iosd_host.store_tools.opening.folders import copy_file
 from tests.offline.conftest import Template
 from tests.offline.damage import head_file
 from tests.offline.damages import DAMAGES

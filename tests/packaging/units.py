@@ -185,7 +185,7 @@ def serve(prefix: Path) -> None:
     """tgtd, sandboxes, target; a job; tgtd dies and comes back; all of it stops."""
     units = prefix / "lib/systemd/system"
     module = (
-        prefix / "lib/iosd/scheduler/libexec/bs_iosd.so"
+        prefix / "lib/iosd/iosd_host/libexec/bs_iosd.so"
     )  # Debian's tgtd has one folder for modules
     tgt = Unit(TGT, units / "tgt.service.d")
     attach = Unit(units / "iosd-attach.service")

@@ -10,10 +10,10 @@ from hypothesis.stateful import rule
 
 from pyosd import Criterion
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, Page
-from pyosd.cdb import AttributeLists
-from pyosd.list_data import MapType
 from pyosd.types import OBJECTS_COLLECTION, AttributeId, AttributeValue, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.list_data import MapType
 from tests.expect import (
     CDB_FIELD,
     NO_OBJECT,

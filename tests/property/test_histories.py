@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.errors import SessionLost, Unreachable
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
+from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.linearize import Machine, Operation, final_states
 from tests.serving import Serving

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.harness import Harness, program
-from tests.property.members_machine import MembersMachine
+from tests.property.run_machine import run_machine
 
 
 @pytest.mark.parametrize(("backend", "examples"), [("memory", 120), ("bdb", 50)])
@@ -23,17 +20,4 @@ def test_store_is_as_the_model(tmp_path: Path, seed: int, backend: str, examples
     if backend == "memory":
         options = {"memory": 1}
     harness = Harness(program(), options, tmp_path / "log")
-    machine = type("Machine", (MembersMachine,), {"harness": harness, "restarts": backend == "bdb"})
-    try:
-        run_state_machine_as_test(
-            hypothesis.seed(seed)(machine),
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=40,
-                deadline=None,
-                database=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-    finally:
-        harness.finish()
+    run_machine(harness, seed, examples, restarts=backend == "bdb")

@@ -15,7 +15,6 @@ CLIENTS = 6
 ANSWERS = 1200
 
 
-@pytest.mark.after_task(THREAD.task)
 @pytest.mark.parametrize("backend", ["memory", "bdb"])
 def test_no_data_race(make_harness: MakeHarness, tmp_path: Path, seed: int, backend: str) -> None:
     options: dict[str, object] = {"memory": 1} if backend == "memory" else {}

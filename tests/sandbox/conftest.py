@@ -12,16 +12,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proxy import SANDBOXD, Daemon, Sandbox, control_groups
+from proxy import Daemon, Sandbox, control_groups
 
+from tests.machine import unavailable
 from tests.processes import long_lived
+from tests.serving import sandboxes_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def must_run() -> bool:
-    return "sandbox" in os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,15 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
     """Skip where the host cannot: no root, or nothing built (a failure where it must run)."""
-    reason = ""
-    if not SANDBOXD.exists():
-        reason = "sandbox/ is not built"
-    elif os.geteuid() != 0:
-        reason = "needs root"
-    if reason and must_run():
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    if os.geteuid() != 0:
+        unavailable("sandbox", "needs root")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # clean-up whether it sees that.
 PLANT = r"""
 import abc, collections, contextvars, functools, gc, io, itertools, json, sys, types, weakref
-hygiene = sys.modules["osd._hygiene"]
+hygiene = sys.modules["osd._engine.hygiene"]
 core, baseline = hygiene.core, hygiene.baseline
 MARKER = "planted by a job"
 DICT, LIST, SET = dict, list, set
@@ -151,7 +151,7 @@ def left_out(each):
         yield each
         yield getattr(each, "__dict__", None)
 
-transport = sys.modules["osd._transport"].current()
+transport = sys.modules["osd._current"].current()
 everything = reach()
 out = {id(e) for each in everything for e in left_out(each)} | {id(sys.modules["__main__"])}
 objects = [each for each in everything if id(each) not in out]
@@ -163,7 +163,7 @@ uncovered = [
     for each in objects
     if type(each) in (dict, list, set, types.FunctionType, types.CellType, property)
     and id(each) not in known and id(each) not in mine
-    and not (type(each) is set and all(type(e) is int for e in each))  # addresses that _reach.py has made
+    and not (type(each) is set and all(type(e) is int for e in each))  # addresses that reach.py has made
 ]
 noticed()
 planted = collections.Counter()
@@ -257,7 +257,7 @@ LEAVING = {
     "type(json.dumps).__dict__['__doc__'].__set__(json.dumps, 'xyzzy')",
     "dict of a function": "import json; vars(json.dumps)['secret'] = 'xyzzy'",
     "name of a class": "import json; json.JSONEncoder.__name__ = 'xyzzy'",
-    "clean-up's own state": "import sys; sys.modules['osd._hygiene'].secret = 'xyzzy'",
+    "clean-up's own state": "import sys; sys.modules['osd._engine.hygiene'].secret = 'xyzzy'",
     "signal's wake-up": "import threading; threading._shutdown_locks.add('xyzzy')\n"
     "threading.main_thread().secret = 1",
 }

@@ -32,8 +32,8 @@ import pyosd.osd as osd
 sys.modules["osd"] = osd
 from harness_transport import HarnessTransport
 from pyosd.commands import Commands
-from pyosd.osd._client import SessionTransport
-with HarnessTransport([{harness!r}, "dir={data};create=1"]) as transport:
+from pyosd.osd._client.session import SessionTransport
+with HarnessTransport([{harness!r}, "dir={data}"]) as transport:
     osd.use(SessionTransport(Commands(transport), osd.Context(["one", "two"])))
     runpy.run_path({suite!r}, run_name="__main__")
 """

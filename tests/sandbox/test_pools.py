@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from proxy import FAILING, SERVING, STARTING, Daemon, alive
 
-from scheduler.packages import PackageSet, id_of, seal
+from iosd_host.config.packages import PackageSet, id_of, seal
 from tests.package_sets import make
 from tests.processes import long_lived
 

@@ -19,7 +19,7 @@ from proxy import (
     Sandbox,
 )
 
-from pyosd.modules import Modules
+from pyosd.jobs.modules import Modules
 
 if TYPE_CHECKING:
     pass

@@ -7,13 +7,15 @@ Not here: what is run in them (test_*.py).
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import ahead
+from tests import programs
+from tests.workers import locked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,12 +28,6 @@ class Build:
     sanitizers: str
     options: tuple[tuple[str, str], ...] = ()
     source: str = "target"
-
-    @property
-    def task(self) -> ahead.Task:
-        """What brings it up to date."""
-        command = (sys.executable, "-m", "tests.sanitize.builds", self.folder)
-        return ahead.Task(command, folder=ROOT)
 
     def program(self, name: str) -> Path:
         return ROOT / "build" / self.folder / name
@@ -60,8 +56,11 @@ CORE = Build("sanitized/core", "address,undefined", source="pyosd/_core")
 
 @functools.cache
 def made(build: Build) -> Build:
-    """The build, up to date."""
-    done = ahead.run(build.task)
+    """The build, up to date.  One worker builds at a time; the next one finds everything built."""
+    folder = ROOT / "build" / build.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", fcntl.LOCK_EX):
+        done = programs.run((sys.executable, "-m", "tests.sanitize.builds", build.folder), ROOT)
     assert done.returncode == 0, done.output
     return build
 

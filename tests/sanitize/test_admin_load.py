@@ -14,16 +14,17 @@ from threading import Event
 
 import pytest
 
-from pyosd import job_array, jobs
-from pyosd.attributes import Page
+from iosd_host.control.messages import TargetError, Type
+from pyosd import jobs
 from pyosd.commands import Commands
-from pyosd.credentials import SecurityMethod
+from pyosd.commands.pool_status import pools
+from pyosd.commands.provision import Provisioner
 from pyosd.errors import OSDError
-from pyosd.master_key import MasterKey
-from pyosd.pool_status import pools
-from pyosd.provision import Provisioner
+from pyosd.jobs import job_array
+from pyosd.security.master_key import MasterKey
 from pyosd.types import AttributeValue, ObjectRef
-from scheduler.messages import TargetError, Type
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import SecurityMethod
 from tests.control.peer import Peer
 from tests.jobs.conftest import skip_without_sandboxes
 from tests.jobs.test_live_pools import Live
@@ -132,7 +133,6 @@ def until_over(act: Act, over: Event, seed: int) -> None:
 
 
 @pytest.mark.sandbox
-@pytest.mark.after_task(THREAD.task)
 def test_changes_beside_jobs(tmp_path: Path) -> None:
     skip_without_sandboxes()
     log, over = tmp_path / "log", Event()

@@ -15,11 +15,11 @@ from threading import Event
 
 import pytest
 
+from iosd_host.control.messages import Type
 from pyosd import jobs
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, ObjectRef, ref
-from scheduler.messages import Type
 from tests.control.peer import Peer
 from tests.harness_transport import HarnessTransport
 from tests.jobs.conftest import Target, skip_without_sandboxes
@@ -33,11 +33,7 @@ One = Callable[[Commands, int, ObjectRef, random.Random], None]
 """One of many things to do, in a partition, with an object that all clients use."""
 DEADLINE_S = 60.0
 BUILDS = pytest.mark.parametrize(
-    "build",
-    [
-        pytest.param(build, marks=pytest.mark.after_task(build.task), id=build.folder)
-        for build in (ADDRESS, THREAD)
-    ],
+    "build", [pytest.param(build, id=build.folder) for build in (ADDRESS, THREAD)]
 )
 
 

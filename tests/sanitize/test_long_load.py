@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pyosd import Criterion, attr
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, TaskManagement, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
 from tests.sanitize.builds import Build, made
 from tests.sanitize.test_load import BUILDS, clients_at_once, store
 

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import skip_without_sandboxes
-from tests.sanitize.builds import ADDRESS
 from tests.shm_fuzz import Campaign
 
 SECONDS = 6.0
 
 
 @pytest.mark.sandbox
-@pytest.mark.after_task(ADDRESS.task)
 def test_hostile_sandboxes(tmp_path: Path, seed: int) -> None:
     skip_without_sandboxes()
     campaign = Campaign(tmp_path, seed)

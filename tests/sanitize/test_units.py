@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ahead import Task, run
+from tests.programs import run
 from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
 
 SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
@@ -28,19 +28,15 @@ def is_threaded(source: Path) -> bool:
 RUNS = [(ADDRESS, source) for source in SOURCES] + [
     (THREAD, source) for source in SOURCES if is_threaded(source)
 ]
-TASKS = [Task(tuple(build.command(source.stem)), needs=build.task) for build, source in RUNS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("build", "task"),
-    [
-        pytest.param(build, task, marks=pytest.mark.is_task(build.task, task))
-        for (build, _), task in zip(RUNS, TASKS, strict=True)
-    ],
+    ("build", "source"),
+    RUNS,
     ids=[f"{build.folder}-{source.parent.name}/{source.stem}" for build, source in RUNS],
 )
-def test_c_unit(build: Build, task: Task) -> None:
-    made(build)
-    done = run(task)
+def test_c_unit(build: Build, source: Path, tmp_path: Path) -> None:
+    done = run(made(build).command(source.stem), tmp_path)
     assert done.returncode == 0, f"ended with {done.returncode}:\n{done.output[-8000:]}"
     assert "Sanitizer" not in done.output, done.output[-8000:]

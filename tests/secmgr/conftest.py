@@ -14,16 +14,20 @@ from typing import Any
 
 import pytest
 
-from pyosd.master_key import MasterKey
-from pyosd.secmgr import pki, store, web
-from pyosd.secmgr import setup as folders
+from iosd_secmgr import folder as folders
+from iosd_secmgr.folder import Opened
+from iosd_secmgr.http import web
+from iosd_secmgr.keys import pki
+from iosd_secmgr.keys.device import Device
+from iosd_secmgr.keys.manager import KeyManager, new_target
+from iosd_secmgr.methods.admin import admin_methods
+from iosd_secmgr.methods.service import Service
+from iosd_secmgr.methods.table import Caller
+from iosd_secmgr.records import store
+from iosd_secmgr.records.database import SqliteDatabase
+from iosd_secmgr.records.store import TargetRecord
 from pyosd.secmgr.client import Client
-from pyosd.secmgr.database import SqliteDatabase
-from pyosd.secmgr.device import Device
-from pyosd.secmgr.keys import KeyManager, new_target
-from pyosd.secmgr.service import Caller, Service
-from pyosd.secmgr.setup import Opened
-from pyosd.secmgr.store import TargetRecord
+from pyosd.security.master_key import MasterKey
 from tests.secmgr.model_target import ModelTarget
 
 TARGET = "iqn.2026-11.iosd:model"
@@ -66,6 +70,7 @@ class World:
         )
         authority = pki.Authority.load(self.folder, opened.sealer)
         self.service = Service(opened.database, opened.audit, self.keys, authority, self.clock)
+        self.service.methods |= admin_methods(self.service)
 
     def stop(self) -> None:
         self.keys.close()

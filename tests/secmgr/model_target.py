@@ -8,12 +8,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
+from iosd_secmgr.keys.derive import Exchange, KeyPair, from_secret, from_seed
+from iosd_secmgr.keys.device import KeyRefused
+from iosd_secmgr.keys.keystore import Level, Slot
 from pyosd import errors
-from pyosd.credentials import Capability, Credential, Permission, SecurityMethod, mac
-from pyosd.secmgr.derive import Exchange, KeyPair, from_secret, from_seed
-from pyosd.secmgr.device import KeyRefused
-from pyosd.secmgr.keystore import Level, Slot
+from pyosd.security.credentials import Credential
 from pyosd.types import ObjectRef, ObjectType
+from pyosd.wire.capability import Capability, Permission, SecurityMethod, mac
 
 KEY_BITS = Permission.DEV_MGMT | Permission.POL_SEC
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from iosd_secmgr import folder as setup
+from iosd_secmgr.keys.keystore import Level
+from iosd_secmgr.records.database import PostgresDatabase
 from pyosd import errors
-from pyosd.secmgr import setup
-from pyosd.secmgr.database import PostgresDatabase
 from pyosd.secmgr.errors import SecmgrError
-from pyosd.secmgr.keystore import Level
 from tests.secmgr.conftest import TARGET, Served, World
 from tests.secmgr.model_target import Died
 from tests.secmgr.test_keys import all_good

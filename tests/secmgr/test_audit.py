@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.secmgr.audit import HEAD_FILE, Audit, Head, chained
-from pyosd.secmgr.database import Database, SqliteDatabase
-from pyosd.secmgr.sealing import Sealer
+from iosd_secmgr.records.audit import HEAD_FILE, Audit, Head, chained
+from iosd_secmgr.records.database import Database, SqliteDatabase
+from iosd_secmgr.records.sealing import Sealer
 
 SEALER = Sealer(bytes(32))
 LENGTH = 10

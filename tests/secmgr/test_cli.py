@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from iosd_secmgr.folder import ADMIN_TOKEN
 from pyosd.cli import main
-from pyosd.cli.codes import Exit
-from pyosd.credentials import SecurityMethod, StaticSource
+from pyosd.cli.frame.codes import Exit
 from pyosd.secmgr.files import write_private
-from pyosd.secmgr.setup import ADMIN_TOKEN
+from pyosd.security.credentials import StaticSource
+from pyosd.wire.capability import SecurityMethod
 from tests.harness import SOURCE
 from tests.secmgr.conftest import PARTITION, TARGET, Served
 from tests.secmgr.process import PROGRAM, Process
@@ -290,7 +291,7 @@ def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
 
 
 def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
-    from pyosd.secmgr import setup
+    from iosd_secmgr import folder as setup
 
     folder = tmp_path / "made"
     setup.make(folder, admin="root", names=["localhost"])

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.credentials import Credential, Permission
-from pyosd.master_key import MasterKey
-from pyosd.secmgr.derive import GROUPS, Exchange, KeyPair, from_secret, from_seed, prime
-from pyosd.secmgr.errors import Refusal
-from pyosd.secmgr.keys import KeyManager, new_target
-from pyosd.secmgr.keystore import Level
+from iosd_secmgr.access.refusal import Refusal
+from iosd_secmgr.keys.derive import Exchange, KeyPair, from_secret, from_seed
+from iosd_secmgr.keys.dh_groups import PRIMES
+from iosd_secmgr.keys.keystore import Level
+from iosd_secmgr.keys.manager import KeyManager, new_target
+from pyosd.security.credentials import Credential
+from pyosd.security.master_key import MasterKey
 from pyosd.types import ObjectType, ref
+from pyosd.wire.capability import Permission
 from tests.secmgr.conftest import PARTITION, TARGET, World
 from tests.secmgr.model_target import Died
 
@@ -38,26 +40,35 @@ def taken_over(world: World) -> World:
     return world
 
 
-def test_primes_are_those_of_the_rfc() -> None:
-    for group, (bits, _) in GROUPS.items():
-        p = prime(group)
-        assert p.bit_length() == bits
-        assert p % (1 << 64) == (1 << 64) - 1
-        assert p >> bits - 64 == (1 << 64) - 1
-        assert pow(2, (p - 1) // 2, p) == 1  # 2 is a square: p is 7 mod 8, and most likely prime
-        assert pow(3, (p - 1) // 2 - 1, (p - 1) // 2) == 1
-    # 2^2048 - 2^1984 - 1 + 2^64 (...): its first digits in the RFC
-    assert f"{prime(14):x}"[16:48] == "c90fdaa22168c234c4c6628b80dc1cd1"
-    assert f"{prime(15):x}"[16:48] == "c90fdaa22168c234c4c6628b80dc1cd1"
-    assert f"{prime(14):x}".endswith("15728e5a8aacaa68ffffffffffffffff")
-    assert f"{prime(15):x}".endswith("4b82d120a93ad2caffffffffffffffff")
+def pi(bits: int) -> int:
+    """Its integer part times 2^bits, by Machin's formula."""
+    guard = 64
+    one = 1 << bits + guard
+
+    def arctan_inverse(x: int) -> int:
+        power = total = one // x
+        n, sign = 3, -1
+        while power:
+            power //= x * x
+            total += sign * (power // n)
+            n, sign = n + 2, -sign
+        return total
+
+    return 4 * (4 * arctan_inverse(5) - arctan_inverse(239)) >> guard
+
+
+@pytest.mark.parametrize(("group", "bits", "added"), [(14, 2048, 124476), (15, 3072, 1690314)])
+def test_primes_are_those_of_the_rfc(group: int, bits: int, added: int) -> None:
+    """RFC 3526 gives each prime as digits, and as this formula."""
+    formula = (1 << bits) - (1 << bits - 64) - 1 + (pi(bits - 130) + added << 64)
+    assert PRIMES[group] == formula
 
 
 def test_both_halves_of_an_exchange_agree() -> None:
     one, other = Exchange(14), Exchange(14)
     assert one.secret(other.public) == other.secret(one.public)
     assert len(one.secret(other.public)) == 256
-    for bad in (0, 1, prime(14) - 1, prime(14)):
+    for bad in (0, 1, PRIMES[14] - 1, PRIMES[14]):
         with pytest.raises(ValueError):
             one.secret(bad.to_bytes(256, "big"))
 
@@ -66,7 +77,7 @@ def test_derivation_inverts_the_lowest_bit() -> None:
     from hashlib import sha256
     from hmac import digest
 
-    from pyosd.credentials import Algorithm
+    from pyosd.wire.capability import Algorithm
 
     parent = KeyPair(bytes(32), bytes(range(32)))
     made = from_seed(parent, b"\0" * 20, Algorithm.HMAC_SHA256)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyosd.credentials import Permission, SecurityMethod
-from pyosd.secmgr.rules import EVERY_TARGET, Grant, Kind, Request, Rule, Scope, decide
+from iosd_secmgr.access.rules import EVERY_TARGET, AccessRequest, Grant, Rule, decide
+from pyosd.secmgr.scopes import Kind, Scope
 from pyosd.types import ObjectRef, ObjectType, ref
+from pyosd.wire.capability import Permission, SecurityMethod
 
 NOW = 1_000_000
 BITS = (Permission.READ, Permission.WRITE, Permission.GET_ATTR)
@@ -54,7 +55,7 @@ requests = (
     .flatmap(
         lambda found: st.tuples(st.just(found), permissions, methods, st.sampled_from([None, 0, 5]))
     )
-    .map(lambda f: Request("one", f[0][1], f[0][0], f[1], f[2], f[3]))
+    .map(lambda f: AccessRequest("one", f[0][1], f[0][0], f[1], f[2], f[3]))
 )
 
 
@@ -80,7 +81,9 @@ def subsets(found: list[Rule]) -> Iterable[tuple[Rule, ...]]:
     return chain.from_iterable(combinations(found, size) for size in range(1, len(found) + 1))
 
 
-def model(rules: list[Rule], user: str, groups: set[str], asked: Request) -> tuple[int, ...] | None:
+def model(
+    rules: list[Rule], user: str, groups: set[str], asked: AccessRequest
+) -> tuple[int, ...] | None:
     """The best of all sets of rules that give it: (tag, method, minus the end)."""
     usable = [
         rule
@@ -112,9 +115,11 @@ def model(rules: list[Rule], user: str, groups: set[str], asked: Request) -> tup
     return min(outcomes, default=None)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.lists(rules, max_size=7), st.sets(st.sampled_from(["alice", "bob"])), requests)
-def test_decisions_are_the_models(found: list[Rule], groups: set[str], asked: Request) -> None:
+def test_decisions_are_the_models(
+    found: list[Rule], groups: set[str], asked: AccessRequest
+) -> None:
     grant = decide(found, "alice", groups, asked, NOW)
     shown = grant and (grant.tag, int(grant.method), -grant.end_ms)
     assert shown == model(found, "alice", groups, asked)
@@ -123,13 +128,13 @@ def test_decisions_are_the_models(found: list[Rule], groups: set[str], asked: Re
 
 
 def test_nothing_is_permitted_without_a_rule() -> None:
-    asked = Request("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, Permission.READ)
+    asked = AccessRequest("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, Permission.READ)
     assert decide([], "alice", {"admin"}, asked, NOW) is None
 
 
 def test_one_object_is_not_all_of_them() -> None:
     one = Rule("alice", False, "one", Scope.parse("0x10000/0x10000"), Permission.READ)
-    whole = Request("one", ref(0x10000), ObjectType.USER_OBJECT, Permission.READ)
+    whole = AccessRequest("one", ref(0x10000), ObjectType.USER_OBJECT, Permission.READ)
     assert decide([one], "alice", (), whole, NOW) is None
 
 
@@ -138,7 +143,7 @@ def test_rules_of_two_tags_do_not_add_up() -> None:
     read = Rule("alice", False, "*", every, Permission.READ, tag=5, id=1)
     write = Rule("alice", False, "*", every, Permission.WRITE, tag=6, id=2)
     both = Permission.READ | Permission.WRITE
-    asked = Request("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, both)
+    asked = AccessRequest("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, both)
     assert decide([read, write], "alice", (), asked, NOW) is None
     untagged = Rule("alice", False, "*", every, Permission.WRITE, id=3)
     grant = decide([read, write, untagged], "alice", (), asked, NOW)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.secmgr import sealing
+from iosd_secmgr.records import sealing
+from iosd_secmgr.records.sealing import Sealer, SealError
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
-from pyosd.secmgr.sealing import Sealer, SealError
 from tests.harness import SOURCE
 
 
@@ -93,7 +93,7 @@ def test_no_key_at_all(tmp_path: Path) -> None:
 def test_the_process_leaves_nothing_to_look_into() -> None:
     """As `osd secmgr serve` begins: asked of the kernel by a process of its own."""
     script = (
-        "import ctypes, resource; from pyosd.secmgr.process import harden; harden();"
+        "import ctypes, resource; from iosd_secmgr.hardening import harden; harden();"
         "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE))"
     )
     done = subprocess.run(

@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from iosd_secmgr.access.limits import Buckets
+from iosd_secmgr.http import web
+from iosd_secmgr.keys import pki
+from iosd_secmgr.keys.keystore import Level
 from pyosd import errors
-from pyosd.credentials import Permission, SecurityMethod
-from pyosd.secmgr import pki, web
 from pyosd.secmgr.capabilities import from_json
+from pyosd.secmgr.certificate_request import new_request
 from pyosd.secmgr.client import Client, SecmgrRefused, SecurityManagerSource
 from pyosd.secmgr.files import write_private
-from pyosd.secmgr.keystore import Level
-from pyosd.secmgr.limits import Buckets
 from pyosd.types import ObjectType, ref
+from pyosd.wire.capability import Permission, SecurityMethod
 from tests.secmgr.conftest import PARTITION, TARGET, Served, World
 from tests.waiting import until
 
@@ -213,7 +215,7 @@ def test_tokens_end(served: Served) -> None:
 def test_certificates(served: Served, tmp_path: Path) -> None:
     world, admin = served.world, served.admin
     world.add_user("bob")
-    key, request = pki.new_request("mallory")  # the name in the request is nobody's concern
+    key, request = new_request("mallory")  # the name in the request is nobody's concern
     made = admin.call("certificate.sign", user="bob", request=request.decode())
     write_private(tmp_path / "key", key)
     (tmp_path / "pem").write_text(made["certificate"])
@@ -238,7 +240,7 @@ def test_a_stranger_authority(served: Served, tmp_path: Path) -> None:
     """A certificate of somebody else's, by the name of an administrator."""
     (tmp_path / "other").mkdir()
     other = pki.Authority.make(tmp_path / "other", served.world.opened.sealer)
-    key, request = pki.new_request("root")
+    key, request = new_request("root")
     _, certificate, _ = other.sign_user("root", request, 1)
     write_private(tmp_path / "key", key)
     (tmp_path / "pem").write_bytes(certificate)

@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyosd
+from iosd_secmgr import folder as setup
 from pyosd.cli import main
-from pyosd.cli.codes import Exit
-from pyosd.credentials import Permission
-from pyosd.secmgr import setup
+from pyosd.cli.frame.codes import Exit
+from pyosd.iscsi.session import TargetAddress
 from pyosd.secmgr.client import SecurityManagerSource
-from pyosd.session import TargetAddress
 from pyosd.types import ref
-from tests.conftest import unavailable
+from pyosd.wire.capability import Permission
+from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.secmgr.process import Process
 from tests.serving import Serving, missing, sandboxes_missing
@@ -164,7 +164,7 @@ def test_credentials_in_a_file(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "credentials"
     place.alice("cred", "get", "READ,GET_ATTR", X, "--save", file)
     with pyosd.connect(
-        place.serving.url, credentials=pyosd.credentials.StaticSource.read(file)
+        place.serving.url, credentials=pyosd.security.credentials.StaticSource.read(file)
     ) as target:
         assert bytes(target.read(ref(0x10000, 0x10000), 0, len(DATA))) == DATA
         with pytest.raises(pyosd.PermissionDenied):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import unavailable
+from tests.machine import unavailable
 from tests.secmgr.verbs import document, sample
 from tests.serving import missing, sandboxes_missing
 

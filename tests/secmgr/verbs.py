@@ -18,13 +18,14 @@ from unittest import mock
 
 from click.testing import CliRunner
 
-import pyosd.local_credential
+import pyosd.security.local_credential
 from pyosd.cli import main
-from pyosd.credentials import Credential, Permission
-from pyosd.local_credential import LocalSource
+from pyosd.secmgr.names import names_of
 from pyosd.secmgr.roles import ROLES
-from pyosd.secmgr.rules import names_of
+from pyosd.security.credentials import Credential
+from pyosd.security.local_credential import LocalSource
 from pyosd.types import FIRST_ID, JOBS_COLLECTION, ObjectRef, ObjectType
+from pyosd.wire.capability import Permission
 from tests.serving import Serving
 
 # The words of each verb; names in capitals stand for what `Sample` made.
@@ -140,7 +141,9 @@ class Sample:
             return given
 
         words = [self.filled(word.strip("'")) for word in split(verb)]
-        with mock.patch.object(pyosd.local_credential.LocalSource, "credential", credential):
+        with mock.patch.object(
+            pyosd.security.local_credential.LocalSource, "credential", credential
+        ):
             self.run(*words)
         return list(found)
 

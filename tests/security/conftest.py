@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import pytest
 
 import pyosd
-from pyosd.attributes import LOGICAL_LENGTH, Page
-from pyosd.credentials import SecurityMethod
-from pyosd.master_key import MasterKey
-from pyosd.provision import Provisioner
+from pyosd.commands.provision import Provisioner
+from pyosd.security.master_key import MasterKey
 from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.capability import SecurityMethod
 from tests.serving import Serving, missing, shared
 
 BEFORE = b"0123456789abcdef"

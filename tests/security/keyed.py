@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyosd import requests as rq
-from pyosd.cdb import Request, encode
-from pyosd.credentials import Capability, Permission, SecurityMethod
-from pyosd.sense import decode
-from pyosd.transport import Command, Response
 from pyosd.types import ROOT, ObjectRef, ObjectType, ref
+from pyosd.wire.capability import Capability, Permission, SecurityMethod
+from pyosd.wire.cdb import Request, encode
+from pyosd.wire.sense import decode
+from pyosd.wire.transport import Command, Response
 from tests.harness import Harness
 
 ROOT_KEY, PARTITION_KEY, WORKING_KEY = 1, 2, 3

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyosd.errors import SessionLost
-from pyosd.transport import Command, Response
+from pyosd.wire.transport import Command, Response
 
 CHECK = slice(184, 216)
 NONCE = slice(216, 228)

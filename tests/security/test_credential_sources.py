@@ -9,21 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.credentials import (
+from pyosd.errors import PermissionDenied
+from pyosd.security.credentials import CachingSource, Credential, KeySource, StaticSource, covers
+from pyosd.types import ROOT, ObjectRef, ObjectType, PartitionId, ref
+from pyosd.wire.capability import (
     JOB_RIGHTS,
-    CachingSource,
     Capability,
-    Credential,
-    KeySource,
     Need,
     Permission,
     SecurityMethod,
-    StaticSource,
-    covers,
     milliseconds,
 )
-from pyosd.errors import PermissionDenied
-from pyosd.types import ROOT, ObjectRef, ObjectType, PartitionId, ref
 
 P, PARTITION, USER = Permission, ObjectType.PARTITION, ObjectType.USER_OBJECT
 PID = 0x10000

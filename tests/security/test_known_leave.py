@@ -8,11 +8,11 @@ import time
 import pytest
 
 from pyosd import requests as rq
-from pyosd.cdb import Request
 from pyosd.commands import Commands
-from pyosd.credentials import JOB_RIGHTS, Permission, SecurityMethod
 from pyosd.errors import IntegrityError, PermissionDenied
-from pyosd.permissions import needs_of
+from pyosd.security.permissions import needs_of
+from pyosd.wire.capability import JOB_RIGHTS, Permission, SecurityMethod
+from pyosd.wire.cdb import Request
 from tests.security.scripted import CHECK, NONCE, Answer, Good, Refused, Scripted, be, mac
 from tests.security.test_signing import (
     ALLDATA,

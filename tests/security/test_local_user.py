@@ -21,18 +21,20 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd import local_credential
-from pyosd.cli.codes import Exit
-from pyosd.credentials import Permission, SecurityMethod
-from pyosd.local_credential import LocalSource
-from pyosd.master_key import MasterKey
-from pyosd.provision import Provisioner
+from iosd_host.serve import local_credential as publishing
+from pyosd.cli.frame.codes import Exit
+from pyosd.commands.provision import Provisioner
+from pyosd.iscsi.session import TargetAddress
+from pyosd.security import local_credential
+from pyosd.security.local_credential import LocalSource
+from pyosd.security.master_key import MasterKey
 from pyosd.types import ROOT, ObjectType, ref
-from scheduler import local_credential as publishing
+from pyosd.wire.capability import Permission, SecurityMethod
 from tests.harness import SOURCE
 from tests.processes import long_lived
-from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
+from tests.serving import Serving, arguments, missing, shared
 from tests.surroundings import FOLDERS
+from tests.waiting import until
 
 STRANGER, OTHER = 65534, 65533
 COMMAND_S = 60
@@ -97,7 +99,7 @@ def files() -> list[Path]:
 
 def file_of(url: str) -> Path:
     """The credential of a target."""
-    address = pyosd.session.TargetAddress.parse(url)
+    address = TargetAddress.parse(url)
     return credentials_folder() / publishing.file_name((address.host, address.port), address.target)
 
 
@@ -166,7 +168,7 @@ def test_a_stranger_is_nobody_and_the_owner_everything(served: Serving) -> None:
 
 
 @pytest.mark.sandbox
-@pytest.mark.skipif(sandboxes_missing() is not None, reason="no script can run here")
+@pytest.mark.sandbox
 def test_scripts(served: Serving, script: str) -> None:
     """A job acts with the rights of the user who submitted it; a partition that it makes has keys."""
     words = ("exec", script, "--zone", "root", "--wait")
@@ -324,7 +326,7 @@ def test_other_names_of_the_same_portal(served: Serving, host: str) -> None:
 
 PUBLISH = """
 import os, sys
-from scheduler.local_credential import CredentialError, publish
+from iosd_host.serve.local_credential import CredentialError, publish
 try:
     publish(sys.argv[1], ("127.0.0.1", 3260), "iqn.x:y", held=False)
 except CredentialError as error:
@@ -332,7 +334,7 @@ except CredentialError as error:
 """
 KEY = f"iosd local key 1\ngeneration {'ab' * 32}\nsystem-id {'cd' * 20}\nmethod 1\n"
 FIND = """
-from pyosd.local_credential import find
+from pyosd.security.local_credential import find
 print(find("iscsi://127.0.0.1/iqn.x:y/1"))
 """
 
@@ -498,7 +500,9 @@ def test_a_store_that_was_made_without_security() -> None:
         with Serving(*PLAIN, data=data / "store", standard=True) as served:
             assert local_credential.find(served.url) is None
             assert job in works(served.url, "ps")
-            assert served.text().count("any local user is an administrator of this store") == 1
+            warning = "any local user is an administrator of this store"
+            until(lambda: warning in served.text(), warning)  # by way of the supervisor
+            assert served.text().count(warning) == 1
             works(served.url, "part", "ls", uid=STRANGER)
             assert "nosec" in works(served.url, "target", "info")
             for obj, attribute in (
@@ -551,7 +555,7 @@ def test_a_security_manager_that_takes_over_ends_it() -> None:
                     target.list_objects(new)  # its keys are the security manager's to set
         with Serving(*PLAIN, data=data / "store", standard=True) as served:
             assert not file_of(served.url).exists()
-            assert "a security manager has the keys" in served.text()
+            until(lambda: "a security manager has the keys" in served.text())
             refused(served.url, "part", "ls", uid=0)
     finally:
         shutil.rmtree(data)

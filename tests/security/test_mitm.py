@@ -16,9 +16,6 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Request, decode_offset
-from pyosd.credentials import SecurityMethod
 from pyosd.errors import (
     CommandTimeout,
     IntegrityError,
@@ -28,8 +25,11 @@ from pyosd.errors import (
     TaskAborted,
     Unreachable,
 )
-from pyosd.reply import Reply
 from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import SecurityMethod
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request, decode_offset
+from pyosd.wire.reply import Reply
 from tests.security.conftest import BEFORE, COLOUR, Guarded
 from tests.security.mitm import (
     COMMAND,

@@ -18,23 +18,21 @@ import pytest
 import pyosd
 from pyosd import AttributeLists, Duplication, aio
 from pyosd import requests as rq
-from pyosd.attributes import ALL, Page
-from pyosd.credentials import (
+from pyosd.commands.membership import join
+from pyosd.commands.provision import Provisioner
+from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
+from pyosd.security.credentials import Credential, KeySource, StaticSource
+from pyosd.security.master_key import MasterKey
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, Page
+from pyosd.wire.capability import (
     JOB_RIGHTS,
     READ_ONLY,
     Algorithm,
-    Credential,
     KeyLevel,
-    KeySource,
     Permission,
     SecurityMethod,
-    StaticSource,
 )
-from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
-from pyosd.master_key import MasterKey
-from pyosd.membership import join
-from pyosd.provision import Provisioner
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.harness import SOURCE
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 
@@ -180,7 +178,8 @@ def test_coroutines(strict: Strict) -> None:
         async with aio.connect(strict.served.url, credentials=source) as target:
             made = await target.call(
                 rq.create(
-                    strict.pid, attributes=AttributeLists((pyosd.attributes.CURRENT_OBJECT_ID,))
+                    strict.pid,
+                    attributes=AttributeLists((CURRENT_OBJECT_ID,)),
                 )
             )
             obj = ref(strict.pid, made.attributes[0].uint)

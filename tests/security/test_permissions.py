@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import ALL, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, AttributePage, Request, ServiceAction, SetOne
-from pyosd.credentials import Need, Permission
-from pyosd.permissions import COMMANDS, needs_of, other_type
+from pyosd.security.permissions import COMMANDS, needs_of, other_type
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectType, ref
+from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
+from pyosd.wire.capability import Need, Permission
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request, ServiceAction, SetOne
 from tests.harness import program
 
 ROOT_TYPE, PARTITION, COLLECTION, USER = (

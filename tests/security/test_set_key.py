@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from iosd_host.cli import store as commands
 from pyosd import requests as rq
-from pyosd.cdb import Request
-from pyosd.credentials import SecurityMethod
-from pyosd.sense import decode
-from pyosd.transport import Command
 from pyosd.types import ObjectType, ref
-from scheduler.store_tools import commands
+from pyosd.wire.capability import SecurityMethod
+from pyosd.wire.cdb import Request
+from pyosd.wire.sense import decode
+from pyosd.wire.transport import Command
 from tests.conftest import MakeHarness
 from tests.harness import StartFailed
 from tests.security import vectors

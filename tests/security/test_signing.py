@@ -12,28 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyosd import credentials
 from pyosd import requests as rq
-from pyosd._sealed import Grant, open_reply, seal
-from pyosd._signing import Signer
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, decode_offset
 from pyosd.commands import Commands
-from pyosd.credentials import (
-    JOB_RIGHTS,
-    Algorithm,
-    Credential,
-    KeySource,
-    Need,
-    Permission,
-    SecurityMethod,
-    StaticSource,
-)
 from pyosd.errors import IntegrityError, OSDError, PermissionDenied
-from pyosd.exec_params import ExecParams
-from pyosd.permissions import needs_of
-from pyosd.transport import Command, Response
+from pyosd.security.credentials import Credential, KeySource, StaticSource
+from pyosd.security.permissions import needs_of
+from pyosd.security.sealed import Grant, open_reply, seal
+from pyosd.security.signing import Signer
 from pyosd.types import AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import JOB_RIGHTS, Algorithm, Need, Permission, SecurityMethod
+from pyosd.wire.capability import mac as check_value
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request, SetOne, decode_offset
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.transport import Command, Response
 from tests.security.scripted import (
     CHECK,
     NONCE,
@@ -189,7 +181,7 @@ def test_check_values_are_hmacs(algorithm: Algorithm, key: bytes, parts: list[by
         algorithm=algorithm,
     )
     made = Grant(Credential(capability, key)).mac(*parts)
-    assert made == credentials.mac(key, *parts, algorithm=algorithm)
+    assert made == check_value(key, *parts, algorithm=algorithm)
 
 
 # ---- answers --------------------------------------------------------------------------------------

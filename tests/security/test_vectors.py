@@ -9,8 +9,9 @@ import json
 
 import pytest
 
-from pyosd.cdb import decode_offset
-from pyosd.credentials import Algorithm, Capability, Credential, SecurityMethod, mac
+from pyosd.security.credentials import Credential
+from pyosd.wire.capability import Algorithm, Capability, SecurityMethod, mac
+from pyosd.wire.cdb import decode_offset
 from tests.security import vectors
 
 GOLDEN = {

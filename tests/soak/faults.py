@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from scheduler.tgtd import find_tgtd
+from iosd_host.serve.tgtd import find_tgtd
 from tests.fault.test_crash_target import busy_sandbox
 from tests.harness import SOURCE
 from tests.serving import Serving

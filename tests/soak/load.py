@@ -16,11 +16,11 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pyosd
-from pyosd.attributes import Page
 from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBusy, Unreachable
-from pyosd.exec_params import Limits
-from pyosd.job_status import JobState
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import Limits
+from pyosd.wire.job_status import JobState
 from tests.serving import Serving
 
 PACE_S = 0.15

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyosd
-from pyosd.attributes import Page
 from pyosd.types import ROOT, AttributeId
+from pyosd.wire.attributes import Page
 from tests.processes import zygote_of
 from tests.serving import Serving
 

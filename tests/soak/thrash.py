@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import pyosd
+from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.errors import OSDError, TargetBusy, Unreachable
-from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, TaskManagement
-from scheduler.admin.client import Manager, ManagerError
+from pyosd.wire.job_status import JobState
 from tests.fault.test_crash_target import cgroups_of
 from tests.jobs.history_clients import Client as JobClient
 from tests.jobs.history_clients import notebook
@@ -200,7 +200,7 @@ class Administrator:
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Raises: ManagerError."""
-        with Manager.find(self.url) as manager:
+        with ManagerClient.find(self.url) as manager:
             return manager.ask(method, **params)
 
     def change_pool(self, values: dict[str, int]) -> None:

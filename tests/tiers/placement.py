@@ -11,11 +11,11 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from pyosd.attributes import Page
+from iosd_host.cli import store as tools
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeValue, ObjectRef
-from scheduler.store_tools import commands as tools
-from tests.conftest import unavailable
+from pyosd.wire.attributes import Page
+from tests.machine import unavailable
 
 HEAD_SIZE, HEAD_ON, SSD_BYTES, HDD_BYTES = range(1, 5)
 """Of page 2000_0004h."""

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import hypothesis
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
+from iosd_host.cli import store as tools
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH
-from pyosd.cdb import Request
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import AttributeValue, ObjectRef
-from scheduler.store_tools import commands as tools
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import Request
 from tests.harness import Harness
-from tests.property.members_machine import MembersMachine
+from tests.property.run_machine import run_machine
 from tests.soak.faults import interposer
 from tests.tiers.two_roots import TwoRoots
 
@@ -37,20 +34,7 @@ EXAMPLES = 12
 @pytest.mark.parametrize("head", SIZES)
 def test_model(tmp_path: Path, seed: int, head: int, io: str) -> None:
     harness = TwoRoots(tmp_path, head, io=io).serve()
-    machine = type("Machine", (MembersMachine,), {"harness": harness, "restarts": True})
-    try:
-        run_state_machine_as_test(
-            hypothesis.seed(seed)(machine),
-            settings=settings(
-                max_examples=EXAMPLES if io == "cached" else 3,
-                stateful_step_count=40,
-                deadline=None,
-                database=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-    finally:
-        harness.finish()
+    run_machine(harness, seed, EXAMPLES if io == "cached" else 3, restarts=True)
 
 
 def cut(osd: Commands, obj: ObjectRef, length: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyosd import jobs
-from pyosd.cdb import Options
+from pyosd.wire.cdb import Options
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 from tests.soak.faults import interposer
 from tests.tiers.two_roots import TwoRoots

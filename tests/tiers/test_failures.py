@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from iosd_host.cli import store as tools
+from iosd_host.store_tools.format.superblock import Superblock
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH, Page
-from pyosd.cdb import Options
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.types import ObjectRef
-from scheduler.store_tools import commands as tools
-from scheduler.store_tools.superblock import Superblock
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import Options
+from pyosd.wire.reply import Reply
 from tests.expect import OK, Outcome, check
 from tests.harness import Harness, StartFailed
 from tests.soak.faults import interposer

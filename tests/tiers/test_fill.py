@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH
 from tests.harness import Harness, program
 from tests.tiers.placement import (
     HDD,

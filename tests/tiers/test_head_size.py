@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.store_tools.head_size import CANDIDATES, THESIS, Range, Tally, propose
+from iosd_host.store_tools.head_size import CANDIDATES, THESIS, Range, Tally, propose
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from iosd_host.control.messages import Type
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
 from pyosd.cli import main
 from pyosd.types import AttributeValue
-from scheduler.messages import Type
-from tests.conftest import unavailable
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
 from tests.control.peer import Peer
 from tests.expect import LIST_FIELD, check
 from tests.harness import Harness, program
+from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 from tests.tiers.placement import (
     DRAIN,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.store_tools import commands as tools
+from iosd_host.cli import store as tools
 from tests.fault.test_crash_harness import ANSWERS, CLIENTS, work_and_kill
 from tests.oracle import Clients
 from tests.tiers.two_roots import TwoRoots

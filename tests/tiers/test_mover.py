@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pyosd.attributes import LOGICAL_LENGTH
-from pyosd.cdb import Options
+from iosd_host.cli import store as tools
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef
-from scheduler.store_tools import commands as tools
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import Options
 from tests.harness import Harness, program
 from tests.tiers.placement import (
     DRAIN,

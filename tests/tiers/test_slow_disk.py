@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.attributes import ALL, Page
-from pyosd.cdb import Options
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef
+from pyosd.wire.attributes import ALL, Page
+from pyosd.wire.cdb import Options
 from tests.harness import Harness, program
 
 HEAD = 2 << 20

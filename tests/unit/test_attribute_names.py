@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 
-from pyosd.cli.attribute_names import NAMES
+from pyosd.cli.objects.attribute_names import NAMES
 from tools.attrdoc import HARNESS
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ahead import Task, run
+from tests.programs import run
 
 ROOT = Path(__file__).resolve().parents[2]
 TREES = ("target", "sandbox", "pyosd/_core")
@@ -17,15 +17,16 @@ SOURCES = [
     for pattern in ("test_*.c", "*/test_*.c")
     for source in sorted((ROOT / tree).glob(pattern))
 ]
-TASKS = [Task((str(ROOT / "build" / tree / source.stem),)) for tree, source in SOURCES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "task",
-    [pytest.param(task, marks=pytest.mark.is_task(task)) for task in TASKS],
+    ("tree", "source"),
+    SOURCES,
     ids=[str(source.relative_to(ROOT)) for _, source in SOURCES],
 )
-def test_c_unit(task: Task) -> None:
-    assert Path(task.command[0]).exists(), f"{task.command[0]} is not built: run 'make build'"
-    done = run(task)
+def test_c_unit(tree: str, source: Path, tmp_path: Path) -> None:
+    program = ROOT / "build" / tree / source.stem
+    assert program.exists(), f"{program} is not built: run 'make build'"
+    done = run([str(program)], tmp_path)
     assert done.returncode == 0, f"ended with {done.returncode}:\n{done.output}"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from scheduler.commands import standards
-from scheduler.config import in_force, load
-from scheduler.config_commands import check
+from iosd_host.cli.config import check
+from iosd_host.cli.serve import standards
+from iosd_host.config.files import in_force, load
 from tools.configdoc import ROWS, default_file
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler import paths
-from scheduler.doctor import MENDS, examine, layer_findings
-from tests.conftest import unavailable
+from iosd_host.common import paths
+from iosd_host.serve.doctor import MENDS, examine, layer_findings
+from tests.machine import unavailable
 from tests.serving import sandboxes_missing
 
 TOP = Path(__file__).parents[2]

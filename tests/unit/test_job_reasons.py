@@ -7,8 +7,8 @@ import itertools
 import re
 from pathlib import Path
 
-from pyosd.job_status import JobState
-from pyosd.reasons import BLOCKS, REASONS
+from pyosd.jobs.reasons import BLOCKS, REASONS
+from pyosd.wire.job_status import JobState
 from tests.jobs import history
 
 TOP = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_reasons() -> None:
     rows = [row for row in re.findall(pattern, text) if row[0] != "0"]
     assert len(rows) > 20
     explained = [(str(n), r.state or "0", r.label, r.hint) for n, r in REASONS.items()]
-    assert explained == rows, "pyosd/reasons.py has every reason, in the target's words"
+    assert explained == rows, "pyosd/jobs/reasons.py has every reason, in the target's words"
     shown = [
         f"| {number} | {'–' if state == '0' else state} | {label} | {hint} |"
         for number, state, label, hint in rows

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
-from scheduler.pools import POOL_KEYS
+from iosd_host.config.pools import POOL_KEYS
+from tools import structure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,12 +49,39 @@ EXEC_ROOMS = {
 }
 EXEC_HEADERS = {
     **{room: {f"{room}.h"} for room in EXEC_ROOMS},
+    "record": {"record.h", "format.h"},
     "sandbox": {"sandbox.h", "reuse.h", "script_turns.h"},
 }
 # What others see of exec/ and a room implements.
 EXEC_CONTRACTS = {
     "pool": {"exec/admin.h"},
     "tell": {"exec/exec.h", "exec/figures.h", "exec/recent.h"},
+}
+# The layers of object/, from the lowest up; a file calls files of its own layer and of lower ones.
+# "kept" and "data" stand side by side.
+OBJECT_LAYERS = {
+    "formats": {"attr_table", "copy_extents", "index_key", "key_list", "range_lock", "record"},
+    "store": {
+        *("heads", "index_keep", "methods", "objects", "partition", "partition_record"),
+        *("quota", "space", "tally", "txn_store", "upkeep"),
+    },
+    "memory": {"cache", "entry", "sums", "txn", "txn_run", "version"},
+    "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time"},
+    "data": {"allocated", "change", "data", "resize", "settle", "share"},
+    "objects": {
+        *("collection", "draft", "key_record", "list", "membership", "object", "object_record"),
+        *("partition_create", "tracking"),
+    },
+    "attributes": {
+        *("attr", "attr_page", "attr_set", "attr_std", "charged_page", "copy", "figures_page"),
+        *("head_page", "store_page"),
+    },
+    "answers": {"extents", "facts", "index", "query", "query_index"},
+    "upkeep": {
+        *("check", "check_index", "check_object", "head_move", "index_build", "maintenance"),
+        *("mover", "scrub", "sums_page"),
+    },
+    "assembly": {"open", "recovery"},
 }
 # Front ends and unit may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
@@ -173,6 +201,27 @@ def test_rooms_of_exec_include_only_lower_rooms() -> None:
     judge(c_files("target/exec"), above_its_room)
 
 
+def test_object_is_built_in_layers() -> None:
+    layers = {
+        f"target/object/{file}.c": layer for layer, files in OBJECT_LAYERS.items() for file in files
+    }
+    order = list(OBJECT_LAYERS)
+    room = next(
+        each for each in structure.folders(structure.read(ROOT)) if each.name == "target/object"
+    )
+    calls = structure.calls_of(room.modules)
+    assert set(calls) == set(layers)
+    above = [
+        f"{caller} calls {called}"
+        for caller in calls
+        for called in calls[caller]
+        if order.index(layers[called]) > order.index(layers[caller])
+        or (layers[caller], layers[called]) == ("data", "kept")
+    ]
+    assert not above, "\n".join(sorted(above))
+    assert not structure.largest_cycle(room)
+
+
 def test_rooms_of_exec_have_one_header() -> None:
     for room, headers in EXEC_HEADERS.items():
         found = {path.name for path in (ROOT / "target" / "exec" / room).glob("*.h")}
@@ -242,6 +291,29 @@ def test_code_for_all_commands_names_none() -> None:
     )
 
 
+def test_command_names_no_page_of_exec() -> None:
+    """It asks the providers of pages for what they can do (object/page_provider.h)."""
+    judge(
+        c_files("target/command"),
+        lambda path: ", ".join(
+            sorted(set(re.findall(r"\bOSD_PAGE_(?:JOB|EXEC)_\w+", code_of(path))))
+        ),
+    )
+
+
+# The dialect of OSC's initiator: the option, the request that carries it, and what it changes.
+OF_OSC = {
+    *(f"target/command/{each}" for each in ("dispatch.h", "request.h", "prepare.c", "osc.c")),
+    *(f"target/unit/{each}" for each in ("config.c", "config.h", "unit_open.c")),
+    *(f"target/wire/{each}" for each in ("cdb.c", "cdb.h", "cdb_osc.c")),
+}
+
+
+def test_dialect_of_osc_stays_in_one_place() -> None:
+    others = [path for path in PRODUCT_FILES if name(path) not in OF_OSC]
+    judge(others, lambda path: "use command/osc.h" if "osc_compat" in code_of(path) else None)
+
+
 # A byte of a CDB, or an address inside it.
 CDB_BYTES = re.compile(r"(?<!uint8_t )\b(?:cdb|scb)\s*(?:\[|\+\s*\w)")
 # The check values cover the bytes of the CDB; the embedded CDB is a field of its own.
@@ -274,28 +346,33 @@ def imported(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-PYTHON_FILES = python_files("pyosd", "scheduler")
+PYTHON_FILES = python_files("pyosd", "iosd_host", "iosd_secmgr")
 
 
-def imports_one_of(path: Path, *packages: str) -> str:
+def imports_one_of(path: Path, packages: Collection[str]) -> str:
     found = sorted(module for module in imported(path) if module.split(".")[0] in packages)
     return f"imports {', '.join(found)}" if found else ""
 
 
 def test_packages_do_not_import_one_another() -> None:
-    judge(python_files("pyosd"), lambda path: imports_one_of(path, "scheduler"))
-    judge(python_files("scheduler"), lambda path: imports_one_of(path, "pyosd"))
+    forbidden = {
+        "pyosd": ("iosd_host", "iosd_secmgr"),
+        "iosd_host": ("iosd_secmgr",),
+        "iosd_secmgr": ("iosd_host",),
+    }
+    for package, others in forbidden.items():
+        judge(python_files(package), partial(imports_one_of, packages=others))
 
 
 def test_zeromq_stays_in_the_resource_manager() -> None:
-    keepers = {"scheduler/server.py", "scheduler/admin/client.py"}
+    keepers = {"iosd_host/manager/server.py", "iosd_host/manager/client.py"}
     others = [path for path in PYTHON_FILES if name(path) not in keepers]
-    judge(others, lambda path: imports_one_of(path, "zmq"))
+    judge(others, lambda path: imports_one_of(path, ["zmq"]))
 
 
 def test_berkeley_db_stays_in_the_offline_tools() -> None:
-    others = [path for path in PYTHON_FILES if name(path) != "scheduler/store_tools/bdb.py"]
-    judge(others, lambda path: imports_one_of(path, "bsddb3", "berkeleydb"))
+    others = [path for path in PYTHON_FILES if name(path) != "iosd_host/store_tools/opening/bdb.py"]
+    judge(others, lambda path: imports_one_of(path, ["bsddb3", "berkeleydb"]))
 
 
 def test_python_files_open_with_licence_and_purpose() -> None:
@@ -305,7 +382,7 @@ def test_python_files_open_with_licence_and_purpose() -> None:
             return "the first line is not the licence"
         return None if ast.get_docstring(ast.parse(text)) else "say what lives here"
 
-    files = python_files("pyosd", "scheduler", "tests", "bench", "tools")
+    files = python_files("pyosd", "iosd_host", "iosd_secmgr", "tests", "bench", "tools")
     judge([path for path in files if text_of(path).strip()], offence)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from scheduler.commands import serve
+from iosd_host.cli.serve import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTION = re.compile(r'\{"([\w-]+)", OPTION_\w+, AT\([^)]*\), [^"]+?, (NULL|"[^"]*"),\s+"')

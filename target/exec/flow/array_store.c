@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_store.c -- removes arrays that have ended, with their members, from the store, in steps
- * (flow.h). */
+/* array_store.c -- removes jobs that have ended from the store, an array with its members (flow.h). */
 #include "base/util.h"
 #include "exec/flow/flow.h"
+
+#define REMOVED_AT_ONCE 512 /* members of an array removed in one transaction */
 
 bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record)
 {
@@ -17,40 +18,47 @@ bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record)
 	return keeps;
 }
 
-static enum osd_status remove_member(struct osd_exec *exec, struct osd_txn *txn,
-				     const struct osd_job_record *record)
+enum osd_status osd_flow_forget(struct osd_exec *exec, struct osd_txn *txn,
+				const struct osd_job_record *record)
 {
-	struct osd_object_id companion = {record->id.partition_id, record->result_object};
-	enum osd_status status = osd_remove_if_there(txn, record->id);
-
-	if (status == OSD_OK && companion.object_id)
-		status = osd_remove_if_there(txn, companion);
-	return status == OSD_OK ? osd_job_forget(exec, txn, record) : status;
+	if (osd_after_await_decision(exec, record->id))
+		return OSD_E_CONFLICT;
+	osd_exec_forget_ended(exec, record->id);
+	return osd_job_forget(exec, txn, record);
 }
 
-enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
-					 const struct osd_job_record *head, size_t most,
-					 uint32_t *at)
+/* With the record first: for the removal of the surrogate there is no job any more. */
+static enum osd_status remove_one(struct osd_exec *exec, struct osd_txn *txn,
+				  const struct osd_job_record *record)
+{
+	struct osd_object_id companion = {record->id.partition_id, record->result_object};
+	enum osd_status status = osd_flow_forget(exec, txn, record);
+
+	if (status == OSD_OK)
+		status = osd_remove_if_there(txn, record->id);
+	return status == OSD_OK && companion.object_id ? osd_remove_if_there(txn, companion)
+						       : status;
+}
+
+/* Removes members from *at on, as many as fit in a transaction.  *at is then the first that was not reached. */
+static enum osd_status remove_members(struct osd_exec *exec, struct osd_txn *txn,
+				      const struct osd_job_record *head, uint32_t *at)
 {
 	enum osd_status status = OSD_OK;
 
-	for (; *at < head->array.count && most > 0 && status == OSD_OK; ++*at) {
+	for (size_t left = REMOVED_AT_ONCE; *at < head->array.count && left > 0; ++*at) {
 		struct osd_job_record record;
 
 		status = osd_job_record_get(txn, osd_array_member_id(head, *at), &record);
-		if (status == OSD_E_NO_OBJECT) { /* removed alone */
-			status = OSD_OK;
+		if (status == OSD_E_NO_OBJECT) /* removed alone */
 			continue;
-		}
-		if (status == OSD_OK && osd_after_await_decision(exec, record.id))
-			status = OSD_E_CONFLICT;
-		if (status == OSD_OK) {
-			osd_exec_forget_ended(exec, record.id);
-			status = remove_member(exec, txn, &record);
-			most--;
-		}
+		if (status == OSD_OK)
+			status = remove_one(exec, txn, &record);
+		if (status != OSD_OK)
+			return status;
+		left--;
 	}
-	return status;
+	return OSD_OK;
 }
 
 /* ---- removal in steps ------------------------------------------------------------------------ */
@@ -70,22 +78,53 @@ static enum osd_status remove_some(struct osd_txn *txn, void *arg)
 
 	removal->next = removal->at;
 	removal->more = false;
-	if (status != OSD_OK || !osd_job_state_terminal(head.state))
+	if (status == OSD_OK && !osd_job_state_terminal(head.state))
+		return OSD_E_JOB_IN_WAY;
+	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	status = osd_array_remove_members(removal->exec, txn, &head, OSD_REMOVED_AT_ONCE,
-					  &removal->next);
+	status = remove_members(removal->exec, txn, &head, &removal->next);
 	removal->more = removal->next < head.array.count;
 	return status;
 }
 
-enum osd_status osd_array_remove_all(struct osd_exec *exec, struct osd_object_id id)
+static enum osd_status remove_in_steps(void *exec, struct osd_object_id id)
 {
 	struct removal removal = {.exec = exec, .id = id, .more = true};
 	enum osd_status status = OSD_OK;
 
 	while (removal.more && status == OSD_OK) {
-		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_some, &removal);
+		status = osd_txn_run(removal.exec->objects, OSD_TXN_INTERNAL, remove_some,
+				     &removal);
 		removal.at = removal.next;
 	}
 	return status;
+}
+
+/* ---- whole jobs ------------------------------------------------------------------------------ */
+
+static enum osd_status remove_all_members(struct osd_exec *exec, struct osd_txn *txn,
+					  const struct osd_job_record *head)
+{
+	uint32_t at = 0;
+	enum osd_status status = remove_members(exec, txn, head, &at);
+
+	return status == OSD_OK && at < head->array.count
+		       ? osd_txn_first(txn, remove_in_steps, exec, head->id)
+		       : status;
+}
+
+enum osd_status osd_flow_forget_all(struct osd_exec *exec, struct osd_txn *txn,
+				    const struct osd_job_record *record)
+{
+	enum osd_status status = remove_all_members(exec, txn, record);
+
+	return status == OSD_OK ? osd_flow_forget(exec, txn, record) : status;
+}
+
+enum osd_status osd_flow_remove(struct osd_exec *exec, struct osd_txn *txn,
+				const struct osd_job_record *record)
+{
+	enum osd_status status = remove_all_members(exec, txn, record);
+
+	return status == OSD_OK ? remove_one(exec, txn, record) : status;
 }

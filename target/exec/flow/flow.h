@@ -4,9 +4,9 @@
  * (job/job.h): plain jobs, heads of arrays, members.  Of the code above it, only the top of exec/
  * knows of arrays.
  *
- * Inside: kinds.c (the operations of each kind), after.c (AFTER), array.c, array_control.c and
- * array_store.c (arrays), flow.c (acceptance), thread.c (the thread "iosd-after"), begin.c,
- * sweep.c.
+ * Inside: kinds.c (the operations of each kind), after.c and after_store.c (AFTER), array.c,
+ * array_control.c, array_end.c and array_store.c (arrays), flow.c (acceptance), thread.c (the
+ * thread "iosd-after"), call.c (wakes it), begin.c, sweep.c.
  *
  * AFTER.  A job that has not started has an edge to each job that it names.  Each job that is
  * waited for has a node, which lists the edges to it.  An edge whose condition is met is cut.  If
@@ -39,11 +39,11 @@
 #ifndef OSD_EXEC_FLOW_FLOW_H
 #define OSD_EXEC_FLOW_FLOW_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/helper.h"
 #include "base/status.h"
 #include "exec/job/job.h"
 #include "exec/pool/pool.h"
@@ -79,13 +79,16 @@ struct osd_flow {
 	struct osd_after_node *settling; /* nodes whose job has ended: edges to settle */
 	struct osd_job *failed;		 /* jobs to be ended, with a reference each */
 	struct osd_array *arrays;	 /* arrays with work to do, with a reference to each head */
-	pthread_cond_t work;		 /* the thread may find something to do */
+	struct osd_helper helper;	 /* the thread "iosd-after" */
+	bool started;			 /* there may be such a thread */
+	bool uncalled;			 /* it could not be started: the monitor calls again */
 };
 
 enum osd_status osd_after_init(struct osd_flow *flow);
 /* Called when no job names another any more. */
 void osd_after_release(struct osd_flow *flow);
 
+struct osd_after *osd_after_allocate(size_t count); /* NULL: no memory */
 /* Parses the jobs that the parameters name; *ret_after NULL: none.  OSD_E_NO_MEMORY. */
 enum osd_status osd_after_create(const struct osd_exec_after *named, size_t count,
 				 struct osd_after **ret_after);
@@ -199,19 +202,19 @@ enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array);
 /* At restart: counts a member that has ended. */
 void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member);
 
-#define OSD_REMOVED_AT_ONCE 512 /* members of an array removed in one transaction */
-
 /* ---- in the store, in the caller's transaction ----------------------------------------------- */
 
-/* Removes members of an array that has ended, with their results and records, from *at on, at most
- * so many.  *at is then the first member not yet visited.  OSD_E_CONFLICT: the end of one of them
- * still decides about another job. */
-enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
-					 const struct osd_job_record *head, size_t most,
-					 uint32_t *at);
-/* Removes all members, in several transactions.  After a failure or a crash, some members are gone,
- * and the other members and the array are still there. */
-enum osd_status osd_array_remove_all(struct osd_exec *exec, struct osd_object_id id);
+/* Removes the record of a job that has ended.  OSD_E_CONFLICT: its end still decides about another job. */
+enum osd_status osd_flow_forget(struct osd_exec *exec, struct osd_txn *txn,
+				const struct osd_job_record *record);
+/* The same.  If it is an array, also removes its members, with their surrogates and results.  When they are too
+ * many for one transaction, they are removed first (osd_txn_first), in several.  After a failure or a crash,
+ * some members are gone, and the other members and the array are still there. */
+enum osd_status osd_flow_forget_all(struct osd_exec *exec, struct osd_txn *txn,
+				    const struct osd_job_record *record);
+/* The same.  Also removes the job's surrogate and its result, if they are there. */
+enum osd_status osd_flow_remove(struct osd_exec *exec, struct osd_txn *txn,
+				const struct osd_job_record *record);
 /* Whether the job is a member of an unfinished array: its record must stay. */
 bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record);
 /* Handles a control byte set on a head; drops the reference to the head. */
@@ -244,7 +247,7 @@ uint8_t osd_array_state(const struct osd_array *array);
 /* Ends all members that have not started.  With any reason except OSD_REASON_CANCELLED, ends the
  * started ones, too.  The first reason stays, but a kill overrides a cancel. */
 void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason);
-/* Queues work for osd_array_step: visit the members from at on. */
+/* call.c.  Queues work for osd_array_step: visit the members from at on. */
 void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at);
 /* Ends the array if all its members have ended; releases the lock meanwhile. */
 void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array);
@@ -274,7 +277,13 @@ void osd_flow_admitted(struct osd_job *job);
 
 extern const struct osd_job_kind osd_kind_plain, osd_kind_head, osd_kind_member;
 const struct osd_job_kind *osd_flow_kind_of(const struct osd_job_record *record);
-void *osd_flow_main(void *flow);
+/* thread.c.  init before the other functions of this room; start once all jobs are recovered; stop
+ * once exec->stopping is set.  call.c: call, with exec->lock held: the thread may find something to
+ * do. */
+void osd_flow_init(struct osd_flow *flow);
+void osd_flow_start(struct osd_flow *flow);
+void osd_flow_stop(struct osd_flow *flow);
+void osd_flow_call(struct osd_flow *flow);
 /* begin.c, on the output thread: releases the jobs whose begin time has come. */
 void osd_flow_begin_due(struct osd_exec *exec);
 /* sweep.c, on the output thread: removes the records of ended jobs that have expired, and ends jobs

@@ -29,28 +29,15 @@ struct removal {
 	struct osd_object_id id;
 };
 
-/* Removes the record, its surrogate, and a result in an object of its own.  For an array, removes
- * those of its members, too. */
 static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 {
 	struct removal *removal = arg;
-	struct osd_object_id id = removal->id;
 	struct osd_job_record record;
-	enum osd_status status = osd_job_record_get(txn, id, &record);
-	uint32_t at = 0;
+	enum osd_status status = osd_job_record_get(txn, removal->id, &record);
 
-	if (status != OSD_OK)
-		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	status = osd_remove_if_there(txn, id);
-	if (status == OSD_OK && record.result_object)
-		status = osd_remove_if_there(
-			txn, (struct osd_object_id){id.partition_id, record.result_object});
-	if (status == OSD_OK && record.array.count)
-		status = osd_array_remove_members(removal->exec, txn, &record, OSD_REMOVED_AT_ONCE,
-						  &at);
-	if (status == OSD_OK && at < record.array.count)
-		return OSD_E_TXN_TOO_LARGE;
-	return status == OSD_OK ? osd_job_forget(removal->exec, txn, &record) : status;
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	return status == OSD_OK ? osd_flow_remove(removal->exec, txn, &record) : status;
 }
 
 static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
@@ -113,15 +100,8 @@ void osd_flow_sweep(struct osd_exec *exec)
 				stays = true;
 				continue;
 			}
-			osd_exec_forget_ended(exec, sweep.ids[i]);
 			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired,
 					     &removal);
-			if (status == OSD_E_TXN_TOO_LARGE) {
-				status = osd_array_remove_all(exec, removal.id);
-				if (status == OSD_OK)
-					status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
-							     remove_expired, &removal);
-			}
 			if (status != OSD_E_BUSY)
 				continue;
 			stays = true; /* another job waits for one of the array's members, or a

@@ -16,7 +16,7 @@ static uint64_t expiry_usec; /* of the jobs submitted; 0: not said */
 
 static void fill_store(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	struct osd_exec_config exec_config = {.slots = 1};
 	char message[256];
 	struct osd_txn *txn;
@@ -78,7 +78,7 @@ static enum osd_status forget(struct osd_object_id id)
 	enum osd_status status;
 
 	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
-	status = osd_exec_object_removed(exec, txn, id, false);
+	status = osd_exec_removed(exec, txn, id);
 	osd_txn_abort(txn);
 	return status;
 }

@@ -123,7 +123,7 @@ static uint8_t state_now(struct osd_exec *on, struct osd_objects *objects, struc
  * array has ended.  An array with one member left still waits. */
 static void test_over_at_restart(void)
 {
-	struct osd_objects_config store = {.create = true, .cache_bytes = 8u << 20};
+	struct osd_objects_config store = {.cache_bytes = 8u << 20};
 	struct osd_objects *objects;
 	struct osd_object_id over, left;
 	struct osd_exec *on;

@@ -15,11 +15,19 @@ struct osd_stored_bytes {
 	char principal[];
 };
 
+void osd_stored_init(struct osd_stored *stored, uint64_t most)
+{
+	stored->most = most;
+	osd_lock_init(&stored->lock, OSD_RANK_STORED);
+}
+
+/* Under stored->lock, as the two functions that follow. */
 static struct osd_stored_bytes **find(struct osd_stored *stored, const char *principal)
 {
 	struct osd_stored_bytes **link;
 	uint32_t hash = 2166136261u; /* FNV-1a */
 
+	osd_assert_held(&stored->lock);
 	for (const char *at = principal; *at; at++)
 		hash = (hash ^ (uint8_t)*at) * 16777619u;
 	link = &stored->buckets[hash % OSD_STORED_BUCKETS];
@@ -70,11 +78,12 @@ void osd_stored_release(struct osd_stored *stored)
 			stored->buckets[i] = entry->next;
 			free(entry);
 		}
+	osd_lock_destroy(&stored->lock);
 }
 
 /* A charge that the commit or the abort of a transaction settles. */
 struct note {
-	struct osd_exec *exec;
+	struct osd_stored *stored;
 	uint64_t taken, freed;
 	char principal[];
 };
@@ -84,22 +93,21 @@ static void run_note(void *arg, bool committed)
 	struct note *note = arg;
 	uint64_t back = committed ? note->freed : note->taken;
 
-	osd_lock(&note->exec->lock);
+	osd_lock(&note->stored->lock);
 	if (back)
-		give(&note->exec->stored, note->principal, back);
-	osd_unlock(&note->exec->lock);
+		give(note->stored, note->principal, back);
+	osd_unlock(&note->stored->lock);
 	free(note);
 }
 
 static enum osd_status take_noted(struct note *note, bool limited)
 {
-	struct osd_exec *exec = note->exec;
+	struct osd_stored *stored = note->stored;
 	enum osd_status status;
 
-	osd_lock(&exec->lock);
-	status = take(&exec->stored, note->principal, note->taken,
-		      limited ? exec->stored.most : UINT64_MAX);
-	osd_unlock(&exec->lock);
+	osd_lock(&stored->lock);
+	status = take(stored, note->principal, note->taken, limited ? stored->most : UINT64_MAX);
+	osd_unlock(&stored->lock);
 	return status;
 }
 
@@ -114,7 +122,7 @@ static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *t
 
 	if (!note)
 		return OSD_E_NO_MEMORY;
-	note->exec = exec;
+	note->stored = &exec->stored;
 	memcpy(note->principal, principal, size);
 	if (after > before) {
 		note->taken = after - before;
@@ -185,11 +193,11 @@ bool osd_job_charge_keeps(struct osd_exec *exec, const struct osd_job_record *re
 		return false;
 	if (record->id.partition_id != OSD_JOBS_PARTITION)
 		return true;
-	osd_lock(&exec->lock);
+	osd_lock(&exec->stored.lock);
 	entry = *find(&exec->stored, record->principal);
 	if (entry)
 		keeps = entry->bytes <= exec->stored.most / 2;
-	osd_unlock(&exec->lock);
+	osd_unlock(&exec->stored.lock);
 	return keeps;
 }
 
@@ -246,8 +254,12 @@ bool osd_stored_found(struct osd_stored *stored, const struct osd_job_record *re
 		      uint64_t bytes)
 {
 	uint64_t base = base_of(record);
+	enum osd_status status;
 
 	if (record->id.partition_id != OSD_JOBS_PARTITION || bytes <= base)
 		return true;
-	return take(stored, record->principal, bytes - base, UINT64_MAX) == OSD_OK;
+	osd_lock(&stored->lock);
+	status = take(stored, record->principal, bytes - base, UINT64_MAX);
+	osd_unlock(&stored->lock);
+	return status == OSD_OK;
 }

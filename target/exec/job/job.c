@@ -195,14 +195,61 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	osd_wake(exec->monitor.wake);
 }
 
-void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force)
+/* ---- progress -------------------------------------------------------------------------------------- */
+
+static bool is_due(const struct osd_job *job)
 {
-	if (!job->progress_waits ||
-	    (!force && now_usec - job->progress_usec < OSD_JOB_PROGRESS_USEC))
+	return job->progress_waits &&
+	       osd_monotonic_usec() >= job->progress_usec + OSD_JOB_PROGRESS_USEC;
+}
+
+static void put_progress(const struct osd_job *job, struct osd_job_record *record)
+{
+	record->progress = job->progress_next;
+	memcpy(record->message, job->message_next, sizeof(job->message_next));
+	record->generation += !job->recorded;
+}
+
+void osd_job_show_progress(struct osd_job *job)
+{
+	if (!job->progress_waits)
 		return;
 	job->progress_waits = false;
-	job->progress_usec = now_usec;
-	job->record.progress = job->progress_next;
-	memcpy(job->record.message, job->message_next, sizeof(job->message_next));
-	osd_job_touch(job);
+	job->progress_usec = osd_monotonic_usec();
+	put_progress(job, &job->record);
+}
+
+void osd_job_touch(struct osd_job *job)
+{
+	if (is_due(job))
+		osd_job_show_progress(job);
+	job->record.generation += !job->recorded;
+}
+
+void osd_job_seen(const struct osd_job *job, struct osd_job_record *ret_record)
+{
+	*ret_record = job->record;
+	if (is_due(job))
+		put_progress(job, ret_record);
+}
+
+/* Progress may stay the same or become unknown, but never decreases. */
+static uint16_t not_back(const struct osd_job *job, uint16_t progress)
+{
+	uint16_t before = job->progress_waits ? job->progress_next : job->record.progress;
+
+	return before == OSD_JOB_PROGRESS_NONE ? progress : OSD_MAX(before, progress);
+}
+
+void osd_job_set_progress(struct osd_job *job, uint16_t progress, const uint8_t *message,
+			  size_t length)
+{
+	if (is_due(job)) /* it may have been seen, under this generation */
+		job->record.generation += !job->recorded;
+	job->progress_next = not_back(job, progress);
+	job->progress_waits = true;
+	memcpy(job->message_next, message, length);
+	job->message_next[length] = '\0';
+	if (is_due(job))
+		osd_job_show_progress(job);
 }

@@ -13,10 +13,11 @@
  * comment says otherwise.  Lock order, outermost first: the lock of struct osd_output > a
  * transaction or a data call of object/ > exec->lock.  So no function of object/ is called while
  * exec->lock is held.  Page providers run inside transactions and may take exec->lock, and the
- * leaves below it: errors_lock of struct osd_output and the gate's own.
+ * locks below it: stored->lock, errors_lock of struct osd_output, the gate's own.
  *
- * Threads: any number of callers (commands), one proxy per slot (run/threads.c), the monitor
- * (monitor.c), the output thread (output_thread.c), the thread of flow/ (flow/thread.c). */
+ * Threads: any number of callers (commands), a proxy for each job that runs and one that waits
+ * (run/threads.c), the monitor (monitor.c), the output thread (output_thread.c), the thread of flow/
+ * while it has work (flow/thread.c). */
 #ifndef OSD_EXEC_JOB_JOB_H
 #define OSD_EXEC_JOB_JOB_H
 
@@ -134,8 +135,8 @@ struct osd_job {
 	} pending;
 	_Atomic unsigned char told; /* enum osd_told */
 	bool recorded;		    /* its last record is fixed: later changes are not shown */
-	/* Progress that is not shown yet: the last update is less than OSD_JOB_PROGRESS_USEC
-	 * old. */
+	/* Progress that is not in the record yet: when it came, the last progress was less than
+	 * OSD_JOB_PROGRESS_USEC old. */
 	bool progress_waits;
 	uint16_t progress_next;
 	char message_next[OSD_JOB_MESSAGE_MAX + 1];
@@ -219,7 +220,8 @@ struct osd_exec_wait {
 
 /* The bytes that principals use in the jobs partition. */
 struct osd_stored {
-	struct osd_stored_bytes *buckets[OSD_STORED_BUCKETS]; /* owned */
+	struct osd_lock lock;
+	struct osd_stored_bytes *buckets[OSD_STORED_BUCKETS]; /* owned; under its lock */
 	uint64_t most;					      /* of one; constant */
 };
 
@@ -255,7 +257,7 @@ struct osd_exec {
 
 	struct osd_job_table table;
 	struct osd_job *delayed;
-	struct osd_stored stored;
+	struct osd_stored stored; /* under its own lock */
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits;
 	struct osd_exec_wait *reserved; /* not started yet */
@@ -312,18 +314,20 @@ void osd_exec_check_delayed(struct osd_exec *exec, uint64_t now_usec, uint64_t *
  * logged and ignored. */
 bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event,
 		   uint16_t reason);
-/* A visible change. */
-static inline void osd_job_touch(struct osd_job *job)
-{
-	job->record.generation += !job->recorded;
-}
+/* A visible change: counts it, after progress that is due. */
+void osd_job_touch(struct osd_job *job);
+/* Reads the record as it is to be seen now, with progress that is due.  Changes nothing. */
+void osd_job_seen(const struct osd_job *job, struct osd_job_record *ret_record);
 /* Writes the record of a STARTING or RUNNING job from memory.  Concurrent callers may each have
  * added flags: the last commit has all of them.  Takes exec->lock. */
 enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *job);
 /* Asks a STARTING or RUNNING job to end; the first reason stays.  The monitor ends it. */
 void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
-/* Shows progress that has waited for its interval. */
-void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force);
+/* A script reports progress.  It is due once the last progress is OSD_JOB_PROGRESS_USEC old. */
+void osd_job_set_progress(struct osd_job *job, uint16_t progress, const uint8_t *message,
+			  size_t length);
+/* Progress that waits is due now: the job ends. */
+void osd_job_show_progress(struct osd_job *job);
 
 /* ---- waits (wait.c) --------------------------------------------------------------------------------- */
 
@@ -374,7 +378,7 @@ bool osd_job_begins_later(const struct osd_job *job);
 
 /* ---- ends (end.c); no lock held ---------------------------------------------------------- */
 
-/* What the script leaves for the terminal transaction to store. */
+/* The output of a script for the terminal transaction to store. */
 struct osd_job_remains {
 	const uint8_t *result, *stderr_bytes, *traceback;
 	size_t result_length, stderr_stored, traceback_length;
@@ -447,9 +451,9 @@ enum osd_status osd_job_charge_accepted(struct osd_exec *exec, struct osd_txn *t
  * complete and they have at most OSD_JOB_KEEP_MAX bytes.  In the jobs partition the principal must
  * also have used at most half of its quota. */
 bool osd_job_charge_keeps(struct osd_exec *exec, const struct osd_job_record *record);
-/* Adjusts the charge at the end of a job: removes code and arguments unless OSD_JOB_CODE_KEPT is
- * set, and adds the remains (NULL: none).  limited: the quota applies, as above; else it is
- * ignored.  *ret_charged is for the record to be stored. */
+/* Adjusts the charge at the end of a job.  Code and arguments go, unless OSD_JOB_CODE_KEPT is set; the
+ * remains are added (NULL: none).  limited: the quota applies, as above; else it is ignored.
+ * *ret_charged is for the record to be stored. */
 enum osd_status osd_job_charge_ended(struct osd_exec *exec, struct osd_txn *txn,
 				     const struct osd_job_record *record,
 				     const struct osd_job_remains *remains, bool limited,
@@ -464,8 +468,9 @@ enum osd_status osd_job_forget(struct osd_exec *exec, struct osd_txn *txn,
 enum osd_status osd_job_charge_count(struct osd_txn *txn, const struct osd_job_record *record,
 				     uint64_t *ret_bytes);
 
+void osd_stored_init(struct osd_stored *stored, uint64_t most);
 void osd_stored_release(struct osd_stored *stored);
-/* Called before any thread runs: charges the stored job to its principal.  False: no memory. */
+/* At the start: charges the stored job to its principal.  False: no memory. */
 bool osd_stored_found(struct osd_stored *stored, const struct osd_job_record *record,
 		      uint64_t bytes);
 

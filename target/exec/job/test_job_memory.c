@@ -8,11 +8,14 @@
 #include "base/test.h"
 #include "exec/target.h"
 
+#define HOUR_USEC UINT64_C(3600000000)
+
 static const struct osd_exec_ops ops = {.kind_of = osd_flow_kind_of};
 static struct osd_pool pool;
-static struct osd_pools pools = {.first = &pool};
+static struct osd_pools pools = {.first = &pool, .work = osd_proxies_call};
 static struct osd_flow flow;
-static struct osd_exec exec = {.ops = &ops, .pools = &pools, .flow = &flow};
+static struct osd_runs runs; /* without proxies */
+static struct osd_exec exec = {.ops = &ops, .pools = &pools, .runs = &runs, .flow = &flow};
 
 static struct osd_job *admit_job(uint64_t object_id)
 {
@@ -89,11 +92,55 @@ static void test_monitor_is_woken_once(void)
 	exec.monitor.awake = false;
 }
 
+static void set_progress(struct osd_job *job, uint16_t progress)
+{
+	osd_job_set_progress(job, progress, (const uint8_t *)"m", 1);
+}
+
+static struct osd_job_record see(const struct osd_job *job)
+{
+	struct osd_job_record record;
+
+	osd_job_seen(job, &record);
+	return record;
+}
+
+/* Progress that waited is seen once it is due.  A read changes nothing, and one generation never has
+ * two meanings. */
+static void test_progress(void)
+{
+	struct osd_job *job = admit_job(0x10000);
+	struct osd_job_record first, waits, due, next;
+
+	set_progress(job, 10);
+	first = see(job);
+	CHECK_EQ(first.progress, 10);
+	job->progress_usec += HOUR_USEC;
+	set_progress(job, 20);
+	waits = see(job);
+	CHECK(waits.progress == 10 && waits.generation == first.generation);
+	job->progress_usec = 0;
+	due = see(job);
+	CHECK(due.progress == 20 && due.generation == first.generation + 1);
+	CHECK(job->progress_waits && job->record.progress == 10);
+	CHECK_EQ(see(job).generation, due.generation);
+	set_progress(job, 15); /* it never decreases */
+	next = see(job);
+	CHECK(next.progress == 20 && next.generation > due.generation);
+	job->progress_usec += HOUR_USEC;
+	set_progress(job, 30);
+	job->progress_usec = 0;
+	due = see(job);
+	osd_job_touch(job);
+	next = see(job);
+	CHECK(next.progress == 30 && next.generation == due.generation + 1);
+	osd_exec_forget(&exec, job);
+}
+
 int main(void)
 {
 	osd_lock_init(&exec.lock, OSD_RANK_EXEC);
 	pool.exec = &exec;
-	pthread_cond_init(&pool.work, NULL);
 	pthread_cond_init(&exec.changed, NULL);
 	exec.monitor.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	CHECK(osd_job_table_init(&exec.table) == OSD_OK);
@@ -101,6 +148,7 @@ int main(void)
 	osd_lock(&exec.lock);
 	test_released_before_its_time();
 	test_forgotten_while_delayed();
+	test_progress();
 	osd_unlock(&exec.lock);
 	osd_fair_queue_release(&pool.queue);
 	osd_job_table_release(&exec.table);

@@ -103,18 +103,13 @@ static void take(struct osd_exec *exec, struct osd_exec_wait **link, struct osd_
 	*taken = wait;
 }
 
-static bool same_id(struct osd_object_id a, struct osd_object_id b)
-{
-	return a.partition_id == b.partition_id && a.object_id == b.object_id;
-}
-
 struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct osd_job *job)
 {
 	struct osd_exec_wait *taken = NULL;
 
 	osd_assert_held(&exec->lock);
 	for (struct osd_exec_wait **link = &exec->waits; *link;) {
-		if (!job || same_id((*link)->job, job->record.id))
+		if (!job || osd_same_id((*link)->job, job->record.id))
 			take(exec, link, &taken);
 		else
 			link = &(*link)->next;

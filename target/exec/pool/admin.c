@@ -96,9 +96,9 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	if (exec->sandboxes->welcomed)
 		osd_supply_trim(exec->sandboxes, &pool->supply, osd_monotonic_usec());
 	osd_sandboxes_refill(exec->sandboxes);
-	osd_alarm_by(&exec->monitor, 0);     /* it may be idle sooner: the monitor computes the time
-					      * again */
-	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads may end */
+	/* The pool may be idle sooner: the monitor computes the time again. */
+	osd_alarm_by(&exec->monitor, 0);
+	exec->pools->work(exec);
 }
 
 enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
@@ -116,8 +116,6 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	}
 	if (status == OSD_OK)
 		status = check_together(exec, pool, &change.config, message);
-	if (status == OSD_OK) /* surplus threads end by themselves */
-		status = exec->pools->start_threads(pool, (unsigned)change.config.max);
 	if (status == OSD_OK)
 		osd_pool_apply(pool, &change);
 	osd_unlock(&exec->lock);

@@ -41,10 +41,8 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 		free(pool);
 		return NULL;
 	}
-	pthread_cond_init(&pool->work, NULL);
 	pool->supply.name = pool->config.name;
 	pool->supply.waiting = &pool->queue.entry_count;
-	pool->supply.ready = &pool->work;
 	osd_supply_add(exec->sandboxes, &pool->supply);
 	be_gone(pool);
 	*end = pool;
@@ -95,7 +93,6 @@ void osd_pools_close(struct osd_exec *exec)
 
 		exec->pools->first = pool->next;
 		osd_fair_queue_release(&pool->queue);
-		pthread_cond_destroy(&pool->work);
 		free(pool);
 	}
 }
@@ -179,7 +176,7 @@ void osd_pool_has_work(struct osd_pool *pool)
 				? pool->supply.active - pool->supply.busy
 				: 0;
 
-	pthread_cond_signal(&pool->work);
+	pools->work(pool->exec);
 	/* The first job may wait for a sandbox or a slot.  Further jobs behind it change
 	 * nothing. */
 	if ((pool->queue.entry_count == 1 || pool->queue.entry_count == idle + 1) &&
@@ -221,7 +218,6 @@ void osd_pool_leave(struct osd_pool *pool)
 	osd_info("pool %s is gone", name);
 	osd_supply_drop_kept(exec->sandboxes, &pool->supply);
 	osd_service_send(exec->sandboxes, OSD_SANDBOXD_FORGET, 0, name, strlen(name));
-	pthread_cond_broadcast(&pool->work); /* its threads go */
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -318,12 +314,6 @@ void osd_pools_unserved(void *arg)
 		pool->recycling = false;
 		osd_pool_judge(pool);
 	}
-}
-
-void osd_pools_wake(struct osd_exec *exec)
-{
-	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
-		pthread_cond_broadcast(&pool->work);
 }
 
 uint32_t osd_pool_retry_after(const struct osd_pool *pool)

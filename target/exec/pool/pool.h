@@ -14,7 +14,6 @@
 #ifndef OSD_EXEC_POOL_POOL_H
 #define OSD_EXEC_POOL_POOL_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -121,8 +120,6 @@ struct osd_pool {
 	bool leaving;		  /* not configured any more: gone once its jobs have ended */
 	struct osd_supply supply; /* its sandboxes and slots */
 	struct osd_fair_queue queue;
-	pthread_cond_t work;	 /* a proxy of this pool may find something to do */
-	unsigned proxies;	 /* threads of it (run/threads.c) */
 	struct osd_run *started; /* handed over; they wait for a proxy to serve them
 				  * (run/start.c) */
 	struct osd_pool_told {	 /* reported by iosd-sandboxd on the present connection */
@@ -176,8 +173,8 @@ struct osd_pools {
 	unsigned slots;	  /* of `default`, if the file does not set them */
 	enum osd_reuse reuse;
 	size_t queue_principal; /* jobs one principal may have in a pool's queue */
-	/* Starts threads until this pool has at least so many.  OSD_E_NO_MEMORY. */
-	enum osd_status (*start_threads)(struct osd_pool *pool, unsigned count);
+	/* A job may start now: a proxy looks for it.  exec->lock held. */
+	void (*work)(struct osd_exec *exec);
 	/* Called when jobs begin to wait, even for a moment; may be NULL. */
 	void (*jobs_wait)(void *context);
 	void *context;
@@ -252,8 +249,6 @@ struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *lim
 /* The sandbox that a job with these limits needs. */
 struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
 					const struct osd_job_limits *limits);
-/* All proxies look around. */
-void osd_pools_wake(struct osd_exec *exec);
 /* Reads the file of pools again; no lock held.  See osd_pool_table_load. */
 enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],
 			       struct osd_pool_table *ret_table);

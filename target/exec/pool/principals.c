@@ -272,8 +272,7 @@ static enum osd_status set_share(struct osd_exec *exec, const char *name,
 	}
 	principals->shared += (size_t)was_plain - (size_t)is_plain(share);
 	account->usage.share = *share;
-	for (pool = exec->pools->first; pool; pool = pool->next)
-		pthread_cond_broadcast(&pool->work); /* more of its jobs may start now */
+	exec->pools->work(exec); /* more of its jobs may start now */
 	return OSD_OK;
 }
 

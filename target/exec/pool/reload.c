@@ -78,8 +78,7 @@ static enum osd_status make_room(struct osd_exec *exec, const struct osd_pool_ta
 
 		if (!pool)
 			pool = osd_pool_create(exec, table->pools[i].name);
-		status = pool ? exec->pools->start_threads(pool, (unsigned)table->pools[i].max)
-			      : OSD_E_NO_MEMORY;
+		status = pool ? OSD_OK : OSD_E_NO_MEMORY;
 	}
 	return status;
 }

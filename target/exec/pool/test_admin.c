@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_admin.c -- changes to pools while a target runs: complete changes or none, slots and budget,
- * removed slots that are in use, threads, modes and their effect on submissions. */
+ * removed slots that are in use, modes and their effect on submissions. */
 #include "exec/admin.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static void write_pools(const char *text)
 
 static void start(const char *pools)
 {
-	struct osd_objects_config store = {.create = true, .cache_bytes = 8u << 20};
+	struct osd_objects_config store = {.cache_bytes = 8u << 20};
 	struct osd_exec_config config = {.pools = pools_file};
 	struct osd_txn *txn;
 	uint64_t partition;
@@ -76,23 +76,22 @@ static void occupy(struct osd_pool *pool, unsigned busy)
 {
 	osd_lock(&exec->lock);
 	pool->supply.busy = busy;
-	pthread_cond_broadcast(&pool->work);
 	osd_unlock(&exec->lock);
 }
 
-static void await_threads(struct osd_pool *pool, unsigned count)
+/* The monitor has seen that its last job has ended. */
+static void await_gone(const struct osd_pool *pool)
 {
 	const struct timespec step = {.tv_nsec = 1000000};
-	unsigned seen = UINT32_MAX;
+	bool gone = false;
 
-	for (int i = 0; i < 10000 && seen != count; i++) {
+	for (int i = 0; i < 10000 && !gone; i++) {
+		nanosleep(&step, NULL);
 		osd_lock(&exec->lock);
-		seen = pool->proxies;
+		gone = pool->gone;
 		osd_unlock(&exec->lock);
-		if (seen != count)
-			nanosleep(&step, NULL);
 	}
-	CHECK_EQ(seen, count);
+	CHECK(gone);
 }
 
 static enum osd_status submit(const char *pool, const char *principal)
@@ -179,30 +178,20 @@ static void test_slots_and_budget(void)
 /* Slots removed while jobs use them are not given to another pool before those jobs have ended. */
 static void test_busy_slots_count(void)
 {
-	struct osd_pool *b;
-
 	start("budget=2147483648\nname=default;max=6;memory_max=268435456\n"
 	      "name=b;max=2;memory_max=268435456\n");
-	b = exec->pools->first->next;
-	await_threads(exec->pools->first, 6);
 	occupy(exec->pools->first, 6);
 	CHECK_EQ(set("default", "max=1"), OSD_OK);
 	CHECK(!osd_pool_starts(exec->pools->first));
 	check_refused("b", "max=7", "default 6 x 256 MiB, b 7 x 256 MiB");
-	CHECK_EQ(exec->pools->first->proxies, 6); /* each may have a job */
 	occupy(exec->pools->first, 3);
-	await_threads(exec->pools->first, 3);
 	CHECK(!osd_pool_starts(exec->pools->first));
 	check_refused("b", "max=7", "default 3 x 256 MiB");
 	occupy(exec->pools->first, 0);
-	await_threads(exec->pools->first, 1);
 	CHECK(osd_pool_starts(exec->pools->first));
 	CHECK_EQ(set("b", "max=7"), OSD_OK);
-	await_threads(b, 7);
 	CHECK_EQ(set("b", "max=1"), OSD_OK);
 	CHECK_EQ(set("default", "max=7"), OSD_OK);
-	await_threads(b, 1);
-	await_threads(exec->pools->first, 7);
 	stop();
 }
 
@@ -336,7 +325,6 @@ static void test_reload(void)
 		 OSD_OK);
 	CHECK(exec->pools->first->supply.active == 4 &&
 	      exec->pools->first->mode == OSD_POOL_PAUSED);
-	await_threads(configured("c"), 1);
 	/* A wrong or impossible value changes nothing. */
 	CHECK_EQ(reload("name=default;max=5\nname=b;maximum=3\n", ""), OSD_E_PARAM_FIELD);
 	CHECK(strstr(message, "line 2"));
@@ -354,7 +342,7 @@ static void test_reload(void)
 	while (b->supply.busy > 0)
 		osd_pool_vacate(b, NULL);
 	osd_unlock(&exec->lock);
-	await_threads(b, 0); /* the monitor has seen it */
+	await_gone(b);
 	CHECK(b->gone && !b->leaving);
 	CHECK_EQ(reload("budget=4294967296\nname=default;max=4;memory_max=268435456\n"
 			"name=b;max=1;memory_max=268435456\n",

@@ -238,7 +238,8 @@ enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t co
 
 /* ---- who has waited longest ------------------------------------------------------------------ */
 
-/* Nearly always the newest.  What is older, an array's entry that comes back, is among the oldest. */
+/* A new entry is nearly always the newest.  An array's entry that comes back is among the oldest, so its
+ * place is searched for from that end. */
 static void link_by_age(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
 {
 	struct osd_fair_entry *newer = NULL;

@@ -80,7 +80,7 @@ struct osd_fair_principal *osd_fair_queue_started(struct osd_fair_queue *queue,
 						  const char *principal);
 void osd_fair_queue_ended(struct osd_fair_queue *queue, struct osd_fair_principal *principal);
 
-/* What a principal has from now on; zeroed but for a weight of 1: as any. */
+/* The share of a principal from now on.  The default is a weight of 1 and zeros. */
 struct osd_fair_share {
 	unsigned weight;  /* 1..1000 */
 	size_t place_max; /* 0: the queue's */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* record.h -- what a job is: its states, the reasons it ends or waits for, its limits, and the record that says
- * everything about it (design D13, D14); and where all of that is stored.  This room knows no other.
+/* record.h -- the data of a job (design D13, D14): states, reasons why it waits or ended, limits, and the
+ * record with everything about it.  Also the database tables that hold these.  This room knows no other.
  *
- * The numbers are seen by clients and stored on disk: rows are only added, numbers never reused.  Reason
+ * Clients see these numbers and the store keeps them: add rows only, and never reuse a number.  Reason
  * blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage, 6xx security, 9xx
  * internal.
  *
- * Inside: reasons.c (states and reasons), store.c (the database tables).
+ * Inside: reasons.c has the states and reasons, store.c the database tables.  codec.c has the bytes of a
+ * record, earlier.c those of earlier releases.  format.h is private to these two.
  *
  * Locking: none.  Every call of store.c works inside the caller's transaction and may return OSD_E_CONFLICT. */
 #ifndef OSD_EXEC_RECORD_RECORD_H
@@ -208,13 +209,13 @@ struct osd_job_limits {
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-/* Where a job may act (design D12). */
+/* The objects that a job may use (design D12). */
 struct osd_zone {
 	enum osd_object_type type;
 	struct osd_object_id id;
 };
 
-/* Who submitted a job, as its capability says. */
+/* The owner of a job: its zone, and the AUDIT value of the capability it was submitted with. */
 struct osd_job_owner {
 	struct osd_zone zone;
 	uint8_t audit[20];
@@ -228,15 +229,15 @@ enum osd_job_flags {
 	OSD_JOB_IDEMPOTENT = 0x08,
 	OSD_JOB_WROTE = 0x10,
 	OSD_JOB_RESULT_JSON = 0x20,
-	OSD_JOB_AFTER = 0x40,	   /* it names jobs it waits, or waited, for */
-	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
+	OSD_JOB_AFTER = 0x40,	   /* it waits, or waited, for other jobs */
+	OSD_JOB_KILL_ASKED = 0x80, /* killed while STARTING or RUNNING: never retried */
 	OSD_JOB_ARRAY = 0x100,	   /* stands for an array of jobs (flow/array.c) */
 	OSD_JOB_MEMBER = 0x200,	   /* is one of an array */
 	OSD_JOB_RANGES = 0x400,	   /* of an array: its indices are stored as a list of ranges */
 	OSD_JOB_CODE_KEPT = 0x800, /* has ended; its code and arguments are kept (job/charge.c) */
 };
 
-/* Of an array, and of each of its members. */
+/* The place of a job in an array: of the array itself, and of each of its members. */
 struct osd_job_array {
 	uint64_t object_id; /* the array's own surrogate, in the job's partition; 0: no array */
 	uint32_t index;	    /* the member's; of the array its first */
@@ -247,15 +248,15 @@ struct osd_job_array {
 
 #define OSD_KEY_STAMP 8
 
-/* With whose rights it acts (design D12): those of the capability it was submitted with. */
+/* The rights that a job acts with (design D12): those of the capability it was submitted with. */
 struct osd_job_rights {
 	bool limited; /* false: submitted without security, it may do everything in its zone */
 	struct osd_grant grant;		  /* verified */
 	uint8_t key_stamp[OSD_KEY_STAMP]; /* of the key that proves the grant (session/rights.c) */
 };
 
-/* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms
- * since 1970 (0: not yet), durations in microseconds. */
+/* Everything that survives a restart and everything page 2000_0001h shows.  A name in _msec that is a time
+ * of day counts ms since 1970 (0: not yet); a name in _usec is a duration in microseconds. */
 struct osd_job_record {
 	struct osd_object_id id; /* the surrogate */
 	uint64_t sequence;	 /* order of acceptance */
@@ -301,7 +302,7 @@ struct osd_job_record {
 _Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
 	       "no flag of the wire's is above");
 
-/* How often it may be tried in all. */
+/* The number of attempts a job may have, the first included. */
 static inline unsigned osd_job_attempts(const struct osd_job_record *record)
 {
 	unsigned asked = (record->client_flags & OSD_EXEC_ATTEMPTS) >> 4;
@@ -309,7 +310,8 @@ static inline unsigned osd_job_attempts(const struct osd_job_record *record)
 	return asked ? asked : OSD_JOB_ATTEMPTS;
 }
 
-/* How long a script that is ended may clean up; 0 in the record: as usual. */
+/* The time in microseconds that a script may clean up after it is told to end.  0 in the record stands for
+ * the default. */
 static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)
 {
 	uint64_t msec = record->client_flags >> OSD_JOB_GRACE_SHIFT;
@@ -317,7 +319,7 @@ static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)
 	return msec ? msec * 1000 : osd_exec_limits[OSD_LIMIT_GRACE].standard;
 }
 
-/* How a synchronous EXEC ended; borrowed during the call. */
+/* The outcome of a synchronous EXEC; borrowed during the call. */
 struct osd_exec_outcome {
 	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
 	enum osd_status status;
@@ -330,25 +332,22 @@ struct osd_exec_outcome {
 
 /* ---- in the store (store.c) -------------------------------------------------------------------- */
 
-/* Job records, code, payloads and idempotency keys lie in the database tables OSD_TABLE_JOBS and
- * OSD_TABLE_JOB_KEYS.
+/* The database tables OSD_TABLE_JOBS and OSD_TABLE_JOB_KEYS hold job records, code, payloads and idempotency
+ * keys.  A key of OSD_TABLE_JOBS is big-endian and begins with a byte for its kind.  Kinds of keys:
  *
- * Keys of OSD_TABLE_JOBS, big-endian, begin with a byte that says what follows:
  *   00  be64 expiry in ms, be64 partition, be64 object: finished jobs, soonest first
  *   01  be64 partition, be64 object: the record (struct osd_job_record, versioned)
- *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends or,
- *       with OSD_JOB_CODE_KEPT, until its record goes
+ *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code.  Removed when the job
+ *       ends; with OSD_JOB_CODE_KEPT, with the record.
  *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
  *   04  be64 partition, be64 object that holds a result: be64 object, the surrogate of its job
- * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
- * object.
+ *
+ * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64 object.
  */
 
-/* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved and the bytes it is
- * charged, 5: without a begin; are read, too.  A job that does not wait for its begin is still written as
- * 5, which earlier releases read. */
-#define OSD_JOB_RECORD_VERSION 6
-#define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
+/* Written: this version, a head and tagged fields (docs/format.md).  Versions 1 to 6 are read, too. */
+#define OSD_JOB_RECORD_VERSION 7
+#define OSD_JOB_RECORD_MAX     4096 /* bytes of an encoded record, of any release */
 
 enum osd_job_payload {
 	OSD_PAYLOAD_RESULT = 1,
@@ -370,10 +369,11 @@ struct osd_job_predecessor {
 	uint32_t condition; /* enum osd_after_condition */
 };
 
-/* Returns the length. */
+/* Returns the length, which is never more than half of OSD_JOB_RECORD_MAX. */
 size_t osd_job_record_encode(const struct osd_job_record *record,
 			     uint8_t bytes[OSD_JOB_RECORD_MAX]);
-/* OSD_E_INTERNAL: damaged, or written by a later version. */
+/* OSD_E_INTERNAL: damaged, or written by a later release in a form that this one must not read; then the
+ * reason is logged.  The record is untouched. */
 enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 				      struct osd_job_record *ret_record);
 
@@ -381,14 +381,14 @@ enum osd_status osd_job_record_put(struct osd_txn *txn, const struct osd_job_rec
 /* OSD_E_NO_OBJECT when there is none. */
 enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 				   struct osd_job_record *ret_record);
-/* The record, its payloads, code, key and place in the expiry order; absent parts are fine. */
+/* Deletes the record, its payloads, code, key and place in the expiry order.  An absent part is no error. */
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record);
 /* Calls fn for each record until it returns false.  fn must not use the transaction. */
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    void *arg);
-/* Up to capacity ids of finished jobs that expired before now_msec, and when the next of the others does
- * (UINT64_MAX: none will). */
+/* Lists up to capacity finished jobs that have expired at now_msec.  *ret_next_msec: the time when the next
+ * of the others expires; UINT64_MAX: there is no other. */
 enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
 				       struct osd_object_id *ids, size_t capacity,
 				       size_t *ret_count, uint64_t *ret_next_msec);
@@ -409,25 +409,26 @@ enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id
 enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
 				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
 				    size_t *ret_length);
-/* The same of one whose absence is no error: length 0. */
+/* The same, but an absent payload has length 0 and is no error. */
 enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,
 				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
 				    size_t *ret_length);
-/* Removes a user object; one that is gone is fine. */
+/* Removes a user object.  An absent one is no error. */
 enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id);
 
-/* Whose result the object holds: companion and surrogate are of one partition.  put: of a job whose record
- * says so.  find: OSD_E_NO_OBJECT when it holds none. */
+/* A companion is the object that holds a job's result; it is in the partition of the job's surrogate.
+ * These map it back to its job, so that only the job's owner reads it.  put: the job's record must name
+ * this companion.  find: OSD_E_NO_OBJECT: the object holds no result. */
 enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
 				      uint64_t companion);
 enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
 				       struct osd_object_id *ret_job);
 enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion);
 
-/* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
+/* Finds the job with the idempotency key of this record.  OSD_E_NO_OBJECT: there is none. */
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,
 				 struct osd_object_id *ret_id);
-/* OSD_E_EXISTS when one does. */
+/* Enters the key.  OSD_E_EXISTS: another job has it. */
 enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record *record);
 
 #endif

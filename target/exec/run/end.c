@@ -167,7 +167,7 @@ static void fill_record(struct osd_run *run, struct osd_job_record *record)
 	struct osd_job *job = run->job;
 
 	osd_lock(&run->exec->lock);
-	osd_job_show_progress(job, osd_monotonic_usec(), true);
+	osd_job_show_progress(job);
 	note_usage(run, &job->record);
 	note_flags(run, &job->record);
 	if (finished(run)) {

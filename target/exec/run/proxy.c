@@ -58,25 +58,12 @@ static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t com
 				: status;
 }
 
-/* Progress may stay the same or become unknown, but never decreases. */
-static uint16_t not_back(const struct osd_job *job, uint16_t progress)
-{
-	uint16_t before = job->progress_waits ? job->progress_next : job->record.progress;
-
-	return before == OSD_JOB_PROGRESS_NONE ? progress : OSD_MAX(before, progress);
-}
-
 static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
 {
 	struct osd_run *run = arg;
-	struct osd_job *job = run->job;
 
 	osd_lock(&run->exec->lock);
-	job->progress_next = not_back(job, progress);
-	job->progress_waits = true;
-	memcpy(job->message_next, message, length);
-	job->message_next[length] = '\0';
-	osd_job_show_progress(job, osd_monotonic_usec(), false);
+	osd_job_set_progress(run->job, progress, message, length);
 	osd_unlock(&run->exec->lock);
 }
 
@@ -171,15 +158,13 @@ static bool settle_limits(struct osd_run *run)
 	struct osd_exec *exec = run->exec;
 	struct osd_sandbox *sandbox = run->sandbox;
 	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&run->job->record.limits);
-	struct timespec until;
+	struct timespec until = osd_timespec(osd_monotonic_usec() + LIMITS_USEC);
 
 	osd_assert_held(&exec->lock);
 	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
 		return true;
 	if (!osd_sandbox_ask_limits(exec->sandboxes, sandbox, &wanted))
 		return false;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += LIMITS_USEC / 1000000;
 	while (sandbox->limits_asked && !sandbox->dead)
 		if (osd_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
 			break;
@@ -460,6 +445,7 @@ bool osd_proxy_work(struct osd_pool *pool)
 		job = take_job(pool, &occupant);
 	if (!started && !job)
 		return again;
+	osd_proxies_call_next(exec);
 	osd_unlock(&exec->lock);
 	if (started)
 		serve_or_give_up(started, take_over(started));

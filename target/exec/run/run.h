@@ -67,9 +67,13 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 struct osd_runs {
 	struct osd_sandboxes *sandboxes; /* constant */
 	struct osd_call_gate gate;
-	struct osd_session_host host;  /* constant */
-	struct osd_call_figures calls; /* not under exec->lock */
+	struct osd_session_host host;	      /* constant */
+	struct osd_call_figures calls;	      /* not under exec->lock */
+	bool (*serve)(struct osd_pool *pool); /* osd_proxy_work */
 	struct osd_proxy_thread *proxies;
+	pthread_cond_t work;	     /* a proxy may find something to do in a pool */
+	unsigned idle;		     /* proxies that wait for that */
+	bool starting;		     /* a proxy that has just been started looks for work soon */
 	uint64_t handed_usec;	     /* when the last job was handed over */
 	size_t limited_count;	     /* running jobs with a capability, which may expire */
 	_Atomic bool policy_changed; /* since rights were swept last */
@@ -168,10 +172,15 @@ void osd_rights_policy_changed(void *arg);
  * commands, or queues the job for another attempt. */
 void osd_run_end(struct osd_run *run);
 
-/* Threads (threads.c).  exec->lock held once there are threads.  Starts proxies until this pool has
- * at least so many.  Proxies that it does not need end by themselves.  OSD_E_NO_MEMORY. */
-enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count);
-/* No lock held.  Waits for all proxies, after they were asked to stop. */
+/* Threads (threads.c).  Starts the first one; no lock held.  false: it cannot be started. */
+bool osd_proxies_start(struct osd_exec *exec);
+/* exec->lock held.  A proxy may find something to do: wakes one up, or starts one if none waits. */
+void osd_proxies_call(struct osd_exec *exec);
+/* The same in two parts.  True: signal exec->runs->work, with or without the lock. */
+bool osd_proxies_prepare(struct osd_exec *exec);
+/* exec->lock held.  Calls another proxy if there is work beyond what this one has just taken. */
+void osd_proxies_call_next(struct osd_exec *exec);
+/* No lock held.  Waits for all proxies, after exec->stopping was set. */
 void osd_proxies_join(struct osd_exec *exec);
 
 #endif

@@ -82,6 +82,7 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 		osd_sandbox_give_back(exec->sandboxes, run->sandbox, false);
 	}
 	free(run);
+	osd_proxies_call_next(exec);
 }
 
 void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_record *record)
@@ -119,7 +120,7 @@ void osd_start_send(struct osd_run *run)
 	struct osd_exec *exec = run->exec;
 	struct osd_pool *pool = run->job->pool;
 	struct osd_job_record record;
-	bool sent;
+	bool sent, wake;
 
 	osd_lock(&exec->lock);
 	record = run->job->record;
@@ -131,8 +132,10 @@ void osd_start_send(struct osd_run *run)
 	run->not_sent = !sent;
 	run->next_started = pool->started;
 	pool->started = run;
+	wake = osd_proxies_prepare(exec);
 	osd_unlock(&exec->lock);
-	pthread_cond_signal(&pool->work); /* pools and their condition live as long as exec */
+	if (wake)
+		pthread_cond_signal(&exec->runs->work);
 }
 
 struct osd_run *osd_start_take(struct osd_pool *pool)

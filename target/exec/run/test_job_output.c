@@ -13,7 +13,7 @@ static struct osd_object_id surrogate;
 
 static void make_surrogate(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
 

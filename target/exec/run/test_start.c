@@ -53,7 +53,7 @@ static void start(void)
 {
 	static const struct osd_test_stores faults = {.fault_at = UINT64_MAX};
 	struct osd_objects_config store = {
-		.create = true, .cache_bytes = 8u << 20, .test = &faults};
+		.cache_bytes = 8u << 20, .test = &faults};
 	struct osd_exec_config config = {0};
 	char message[256];
 	struct osd_txn *txn;

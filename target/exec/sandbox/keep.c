@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keep.c -- sandboxes that run another job (design D21): kept for a principal, renewed, ended when they are
- * not needed (sandbox.h).  reuse.c decides whether one is kept at all.
+/* keep.c -- sandboxes that run more than one job (design D21).  They are kept for a principal, renewed before
+ * the next job, and ended when nobody needs them (sandbox.h).  reuse.c decides which are kept.
  *
- * The answer to FINISH makes the sandbox prepare for another job; its READY is read by the proxy that takes
- * it, or by the monitor when it is due, so that a stream of jobs wakes no other thread for it. */
+ * The answer to FINISH makes the sandbox prepare for another job.  The proxy that takes the sandbox reads
+ * its READY, or the monitor does when READY is due.  So a stream of jobs wakes no other thread for it. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,10 +118,10 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 void osd_sandbox_keep_on(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
 {
 	set_kept(sandboxes, sandbox);
-	pthread_cond_signal(sandbox->supply->ready);
+	sandboxes->ops->ready(sandboxes->arg);
 }
 
-/* What it printed while it cleaned up belongs to no job. */
+/* Throws away what the sandbox printed while it cleaned up: it belongs to no job. */
 static void discard(int fd)
 {
 	uint8_t bytes[16384];

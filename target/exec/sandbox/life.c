@@ -16,10 +16,11 @@
 #include "base/util.h"
 #include "exec/sandbox/sandbox.h"
 
-/* A sandbox whose job is over exits in this time, or is killed, which takes nothing from anybody.  The time
- * is short: a script may go on after it has said that it is over, and no job is charged for that. */
+/* The time a sandbox has to exit after its job, before it is killed.  Killing it then harms no job.  The time
+ * is short because a hostile script may continue to compute after it reported its end, and no job is
+ * charged for that. */
 #define EXIT_USEC 100000
-/* After a sandbox could not be made, the next is asked for after this time, doubled each time. */
+/* The pause before the next request after a sandbox could not be made.  It doubles with each failure. */
 #define CALM_FIRST_USEC 200000
 #define CALM_MOST_USEC	5000000
 /* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the answer to
@@ -156,7 +157,7 @@ void osd_sandbox_heard(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 			count_start(sandbox);
 			sandbox->supply->lacking[0] = '\0';
 			sandbox->supply->calm_delay_usec = 0;
-			pthread_cond_signal(sandbox->supply->ready);
+			sandboxes->ops->ready(sandboxes->arg);
 			osd_sandboxes_refill(sandboxes);
 			return;
 		}
@@ -192,7 +193,7 @@ void osd_sandbox_give_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;
-		pthread_cond_signal(sandbox->supply->ready);
+		sandboxes->ops->ready(sandboxes->arg);
 	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
 		uint64_t now = osd_monotonic_usec();
 

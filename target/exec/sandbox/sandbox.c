@@ -10,8 +10,8 @@
 #include "exec/sandbox/sandbox.h"
 #include "wire/cursor.h"
 
-/* A job whose sandbox does not die in this time, because iosd-sandboxd is stopped, ends all the same: its
- * calls are not answered any more. */
+/* The time to wait for the death of a killed sandbox.  iosd-sandboxd may be stopped and report nothing; the
+ * job then ends without the report.  That is safe: the sandbox's calls get no more answers. */
 #define DYING_USEC 1000000
 
 struct osd_sandbox *osd_sandbox_find(struct osd_sandboxes *sandboxes, uint64_t id)

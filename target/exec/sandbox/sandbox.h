@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sandbox.h -- the sandboxes that iosd-sandboxd has made for this target, and the connection to it (design
- * D17).  This room knows no job and no pool: whoever takes a sandbox says what it does with it.
+ * D17).  This room knows no job and no pool: the owner of a sandbox answers for it (struct osd_sandbox_ops).
  *
  * Sandboxes are forked ahead of need.  A job takes a READY one, uses it once, and another is asked for in
  * its place.  With reuse (D21) a sandbox is KEPT for other jobs of the same principal.  Every message names
  * a sandbox by an id that is never used again, so a late message about a dead one is recognised.
  *
- * Inside: link.c (the connection), service.c (its messages), stock.c (how many sandboxes there are),
- * sandbox.c (one of them), life.c (from its birth to its end), keep.c and reuse.c (more than one job),
- * starvation.c and watch.c (deadlines, on the monitor thread), script_turns.c (processors left to others).
+ * Inside: link.c (the connection) and service.c (its messages).  stock.c (the number of sandboxes), sandbox.c
+ * (one of them), life.c (its birth and end), keep.c and reuse.c (more than one job in it).  watch.c and
+ * starvation.c (deadlines, on the monitor thread), script_turns.c (time slices of scripts).
  *
- * Locking: the target's lock guards everything and is held in every function.  Two things are read without
- * it: what the proxy that has taken a sandbox uses of it (shared memory, job socket, pipes), which stays
- * valid while the proxy holds its reference; and `dead`, which is set before the call lines are kicked.
- * Nothing here waits, but for osd_sandbox_renew. */
+ * Locking: the target's lock guards everything and is held in every function.  There are two exceptions.  The
+ * proxy that has taken a sandbox uses its shared memory, job socket and pipes without the lock; they stay
+ * valid while it holds its reference.  Any thread reads `dead`, which is set before the call lines are
+ * kicked.  Nothing here waits, except osd_sandbox_renew. */
 #ifndef OSD_EXEC_SANDBOX_SANDBOX_H
 #define OSD_EXEC_SANDBOX_SANDBOX_H
 
@@ -84,7 +84,6 @@ struct osd_supply {
 	unsigned busy;	       /* jobs that have taken a sandbox, or are about to */
 	uint64_t used_usec;    /* when a job last took or left a sandbox */
 	const size_t *waiting; /* jobs that wait for a sandbox */
-	pthread_cond_t *ready; /* signalled when a sandbox is READY */
 
 	/* This room's. */
 	struct osd_supply *next;
@@ -169,7 +168,7 @@ enum osd_sandbox_work {
 	OSD_WORK_TO_END, /* a script runs, and is to end */
 };
 
-/* What this room asks of the target and reports to it.  Given at start; the lock is held in all. */
+/* Questions and reports of this room to the target.  Given at start; called with the lock held. */
 struct osd_sandbox_ops {
 	/* Of a sandbox with a user. */
 	enum osd_sandbox_work (*work_of)(const struct osd_sandbox *sandbox);
@@ -177,7 +176,9 @@ struct osd_sandbox_ops {
 	uint64_t (*grace_of)(const struct osd_sandbox *sandbox);
 	/* The script has used more time than it may: cpu, or by the clock. */
 	void (*out_of_time)(struct osd_sandbox *sandbox, bool cpu);
-	/* What iosd-sandboxd reports of a pool; of a zygote that it has replaced. */
+	/* A sandbox has become READY, or is kept for another job: a job may take it. */
+	void (*ready)(void *arg);
+	/* iosd-sandboxd reports on a pool; or that it has replaced the zygote of a pool. */
 	void (*news)(void *arg, const struct osd_pool_news *news);
 	void (*rotated)(void *arg, const void *name, size_t length);
 	/* The connection is gone, and with it what was reported. */
@@ -208,7 +209,7 @@ struct osd_sandboxes {
 	uint64_t sampled_usec; /* when starvation.c sampled the sandboxes last */
 	char isolation[32];    /* level reached */
 	unsigned alive_max;    /* of all supplies */
-	/* What iosd-sandboxd was asked for last, and has agreed to; less when it keeps fewer. */
+	/* Sandboxes that iosd-sandboxd was last asked to allow, and that it allows; it may allow fewer. */
 	unsigned asked, allowed;
 };
 
@@ -237,6 +238,8 @@ struct osd_sandbox *osd_supply_find_ready(const struct osd_sandboxes *sandboxes,
  * while the lock is held. */
 const char *osd_supply_lacks(const struct osd_sandboxes *sandboxes,
 			     const struct osd_supply *supply);
+/* Whether a sandbox waits for a job, if perhaps for one of a certain principal. */
+bool osd_supply_has_unused(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
 /* Whether a job may get a sandbox before long. */
 bool osd_supply_has_any(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
 
@@ -280,15 +283,15 @@ void osd_sandbox_died(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 
 /* ---- more than one job (keep.c) ---------------------------------------------------------------- */
 
-/* What a job needs. */
+/* The sandbox that a job needs. */
 struct osd_sandbox_order {
 	struct osd_supply *supply;
 	const char *principal;
 	struct osd_sandbox_limits limits;
 };
 
-/* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_sandbox_renew
- * before anything else), or a READY one; NULL when there is none. */
+/* Takes a sandbox for a job: a KEPT one that fits, else a READY one.  Returns a reference, or NULL: there is
+ * none.  Call osd_sandbox_renew first on one that was KEPT. */
 struct osd_sandbox *osd_sandbox_take(struct osd_sandboxes *sandboxes,
 				     const struct osd_sandbox_order *order);
 bool osd_sandbox_fits(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
@@ -351,7 +354,7 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 
 /* ---- on the thread that watches (watch.c) --------------------------------------------------------- */
 
-/* What its epoll reports: sandbox id << 2 | kind. */
+/* The events of its epoll: sandbox id << 2 | kind. */
 enum osd_watch_event { OSD_EVENT_OTHER, OSD_EVENT_PIDFD, OSD_EVENT_JOB_SOCKET };
 #define OSD_EVENT_WAKE	  UINT64_C(0) /* its eventfd, which is the caller's */
 #define OSD_EVENT_SERVICE UINT64_C(4) /* the connection */

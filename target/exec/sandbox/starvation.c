@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* starvation.c -- processor time that scripts needed and did not get (sandbox.h).  The kernel counts in /proc/PID/schedstat how long the first
- * thread of a process was ready to run and did not.  Where it counts nothing (no CONFIG_SCHED_INFO) or
- * hides it (hidepid), nobody is starved. */
+/* starvation.c -- processor time that scripts needed and did not get (sandbox.h).  The kernel counts in
+ * /proc/PID/schedstat how long the first thread of a process was ready to run and did not.  A kernel
+ * without CONFIG_SCHED_INFO counts nothing, and hidepid hides the file: the figure is then 0. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -199,6 +199,17 @@ const char *osd_supply_lacks(const struct osd_sandboxes *sandboxes, const struct
 	return NULL;
 }
 
+bool osd_supply_has_unused(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply)
+{
+	const struct osd_sandbox *sandbox = sandboxes->list;
+
+	while (sandbox && (sandbox->supply != supply || sandbox->dead ||
+			   (sandbox->state != OSD_SANDBOX_READY &&
+			    sandbox->state != OSD_SANDBOX_KEPT)))
+		sandbox = sandbox->next;
+	return sandbox != NULL;
+}
+
 bool osd_supply_has_any(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply)
 {
 	return sandboxes->welcomed &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_script_turns.c -- one thread for each processor, which works while scripts compute. */
+/* test_script_turns.c -- one thread for each processor, which works while scripts compute, for all
+ * targets of the process. */
 #include "exec/sandbox/script_turns.h"
 
 #include <pthread.h>
@@ -21,6 +22,12 @@ static bool wanted(void *context)
 	return context == &asked;
 }
 
+static bool wanted_by_other(void *context)
+{
+	atomic_fetch_add((atomic_uint *)context, 1);
+	return true;
+}
+
 static bool everywhere(const cpu_set_t *processors)
 {
 	bool equal;
@@ -29,6 +36,28 @@ static bool everywhere(const cpu_set_t *processors)
 	equal = CPU_EQUAL(&seen, processors);
 	pthread_mutex_unlock(&lock);
 	return equal;
+}
+
+/* The threads go on for one target when the other stops, and end with the last. */
+static void test_two_targets(void)
+{
+	atomic_uint others = 0;
+	struct osd_script_turns *one = osd_script_turns_start(500, wanted, &asked);
+	struct osd_script_turns *other = osd_script_turns_start(1000, wanted_by_other, &others);
+	unsigned before, from;
+
+	CHECK(one && other);
+	osd_script_turns_set(one, true);
+	for (before = asked; asked < before + 10;)
+		sched_yield();
+	CHECK_EQ(others, 0);
+	osd_script_turns_set(other, true);
+	osd_script_turns_stop(one);
+	before = asked;
+	for (from = others; others < from + 10;)
+		sched_yield();
+	CHECK_EQ(asked, before);
+	osd_script_turns_stop(other);
 }
 
 int main(void)
@@ -51,5 +80,6 @@ int main(void)
 	CHECK(turns != NULL);
 	osd_script_turns_stop(turns); /* while they sleep */
 	osd_script_turns_stop(NULL);
+	test_two_targets();
 	return 0;
 }

@@ -132,8 +132,7 @@ static bool is_zone_collection(const struct osd_op *op)
 {
 	const struct osd_zone *zone = &op->session->zone;
 
-	return zone->type == OSD_COLLECTION && op->call.partition_id == zone->id.partition_id &&
-	       op->call.object_id == zone->id.object_id;
+	return zone->type == OSD_COLLECTION && osd_same_id(zone->id, op_id(op));
 }
 
 /* The checks common to all changes of attributes, except those of the pages.  It locks the object

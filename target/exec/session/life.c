@@ -48,18 +48,15 @@ enum osd_status osd_op_create_partition(struct osd_op *op)
 
 static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *op)
 {
-	const struct osd_session_host *host = op->session->host;
 	enum osd_status status;
 
 	if (op->call.a == 1)
 		op->session->access.permissions |= OSD_PERM_GBL_REM;
 	status = osd_session_check_zone(op->session, txn,
 					(struct osd_object_id){op->call.partition_id, 0});
-	if (status == OSD_OK)
-		status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
-	if (status == OSD_OK && host)
-		status = host->partition_removed(host->exec, txn, op->call.partition_id);
-	return status;
+	return status == OSD_OK
+		       ? osd_partition_remove(txn, op->call.partition_id, op->call.a == 1)
+		       : status;
 }
 
 enum osd_status osd_op_remove_partition(struct osd_op *op)
@@ -96,27 +93,16 @@ enum osd_status osd_op_create(struct osd_op *op)
 
 static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
 {
-	const struct osd_session_host *host = op->session->host;
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
 	if (status == OSD_OK)
 		status = osd_session_check_free(txn, op_id(op));
-	if (status == OSD_OK)
-		status = osd_user_object_remove(txn, op_id(op));
-	if (status == OSD_OK && host)
-		status = host->object_removed(host->exec, txn, op_id(op), true);
-	return status;
+	return status == OSD_OK ? osd_user_object_remove(txn, op_id(op)) : status;
 }
 
 enum osd_status osd_op_remove(struct osd_op *op)
 {
-	const struct osd_session_host *host = op->session->host;
-	enum osd_status status = osd_op_transact(op, remove_in);
-
-	if (status != OSD_E_TXN_TOO_LARGE)
-		return status;
-	status = host->remove_members(host->exec, op_id(op));
-	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;
+	return osd_op_transact(op, remove_in);
 }
 
 static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)

@@ -75,16 +75,10 @@ enum osd_status osd_rights_enter(struct osd_session *session, uint64_t partition
 
 /* ---- one object ------------------------------------------------------------------------------ */
 
-static bool is_zone(const struct osd_session *session, struct osd_object_id id)
-{
-	return id.partition_id == session->zone.id.partition_id &&
-	       id.object_id == session->zone.id.object_id;
-}
-
 /* Whether the capability names this object, so that its range applies. */
 static bool is_named(const struct osd_session *session, struct osd_object_id id)
 {
-	return is_zone(session, id) && session->zone.type == OSD_USER_OBJECT;
+	return osd_same_id(session->zone.id, id) && session->zone.type == OSD_USER_OBJECT;
 }
 
 /* The caller has checked the object's partition. */
@@ -218,7 +212,7 @@ bool osd_rights_have_range(const struct osd_session *session, struct osd_object_
 {
 	const struct osd_capability *capability = &session->rights.grant.capability;
 
-	return session->rights.limited && is_zone(session, id) &&
+	return session->rights.limited && osd_same_id(session->zone.id, id) &&
 	       (capability->allowed_range_length || capability->allowed_range_start);
 }
 

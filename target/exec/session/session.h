@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* session.h -- the calls a script makes, each checked and done through object/ (design D12, D17): one row
- * per operation with the phase it is permitted in, what it may address and whether it changes anything.
+/* session.h -- the calls that a script makes (design D12, D17).  A table has a row for each call: the phase it
+ * is permitted in, the objects it may address, and whether it changes anything.  Calls are checked here and
+ * done through object/.
  *
- * A session is one job in one sandbox, used by one thread.  The frame is copied before it is read; of the
- * body, lists are copied, object data is moved as it is; nothing from the sandbox is a pointer.
+ * A session is one job in one sandbox, used by one thread.  Scripts can change the shared memory at any
+ * moment: the frame and the lists in the body are copied before they are read.  Object data is moved
+ * without a copy.  Nothing from the sandbox is used as a pointer.
  *
- * Zones: root and partition zones include everything in them, also what is created; collection zones
- * include the collection, to read, and its members of the moment an object is first used; object zones that
- * object.  The latter two create nothing and change no membership.
+ * Zones: a root or partition zone includes everything in it, and everything created there later.  A
+ * collection zone includes the collection, to read, and each object that is a member when the script first
+ * uses it.  An object zone is that object.  Calls in the last two create nothing and change no membership.
  *
- * This room knows no sandbox, no queue and no job beyond what the owner of the session sets.  What a call
- * needs of the rest of the target it asks by operations given at start (struct osd_session_host).
+ * This room knows no sandbox, no queue and no job beyond what the owner of the session sets.  A call
+ * reaches the rest of the target through operations given at start (struct osd_session_host).
  *
- * Inside: serve.c (the table, one call), session.c (what all calls use), life.c, data.c, attrs.c, query.c
- * (the calls), rights.c, call_gate.c and long_call.c (how many calls run at a time), calls.c (counting).
+ * Inside: serve.c has the table and serves one call, session.c has what all calls use.  life.c, data.c,
+ * share.c, attrs.c and query.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
+ * many calls run at a time, and calls.c counts them.
  *
  * Locking: none of the target's.  shares_lock guards the descriptors that the sweep looks at; the gate has a
  * lock of its own, a leaf. */
@@ -38,7 +41,7 @@ struct osd_keyring;
 
 /* Limits how many calls of scripts run at a time, and lets ordinary commands go first (design D22).
  * A call lets commands go first if any wait for a worker; it checks this again after it has waited
- * for earlier calls.  It goes on after at most OSD_GATE_STEPS short sleeps.  Any thread. */
+ * for earlier calls.  It waits for at most OSD_GATE_STEPS short sleeps.  Any thread. */
 #define OSD_GATE_STEPS 20
 
 struct osd_call_gate {
@@ -107,11 +110,6 @@ struct osd_session_host {
 					   struct osd_object_id *ret_job);
 	enum osd_status (*partition_made)(struct osd_exec *exec, struct osd_txn *txn,
 					  uint64_t partition_id);
-	enum osd_status (*partition_removed)(struct osd_exec *exec, struct osd_txn *txn,
-					     uint64_t partition_id);
-	enum osd_status (*object_removed)(struct osd_exec *exec, struct osd_txn *txn,
-					  struct osd_object_id id, bool in_steps);
-	enum osd_status (*remove_members)(struct osd_exec *exec, struct osd_object_id id);
 	void (*collection_removed)(struct osd_exec *exec, struct osd_object_id id);
 };
 
@@ -239,13 +237,13 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 
 /* ---- rights (rights.c) ------------------------------------------------------------------------- */
 
-/* What a job may do with what it was submitted with, its capability or none (design D12), is asked again at
- * each of its calls.  security/decide.h decides (docs/security.md section 10).
+/* The target checks the rights of a job again at each of its calls (design D12): a right may be revoked
+ * while the script runs.  security/decide.h decides (docs/security.md section 10).
  *
  * A job without a capability (struct osd_job_rights: not limited) may do everything in partitions that
- * accept NOSEC now.  Revoked: the partition of the zone demands more than the job has; its capability has
- * expired, its key is gone or frozen, or the object it names has another policy access tag or created
- * time. */
+ * accept NOSEC now.  Rights are revoked when the partition of the zone demands more than the job has, or its
+ * capability has expired.  They are also revoked when its key is gone or frozen, or when the object it names
+ * has another policy access tag or created time. */
 
 /* Records which key signed the capability, to check later whether that key still exists. */
 void osd_rights_stamp(struct osd_keyring *keyring, struct osd_job_rights *rights);
@@ -279,12 +277,11 @@ enum osd_status osd_op_transact(struct osd_op *op,
 /* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (session.h). */
 enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
 				       struct osd_object_id id);
+/* The same in a transaction of its own. */
+enum osd_status osd_session_check_object(struct osd_session *session, struct osd_object_id id);
 /* Whether the zone includes the whole partition, so that objects may be created and removed in
  * it. */
 bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id);
-/* The object, opened and checked on first use.  The session keeps it. */
-enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
-					struct osd_object **ret_object);
 /* Counts bytes against the job's limit, and ends the job beyond it. */
 enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
 				     uint64_t bytes);
@@ -298,6 +295,7 @@ osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_trunca
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
 	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr;
 void osd_session_release_data(struct osd_session *session);
+void osd_session_release_shares(struct osd_session *session);
 
 /* Rights; on the session's thread. */
 

@@ -336,7 +336,7 @@ static void test_listing_stops(void)
 
 static void fill_store(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	struct osd_object *open;
 	char message[256];
 	struct osd_txn *txn;

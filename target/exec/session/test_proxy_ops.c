@@ -121,7 +121,7 @@ static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, u
 
 static void fill_store(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
 

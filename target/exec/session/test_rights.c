@@ -116,7 +116,7 @@ static void set_tag(uint64_t id, uint32_t page, uint32_t tag)
 
 static void fill_store(void)
 {
-	struct osd_objects_config config = {.create = true};
+	struct osd_objects_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
 
@@ -294,6 +294,7 @@ static void no_release(struct osd_exec *any, void *hold)
 
 static void make_host(void)
 {
+	osd_objects_watch_removals(objects, osd_exec_removed, &exec);
 	host = (struct osd_session_host){
 		.exec = &exec,
 		.keyring = exec.keyring,
@@ -301,9 +302,6 @@ static void make_host(void)
 		.owner_in = osd_exec_owner_in,
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,
-		.partition_removed = osd_exec_partition_removed,
-		.object_removed = osd_exec_object_removed,
-		.remove_members = osd_exec_remove_members,
 		.collection_removed = osd_exec_collection_removed,
 		.hold_object = no_hold,
 		.release_object = no_release,

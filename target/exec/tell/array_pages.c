@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_pages.c -- attributes 2Bh to 2Dh and 2Fh of page 2000_0001h: where a job stands in an array, which
- * indices an array has, and how its members stand (flow/flow.h).  Of an array in memory as it is at the moment of the view, of one
- * that has ended from what its end left in the store. */
+/* array_pages.c -- attributes 2Bh to 2Dh and 2Fh of page 2000_0001h: the place of a job in an array, the
+ * indices of an array, and the states of its members (flow/flow.h).  Those of an array in memory are of the
+ * moment of the view.  Those of an array that has ended are in the store. */
 #include <stdlib.h>
 #include <string.h>
 

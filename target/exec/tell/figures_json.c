@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures_json.c -- pools, jobs and sandboxes as SNAPSHOT shows them (docs/control.md).  What is under
- * exec->lock is copied first, a pool at a time: jobs do not wait for text. */
+/* figures_json.c -- pools, jobs and sandboxes as SNAPSHOT shows them (docs/control.md).  Figures
+ * under exec->lock are copied first, one pool at a time, so that jobs do not wait for the text. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -79,7 +79,7 @@ bool osd_exec_jobs_wait(struct osd_exec *exec)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* What one job may use at most; where that is not limited, what it gets that asks for nothing. */
+/* The most memory that one job may use.  Without such a limit: the memory of a job that asks for none. */
 static uint64_t memory_per_slot(const struct osd_pool_config *config)
 {
 	return config->maximum.memory_bytes <= INT64_MAX / OSD_EXEC_SLOTS_MAX

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate
- * (design D13).  An unfinished job's status comes from memory, a
- * finished one's from its record.  Not here: how that is put into bytes (status.c), payload
- * (payload.c), the root's page (root_page.c). */
+ * (design D13).  An unfinished job's status comes from memory, and a finished one's from its record.
+ * Elsewhere: the bytes of the status page (status.c), payload (payload.c), the root's page
+ * (root_page.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,17 +58,16 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 }
 
 /* All but what the run knows. */
-static void view_memory(struct osd_job *job, struct osd_job_view *v)
+static void view_memory(const struct osd_job *job, struct osd_job_view *v)
 {
 	osd_assert_held(&job->exec->lock);
-	osd_job_show_progress(job, osd_monotonic_usec(), false);
-	v->own = job->record;
+	osd_job_seen(job, &v->own);
 	memset(v->counts, 0, sizeof(v->counts));
 	v->why[0] = '\0';
 	job->kind->view(job, v);
 }
 
-static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
+static void view_live(struct osd_exec *exec, const struct osd_job *job, const struct osd_txn *txn,
 		      struct osd_job_view *v)
 {
 	osd_assert_held(&exec->lock);
@@ -86,12 +85,6 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 	view_waiting(exec, job, v);
 }
 
-static bool is_of(const struct osd_job_view *v, struct osd_object_id id)
-{
-	return v->record->id.partition_id == id.partition_id &&
-	       v->record->id.object_id == id.object_id;
-}
-
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
  * OSD_E_NO_OBJECT: not a job's surrogate. */
 static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
@@ -104,7 +97,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	enum osd_status status = OSD_OK;
 
 	*ret_view = osd_txn_kept(txn);
-	if (*ret_view && is_of(*ret_view, id))
+	if (*ret_view && osd_same_id((*ret_view)->record->id, id))
 		return OSD_OK;
 	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
@@ -279,23 +272,23 @@ static enum osd_status status_form(void *context, struct osd_txn *txn, struct os
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-static void tell(const struct osd_job_view *v, struct osd_job_answer *answer)
+static void tell(const struct osd_job_view *v, struct osd_peek *peek)
 {
-	struct osd_attr_list list = answer->list;
+	struct osd_attr_list list = peek->list;
 	struct osd_attr attr;
 
-	if (!answer->writer)
-		answer->form_length = osd_job_status_form(v, answer->form);
-	while (answer->writer && osd_attr_list_next(&list, &attr)) {
+	if (!peek->writer)
+		peek->form_length = osd_job_status_form(v, peek->form);
+	while (peek->writer && osd_attr_list_next(&list, &attr)) {
 		uint8_t value[8];
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
 		osd_job_status_put(&w, v, attr.number);
-		osd_attr_writer_add(answer->writer, attr.page, attr.number, value, osd_wr_used(&w));
+		osd_attr_writer_add(peek->writer, attr.page, attr.number, value, osd_wr_used(&w));
 	}
 }
 
-void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer)
+static void tell_live(struct osd_exec *exec, const struct osd_job *job, struct osd_peek *peek)
 {
 	struct osd_job_view v;
 
@@ -305,16 +298,38 @@ void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_jo
 	if (job->run)
 		osd_run_sample_lengths(job->run, &v.own);
 	view_waiting(exec, job, &v);
-	tell(&v, answer);
+	tell(&v, peek);
 }
 
-void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer)
+static void tell_ended(const struct osd_job_record *record, struct osd_peek *peek)
 {
 	struct osd_job_view v;
 
 	v.record = record;
 	v.ahead = v.waits_for = 0;
-	tell(&v, answer);
+	tell(&v, peek);
+}
+
+/* A poll answered from memory: of an unfinished job, or of one that ended lately. */
+static bool status_peek(void *context, struct osd_object_id id, struct osd_peek *peek)
+{
+	struct osd_exec *exec = context;
+	const struct osd_job_record *ended;
+	struct osd_job *job;
+	bool live;
+
+	if (id.object_id == 0)
+		return false;
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	live = job && !job->forget;
+	ended = job ? NULL : osd_exec_find_ended(exec, id);
+	if (live)
+		tell_live(exec, job, peek);
+	else if (ended)
+		tell_ended(ended, peek);
+	osd_unlock(&exec->lock);
+	return live || ended;
 }
 
 static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -378,13 +393,14 @@ void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider added[OS
 {
 	struct osd_page_provider pages[] = {
 		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec,
-		 status_form, true},
+		 .form = status_form, .vouches = true, .peek = status_peek,
+		 .has_peek = osd_job_status_polled},
 		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
-		 read_only, exec, NULL, false},
+		 read_only, exec, .form = NULL},
 		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
-		 exec, NULL, false},
+		 exec, .controls = true},
 		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, osd_root_page_each, read_only,
-		 exec, NULL, false},
+		 exec, .form = NULL},
 	};
 
 	_Static_assert(OSD_ARRAY_SIZE(pages) == OSD_JOB_PAGES, "one provider per page");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* payload.c -- attribute page 2000_0002h of a surrogate: result, stderr and traceback (design
- * D13).  What a finished job left is in the store; stderr of a running one comes from memory. */
+ * D13).  Those of a finished job are in the store; stderr of a running one comes from memory. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -28,7 +28,7 @@ static struct osd_run *find_run(struct osd_exec *exec, struct osd_object_id id)
 	return run;
 }
 
-/* What a running script has written to stderr up to now.  False: no such job runs (any more). */
+/* Copies the stderr of a running script up to now.  False: no such job is running. */
 static bool live_errors(struct osd_exec *exec, struct osd_object_id id, uint8_t *buffer,
 			size_t *ret_length, uint64_t *ret_total)
 {

@@ -8,7 +8,7 @@
 #include "exec/pool/pool.h"
 #include "exec/tell/tell.h"
 
-#define STARVED_SHOWN_USEC 100000 /* below that nobody need know */
+#define STARVED_SHOWN_USEC 100000 /* less is noise of the scheduler */
 
 static void put_text(struct osd_wr *w, const char *text)
 {
@@ -49,7 +49,7 @@ static void put_pool(struct osd_wr *w, const struct osd_job_view *v)
 	put_text(w, v->record->pool[0] ? v->record->pool : OSD_POOL_DEFAULT);
 }
 
-/* What to do about it: the reason's sentence, with figures where they help. */
+/* The hint: the reason's sentence, with figures where they help. */
 static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
 {
 	const struct osd_job_record *record = v->record;
@@ -81,7 +81,7 @@ static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
 		 (unsigned long long)(record->limits.memory_bytes >> 20),
 		 (unsigned long long)(record->peak_bytes >> 20));
 	put_text(w, text);
-	/* What it was refused is not known, nor what would have been enough. */
+	/* The size of the refused request is not known, so no limit can be suggested. */
 	if (record->peak_bytes < record->limits.memory_bytes / 2) {
 		put_text(w, ": it asked for much more than it used");
 		return;
@@ -221,16 +221,15 @@ void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t
 		osd_wr_be(w, record_number(v->record, row), row->shown);
 }
 
-/* What polling needs, without a list of names to send and of values to take apart: version, state,
- * signal, exit code, generation, reason, attempt, progress, poll ms, position, lengths of stdout and
- * result (docs/jobs.md). */
+/* The attributes of the page's fixed form, which saves a poll the list of names and values (docs/jobs.md):
+ * version, state, signal, exit code, generation, reason.  Then attempt, progress, poll ms, position, and
+ * the lengths of stdout and result. */
 static const uint8_t polled[] = {0x01, 0x03, 0x06, 0x05, 0x02, 0x04,
 				 0x07, 0x08, 0x10, 0x0f, 0x18, 0x17};
 
-bool osd_exec_is_polled(uint32_t page, uint32_t number)
+bool osd_job_status_polled(uint32_t number)
 {
-	return page == OSD_PAGE_JOB_STATUS && number <= UINT8_MAX &&
-	       memchr(polled, (int)number, sizeof(polled));
+	return number <= UINT8_MAX && memchr(polled, (int)number, sizeof(polled));
 }
 
 size_t osd_job_status_form(const struct osd_job_view *v, uint8_t bytes[OSD_PAGE_FORM_MAX])

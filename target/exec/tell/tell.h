@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tell.h -- what clients and administrators read of jobs: attribute pages, polls answered from memory, figures,
- * the jobs that ended last.  Nothing here changes a job, but for the control page, which asks job/ to.
+/* tell.h -- the views of jobs for clients and administrators: attribute pages, polls answered from memory,
+ * figures, and the jobs that ended last.  Nothing here changes a job, except the control page through job/.
  *
- * Inside: pages.c (status and control), status.c (the bytes of the status page), array_pages.c, payload.c,
- * root_page.c (the providers), poll.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
+ * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), array_pages.c, payload.c,
+ * root_page.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
  *
  * Locking: page providers run inside transactions and take exec->lock for moments. */
 #ifndef OSD_EXEC_TELL_TELL_H
@@ -40,22 +40,10 @@ void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *re
 void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t number);
 /* The page's form, which polling asks for.  Returns: bytes of it. */
 size_t osd_job_status_form(const struct osd_job_view *v, uint8_t bytes[OSD_PAGE_FORM_MAX]);
+/* Whether an attribute is in that form. */
+bool osd_job_status_polled(uint32_t number);
 /* Partition and object, 8 bytes each; nothing of no object. */
 void osd_job_put_id(struct osd_wr *w, struct osd_object_id id);
-
-/* ---- pages.c -------------------------------------------------------------------------------------------- */
-
-/* What a poll of page 2000_0001h is answered: its fixed form, or where there is a writer the attributes in
- * list, all of which osd_exec_is_polled. */
-struct osd_job_answer {
-	struct osd_attr_list list;
-	struct osd_attr_writer *writer;
-	uint8_t *form; /* OSD_PAGE_FORM_MAX bytes */
-	size_t form_length;
-};
-/* Of a job in the table, exec->lock held; of an ended one's record. */
-void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer);
-void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer);
 
 /* ---- functions of struct osd_page_provider ---------------------------------------------------------------- */
 

@@ -13,8 +13,8 @@ import pyosd
 from pyosd.types import ObjectRef, ref
 from tests.command.held import MANY
 from tests.command.test_collection import membership
-from tests.conftest import unavailable
 from tests.e2e.tasks.victims import WAIT_S, Unit
+from tests.machine import unavailable
 from tests.serving import arguments, missing, own_options, sandboxes_missing, shared
 
 

@@ -10,11 +10,11 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.cdb import Request
 from pyosd.errors import TargetBusy
-from pyosd.exec_params import ExecFlag, ExecParams
-from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.cdb import Request
+from pyosd.wire.exec_params import ExecFlag, ExecParams
+from pyosd.wire.job_status import JobState
 from tests.e2e.tasks.victims import FUNCTIONS, LOSSES, WAIT_S, Unit, Victim, alive
 from tests.expect import OK, TASK_ABORTED, check
 from tests.waiting import until

@@ -16,9 +16,9 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, Request
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.command.held import MANY, RED, STEP
 from tests.e2e.tasks.victims import (
     ABORT_TASK,

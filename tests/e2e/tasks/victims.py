@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.cdb import Request, encode
 from pyosd.errors import OSDError
 from pyosd.types import ref
+from pyosd.wire.cdb import Request, encode
 from tests.e2e.raw_iscsi import FINAL, RawSession, reset_on_close
 from tests.serving import Serving
 from tests.waiting import until

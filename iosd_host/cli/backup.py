@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target backup make`, `ls`, `verify`, and `osd target restore`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from iosd_host.cli.param_type import Duration
+from iosd_host.cli.store import exits
+from iosd_host.cli.target_config import default_data
+from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_PROBLEMS
+from iosd_host.store_tools.backup.make import BackupSettings, back_up
+from iosd_host.store_tools.backup.repository import About, Damaged, Repository, problems_of
+from iosd_host.store_tools.backup.restore import restore as restore_store
+from iosd_host.store_tools.opening.folders import Refused
+from iosd_host.store_tools.report import shown_progress
+from pyosd.cli.frame.help import HelpPage
+
+__all__ = ["backup", "restore"]
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON line for each backup.")
+
+
+@contextlib.contextmanager
+def private() -> Iterator[None]:
+    """Nobody else reads what is made meanwhile."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextlib.contextmanager
+def room_in(*folders: Path | None, otherwise: str) -> Iterator[None]:
+    """A full disk as a sentence with the folder: the system's own does not name one.
+
+    Args: otherwise: what a full disk leaves.
+    Raises: Refused: there was no space.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = " and ".join(f"'{each}'" for each in folders if each is not None)
+        text = f"no space left in {where}: {otherwise}; make room there and run this again"
+        raise Refused(EXIT_FAILED, text) from None
+
+
+def text_of(about: About) -> str:
+    """A line about a backup."""
+    moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about.moment_ms / 1000))
+    size = f"{about.bytes / (1 << 20):.1f} MiB"
+    new = f"{about.copied_bytes / (1 << 20):.1f} MiB"
+    how = f"served, paused {about.pause_ms:.0f} ms" if about.hot else "not served"
+    return f"{about.name}  {moment}  {about.files} files  {size}  {new} copied  {how}"
+
+
+def show(about: About, as_json: bool) -> None:
+    """Print it."""
+    click.echo(json.dumps(asdict(about)) if as_json else text_of(about))
+
+
+@click.group()
+def backup() -> None:
+    """Back up a store, even while a target serves it.
+
+    A backup is the store as it was at one moment.  Everything that a target acknowledged before that
+    moment is in it.
+    """
+
+
+@backup.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--data", type=FOLDER, help="Folder of the store, as for 'osd target serve'.")
+@click.option("--ssd", type=FOLDER, help="Folder of the store on its SSD, if it has one.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Keep the newest N backups in FOLDER and remove the older ones.  [keep all]",
+)
+@click.option(
+    "--pause",
+    type=Duration(0.001, 30),
+    default="5s",
+    show_default=True,
+    help="Longest time that commands of clients may wait, up to 30s.",
+)
+@click.option(
+    "--control",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Control socket of the target that serves the store.  [searched for]",
+)
+@JSON
+def make(
+    *,
+    folder: Path,
+    data: Path | None,
+    ssd: Path | None,
+    keep: int | None,
+    pause: int,
+    control: Path | None,
+    as_json: bool,
+) -> None:
+    """Add a backup to FOLDER.
+
+    Files that did not change since the newest backup there are shared with it (hard links).  Use one
+    FOLDER for each store, on another disk.
+
+    The target goes on serving.  Commands that change something wait for a moment at the end, while the
+    last changed files and the database are copied: about 0.1 s, and 1 s more for each GB of database.
+
+    Protect FOLDER like the store: it holds the data and the keys.
+
+    Exit 0: the backup is whole; 1: nothing was taken; 18: the target that serves the store was not found,
+    or another backup is being made.
+    """
+    settings = BackupSettings(control, pause // 1000, keep)
+    with (
+        private(),
+        exits(),
+        room_in(folder, otherwise="nothing is taken"),
+        shown_progress(not as_json) as progress,
+    ):
+        made, gone = back_up(data or default_data(), ssd, Repository(folder), settings, progress)
+    show(made.about, as_json)
+    for name in gone:
+        click.echo(f"removed {name}", err=True)
+
+
+@backup.command("ls", cls=HelpPage)
+@click.argument("folder", type=FOLDER)
+@JSON
+def list_(*, folder: Path, as_json: bool) -> None:
+    """List the backups in FOLDER, oldest first.
+
+    A backup that was interrupted is not whole and not listed; the next one removes it.
+
+    Exit 0: all are listed; 65: a backup is damaged, which a line on standard error names.
+    """
+    bad = 0
+    with exits():
+        for each in Repository(folder).backups():
+            if isinstance(each, Damaged):
+                bad += 1
+                click.echo(f"osd: {each}", err=True)
+            else:
+                show(each.about, as_json)
+    if bad:
+        sys.exit(EXIT_PROBLEMS)
+
+
+@backup.command()
+@click.argument("folder", type=FOLDER)
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Verify every backup in FOLDER.")
+@JSON
+def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -> None:
+    """Compare the files of a backup with its manifest (SHA-256).
+
+    Reads the newest backup, or the one called NAME.
+
+    Exit 0: every file is as it was backed up; 65: one is not.
+    """
+    if everything and name:
+        raise click.UsageError("--all and NAME exclude each other")
+    bad = 0
+    with exits():
+        repository = Repository(folder)
+        names = repository.names() if everything else [name]
+        for path in map(repository.folder, names):
+            with shown_progress(not as_json) as progress:
+                problems = list(problems_of(path, progress))
+            bad += len(problems)
+            if as_json:
+                rows = [{"file": file, "problem": why} for file, why in problems]
+                click.echo(json.dumps({"name": path.name, "problems": rows}))
+                continue
+            for file, why in problems:
+                click.echo(f"{path / file}: {why}")
+            click.echo(f"{path.name}: damaged files: {len(problems)}")
+    if bad:
+        sys.exit(EXIT_PROBLEMS)
+
+
+@click.command(cls=HelpPage)
+@click.argument("folder", type=FOLDER)
+@click.argument("name", required=False)
+@click.option(
+    "--data", type=FOLDER, help="Empty or new folder for the store, as for 'osd target serve'."
+)
+@click.option("--ssd", type=FOLDER, help="Empty or new folder on an SSD, if the store had one.")
+@click.option(
+    "--new-identity",
+    is_flag=True,
+    help="Give the store a new OSD system id.  Use it when the original store is served too.",
+)
+@JSON
+def restore(
+    *,
+    folder: Path,
+    name: str | None,
+    data: Path | None,
+    ssd: Path | None,
+    new_identity: bool,
+    as_json: bool,
+) -> None:
+    """Restore a store from the newest backup in FOLDER, or from NAME.
+
+    Every file is compared with the manifest while it is copied.  No target serves the new store before it
+    is whole; a restore that was interrupted begins again when you run it again.
+
+    Run as root, the store belongs to the owner of the folder given with --data, or, where that does not
+    exist yet, to the user who owned the store.
+
+    Exit 0: the store can be served; 1: the backup is damaged; 78: a folder is not empty.
+    """
+    target = data or default_data()
+    with (
+        private(),
+        exits(),
+        room_in(target, ssd, otherwise="the store is not whole, and no target serves it"),
+        shown_progress(not as_json) as progress,
+    ):
+        found = Repository(folder).find(name)
+        block = restore_store(found, target, ssd, new_identity, progress)
+    if as_json:
+        row = {"name": found.about.name, "data": str(target), "system_id": block.system_id.hex()}
+        click.echo(json.dumps(row))
+    else:
+        click.echo(
+            f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
+        )

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target check`, `repair` and `dump`: the commands for a store that no target serves."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from iosd_host.cli.param_type import Size
+from iosd_host.cli.target_config import default_data
+from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_NO_INPUT, EXIT_PROBLEMS
+from iosd_host.common.paths import MissingComponent
+from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.sums import Pace, keeps_sums, trusted_epoch
+from iosd_host.store_tools.check.whole_store import check_store
+from iosd_host.store_tools.dump import SCHEMA, Address, dump_store, write_data
+from iosd_host.store_tools.format.records import FormatError
+from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
+from iosd_host.store_tools.opening.folders import Refused
+from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.repair.rounds import LOG, repair_store
+from iosd_host.store_tools.report import Report, print_row, shown_progress
+from iosd_host.store_tools.session import looking, mending
+from pyosd.cli.frame.failure import print_error
+from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.param_type import ParamType
+
+__all__ = ["check", "dump", "repair"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class AddressType(ParamType[Address]):
+    """``root``, PID or PID/OID."""
+
+    name = "ADDRESS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Address:
+        """Parse it."""
+        if isinstance(value, Address):
+            return value
+        try:
+            return Address.parse(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
+
+
+def store_options(command: Command) -> Command:
+    """Which store."""
+    folder = click.Path(path_type=Path)
+    ssd = click.option("--ssd", type=folder, help="Folder of the store on its SSD, if it has one.")
+    data = click.option(
+        "--data", type=folder, help="Folder of the store, as for 'osd target serve'."
+    )
+    return data(ssd(command))
+
+
+def work_option(command: Command) -> Command:
+    """Where the copy of the database goes."""
+    folder = click.Path(path_type=Path, exists=True, file_okay=False)
+    return click.option(
+        "--work", type=folder, help="Folder with room for a copy of the database.  [TMPDIR]"
+    )(command)
+
+
+@contextlib.contextmanager
+def exits() -> Iterator[None]:
+    """Refusals and failures as a sentence and an exit code."""
+    try:
+        yield
+    except Refused as error:
+        print_error(error.code, str(error))
+        sys.exit(error.code)
+    except MissingComponent as error:
+        print_error(EXIT_FAILED, str(error))
+        sys.exit(EXIT_FAILED)
+    except DatabaseError as error:
+        print_error(EXIT_FAILED, f"the database fails: {text_of(error)}")
+        sys.exit(EXIT_FAILED)
+    except BrokenPipeError:
+        raise  # the reader of our output has gone: the program ends without a word
+    except OSError as error:
+        where = f"'{error.filename}': " if error.filename else ""
+        print_error(EXIT_FAILED, f"{where}{error.strerror or error}")
+        sys.exit(EXIT_FAILED)
+
+
+def report_check(store: Store, as_json: bool, verbose: bool, compare: Pace | None = None) -> Report:
+    """Find everything and print it.  compare: data with its checksums, at that pace."""
+    report = Report(store, as_json, verbose)
+    with shown_progress(not as_json) as progress:
+        for problem in check_store(store, progress, compare):
+            report.problem(problem)
+    return report
+
+
+def compared(store: Store, pace: Pace) -> str:
+    """What the comparison of data with its checksums came to, for people."""
+    if not keeps_sums(store):
+        return "no checksums to compare: this store keeps none"
+    text = f"{pace.read >> 20} MiB compared with their checksums"
+    if trusted_epoch(store) is None:
+        text += "; those of what was written lately do not hold: the machine was restarted, or it is a copy"
+    return text
+
+
+@click.command(cls=HelpPage)
+@store_options
+@work_option
+@click.option("--checksums", is_flag=True, help="Read all data and compare it with its checksums.")
+@click.option(
+    "--rate",
+    type=Size("0"),
+    default="0",
+    show_default=True,
+    help="Most bytes per second to read with --checksums; 0: no limit.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also list what needs no repair, one line each."
+)
+def check(
+    *,
+    data: Path | None,
+    ssd: Path | None,
+    work: Path | None,
+    checksums: bool,
+    rate: int,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Check a store that no target serves; change nothing.
+
+    Finds records that do not decode, data files without records and the reverse, wrong lengths
+    and counts, memberships and jobs known to one side only, counters that are too low.
+
+    A line for each problem: what, where, and what 'osd target repair' would do about it.
+
+    With --checksums every byte of data is read, which takes as long as reading the disk does: a
+    hard disk reads some 500 GB an hour, an SSD ten times that.
+
+    Exit 0: clean; 65: there is something to mend; 18: the store is in use.
+    """
+    with exits(), looking(data or default_data(), ssd, work) as store:
+        pace = Pace(rate) if checksums else None
+        report = report_check(store, as_json, verbose, pace)
+        report.end_check()
+        if pace is not None and not as_json:
+            click.echo(compared(store, pace))
+    if report.errors:
+        sys.exit(EXIT_PROBLEMS)
+
+
+@click.command(cls=HelpPage)
+@store_options
+@work_option
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="Show what would be repaired, but change nothing."
+)
+@click.option("-y", "--yes", is_flag=True, help="Repair without a first check and a question.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
+)
+def repair(
+    *,
+    data: Path | None,
+    ssd: Path | None,
+    work: Path | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Repair a store that no target serves.
+
+    Never deletes what users stored: what has no place any more becomes an object in the
+    lost+found partition 0x7fffffff00000001, with a name and attributes that say what it was.
+
+    Looks first, and asks; may be interrupted, and run again.  What it does is written to
+    repair.log in the store's folder.
+
+    Exit 0: the store is clean; 65: something could not be mended; 18: the store is in use.
+    """
+    folder = data or default_data()
+    with exits():
+        if dry_run or not yes:
+            with looking(folder, ssd, work) as store:
+                report = report_check(store, as_json, False)
+                report.end_check()
+            if dry_run:
+                sys.exit(EXIT_PROBLEMS if report.errors else 0)
+            if not report.errors:
+                return
+            click.confirm(f"mend {folder}?", abort=True, err=True)
+        with mending(folder, ssd) as store:
+            left = report_repair(store, as_json)
+    if left:
+        sys.exit(EXIT_PROBLEMS)
+
+
+def report_repair(store: Store, as_json: bool) -> int:
+    """Mend everything and print it.  Returns how much is left."""
+    report = Report(store, as_json, False)
+    with shown_progress(not as_json) as progress:
+        outcome = repair_store(store, progress, report.problem)
+    report.end_repair(outcome.mended, outcome.left)
+    if not as_json:
+        click.echo(f"the log is {store.roots.main.path / LOG}", err=True)
+    if any(each.kind is Kind.STORE_IDS_DIFFER for each in outcome.left):
+        click.echo("osd: the SSD directory belongs to another store: give the right one", err=True)
+    return len(outcome.left)
+
+
+@click.command(cls=HelpPage)
+@click.argument("address", type=AddressType(), required=False)
+@store_options
+@work_option
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON line for each record, with bytes in hexadecimal.",
+)
+@click.option(
+    "--data-to",
+    type=click.File("wb", lazy=False),
+    metavar="FILE",
+    help="Write the object's data to FILE instead of printing records; -: stdout.",
+)
+def dump(
+    *,
+    address: Address | None,
+    data: Path | None,
+    ssd: Path | None,
+    work: Path | None,
+    as_json: bool,
+    data_to: Any,
+) -> None:
+    """Print the records of a store that no target serves.
+
+    Superblocks, records, attributes, memberships, jobs and what waits to be removed, a line each;
+    what does not decode byte for byte.  Works on stores that a target refuses to open.
+
+    Exit 0: done; 66: there is no such object; 18: the store is in use.
+    """
+    if data_to is not None and (address is None or not address.object_id):
+        raise click.UsageError("--data-to needs the address of an object, PID/OID")
+    with exits(), looking(data or default_data(), ssd, work) as store:
+        if data_to is not None and address is not None:
+            dump_data(store, address, data_to)
+            return
+        found = False
+        for row in dump_store(store, address):
+            found = True
+            print_row(row, SCHEMA, as_json)
+    if not found:
+        print_error(EXIT_NO_INPUT, "there is no such object")
+        sys.exit(EXIT_NO_INPUT)
+
+
+def dump_data(store: Store, address: Address, output: Any) -> None:
+    """The bytes of one object."""
+    try:
+        length = write_data(store, address, output)
+    except FormatError as error:
+        raise Refused(EXIT_FAILED, f"its record does not decode: {error}") from None
+    if length is None:
+        raise Refused(EXIT_NO_INPUT, "there is no such object")
+    click.echo(f"{length} bytes", err=True)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The keys that a table of a configuration file may have: one row each, and the check of values.
+
+Pure.  Not here: the tables themselves (files.py, pools.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "SECONDS",
+    "SIZES",
+    "ConfigError",
+    "Key",
+    "Setting",
+    "check",
+    "choice",
+    "count",
+    "duration",
+    "endpoints",
+    "flag",
+    "http",
+    "known",
+    "measure",
+    "number",
+    "portal",
+    "seconds_of",
+    "size",
+    "split_portal",
+    "text",
+    "texts",
+]
+
+SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")  # of a time
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the text says where, and what would be right."""
+
+
+Convert = Callable[[Any], Any]
+"""From TOML to what we use.  Raises ValueError with the rest of "KEY must be ..."."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A row: what may stand at a key.
+
+    Attributes:
+        default: None: it is not set.
+        meaning: one line for people.
+    """
+
+    name: str
+    convert: Convert
+    default: Any
+    meaning: str
+
+    def show(self, value: Any) -> Any:
+        """A value as it would be written: sizes and times with units."""
+        return getattr(self.convert, "show", lambda plain: plain)(value)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value and where it was said: a file, a flag, or "default"."""
+
+    value: Any
+    origin: str
+
+
+def known(name: str, names: Iterable[str], what: str, where: str) -> None:
+    """Refuse a name that is not among those, naming the nearest."""
+    choices = list(names)
+    if name in choices:
+        return
+    near = difflib.get_close_matches(name, choices, 1)
+    hint = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(choices)}"
+    raise ConfigError(f"{where}: no such {what}: '{name}'{hint}")
+
+
+def check(
+    table: object, keys: Sequence[Key], where: str, path: str, parts: Sequence[str] = ()
+) -> dict[str, Setting]:
+    """The settings of one table, complete with defaults.
+
+    Args: where: the file or flag, for messages and as origin.  path: the table's name, for messages.
+    parts: names of tables inside it, left to the caller.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where}: [{path}] is not a table")
+    rows = {key.name: key for key in keys}
+    found = {key.name: Setting(key.default, "default") for key in keys}
+    for name, value in table.items():
+        known(name, [*rows, *parts], f"key in [{path}]" if path else "table", where)
+        if name in rows:
+            try:
+                found[name] = Setting(rows[name].convert(value), where)
+            except ValueError as error:
+                raise ConfigError(f"{where}: [{path}] {name} must be {error}") from None
+    return found
+
+
+# ---- kinds of values ---------------------------------------------------------------------------
+
+
+def text(value: Any) -> str:
+    """Printable text."""
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError("text")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or one that separates them by commas (flags write it so)."""
+    found = value.split("+") if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+        raise ValueError('a list of texts: ["one", "two"]')
+    return tuple(found)
+
+
+def split_portal(value: str, port: int | None = None) -> tuple[str, int]:
+    """ADDRESS:PORT, an IPv6 address in brackets.  port: where none is said.  Raises: ValueError."""
+    host, colon, said = value.rpartition(":")
+    if port is not None and (not colon or (host.count(":") and not host.endswith("]"))):
+        host, said = value, str(port)
+    if not said.isascii() or not said.isdigit() or int(said) > 65535:
+        raise ValueError(f"'{said}' is not a port number")
+    return host.strip("[]"), int(said)
+
+
+def portal(value: Any) -> str:
+    """Where tgtd listens: an IP address, and a port if one likes."""
+    try:
+        ipaddress.ip_address(split_portal(text(value), 3260)[0])
+    except ValueError:
+        raise ValueError('an IP address and a port, like "127.0.0.1:3260"') from None
+    return str(value)
+
+
+def http(value: Any) -> str:
+    """Where metrics and console are."""
+    try:
+        if text(value) != "none" and not split_portal(value)[0]:
+            raise ValueError
+    except ValueError:
+        raise ValueError('an address and a port, like "127.0.0.1:8470", or "none"') from None
+    return str(value)
+
+
+def endpoints(value: Any) -> tuple[str, ...]:
+    """Where the resource manager listens."""
+    try:
+        found = texts(value)
+        for each in found:
+            scheme, _, rest = each.partition("://")
+            if scheme == "tcp":
+                split_portal(rest.removesuffix(":*") + ":0" if rest.endswith(":*") else rest)
+            elif scheme != "ipc" or not rest:
+                raise ValueError
+    except ValueError:
+        raise ValueError('a list of "tcp://ADDRESS:PORT" and "ipc://PATH"') from None
+    return found
+
+
+def flag(value: Any) -> bool:
+    """True or false; a flag writes it as text."""
+    value = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def choice(*words: str) -> Convert:
+    """One of these words."""
+
+    def convert(value: Any) -> str:
+        if value not in words:
+            near = difflib.get_close_matches(str(value), words, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise ValueError(f"one of {', '.join(words)}{hint}")
+        return str(value)
+
+    return convert
+
+
+def count(least: int, most: int) -> Convert:
+    """A whole number in a range; a flag writes it as text."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return value
+
+    return convert
+
+
+def number(least: float, most: float) -> Convert:
+    """A number in a range, whole or not; a flag writes it as text."""
+
+    def convert(value: Any) -> float:
+        try:
+            found = float("" if isinstance(value, bool) else value)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not least <= found <= most:
+            raise ValueError(f"a number from {least:g} to {most:g}")
+        return found
+
+    return convert
+
+
+def measure(value: Any, units: Mapping[str, float]) -> float | None:
+    """A number with one of these units; None: it is none."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(value))
+    if isinstance(value, bool) or not found or found[2] not in units:
+        return None
+    return float(found[1]) * units[found[2]]
+
+
+def seconds_of(value: Any) -> float | None:
+    """A time of numbers with units, the largest unit first: "90s", "1h30m"; None: it is none."""
+    total, at, before, text = 0.0, 0, math.inf, str(value)
+    while at < len(text):
+        part = _PART.match(text, at)
+        unit = SECONDS.get(part[2]) if part else None
+        if part is None or unit is None or unit >= before:
+            return None
+        total, at, before = total + float(part[1]) * unit, part.end(), unit
+    return total if at else None
+
+
+def size(least: int, most: int) -> Convert:
+    """Bytes, with a unit: "256MiB"."""
+
+    def convert(value: Any) -> int:
+        number = measure(value, SIZES)
+        if number is None or not least <= number <= most:
+            raise ValueError(
+                f'a size with a unit, like "256MiB", from {show_size(least)} to {show_size(most)}'
+            )
+        return int(number)
+
+    convert.show = show_size  # type: ignore[attr-defined]
+    return convert
+
+
+def duration(least_s: float, most_s: float) -> Convert:
+    """A time with units, "30s" or "1h30m"; microseconds as the target requires."""
+
+    def convert(value: Any) -> int:
+        number = seconds_of(value)
+        if number is None or not least_s <= number <= most_s:
+            raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
+        return round(number * 1_000_000)
+
+    convert.show = show_duration  # type: ignore[attr-defined]
+    return convert
+
+
+def show_size(value: Any) -> str:
+    """Bytes in the largest unit that leaves no rest."""
+    for unit, factor in reversed(SIZES.items()):
+        if value and value % factor == 0:
+            return f"{value // factor}{unit}"
+    return "0"
+
+
+def show_duration(value: Any) -> str:
+    """Microseconds in the largest unit that leaves no rest; 0 is what follows from another key."""
+    for unit, factor in reversed(SECONDS.items()):
+        step = round(factor * 1_000_000)
+        if value and value % step == 0:
+            return f"{value // step}{unit}"
+    return "0s"

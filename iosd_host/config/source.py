@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The source of a configuration: a file, and the flags of the command line that override it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iosd_host.config.files import Config, in_force, load
+from iosd_host.config.schema import Setting
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a configuration comes from, so that it can be read again.
+
+    Attributes:
+        path: the file; None: the system's, if it is there.
+        pools: what flags say of pools: origin, name, table.
+        package_sets: the folder that a flag says.
+        given: what flags say of other keys, by their names in [target].
+        standards: what those keys are that nobody says anything of.
+    """
+
+    path: Path | None = None
+    pools: tuple[tuple[str, str, Mapping[str, Any]], ...] = ()
+    package_sets: Path | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    standards: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, path: Path | None = None) -> tuple[Config, dict[str, Setting]]:
+        """The configuration, and its settings in_force.  path: another file.  Raises: ConfigError."""
+        config = load(path or self.path, self.pools, self.package_sets)
+        return config, in_force(config, self.standards, self.given)
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON."""
+        sets = self.package_sets and str(self.package_sets)
+        return {"pools": self.pools, "package_sets": sets, "given": dict(self.given)}
+
+    @classmethod
+    def of(
+        cls, path: str | None, fields: Mapping[str, Any], standards: Mapping[str, Any]
+    ) -> Source:
+        """From JSON."""
+        pools = tuple((origin, name, table) for origin, name, table in fields["pools"])
+        sets = fields["package_sets"]
+        file = Path(path) if path else None
+        return cls(file, pools, sets and Path(sets), fields["given"], standards)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The requests keys.ls, keys.add and keys.rm: list, add and remove clients while the manager runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from iosd_host.config.schema import Key, choice, text
+from iosd_host.manager.keys import (
+    ADMIN,
+    KEY,
+    LOCAL,
+    NAME,
+    VIEWER,
+    Client,
+    ClientKeys,
+    CurvePair,
+    write_key,
+)
+from iosd_host.manager.requests import AdminRequest, Method, RequestRefused
+from iosd_host.manager.state_store import Change
+
+__all__ = ["key_methods"]
+
+WHO = Key("name", text, None, "of a client")
+PARAMS = (
+    WHO,
+    Key("role", choice(ADMIN, VIEWER), VIEWER, "what it may do"),
+    Key("public", text, None, "its public key, Z85"),
+)
+
+
+def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[Method]:
+    """The rows.  log: keeps a line of the log of changes."""
+
+    async def changed(request: AdminRequest, was: str, now: str) -> None:
+        name = str(request.params["name"])
+        await log(Change("", request.method, request.who, request.why, {name: was}, {name: now}))
+
+    async def ls(request: AdminRequest) -> Any:
+        found = sorted(keys.clients.items(), key=lambda item: item[1].name)
+        return {"keys": [vars(client) | {"public": public} for public, client in found]}
+
+    async def add(request: AdminRequest) -> Any:
+        name, role, public = (request.params[key] for key in ("name", "role", "public"))
+        if not NAME.fullmatch(name):
+            raise RequestRefused("bad-value", f"'{name}' is no name: letters, digits, _ . @ -")
+        if not KEY.fullmatch(public):
+            raise RequestRefused("bad-value", "a public key has 40 characters in Z85")
+        if keys.who(public):
+            raise RequestRefused(
+                "bad-value", f"this is the key of '{keys.clients[public].name}' already"
+            )
+        if find(name) is not None:
+            raise RequestRefused(
+                "bad-value", f"there is a key of '{name}'", f"osd manager keys rm {name}"
+            )
+        try:
+            write_key(keys.authorized / f"{name}.key", CurvePair(public), role)
+        except OSError as error:
+            raise RequestRefused("failed", f"cannot write the key: {error.strerror}") from None
+        keys.reload()
+        await changed(request, "none", role)
+        return {"name": name, "role": role}
+
+    def find(name: str) -> Client | None:
+        return next((each for each in keys.clients.values() if each.name == name), None)
+
+    async def rm(request: AdminRequest) -> Any:
+        name = request.params["name"]
+        client = find(name)
+        if client is None:
+            there = ", ".join(sorted(each.name for each in keys.clients.values()))
+            raise RequestRefused("no-such-key", f"no key of '{name}'", f"there are: {there}")
+        admins = [each for each in keys.clients.values() if each.role == ADMIN]
+        if client in admins and len(admins) == 1:
+            raise RequestRefused("bad-value", f"'{name}' is the last that may change anything")
+        try:
+            (keys.authorized / f"{name}.key").unlink()
+            if name == LOCAL:
+                keys.local.unlink(missing_ok=True)
+        except OSError as error:
+            raise RequestRefused("failed", f"cannot remove the key: {error.strerror}") from None
+        keys.reload()
+        await changed(request, client.role, "none")
+        return {"name": name, "role": client.role}
+
+    return [
+        Method("keys.ls", ls),
+        Method("keys.add", add, PARAMS, ("name", "public"), changes=True),
+        Method("keys.rm", rm, (WHO,), ("name",), changes=True),
+    ]

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Adds the OSD target to a tgtd that runs already, such as systemd's tgt.service, and removes it.
+
+The same target as `osd target serve` makes, with the same portal rules.  That tgtd may have other
+targets; they stay unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosd_host.common import paths
+from iosd_host.common.users import MANAGER_USER, group_of, uid_of
+from iosd_host.config.schema import ConfigError
+from iosd_host.serve.local_credential import CredentialError, publish, take_key, withdraw
+from iosd_host.serve.master_key import take_out
+from iosd_host.serve.parts import (
+    TargetConfig,
+    is_loopback,
+    local_key_file,
+    module_options,
+    pools_file,
+)
+from iosd_host.serve.preconditions import (
+    CannotServe,
+    check_portal,
+    open_control_folder,
+    prepare_store,
+)
+from iosd_host.serve.process import ProcessFailed, as_user
+from iosd_host.serve.reload import Managed, tell_manager, tell_target
+from iosd_host.serve.supervise import format_portal, plain_environment, with_default
+from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
+from iosd_host.serve.tgtd import Tgtd, version_of
+
+__all__ = ["Places", "attach", "detach"]
+
+TGTD_SOCKET = "/run/tgtd/socket"  # where tgtd has it unless TGT_IPC_SOCKET says otherwise
+TGTD_CONTROL = 0
+_PEER = struct.Struct("3i")  # of SO_PEERCRED: pid, uid, gid
+
+
+@dataclass(frozen=True)
+class Places:
+    """What tgtd is told of.
+
+    Attributes:
+        sandboxd: socket of iosd-sandboxd.
+        pools: the file of pools, written here.
+        control: the socket that the module makes, in a folder of tgtd's user.
+    """
+
+    sandboxd: Path
+    pools: Path
+    control: Path
+
+
+def control_socket() -> Path:
+    return Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
+
+
+def absent(path: Path, error: OSError) -> ProcessFailed:
+    return ProcessFailed(f"no tgtd to talk to at {path} ({error.strerror}): start tgt.service")
+
+
+def tgtd_uid() -> int | None:
+    """The user of tgtd; None: ours.
+
+    Raises:
+        ProcessFailed: no tgtd runs.
+    """
+    path = control_socket()
+    try:
+        owner = path.stat().st_uid
+    except OSError as error:
+        raise absent(path, error) from None
+    return None if owner == os.geteuid() else owner
+
+
+def running_tgtd() -> Tgtd:
+    """The daemon behind the control socket; one that cannot be inspected counts as a stock one.
+
+    Raises:
+        ProcessFailed: nobody listens there.
+    """
+    path = control_socket()
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(path))
+            ids = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    except OSError as error:
+        raise absent(path, error) from None
+    program = Path(f"/proc/{_PEER.unpack(ids)[0]}/exe")
+    return Tgtd(program, version_of(program))
+
+
+def administrator(uid: int | None) -> TgtAdm:
+    """That tgtd's control channel."""
+    environment = plain_environment()
+    if "TGT_IPC_SOCKET" in os.environ:
+        environment["TGT_IPC_SOCKET"] = os.environ["TGT_IPC_SOCKET"]
+    command = [*as_user(uid), str(paths.find_program("tgtadm", "tgt"))]
+    user = None if uid is None else (uid, group_of(uid))
+    return TgtAdm(command, environment, TGTD_CONTROL, user)
+
+
+async def settle_portals(
+    adm: TgtAdm, config: TargetConfig, others: Sequence[str], *, hardened: bool
+) -> None:
+    """Have tgtd listen on the configured portal alone, unless others need more or the network is trusted.
+
+    tgtd starts with every address at port 3260. Anybody who reaches a portal of a stock one can end it or
+    read its memory.
+
+    Args: others: targets that are not ours, whose portals are not ours to close.  hardened: which tgtd.
+
+    Raises:
+        CannotServe: they need portals that we may not have beside us.
+        ProcessFailed: the portal is taken.
+    """
+    wanted = config.portal
+    open_now = await adm.portals()
+    foreign = [each for each in open_now if each != wanted and not is_loopback(each[0])]
+    if foreign and not config.unsafe_portal:
+        names = ", ".join(format_portal(*each) for each in foreign)
+        if others and not hardened:
+            raise CannotServe(
+                f"tgtd listens on {names} for {', '.join(others)}, and a stock tgtd is not safe "
+                "against those who can reach it: serve those by another tgtd, or, on a trusted "
+                "network, say unsafe_portal = true; the package iosd-tgtd has a tgtd that is safe"
+            )
+        for each in foreign if not others else ():
+            await adm.close_portal(format_portal(*each))
+            open_now.remove(each)
+    wildcards = [each for each in open_now if each[0] in ("0.0.0.0", "::")]
+    if wanted in open_now or any(port == wanted[1] for _, port in wildcards):
+        return
+    try:
+        await adm.open_portal(format_portal(*wanted))
+    except TgtError as error:
+        raise ProcessFailed(f"tgtd cannot listen on {format_portal(*wanted)}: {error}") from None
+
+
+def write_pools(config: TargetConfig, path: Path) -> None:
+    """Whole or not at all, whatever is in its place; readable for tgtd."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(pools_file(with_default(config), config.memory_budget))
+        os.fchmod(file.fileno(), 0o644)
+    Path(file.name).replace(path)
+
+
+def prepare_control(folder: Path, uid: int | None, config: TargetConfig) -> int | None:
+    """Let the manager's user reach the control socket; returns its id, None: there is none of its own.
+
+    Packages make that user.  Without it the manager runs as tgtd's.
+    """
+    manager = uid_of(MANAGER_USER)
+    if manager is None or config.manager is None or os.geteuid() != 0 or not folder.is_dir():
+        return None
+    open_control_folder(folder, 0 if uid is None else uid, manager)
+    return manager
+
+
+async def remove(adm: TgtAdm, number: int, wait_s: float) -> None:
+    """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
+    async with asyncio.timeout(wait_s):
+        while True:
+            try:
+                return await adm.remove(number)
+            except TgtError:
+                await asyncio.sleep(0.05)
+
+
+async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
+    uid = tgtd_uid()
+    adm = administrator(uid)
+    try:
+        async with asyncio.timeout(wait_s):
+            while not await adm.alive():
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise ProcessFailed(f"tgtd does not answer for {wait_s:g} s") from None
+    hardened = running_tgtd().hardened
+    check_portal(config, hardened=hardened)
+    targets = await adm.targets()
+    others = [name for name in targets if name != config.name]
+    await settle_portals(adm, config, others, hardened=hardened)
+    before = places.pools.read_text() if places.pools.exists() else None
+    write_pools(config, places.pools)
+    if config.name in targets:
+        return "there" if places.pools.read_text() == before else "changed"
+    for folder in filter(None, (config.data, config.ssd)):
+        prepare_store(folder, uid)
+    manager = prepare_control(places.control.parent, uid, config)
+    number = 1 + max(targets.values(), default=0)
+    isolation = config.isolation if config.sandboxes else None
+    options = module_options(
+        config, isolation, places.sandboxd, places.pools, places.control, manager
+    )
+    for user in config.chap_users:  # of an earlier time, perhaps with another secret
+        with contextlib.suppress(TgtError):
+            await adm.run("delete", "account", "--user", user)
+    try:
+        await adm.create(
+            config.name, str(config.data), options, config.initiators, config.chap, number
+        )
+    except TgtError as error:
+        await remove(adm, number, wait_s)
+        why = "journalctl -u tgt says why" if REFUSED in str(error) else str(error)
+        raise ProcessFailed(f"tgtd does not serve the store {config.data}: {why}") from None
+    try:
+        publish_credential(config, places)
+    except CredentialError as error:
+        await remove(adm, number, wait_s)
+        raise ProcessFailed(str(error)) from None
+    take_out(config.data, config.master_key_file)
+    return "made"
+
+
+def publish_credential(config: TargetConfig, places: Places) -> None:
+    """Let this user's clients find the store's credential.  It stays until detach().
+
+    Raises: CredentialError: its folder cannot be used.
+    """
+    key = take_key(local_key_file(places.control)) if config.local_credential else None
+    if key is None:
+        withdraw(config.portal, config.name)
+    else:
+        publish(key, config.portal, config.name, held=False).forget()
+
+
+def tell(config: TargetConfig, control: Path) -> None:
+    """Have the target read its pools again, through its manager where it has one.
+
+    Raises:
+        ConfigError: it refuses them, or its manager does not answer.
+    """
+    by, why = "osd target attach", "the configuration was read again"
+    try:
+        tell_target(control, by, why)
+    except Managed:
+        tell_manager(None, config.name, by, why)
+    except OSError as error:
+        raise ConfigError(f"the target does not answer at {control}: {error}") from None
+
+
+def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, str]:
+    """Make the target; one that is there reads its pools again where they have changed.
+
+    Args: wait_s: how long tgtd may take to answer.
+
+    Returns: its URL, and "made", "changed" or "there".
+
+    Raises:
+        CannotServe, ConfigError: the configuration cannot be served.
+        ProcessFailed, paths.MissingComponent: tgtd is not there, or does not take it; it has no such
+            target then.
+    """
+    if config.portal[1] == 0:
+        raise CannotServe("portal: clients of a service need a port that stays: give one")
+    what = asyncio.run(_attach(config, places, wait_s))
+    if what == "changed":
+        tell(config, places.control)
+    return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", what
+
+
+async def _detach(config: TargetConfig, wait_s: float) -> bool:
+    name = config.name
+    adm = administrator(tgtd_uid())
+    number = (await adm.targets()).get(name)
+    if number is None:
+        return False
+    try:
+        await remove(adm, number, wait_s)
+    except TimeoutError:
+        raise ProcessFailed(f"{name} still has commands under way after {wait_s:g} s") from None
+    withdraw(config.portal, name)
+    return True
+
+
+def detach(config: TargetConfig, wait_s: float) -> bool:
+    """Close the target's sessions and its store; tgtd goes on.
+
+    Returns: whether it was there.
+
+    Raises:
+        ProcessFailed: tgtd does not answer, or the target's commands do not end.
+    """
+    try:
+        return asyncio.run(_detach(config, wait_s))
+    except TgtError as error:
+        raise ProcessFailed(str(error)) from None

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks before a target is served: isolation of the host, portal, folder of the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from iosd_host.common import paths
+from iosd_host.common.users import group_of
+from iosd_host.serve.parts import TargetConfig
+from iosd_host.serve.process import as_user
+from iosd_host.serve.scope import in_scope
+
+__all__ = [
+    "LEVELS",
+    "CannotServe",
+    "check_portal",
+    "choose_isolation",
+    "isolation_of_host",
+    "open_control_folder",
+    "prepare_store",
+    "run_root",
+]
+
+LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
+
+
+class CannotServe(Exception):
+    """The configuration cannot be served as asked; the text says why and what to do."""
+
+
+def isolation_of_host(uid_base: int | None = None) -> dict[str, Any]:
+    """Ask iosd-sandboxd what isolation this host can give: {"level": ..., "uids": ...}."""
+    program = paths.find_component(paths.SANDBOXD)
+    command = [str(program), "--print-level", "--python-dir", str(paths.python_dir())]
+    if uid_base is not None:
+        command += ["--uid-base", str(uid_base)]
+    done = subprocess.run(
+        in_scope(command),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    try:
+        answer = json.loads(done.stdout)
+        level = answer["level"]
+    except (ValueError, KeyError, TypeError):
+        text = done.stderr.strip() or f"exit {done.returncode}"
+        raise CannotServe(f"iosd-sandboxd cannot tell the isolation of this host: {text}") from None
+    if level not in LEVELS:
+        raise CannotServe(f"iosd-sandboxd knows an isolation level {level!r} that we do not")
+    return dict(answer)
+
+
+def choose_isolation(wanted: str, uid_base: int | None = None) -> str:
+    """Return the level to run at.
+
+    Raises:
+        CannotServe: the host cannot give it, or somebody has the ids of sandboxes.
+    """
+    host = isolation_of_host(uid_base)
+    best = str(host["level"])
+    uids = host.get("uids", {})
+    if uids.get("taken") and os.geteuid() == 0:
+        raise CannotServe(
+            f"the ids of sandboxes, {uids['first']} to {uids['last']}, are not free: {uids['taken']}; "
+            "choose others with --uid-base"
+        )
+    if wanted == "best":
+        return best
+    if LEVELS.index(wanted) < LEVELS.index(best):
+        why = "; ".join(str(text) for text in host.get("missing", ())) or "see 'osd doctor'"
+        raise CannotServe(
+            f"this host cannot isolate scripts at level '{wanted}' ({why}); "
+            f"mend that, or allow less: --isolation {best}"
+        )
+    return wanted
+
+
+def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
+    """Refuse to offer a stock tgtd to a network, unless told that it is a trusted one.
+
+    Anybody who can log in to a stock tgtd can crash it or read its freed memory.
+    """
+    host = config.portal[0]
+    try:
+        loopback = config.loopback
+    except ValueError:
+        raise CannotServe(f"portal address '{host}' is not an IP address") from None
+    if not loopback and not hardened and not config.unsafe_portal:
+        raise CannotServe(
+            f"portal {host} is not a loopback address, and a stock tgtd is not safe against those "
+            "who can reach it; build the hardened one with 'make tgtd' (Debian package: iosd-tgtd), or, "
+            "on a trusted network, say --unsafe-portal"
+        )
+
+
+def open_control_folder(folder: Path, uid: int, manager: int | None) -> None:
+    """Have tgtd's user make its control socket there, and the manager's user reach it.
+
+    The set-group-id bit gives the socket the manager's group, to which the module opens it.
+    """
+    os.chown(folder, uid, group_of(uid if manager is None else manager))
+    folder.chmod(0o700 if manager is None else 0o2710)
+
+
+def prepare_store(folder: Path, uid: int | None) -> None:
+    """Make the store's folder, or see that tgtd's user owns and reaches it."""
+    text = str(folder)
+    if any(character in text for character in ",;") or not text.isprintable():
+        raise CannotServe(f"the path '{text}' may hold no comma, semicolon or control character")
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o700)
+            if uid is not None:
+                os.chown(folder, uid, group_of(uid))
+        elif uid is not None and folder.stat().st_uid != uid and not any(folder.iterdir()):
+            os.chown(folder, uid, group_of(uid))
+    except OSError as error:
+        raise CannotServe(f"cannot use {folder} for data: {error.strerror}") from None
+    if uid is None:
+        return
+    for path in (folder, folder / "data", folder / "db", *folder.glob("db/*")):
+        with contextlib.suppress(FileNotFoundError):
+            if (owner := path.stat().st_uid) != uid:
+                raise CannotServe(
+                    f"{path} belongs to uid {owner}, and tgtd runs as {uid}. If it is of another "
+                    "target, name another folder; if it is this target's store, run "
+                    f"chown -R {uid} {folder}, or say --uid {owner}"
+                )
+    test = subprocess.run([*as_user(uid), "test", "-w", folder], check=False)
+    if test.returncode != 0:
+        raise CannotServe(
+            f"uid {uid}, which tgtd runs as, cannot reach {folder}: "
+            "choose another --data, or another --uid"
+        )
+
+
+def run_root() -> str:
+    """Where the folder of sockets goes; socket paths must be short."""
+    for folder in ("/run", os.environ.get("XDG_RUNTIME_DIR", "")):
+        if folder and os.access(folder, os.W_OK):
+            return folder
+    return tempfile.gettempdir()

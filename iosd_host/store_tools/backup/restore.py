@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes a store from a backup (docs/backup.md).
+
+Until it is whole no target serves it: its superblock says what it is (format/marked.py), and the store's
+own gets its place last.  An interrupted restore begins again when it is run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import shutil
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
+from iosd_host.common.users import group_of
+from iosd_host.store_tools.backup.copying import READ, WRITE, copy_with_digest
+from iosd_host.store_tools.backup.make import REAL
+from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
+from iosd_host.store_tools.format.keys import RECORD_VERSION, KeyKind, KeyName, decode_spans
+from iosd_host.store_tools.format.marked import is_marked, marked
+from iosd_host.store_tools.format.records import FormatError, MetaKind
+from iosd_host.store_tools.format.superblock import Superblock
+from iosd_host.store_tools.opening.bdb import Database, DatabaseError, Table, text_of
+from iosd_host.store_tools.opening.folders import (
+    Refused,
+    as_owner,
+    sync_file_system,
+    write_superblock,
+    write_whole,
+)
+
+__all__ = ["restore"]
+
+SYSTEM_ID_BYTES = 20
+TOKEN = "restore.unfinished"
+BEGINNING = frozenset({TOKEN, TOKEN + ".new", "superblock.new"})
+OPENINGS = 4096
+"""The lost store may have been opened so many times since the backup: numbers of openings, and what is
+made of them (generations of files, boot epochs of capabilities), are not used again."""
+AHEAD_MS = 10_000
+"""Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
+Tell = Callable[[str, int, int], None]
+
+
+def restore(
+    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: Tell
+) -> Superblock:
+    """Make the store in empty folders.  Returns its superblock.
+
+    Raises: Refused: the folders hold something, or the backup is damaged; OSError.
+    """
+    roots = folders_of(backup, data, ssd)
+    rows = backup.rows()
+    blocks = {label: real_superblock(backup, label) for label in roots}
+    if new_identity:
+        renew(blocks)
+    uid, gid = owner_of(backup, data)
+    token = token_of(data)
+    with contextlib.ExitStack() as stack:
+        for label, folder in roots.items():
+            stack.enter_context(taken(folder, blocks[label], token, uid, gid))
+        copy_files(backup, rows, roots, tell)
+        with as_owner(data):
+            begin_anew(data / "db")
+        for folder in roots.values():
+            sync_file_system(folder)
+        for label in sorted(roots, reverse=True):  # main last: without it nothing is served
+            with as_owner(roots[label]):
+                write_superblock(roots[label], blocks[label])
+        for folder in roots.values():
+            with as_owner(folder):
+                (folder / TOKEN).unlink()
+    return blocks["main"]
+
+
+def folders_of(backup: Backup, data: Path, ssd: Path | None) -> dict[str, Path]:
+    """Where each root goes.  Raises: Refused: there is one too many or too few."""
+    if backup.about.ssd and ssd is None:
+        raise Refused(EXIT_CONFIG, "the store has an SSD directory: give a folder for it as --ssd")
+    if ssd is not None and not backup.about.ssd:
+        raise Refused(EXIT_CONFIG, "the store has one directory: it takes no --ssd")
+    if ssd is not None and ssd.resolve() == data.resolve():
+        raise Refused(EXIT_CONFIG, "--data and --ssd are the same folder: give two")
+    return {"main": data} | ({"ssd": ssd} if ssd is not None else {})
+
+
+def real_superblock(backup: Backup, label: str) -> Superblock:
+    """Of a root, as it was.  Raises: Refused."""
+    path = backup.path / label / REAL
+    try:
+        return Superblock.decode(path.read_bytes())
+    except OSError as error:
+        raise Damaged(path, os.strerror(error.errno or 0)) from None
+    except FormatError as error:
+        raise Damaged(path, str(error)) from None
+
+
+def renew(blocks: dict[str, Superblock]) -> None:
+    """Another identity, the same for both roots."""
+    store_id = os.urandom(len(blocks["main"].store_id))
+    system_id = Superblock.DESIGNATOR + store_id[: SYSTEM_ID_BYTES - len(Superblock.DESIGNATOR)]
+    for label, block in blocks.items():
+        blocks[label] = dataclasses.replace(block, store_id=store_id, system_id=system_id)
+
+
+def owner_of(backup: Backup, data: Path) -> tuple[int, int]:
+    """Who the files are given to: the folder's owner, else the owner of the store backed up."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    if data.exists():
+        found = data.stat()
+        return found.st_uid, found.st_gid
+    return backup.about.uid, group_of(backup.about.uid)
+
+
+# ---- the folders -------------------------------------------------------------------------------
+
+
+def is_unfinished(folder: Path) -> bool:
+    """A restore into it did not end."""
+    try:
+        return is_marked((folder / "superblock").read_bytes())
+    except FileNotFoundError:
+        return False
+
+
+def token_of(data: Path) -> bytes:
+    """What both folders of one restore hold until it is whole: the SSD directory gets its superblock
+    first, and is known by this as part of a restore that the data directory has not finished."""
+    with contextlib.suppress(FileNotFoundError):
+        if is_unfinished(data):
+            return (data / TOKEN).read_bytes()
+    return os.urandom(16)
+
+
+@contextlib.contextmanager
+def taken(folder: Path, block: Superblock, token: bytes, uid: int, gid: int) -> Iterator[None]:
+    """Take an empty folder and mark it as one that no target serves.
+
+    Raises: Refused: something is in it.
+    """
+    if not folder.exists():
+        make_folder(folder, uid, gid)
+    with as_owner(folder):
+        names_in(folder, token)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(EXIT_WRONG_STATE, f"'{folder}' is in use") from None
+        with as_owner(folder):
+            names = names_in(folder, token)  # again: another restore may have ended since
+            write_whole(folder / TOKEN, token)
+            write_whole(folder / "superblock", marked(block))
+            for name in names - BEGINNING - {"superblock"}:
+                remove(folder / name)
+        yield
+    finally:
+        os.close(lock)
+
+
+def make_folder(folder: Path, uid: int, gid: int) -> None:
+    """Give it to this owner, who can reach it: also where root makes the folders above it."""
+    above = [each for each in folder.absolute().parents if not each.exists()]
+    for each in reversed(above):
+        each.mkdir()
+        each.chmod(0o755)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, uid, gid)
+
+
+def names_in(folder: Path, token: bytes) -> set[str]:
+    """What is in it, left by this restore when it was interrupted.
+
+    Raises: Refused: something else is.
+    """
+    names = {each.name for each in folder.iterdir()} - {"lost+found", "lock"}
+    unfinished = is_unfinished(folder) or (
+        TOKEN in names and (folder / TOKEN).read_bytes() == token
+    )
+    if names - BEGINNING and not unfinished:
+        text = "is not empty: give an empty folder, or one that does not exist"
+        raise Refused(EXIT_CONFIG, f"'{folder}' {text}")
+    return names
+
+
+def remove(path: Path) -> None:
+    """A file, or a folder with what is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def copy_files(backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: Tell) -> None:
+    """All of the manifest, each compared with its digest on the way.  Raises: Refused; OSError."""
+    for label, folder in roots.items():
+        with as_owner(folder):
+            for name in ("data", *(("db",) if label == "main" else ())):
+                (folder / name).mkdir(mode=0o700)
+    for done, row in enumerate(rows):
+        if done % 64 == 0:
+            tell("restore", done, len(rows))
+        label, _, name = row.name.partition("/")
+        if label not in roots or ".." in Path(name).parts or not name:
+            raise Refused(EXIT_FAILED, f"the manifest names '{row.name}': use another backup")
+        if name == REAL:
+            continue
+        if copy_file(backup.path / row.name, roots[label], name, row) != row.digest:
+            text = f"'{backup.path / row.name}' is damaged: use another backup"
+            raise Refused(EXIT_FAILED, f"{text}; '{roots['main']}' is not served until you do")
+
+
+def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
+    """One file, with the time of change of its data.  Returns the digest of the copy.
+
+    The copy is made as the store's owner: root follows no name in a folder that another user can change.
+    """
+    try:
+        old = os.open(source, READ)
+    except FileNotFoundError:
+        raise Refused(EXIT_FAILED, f"'{source}' is missing: use another backup") from None
+    try:
+        with as_owner(root):
+            (root / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new = os.open(root / name, WRITE, 0o600)
+            try:
+                digest = copy_with_digest(old, new)
+                modified = row.taken.state.modified_ns
+                os.utime(new, ns=(modified, modified))
+            finally:
+                os.close(new)
+    finally:
+        os.close(old)
+    return digest
+
+
+# ---- what must not be used again ---------------------------------------------------------------
+
+
+def begin_anew(folder: Path) -> None:
+    """Recover the database; see that the restored store gives out and takes nothing that the lost one
+    may have given out or taken since the backup.
+
+    Raises: Refused: the database cannot be opened.
+    """
+    try:
+        with Database(folder, create=True) as database:
+            count_openings(database)
+            refuse_nonces(database, time.time_ns() // 1_000_000 + AHEAD_MS)
+    except DatabaseError as error:
+        text = f"the database in the backup cannot be opened: {text_of(error)}"
+        raise Refused(EXIT_FAILED, f"{text}; use another backup") from None
+
+
+def count_openings(database: Database) -> None:
+    """As if the store had been opened many times since."""
+    for kind in (MetaKind.BOOT, MetaKind.INDEX_BOOT):
+        value = database.get(Table.META, kind.key)
+        if value is None:
+            continue
+        number = min(int.from_bytes(value, "big") + OPENINGS, 0xFFFF_FFFF - OPENINGS)
+        with database.transaction() as transaction:
+            transaction.put(Table.META, kind.key, number.to_bytes(4, "big"))
+
+
+def refuse_nonces(database: Database, until_ms: int) -> None:
+    """Every nonce with a time until then counts as used, for every key there is."""
+    names = [KeyName.decode(key) for key, _ in database.walk(Table.KEYS)]
+    for place in {each.place for each in names}:
+        key = KeyName(place, KeyKind.NONCES, 0).encode()
+        value = database.get(Table.KEYS, key)
+        spans = [(0, until_ms)]
+        for first, last in decode_spans(value) if value is not None else []:
+            if first <= spans[0][1] + 1:
+                spans[0] = 0, max(spans[0][1], last)
+            else:
+                spans.append((first, last))
+        record = bytes((RECORD_VERSION,)) + b"".join(struct.pack(">QQ", *each) for each in spans)
+        with database.transaction() as transaction:
+            transaction.put(Table.KEYS, key, record)

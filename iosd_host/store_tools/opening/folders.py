@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The directories of a store: taken exclusively, their superblocks read, their database copied.
+
+The order is that of the target (target/store/media.c): the lock first, then anything else.  What
+may not be opened is refused with a sentence and an exit code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosd_host.common.exit_codes import (
+    EXIT_CONFIG,
+    EXIT_FAILED,
+    EXIT_NO_INPUT,
+    EXIT_NOT_PERMITTED,
+    EXIT_WRONG_STATE,
+)
+from iosd_host.store_tools.format.marked import is_marked
+from iosd_host.store_tools.format.records import ALL, FormatError, Unknown
+from iosd_host.store_tools.format.superblock import Role, Superblock
+
+__all__ = [
+    "Refused",
+    "Root",
+    "Roots",
+    "as_owner",
+    "copy_file",
+    "data_of",
+    "open_roots",
+    "private_copy",
+    "sync_file_system",
+    "sync_folder",
+    "write_superblock",
+    "write_whole",
+]
+
+FICLONE = 0x4004_9409
+PIECE = 256 << 10
+ZEROS = bytes(PIECE)
+ROOM = 64 << 20
+"""Recovery of a copy writes log: bytes to have free beyond the copy's own."""
+
+
+class Refused(Exception):
+    """The store is not touched.  code: of the program; the text says what to do."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass
+class Root:
+    """One directory: its superblock, or what is wrong with that."""
+
+    path: Path
+    role: Role
+    superblock: Superblock | None = None
+    damage: str = ""
+
+    @property
+    def data(self) -> Path:
+        """Where its data files are."""
+        return self.path / "data"
+
+
+@dataclass
+class Roots:
+    """The directories of one store; heads: the SSD directory of a store with two."""
+
+    main: Root
+    heads: Root | None = None
+
+    def __iter__(self) -> Iterator[Root]:
+        yield self.main
+        if self.heads is not None:
+            yield self.heads
+
+    @property
+    def database(self) -> Path:
+        """The folder of the environment."""
+        return self.main.path / "db"
+
+    @property
+    def head_bytes(self) -> int:
+        """The head size of new objects."""
+        if self.main.superblock is not None:
+            return self.main.superblock.head_bytes
+        if self.heads is not None and self.heads.superblock is not None:
+            return self.heads.superblock.head_bytes
+        return ALL
+
+    @property
+    def of_one_store(self) -> bool:
+        """Both superblocks name the same store, as far as they can be read."""
+        blocks = [each.superblock for each in self if each.superblock is not None]
+        return len({each.store_id for each in blocks}) <= 1
+
+
+@contextlib.contextmanager
+def as_owner(folder: Path) -> Iterator[None]:
+    """Root works as the user the store belongs to, or the target could not open what it made."""
+    try:
+        owner = folder.stat()
+    except OSError as error:
+        raise refusal(error, folder) from None
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    group = os.getegid()
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+
+
+def refusal(error: OSError, folder: Path) -> Refused:
+    """What the system says against a folder, as an exit."""
+    text = f"cannot open '{error.filename or folder}': {os.strerror(error.errno or errno.EIO)}"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return Refused(EXIT_NO_INPUT, f"{text}; --data says where the store is")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Refused(EXIT_NOT_PERMITTED, f"{text}; run it as the store's owner or as root")
+    return Refused(EXIT_FAILED, text)
+
+
+def lock(path: Path) -> int:
+    """Take the lock; the descriptor holds it.  Raises: Refused: somebody else has it."""
+    descriptor = os.open(
+        path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno != errno.EWOULDBLOCK:
+            raise
+        raise Refused(
+            EXIT_WRONG_STATE,
+            f"'{path}' is in use, most likely by a target that serves it: stop that first "
+            "(end its 'osd target serve' or tgtd), then run this again",
+        ) from None
+    return descriptor
+
+
+def is_store(path: Path, role: Role) -> bool:
+    """Something of a store is there, if only its database."""
+    if (path / "superblock").exists():
+        return True
+    if role is Role.HEADS:
+        return (path / "data").is_dir()
+    return any((path / "db").glob("*.db"))
+
+
+def read_root(path: Path, role: Role) -> Root:
+    """Read a superblock.  Raises: Refused: not ours to touch."""
+    root = Root(path, role)
+    try:
+        data = (path / "superblock").read_bytes()
+        if is_marked(data):
+            text = "is a backup, or a restore that did not end: 'osd target restore' restores it"
+            raise Refused(EXIT_CONFIG, f"'{path}' {text}")
+        root.superblock = Superblock.decode(data)
+    except FileNotFoundError:
+        root.damage = "it is missing"
+    except Unknown as error:
+        raise Refused(EXIT_CONFIG, f"'{path}': {error}; use the release that wrote it") from None
+    except FormatError as error:
+        root.damage = str(error)
+    if root.superblock is not None and root.superblock.role is not role:
+        raise Refused(
+            EXIT_CONFIG,
+            f"'{path}' is the other root of a store with two: exchange --data and --ssd",
+        )
+    return root
+
+
+def agree(roots: Roots) -> None:
+    """One root or two, as formatted.  Raises: Refused."""
+    block = roots.main.superblock
+    if block is None:
+        return
+    if block.head_bytes != ALL and roots.heads is None:
+        text = f"'{roots.main.path}' was formatted with two roots: give its SSD directory as --ssd"
+        raise Refused(EXIT_CONFIG, text)
+    if block.head_bytes == ALL and roots.heads is not None:
+        text = f"'{roots.main.path}' was formatted with one root: it takes no --ssd"
+        raise Refused(EXIT_CONFIG, text)
+    other = roots.heads.superblock if roots.heads is not None else None
+    if roots.heads is None or other is None or not roots.of_one_store or block.fits(other):
+        return
+    older = roots.heads if other.opening < block.opening else roots.main
+    text = (
+        f"'{older.path}' is an older copy than the store's other directory: give the newest of each"
+    )
+    raise Refused(EXIT_CONFIG, text)
+
+
+@contextlib.contextmanager
+def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
+    """Take a store for oneself until the end.
+
+    Raises: Refused: it is served, absent, of another release, or the directories do not fit.
+    """
+    wanted = [(data, Role.MAIN)] + ([(ssd, Role.HEADS)] if ssd is not None else [])
+    with contextlib.ExitStack() as stack:
+        roots = []
+        for path, role in wanted:
+            try:
+                if not path.is_dir():
+                    raise NotADirectoryError(errno.ENOENT, "", str(path))
+                if not is_store(path, role):
+                    raise Refused(EXIT_NO_INPUT, f"'{path}' holds no iosd store")
+                stack.callback(os.close, lock(path))
+                roots.append(read_root(path, role))
+            except OSError as error:
+                raise refusal(error, path) from None
+        opened = Roots(*roots)
+        agree(opened)
+        yield opened
+
+
+def write_superblock(path: Path, superblock: Superblock) -> None:
+    """Whole or not at all: the name appears once the bytes are on disk."""
+    write_whole(path / "superblock", superblock.encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file with these bytes: whole or not at all, also after a power loss."""
+    new = path.with_name(path.name + ".new")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            rest = memoryview(data)
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        new.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_file_system(folder: Path) -> None:
+    """Everything written to the file system of this folder survives power loss.
+
+    Raises: OSError: some of it was not written; sync(2) would not report that.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if libc.syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Names made, changed or removed in it so far survive power loss."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def database_files(folder: Path) -> list[Path]:
+    """Tables and log files."""
+    return sorted(each for each in folder.glob("*") if each.is_file() and not each.is_symlink())
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Without new blocks where the file system can share them, and none for zeros: log files are
+    filled with them."""
+    with source.open("rb") as old, target.open("wb") as new:
+        try:
+            fcntl.ioctl(new, FICLONE, old.fileno())
+            return
+        except OSError:
+            pass
+        for begin, end in data_of(old.fileno()):
+            old.seek(begin)
+            new.seek(begin)
+            while piece := old.read(min(PIECE, end - old.tell())):
+                if piece == ZEROS[: len(piece)]:
+                    new.seek(len(piece), os.SEEK_CUR)
+                else:
+                    new.write(piece)
+        new.truncate(os.fstat(old.fileno()).st_size)
+
+
+def data_of(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Where a file has blocks: from, to."""
+    end = 0
+    while True:
+        try:
+            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        end = os.lseek(descriptor, begin, os.SEEK_HOLE)
+        yield begin, end
+
+
+@contextlib.contextmanager
+def private_copy(roots: Roots, work: Path | None) -> Iterator[Path]:
+    """The database in a folder of our own, removed at the end: recovery may write there.
+
+    Args: work: where there is room; None: the usual place for temporary files.
+    Raises: Refused: there is none.
+    """
+    files = database_files(roots.database)
+    needed = sum(each.stat().st_size for each in files) + ROOM
+    place = work or Path(tempfile.gettempdir())
+    with contextlib.ExitStack() as stack:
+        try:
+            free = shutil.disk_usage(place).free
+            if free < needed:
+                raise Refused(
+                    EXIT_FAILED,
+                    f"a copy of the database needs {needed >> 20} MiB and '{place}' has "
+                    f"{free >> 20} MiB free: give a folder with room as --work",
+                )
+            made = tempfile.TemporaryDirectory(prefix="iosd-store.", dir=place)
+            folder = Path(stack.enter_context(made))
+            for each in files:
+                copy_file(each, folder / each.name)
+        except OSError as error:
+            raise refusal(error, place) from None
+        yield folder

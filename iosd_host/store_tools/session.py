@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Opens a store for one of the tools: to look at a copy, or to change it in place."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
+from iosd_host.common.paths import MissingComponent
+from iosd_host.store_tools.opening.bdb import Database, DatabaseError, text_of
+from iosd_host.store_tools.opening.folders import Refused, as_owner, open_roots, private_copy
+from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.opening.tables import Health, prepare
+from iosd_host.store_tools.repair.records import SET_ASIDE, why_not
+
+__all__ = ["looking", "mending"]
+
+
+@contextlib.contextmanager
+def looking(data: Path, ssd: Path | None, work: Path | None) -> Iterator[Store]:
+    """A store nothing of which is changed: recovery and mending of tables happen to a copy.
+
+    Args: work: where the copy of the database goes; None: where temporary files do.
+    Raises: Refused.
+    """
+    with (
+        as_owner(data),
+        open_roots(data, ssd) as roots,
+        private_copy(roots, work) as copy,
+        opened(copy, copy / SET_ASIDE) as (database, health),
+    ):
+        yield plausible(Store(roots, database, health))
+
+
+def plausible(store: Store) -> Store:
+    """The store, if what is left of its superblocks does not speak against it.  Raises: Refused."""
+    reason = why_not(store)
+    if reason:
+        raise Refused(EXIT_CONFIG, f"'{store.roots.main.path}': {reason}")
+    return store
+
+
+@contextlib.contextmanager
+def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
+    """A store to be changed.  Raises: Refused."""
+    with as_owner(data), open_roots(data, ssd) as roots:
+        roots.database.mkdir(mode=0o700, exist_ok=True)
+        for root in roots:
+            root.data.mkdir(mode=0o700, exist_ok=True)
+        with opened(roots.database, data / SET_ASIDE, create=True) as (database, health):
+            yield plausible(Store(roots, database, health))
+
+
+@contextlib.contextmanager
+def opened(folder: Path, aside: Path, create: bool = False) -> Iterator[tuple[Database, Health]]:
+    """The database, mended as far as Berkeley DB needs it.  Raises: Refused: in vain."""
+    try:
+        health = prepare(folder, aside)
+        database = Database(folder, create=create)
+    except DatabaseError as error:
+        text = f"the database cannot be opened: {text_of(error)}; restore the store from a backup"
+        raise Refused(EXIT_FAILED, text) from None
+    except MissingComponent as error:
+        raise Refused(EXIT_FAILED, str(error)) from None
+    with database:
+        yield database, health

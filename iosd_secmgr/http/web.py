@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The security manager's HTTPS end: POST /v1/METHOD with a JSON object, GET /health.
+
+A client certificate of our authority, or a token in Authorization: Bearer, identifies the caller.
+Bodies, times, connections and rates have limits.  Nothing of bodies or headers is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import logging
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from iosd_secmgr.access.limits import Buckets
+from iosd_secmgr.access.refusal import Refusal
+from iosd_secmgr.methods.service import Service
+from iosd_secmgr.methods.table import Caller
+from pyosd.secmgr.errors import SecmgrError
+
+LOG = logging.getLogger("iosd.secmgr")
+
+SCHEMA = "iosd.secmgr/1"
+BODY_MOST = 65536
+CONNECTIONS_MOST = 512
+HANDSHAKE_S = 5.0
+FIRST_REQUEST_S = 10.0
+BODY_S = 10.0
+IDLE_S = 75.0
+THREADS = 8
+RATE, BURST = 100.0, 400.0
+"""Credentials and other requests of one user, a second and at once."""
+FAILURE_RATE, FAILURE_BURST = 0.5, 10.0
+"""Wrong tokens from one address."""
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2; those of 1.3 are all good
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": "iosd"}
+
+
+def server_context(
+    certificate: Path, key: Path, client_ca: Path, password: bytes | None = None
+) -> ssl.SSLContext:
+    """TLS 1.2 or 1.3, with certificates of clients where they have one.
+
+    Raises: SecmgrError: a file cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.set_ciphers(CIPHERS)
+    try:
+        # An empty password, so that OpenSSL does not ask a terminal for one.
+        context.load_cert_chain(certificate, key, password=password or b"")
+        context.load_verify_locations(client_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SecmgrError(f"cannot use {certificate}, {key} and {client_ca}: {error}") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """ADDRESS:PORT.  Raises: SecmgrError."""
+    host, _, port = text.rpartition(":")
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+        number = int(port)
+        if not 0 <= number < 65536:
+            raise ValueError
+    except ValueError:
+        raise SecmgrError(f"'{text}' is not ADDRESS:PORT, such as 127.0.0.1:8471") from None
+    return host.strip("[]"), number
+
+
+class Turned(asyncio.Protocol):
+    """One connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Not here."""
+        transport.close()
+
+
+class Web:
+    """The server.  One event loop; what may take time runs in threads."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._users = Buckets(RATE, BURST)
+        self._failures = Buckets(FAILURE_RATE, FAILURE_BURST)
+        self._threads = ThreadPoolExecutor(THREADS, "iosd-secmgr")
+        self._asked: set[object] = set()  # connections that have sent a request
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self, address: str, context: ssl.SSLContext) -> str:
+        """Listen; returns the URL.  Raises: SecmgrError."""
+        host, port = parse_address(address)
+        app = web.Application(client_max_size=BODY_MOST)
+        app.add_routes([web.post("/v1/{method}", self._method), web.get("/health", self._health)])
+        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_S)
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._accept(loop), host, port, ssl=context, ssl_handshake_timeout=HANDSHAKE_S
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            raise SecmgrError(f"cannot listen at {address}: {error.strerror}") from None
+        port = self._server.sockets[0].getsockname()[1]
+        return f"https://{f'[{host}]' if ':' in host else host}:{port}"
+
+    async def close(self) -> None:
+        """Stop listening; requests under way end first."""
+        if self._server is not None:
+            self._server.close()
+        if self._runner is not None:
+            assert self._runner.server is not None
+            found = [each.transport for each in self._runner.server.connections]
+            transports = [each for each in found if each is not None]
+            await self._runner.cleanup()
+            for transport in transports:
+                # Not everybody ends TLS in order; asyncio raises for what is closed already.
+                with contextlib.suppress(AttributeError):
+                    transport.abort()
+            await asyncio.sleep(0)
+        self._threads.shutdown()
+
+    def _accept(self, loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Protocol]:
+        assert self._runner is not None and self._runner.server is not None
+        server = self._runner.server
+
+        def accept() -> asyncio.Protocol:
+            if len(server.connections) >= CONNECTIONS_MOST:
+                return Turned()
+            protocol = server()
+            loop.call_later(FIRST_REQUEST_S, self._hurry, protocol)
+            return protocol
+
+        return accept
+
+    def _hurry(self, protocol: Any) -> None:
+        """Who connected and asks for nothing makes room for others."""
+        asked = protocol in self._asked
+        self._asked.discard(protocol)
+        if not asked and protocol.transport is not None:
+            protocol.transport.close()
+
+    async def _health(self, request: web.Request) -> web.Response:
+        self._asked.add(request.protocol)
+        return web.json_response({"live": True}, headers=HEADERS)
+
+    async def _method(self, request: web.Request) -> web.Response:
+        self._asked.add(request.protocol)
+        try:
+            answer = await self._answer(request)
+            status = 200
+        except Refusal as refusal:
+            answer, status = error_json(refusal.code, str(refusal)), refusal.status
+        except web.HTTPException as error:
+            answer, status = error_json("bad-request", error.reason), error.status
+        except TimeoutError:
+            answer, status = error_json("bad-request", "the request took too long"), 408
+        except Exception:
+            LOG.exception("our fault: %s", request.path)
+            answer, status = error_json("internal", "our fault; the log says more"), 500
+        return web.json_response({"schema": SCHEMA, **answer}, status=status, headers=HEADERS)
+
+    async def _answer(self, request: web.Request) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        address = request.remote or ""
+        if self._failures.empty(address):
+            raise Refusal("too-many", "too many wrong tokens from this address: wait")
+        caller = await loop.run_in_executor(self._threads, self._who, request)
+        if caller is None:
+            self._failures.take(address)
+            LOG.warning("refused: nobody we know, from %s", address)
+            raise Refusal("unauthenticated", "neither a good token nor a certificate of ours")
+        fields = await self._fields(request)
+        requests = fields.get("requests")
+        count = len(requests) if isinstance(requests, list) else 1
+        if not self._users.take(caller.user, max(1, count)):
+            raise Refusal("too-many", f"{caller.user} asks for too much: wait a second")
+        method = request.match_info["method"]
+        return await loop.run_in_executor(self._threads, self._service.call, caller, method, fields)
+
+    async def _fields(self, request: web.Request) -> dict[str, Any]:
+        # What a page of another site can have a browser send is never of this type.
+        if request.content_type != "application/json":
+            raise Refusal("bad-request", "the body must be application/json")
+        async with asyncio.timeout(BODY_S):
+            body = await request.read()
+        try:
+            fields = json.loads(body)
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise Refusal("bad-request", "the body is no JSON object")
+        return fields
+
+    def _who(self, request: web.Request) -> Caller | None:
+        """By token where there is one, else by certificate.  Any thread."""
+        header = request.headers.get("Authorization", "")
+        if header:
+            scheme, _, token = header.partition(" ")
+            return self._service.by_token(token) if scheme.lower() == "bearer" else None
+        transport = request.transport
+        found = transport.get_extra_info("peercert") if transport is not None else None
+        if not found:
+            return None
+        names = [value for part in found["subject"] for key, value in part if key == "commonName"]
+        serial = found["serialNumber"].lstrip("0").lower()
+        return self._service.by_certificate(names[0], serial) if len(names) == 1 else None
+
+
+def error_json(code: str, text: str) -> dict[str, Any]:
+    """A refusal for programs and people."""
+    return {"error": {"code": code, "message": text}}
+
+
+async def run(
+    service: Service,
+    address: str,
+    context: ssl.SSLContext,
+    ready: Callable[[str], None],
+    stop: asyncio.Event,
+) -> None:
+    """Serve until `stop`."""
+    server = Web(service)
+    url = await server.start(address, context)
+    try:
+        ready(url)
+        await stop.wait()
+    finally:
+        with contextlib.suppress(asyncio.CancelledError):
+            await server.close()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Certificates: our own authority, the server's certificate, and those of users.
+
+The authority's key and the server's are encrypted with a password derived from the sealing key.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from iosd_secmgr.access.refusal import Refusal
+from iosd_secmgr.records.sealing import Sealer
+from pyosd.secmgr.certificate_request import private_pem
+from pyosd.secmgr.errors import SecmgrError
+from pyosd.secmgr.files import write_private
+
+CA, CA_KEY = "ca.pem", "ca.key"
+SERVER, SERVER_KEY = "server.pem", "server.key"
+CA_DAYS, SERVER_DAYS, USER_DAYS = 3650, 825, 90
+SKEW = timedelta(minutes=5)
+
+PrivateKey = ec.EllipticCurvePrivateKey
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(
+    subject: str, days: float, public: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_name(subject))
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _usage(*, sign: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not sign,
+        key_cert_sign=sign,
+        crl_sign=sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def pem(certificate: x509.Certificate) -> bytes:
+    """As files have it."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+class Authority:
+    """Signs certificates of servers and users."""
+
+    def __init__(self, certificate: x509.Certificate, key: PrivateKey) -> None:
+        self._certificate = certificate
+        self._key = key
+
+    @classmethod
+    def make(cls, folder: Path, sealer: Sealer) -> Authority:
+        """A new one, in files.  Raises: SecmgrError: there is one already."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = (
+            _builder("iosd security manager", CA_DAYS, key.public_key())
+            .issuer_name(_name("iosd security manager"))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(sign=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        write_private(folder / CA_KEY, private_pem(key, sealer.password(CA_KEY)))
+        (folder / CA).write_bytes(pem(certificate))
+        return cls(certificate, key)
+
+    @classmethod
+    def load(cls, folder: Path, sealer: Sealer) -> Authority | None:
+        """That of a folder; None: certificates come from elsewhere."""
+        if not (folder / CA_KEY).exists():
+            return None
+        try:
+            key = serialization.load_pem_private_key(
+                (folder / CA_KEY).read_bytes(), sealer.password(CA_KEY)
+            )
+            certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
+        except (OSError, ValueError, TypeError) as error:
+            raise SecmgrError(f"cannot read the authority in {folder}: {error}") from None
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise SecmgrError(f"{folder / CA_KEY} is no elliptic-curve key")
+        return cls(certificate, key)
+
+    def _sign(
+        self, builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier
+    ) -> x509.Certificate:
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return (
+            builder.issuer_name(self._certificate.subject)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(sign=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(identifier, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    def make_server(self, folder: Path, sealer: Sealer, names: Sequence[str]) -> None:
+        """A certificate for the server by these names and addresses, in files; over an old one."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        alternatives = x509.SubjectAlternativeName([_general(name) for name in names])
+        builder = _builder(names[0][:64], SERVER_DAYS, key.public_key())
+        certificate = self._sign(
+            builder.add_extension(alternatives, critical=False), ExtendedKeyUsageOID.SERVER_AUTH
+        )
+        (folder / SERVER_KEY).unlink(missing_ok=True)
+        write_private(folder / SERVER_KEY, private_pem(key, sealer.password(SERVER_KEY)))
+        (folder / SERVER).write_bytes(pem(certificate))
+
+    def sign_user(self, user: str, request_pem: bytes, days: float) -> tuple[str, bytes, int]:
+        """A certificate for a user's own key.
+
+        Returns: its serial number in hexadecimal, PEM, and until when it is good in ms.
+        Raises: Refusal: the request is none.
+        """
+        try:
+            request = x509.load_pem_x509_csr(request_pem)
+            public = request.public_key()
+            if not request.is_signature_valid:
+                raise InvalidSignature
+        except (ValueError, InvalidSignature):
+            raise Refusal("bad-request", "this is no certificate request in PEM") from None
+        if not isinstance(public, ec.EllipticCurvePublicKey):
+            raise Refusal("bad-request", "the key must be one on an elliptic curve")
+        builder = _builder(user, days, public)
+        made = self._sign(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
+        until_ms = int((time.time() + days * 86400) * 1000)
+        return f"{made.serial_number:x}", pem(made), until_ms
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def default_names() -> list[str]:
+    """How this host is called by those on it."""
+    return list(dict.fromkeys([socket.getfqdn(), "localhost", "127.0.0.1", "::1"]))

@@ -1,0 +1,1 @@
+../cmake_trees.py

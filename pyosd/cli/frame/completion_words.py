@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Words for a shell's completion: ids of the partitions, objects and jobs that exist now.
+
+A completion that is slow or fails is worse than none: after a fifth of a second there are no words.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pyosd.target import Target
+
+__all__ = ["addresses", "collections", "jobs"]
+
+PATIENCE_S = 0.2
+MOST = 200  # words that a person can still look through
+
+
+def addresses(ctx: click.Context, incomplete: str) -> list[str]:
+    """Partitions; behind a slash, the objects of the one before it."""
+    return _collect(ctx, incomplete, _addresses)
+
+
+def collections(ctx: click.Context, incomplete: str) -> list[str]:
+    """Partitions; behind a slash, the collections of the one before it."""
+    return _collect(ctx, incomplete, _collections)
+
+
+def jobs(ctx: click.Context, incomplete: str) -> list[str]:
+    """Jobs of all partitions."""
+    return _collect(ctx, incomplete, _jobs)
+
+
+def _addresses(target: Target, incomplete: str) -> Iterator[str]:
+    partition, slash, _ = incomplete.partition("/")
+    if slash:
+        yield from map(str, target.list_objects(int(partition, 0)))
+    else:
+        yield from (f"{pid:#x}" for pid in target.list_partitions())
+
+
+def _collections(target: Target, incomplete: str) -> Iterator[str]:
+    partition, slash, _ = incomplete.partition("/")
+    if slash:
+        yield from map(str, target.list_collections(int(partition, 0)))
+    else:
+        yield from (f"{pid:#x}" for pid in target.list_partitions())
+
+
+def _jobs(target: Target, incomplete: str) -> Iterator[str]:
+    from pyosd.jobs.submission import partitions_with_jobs
+
+    for pid in partitions_with_jobs(target):
+        yield from (str(status.id) for status in target.jobs(pid))
+
+
+def _collect(
+    ctx: click.Context, incomplete: str, words: Callable[[Target, str], Iterator[str]]
+) -> list[str]:
+    """Ask the target in a thread that nobody waits for when it takes too long."""
+    from pyosd.cli.frame.verb import Settings
+
+    settings = Settings(target=ctx.params.get("target"), profile_name=ctx.params.get("profile"))
+    found: list[str] = []
+
+    def ask() -> None:
+        try:
+            with settings.connect() as target:
+                found.extend(words(target, incomplete))
+        except Exception:  # whatever it is: no words
+            return
+
+    asker = threading.Thread(target=ask, daemon=True)
+    asker.start()
+    asker.join(PATIENCE_S)
+    return [each for each in [*found] if each.startswith(incomplete)][:MOST]

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How an error is printed: as text, or as JSON where the verb's output is JSON.
+
+Both go to stderr, so that stdout has only data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.output.tables import harmless, json_line
+
+__all__ = ["WORDS", "print_error", "wants_json"]
+
+WORDS = "pyosd.cli.words"  # in click's meta: what was typed, for errors before options are read
+MACHINE = ("json", "jsonl")
+
+
+def asks_for_json(words: Sequence[str]) -> bool:
+    """Whether these words of a command line have -o json or --json."""
+    for number, word in enumerate(words):
+        if word == "--":
+            return False
+        following = words[number + 1] if number + 1 < len(words) else ""
+        if word == "--json" or (word in ("-o", "--output") and following in MACHINE):
+            return True
+        if word in {f"{flag}{value}" for flag in ("-o", "-o=", "--output=") for value in MACHINE}:
+            return True
+    return False
+
+
+def wants_json() -> bool:
+    """Whether a program reads the output of this command."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and asks_for_json(ctx.meta.get(WORDS, ()))
+
+
+def name_of(code: int) -> str:
+    """The name of an exit code."""
+    return Exit(code).name if code in {each.value for each in Exit} else "FAILED"
+
+
+def print_error(code: int, text: str, hint: str = "") -> None:
+    """Print an error on stderr.
+
+    Args:
+        code: with which the command ends.
+        text: what is wrong; lines after the first are a hint.
+        hint: what to do about it.
+    """
+    message, _, rest = text.partition("\n")
+    hint = "\n".join(filter(None, (rest.strip("\n"), hint)))
+    if wants_json():
+        lines = [line.strip() for line in hint.splitlines()]
+        error = {"code": int(code), "name": name_of(code), "message": message}
+        error |= {"hint": "\n".join(lines)} if lines else {}
+        click.echo(json_line({"schema": "iosd.error/1", "error": error}), err=True)
+        return
+    for line in [f"osd: {message}", *hint.splitlines()]:
+        click.echo(harmless(line), err=True)  # a script's words may be among them

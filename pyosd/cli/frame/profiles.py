@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The client's configuration: ~/.config/iosd/config.toml with one table [profile.NAME] a target.
+
+Order of precedence: flag, environment, profile, default.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pyosd.identity import Identity
+
+__all__ = ["ConfigError", "Profile", "config_path", "load_profile"]
+
+DEFAULT_PROFILE = "default"
+NOBODY = Identity()
+KEYS = {"target": str, "partition": int} | {
+    each.name.replace("_", "-"): str for each in fields(Identity)
+}
+
+
+class ConfigError(Exception):
+    """The configuration file is wrong; the text says where."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profile may say; every part of it may be absent."""
+
+    target: str | None = None
+    partition: int | None = None
+    identity: Identity = NOBODY
+    unread: str = ""  # the file of another user that was left out of account
+
+
+def config_path() -> Path:
+    """Where the file lies."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "iosd" / "config.toml"
+
+
+def _known(name: str, names: Any, what: str, path: Path) -> None:
+    if name not in names:
+        import difflib
+
+        near = difflib.get_close_matches(name, list(names), 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise ConfigError(f"{path}: no such {what}: '{name}'{hint}")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The tables of a file.  Raises: ValueError."""
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def load_profile(name: str | None) -> Profile:
+    """Read a profile.
+
+    Args:
+        name: which; None: "default", if there is one.
+
+    Raises:
+        ConfigError: the file, a key or a value is wrong, or the named profile is absent.
+    """
+    path = config_path()
+    try:
+        tables = _parsed(path.read_text())
+    except FileNotFoundError:
+        tables = {}
+    except PermissionError:
+        if name is not None:
+            raise ConfigError(
+                f"{path}: not readable by this user; HOME names its owner's"
+            ) from None
+        return Profile(
+            unread=str(path)
+        )  # su and sudo keep HOME: another user's profiles are none of ours
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    for key in tables:
+        _known(key, ("profile",), "key", path)
+    profiles = tables.get("profile", {})
+    if not isinstance(profiles, dict):
+        raise ConfigError(f"{path}: 'profile' is not a table")
+    if name is None and DEFAULT_PROFILE not in profiles:
+        return Profile()
+    _known(name or DEFAULT_PROFILE, profiles, "profile", path)
+    return _profile(profiles[name or DEFAULT_PROFILE], path)
+
+
+def _profile(table: dict[str, Any], path: Path) -> Profile:
+    for key, value in table.items():
+        _known(key, KEYS, "key", path)
+        if not isinstance(value, KEYS[key]):
+            raise ConfigError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
+    said = {key.replace("-", "_"): value for key, value in table.items()}
+    names = {each.name for each in fields(Identity)}
+    identity = Identity(**{key: value for key, value in said.items() if key in names})
+    return Profile(said.get("target"), said.get("partition"), identity)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verbs of ``osd`` about targets, their pools and their disks."""

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd exec``: sends a script to the data."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from pyosd.cli.frame.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, RETRY_ON, SIZE, TAG
+from pyosd.cli.frame.verb import Settings, Verb, common_options
+from pyosd.cli.jobs.exec_options import LIMITS, ExecOptions, describe
+from pyosd.cli.jobs.follow import await_end, id_kept, interrupted, left_by
+from pyosd.cli.jobs.job_verb import job_of
+from pyosd.cli.jobs.job_view import exit_code, record_of
+from pyosd.cli.jobs.logs import print_streams
+from pyosd.cli.jobs.script import (
+    KEY_OPTION,
+    RIGHTS_OPTION,
+    advice_on_rights,
+    check_script,
+    embedded_options,
+    late_options,
+    modules_option,
+    read_script,
+    with_modules,
+)
+from pyosd.cli.output.tables import harmless, print_json
+from pyosd.cli.output.terminal import RAW
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import JobArray
+from pyosd.target import Target
+from pyosd.types import ROOT
+from pyosd.wire.exec_params import After, parse_duration
+
+__all__ = ["exec_command", "run", "submit"]
+
+WAIT = "--wait"
+FOR_EVER = "inf"  # seconds; float() reads it
+
+
+class Exec(Verb):
+    """Takes the script's own #OSD options before those of the command line, which win.
+
+    waits: whether `osd run` or `osd submit` decides that; None: the options do.
+    """
+
+    waits: bool | None = None
+    sections = MappingProxyType(
+        {
+            "Input": ("zone", "modules", "check", "compress", "rights", "local"),
+            "Job": ("name", "tags", "partition", "pool", "priority", "key", "expire"),
+            "Start": ("hold", "begin", "after"),
+            "Limits": (*LIMITS, "grace"),
+            "Arrays": ("array",),
+            "Retry": ("retries", "retry_on", "idempotent"),
+            "Waiting and result": (
+                "wait",
+                "no_wait",
+                "follow",
+                "style",
+                "raw",
+                "output",
+                "dry_run",
+            ),
+        }
+    )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse once to find the script, and again with the options it carries."""
+        args = [*bare_wait(args)]
+        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        super().parse_args(look, [*args])
+        self.check_waiting(ctx, look)
+        words = []
+        for number, each in embedded_options(read_script(ctx, look.params["script"])):
+            self.check_line(ctx, number, bare_wait(each))
+            words += bare_wait(each)
+        rest = super().parse_args(ctx, [*words, *args])
+        if self.waits is not None:
+            ctx.params["no_wait"] = not self.waits
+        if self.waits and ctx.params["wait"] is None:
+            ctx.params["wait"] = inf
+        return rest
+
+    def check_waiting(self, ctx: click.Context, look: click.Context) -> None:
+        """Refuse options that contradict the verb.  Raises: UsageError."""
+        if self.waits is True and look.params["no_wait"]:
+            raise click.UsageError("'osd run' waits; to return at once use 'osd submit'", ctx)
+        if self.waits is False and (look.params["wait"] is not None or look.params["follow"]):
+            raise click.UsageError("'osd submit' does not wait; to wait use 'osd run'", ctx)
+
+    def check_line(self, ctx: click.Context, number: int, words: list[str]) -> None:
+        """Each line must make sense by itself.  Raises: UsageError: which does not."""
+        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        try:
+            super().parse_args(look, [*words, "--", "SCRIPT"])
+        except click.UsageError as error:
+            raise click.UsageError(
+                f"line {number} of the script: {error.format_message()}", ctx
+            ) from None
+        # The script may be another's: it does not choose files of ours, nor what reaches a terminal.
+        for name, flag in (("raw", "--raw"), ("modules", "--with")):
+            if look.params[name]:
+                raise click.UsageError(
+                    f"line {number} of the script: {flag} is for the command line alone", ctx
+                )
+        if look.params["args"]:
+            raise click.UsageError(
+                f"line {number} of the script: '{look.params['script']}' is no option", ctx
+            )
+
+
+def bare_wait(args: list[str]) -> list[str]:
+    """`--wait` takes the next word only if that is a duration, so that it never takes the script."""
+    end = args.index("--") if "--" in args else len(args)
+    given: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        if word != WAIT:
+            given.append(word)
+            continue
+        following = next(words, None)
+        if following is not None and is_duration(following):
+            given.append(f"{WAIT}={following}")
+            continue
+        if following is not None and following[:1].isdigit() and not Path(following).exists():
+            raise click.UsageError(
+                f"--wait {following}: not a duration, such as 30s, 5min or 1h30m; write --wait -- "
+                f"{following} if it is the script or an argument of it"
+            )
+        given.append(f"{WAIT}={FOR_EVER}")
+        if following is not None:
+            given += bare_wait([following, *words])
+    return given + args[end:]
+
+
+def is_duration(word: str) -> bool:
+    """Whether parse_duration() reads it."""
+    try:
+        parse_duration(word)
+    except ValueError:
+        return False
+    return True
+
+
+@click.command("exec", cls=Exec)
+@click.argument("script", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--zone",
+    type=ADDRESS,
+    default=ROOT,
+    help="Object, partition or root that the script may access.  [root]",
+)
+@click.option(
+    "--partition",
+    metavar="PID",
+    type=ADDRESS,
+    help="Make the job's object an ordinary object of this partition, listed and counted there.",
+)
+@click.option("--name", metavar="NAME", default="", help="Name of the job.  [the script's]")
+@click.option(
+    "--tag",
+    "tags",
+    type=TAG,
+    multiple=True,
+    help="Attach a tag to the job.  May be given more than once.",
+)
+@click.option(
+    "--priority",
+    type=click.IntRange(-100, 100),
+    metavar="N",
+    help="Priority in the queue; a job with a higher number starts first.  [0]",
+)
+@click.option("--hold", is_flag=True, help="Hold the job until 'osd job release'.")
+@click.option(
+    "--begin",
+    type=BEGIN,
+    help="Hold the job until this time: now+2h, 16:30, 2026-11-24T08:00 (local time).",
+)
+@click.option(
+    "--after",
+    type=AFTER,
+    multiple=True,
+    help="Start after another job has ended: ok, only if it COMPLETED; failed, only if"
+    " it did not; any.  May be given more than once.  [ok]",
+)
+@click.option(
+    "--array",
+    type=ARRAY,
+    help="Run the script once for each index: 0-99, 1,3,10-20:2.  %N: at most N at once.",
+)
+@KEY_OPTION
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 14),
+    metavar="N",
+    help="Run the job again up to N times after a fault of the system.  [2]",
+)
+@click.option(
+    "--retry-on",
+    type=RETRY_ON,
+    help="Retry also after these ends: exit=CODE, oom, or both with a comma.",
+)
+@click.option("--idempotent", is_flag=True, help="Allow a retry after the job has written data.")
+@click.option(
+    "--expire",
+    type=DURATION,
+    help="Keep the job's record for this time after its end.  A job that is held or "
+    "waits for others as long is cancelled.  [7 days]",
+)
+@click.option(
+    "--grace",
+    type=DURATION,
+    help="Time to clean up between the request to end and the kill.  [20 ms]",
+)
+@click.option("--pool", metavar="NAME", default="", help="Pool of sandboxes to run in.  [default]")
+@RIGHTS_OPTION
+@click.option("--limit-wall", type=DURATION, help="Limit the time from start to end: 90s, 1h30m.")
+@click.option("--limit-cpu", type=DURATION, help="Limit the processor time: 90s, 1h30m.")
+@click.option(
+    "--limit-mem", type=SIZE, help="Limit the memory: 256MiB.  Files may take a quarter of it."
+)
+@click.option(
+    "--limit-procs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Limit the number of threads, including the first.",
+)
+@click.option("--limit-output", type=SIZE, help="Limit the bytes that the script may print: 1MiB.")
+@click.option(
+    "--limit-io",
+    type=SIZE,
+    help="Limit the bytes of objects that the script reads and writes: 1GiB.",
+)
+@modules_option(
+    "Send modules with the script: a .py file, a package, a folder to import from, a .pyz or .zip.  "
+    "May be given more than once."
+)
+@click.option(
+    "--check/--no-check", default=True, help="Compile the script here before it is sent.  [yes]"
+)
+@click.option(
+    "--compress/--no-compress",
+    default=None,
+    help="Compress the script before it is sent.  [if that makes it smaller]",
+)
+@click.option(
+    WAIT,
+    metavar="[DURATION]",
+    type=DURATION,
+    help="Wait for the end, at most DURATION (exit code 124).  [wait on a terminal]",
+)
+@click.option(
+    "--no-wait", is_flag=True, help="Print the job's id and return at once.  [unless on a terminal]"
+)
+@click.option("-f", "--follow", is_flag=True, help="Print the script's output while it runs.")
+@click.option(
+    "--local",
+    is_flag=True,
+    help="Run the script on this machine; it accesses the target over the session.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the request as JSON instead of sending it.")
+@click.option(
+    "--exit-code",
+    "style",
+    type=click.Choice(["state", "script", "worst"]),
+    default="state",
+    help="With --wait, exit with a code for the state, the script's own, or the worst "
+    "of an array's members.  [state]",
+)
+@RAW
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "id"]),
+    default="text",
+    help="Output format: text, json or id.  [text]",
+)
+@click.pass_context
+def exec_command(ctx: click.Context, /, **given: Any) -> None:
+    """Run SCRIPT next to the data.
+
+    The script finds the ARGS after -- in osd.args.  It may contain options in comments above its first
+    line of code: "#OSD --limit-mem 256MiB".
+
+    On a terminal, or with --wait or --follow, the command waits for the end and prints the script's
+    output.  The output of an array is printed with --follow only, when a member has ended.
+    Otherwise the command prints the job's id.  'osd run' always waits, 'osd submit' never does.
+
+    SCRIPT may be a .py file, a .pyz zipapp, or a .pyc file if the target accepts byte-code; -: stdin.
+    """
+    settings: Settings = ctx.obj
+    options = ExecOptions(**given)
+    code = read_script(ctx, options.script)
+    for number in late_options(code):
+        settings.say(f"line {number} of the script: #OSD counts only above the first line of code")
+    if options.begin and options.hold:
+        raise click.UsageError("--begin and --hold exclude each other: a held job has no begin")
+    if options.check:
+        check_script(options.script, code)
+    code = with_modules(options.script, code, options.modules)
+    request = options.request()
+    if options.dry_run:
+        print_json(describe(request, code) | {"modules": [*options.modules]})
+        return
+    if options.local:
+        from pyosd.cli.jobs.exec_local import run_here
+
+        sys.exit(run_here(settings, options, code))
+    with settings.connect() as target:
+        request["after"] = [named_after(settings, target, each) for each in request["after"]]
+        try:
+            with advice_on_rights(options.rights):
+                job = target.exec(code, **request)
+        except KeyboardInterrupt:
+            raise interrupted("a job may have been made all the same: osd ps --tail 1") from None
+        with id_kept(job):
+            if must_wait(options):
+                sys.exit(wait_for(job, settings, options))
+            tell_next(settings, job)
+            report(settings, job)
+
+
+def derived(name: str, waits: bool, text: str) -> Exec:
+    """The same verb by another name, which decides whether to wait."""
+    shared = {each.name for each in common_options()}
+    params = [each for each in exec_command.params if each.name not in shared]
+    command = Exec(name, params=params, callback=exec_command.callback, help=text)
+    command.waits = waits
+    return command
+
+
+run = derived(
+    "run",
+    True,
+    """Run SCRIPT next to the data, wait for its end and print its output.
+
+    The same as 'osd exec --wait', see there.  The exit code is that of the job.""",
+)
+submit = derived(
+    "submit",
+    False,
+    """Submit SCRIPT as a job and print the job's id.
+
+    The same as 'osd exec --no-wait', see there.  'osd wait', 'osd logs' and 'osd result' take the id.""",
+)
+
+
+def named_after(settings: Settings, target: Target, after: After) -> After:
+    """The same condition on the job that was named: ARRAY[INDEX] is a job of its own."""
+    return replace(after, job=job_of(settings, target, after.job).id)
+
+
+def must_wait(options: ExecOptions) -> bool:
+    """Wait when told to, or when a person looks at stdout and said nothing."""
+    if options.no_wait:
+        return False
+    return options.wait is not None or options.follow or sys.stdout.isatty()
+
+
+def tell_next(settings: Settings, job: Job) -> None:
+    """The commands a person will want next."""
+    if sys.stderr.isatty():
+        settings.say(
+            f"next: osd job status {job.id} | osd job logs -f {job.id} | osd job wait {job.id}"
+        )
+
+
+def print_members(array: JobArray) -> None:
+    """What each member printed, when it has ended, with its index before each line."""
+    with left_by(lambda: f"array {array.id} goes on: osd job wait {array.id}", [array]):
+        for job in array.as_completed():
+            for line in job.logs():
+                click.echo(f"{job.label} | {harmless(line)}")
+
+
+def report(settings: Settings, job: Job) -> None:
+    """Print the job's id, or its record."""
+    if settings.output == "json":
+        print_json(record_of(job.status()))
+    else:
+        click.echo(job.id)
+
+
+def show_output(job: Job, settings: Settings, *, follow: bool, raw: bool) -> None:
+    """Print what it printed; on a terminal what we say comes on a line of its own."""
+    if not print_streams(job, follow=follow, raw=raw) and sys.stdout.isatty():
+        settings.say("")
+
+
+def wait_for(job: Job, settings: Settings, options: ExecOptions) -> int:
+    """Wait, print what the script printed on both streams, and return the exit code."""
+    as_text = settings.output == "text"
+    if isinstance(job, JobArray) and options.follow and as_text:
+        print_members(job)
+
+    def print_what_it_printed() -> None:
+        if as_text and not options.follow and not isinstance(job, JobArray):
+            show_output(job, settings, follow=False, raw=options.raw)
+
+    if options.follow and as_text and not isinstance(job, JobArray):
+        show_output(job, settings, follow=True, raw=options.raw)
+    status = await_end(job, settings, options.patience, before_last=print_what_it_printed)
+    if not as_text:
+        report(settings, job)
+    return exit_code(status, options.style)

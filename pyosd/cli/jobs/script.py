@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `osd exec` and `osd job retry` share: reading a script with its #OSD lines, and --rights."""
+
+from __future__ import annotations
+
+import codecs
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.verb import Failure
+from pyosd.errors import PermissionDenied
+from pyosd.jobs.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
+from pyosd.jobs.source import BYTECODE_SUFFIX
+from pyosd.wire.capability import JOB_RIGHTS, READ_ONLY, Permission
+
+__all__ = [
+    "KEY_OPTION",
+    "RIGHTS",
+    "RIGHTS_OPTION",
+    "advice_on_rights",
+    "check_script",
+    "embedded_options",
+    "late_options",
+    "modules_option",
+    "read_script",
+    "with_modules",
+]
+
+MARK = "#OSD"
+LARGEST = 16 << 20  # bytes of code an EXEC carries (design D26)
+META = "pyosd.cli.jobs.script"
+RIGHTS = {"all": JOB_RIGHTS, "read": READ_ONLY, "none": Permission(0)}
+RIGHTS_OPTION = click.option(
+    "--rights",
+    type=click.Choice([*RIGHTS]),
+    default="all",
+    help="Permissions of the script in its zone, if the target checks credentials.  [all]",
+)
+
+KEY_OPTION = click.option(
+    "--key",
+    metavar="KEY",
+    help="Key of this submission: submitting the same job with the same key returns the first one.",
+)
+
+
+def modules_option(help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """--with."""
+    return click.option(
+        "--with", "modules", multiple=True, metavar="PATH", type=click.Path(), help=help_
+    )
+
+
+class UnfitScript(click.ClickException):
+    """The script, or a module that travels with it, cannot be sent."""
+
+    exit_code = Exit.FAILED
+
+
+class Unreadable(click.ClickException):
+    """The script is not there."""
+
+    exit_code = Exit.NO_INPUT
+
+
+@contextmanager
+def advice_on_rights(rights: str) -> Iterator[None]:
+    """Name --rights if a script was to have more permissions than its user has.
+
+    Raises: Failure: the refusal, with that advice.
+    """
+    try:
+        yield
+    except PermissionDenied as error:
+        text = str(error)
+        if rights == "all" and " lacks " in text and Permission.FUN_EXE.name not in text:
+            hint = "for a script that only reads: --rights read"
+            raise Failure(Exit.NOT_PERMITTED, f"{text}\n  {hint}") from error
+        raise
+
+
+def read_script(ctx: click.Context, file: str) -> bytes:
+    """Read the script; stdin, which can be read only once, is kept in the context."""
+    if META not in ctx.meta:
+        try:
+            with click.open_file(file, "rb") as source:
+                code = source.read(LARGEST + 1)
+        except OSError as error:
+            raise Unreadable(f"{file}: {error.strerror}") from None
+        if not code:
+            name = "standard input" if file == "-" else f"'{file}'"
+            raise click.UsageError(f"{name} is empty")
+        if len(code) > LARGEST:
+            raise click.UsageError(f"'{file}' is longer than {LARGEST >> 20} MiB")
+        ctx.meta[META] = code
+    kept = ctx.meta[META]
+    assert isinstance(kept, bytes)
+    return kept
+
+
+def with_modules(file: str, code: bytes, paths: Sequence[str]) -> bytes:
+    """The script and the modules that travel with it, as one; a zipapp is always such.
+
+    Raises: UnfitScript: they cannot travel; Unreadable.
+    """
+    try:
+        modules = Modules(*paths) if paths else None
+        if is_zipapp(file):
+            return pack_zipapp(file, modules)
+        return modules.archive(code) if modules else code
+    except SyntaxError as error:
+        raise UnfitScript(does_not_compile(error)) from None
+    except ValueError as error:
+        raise UnfitScript(str(error)) from None
+    except OSError as error:
+        raise Unreadable(f"{error.filename}: {error.strerror}") from None
+
+
+def check_script(file: str, code: bytes) -> None:
+    """Compile a script, so that a mistyped one makes no job.  Raises: UnfitScript."""
+    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)):
+        return
+    try:
+        check_syntax(code, "stdin" if file == "-" else Path(file).name)
+    except SyntaxError as error:
+        raise UnfitScript(does_not_compile(error)) from None
+
+
+def does_not_compile(error: SyntaxError) -> str:
+    """The interpreter's own words, and what to do."""
+    import traceback
+
+    words = "".join(traceback.format_exception_only(error)).rstrip()
+    return f"this does not compile, so nothing was sent (--no-check sends it):\n{words}"
+
+
+def embedded_options(code: bytes) -> list[tuple[int, list[str]]]:
+    """Return the words of the #OSD lines among the comments that open a script, by line number."""
+    found: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(_lines(code), 1):
+        if line and not line.startswith(b"#"):
+            break
+        if _marked(line):
+            text = line[len(MARK) :].decode(errors="replace")
+            try:
+                found.append((number, shlex.split(text, comments=True)))
+            except ValueError as error:
+                raise click.UsageError(f"line {number} of the script: {error}") from None
+    return found
+
+
+def late_options(code: bytes) -> list[int]:
+    """The numbers of the #OSD lines that come too late to be options."""
+    marked = [number for number, line in enumerate(_lines(code), 1) if _marked(line)]
+    read = {number for number, _ in embedded_options(code)}
+    return [number for number in marked if number not in read]
+
+
+def _lines(code: bytes) -> list[bytes]:
+    return [line.strip() for line in code.removeprefix(codecs.BOM_UTF8).split(b"\n")]
+
+
+def _marked(line: bytes) -> bool:
+    return line.startswith(MARK.encode()) and line[len(MARK) :][:1].isspace()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd part``: partitions."""
+
+from __future__ import annotations
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.group import Group
+from pyosd.cli.frame.params import ADDRESS, DURATION, NUMBER
+from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
+from pyosd.cli.output.tables import Column, Record, format_bytes, format_time
+from pyosd.commands import Commands
+from pyosd.types import AttributeId, ObjectRef, ref
+from pyosd.wire.attributes import Information, Page, Timestamp
+from pyosd.wire.capability import method_name
+
+__all__ = ["part"]
+
+SCHEMA = "iosd.partition/1"
+WANTED = {
+    "used_bytes": AttributeId(Page.PARTITION_INFORMATION, Information.USED_CAPACITY),
+    "objects": AttributeId(Page.PARTITION_INFORMATION, Information.NUMBER_OF_OBJECTS),
+    "created_ms": AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
+}
+METHOD = AttributeId(Page.PARTITION_SECURITY, 0x1)
+USERNAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
+
+COLUMNS = (
+    Column("PARTITION", lambda row: row["id"]),
+    Column("OBJECTS", lambda row: str(row["objects"]), right=True),
+    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True),
+    Column("SECURITY", lambda row: row["security"], wide=True),
+    Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+CHECK_COLUMNS = (
+    Column("PARTITION", lambda row: row["id"]),
+    Column("DAMAGED OBJECTS", lambda row: str(row["damaged"]), right=True),
+)
+
+
+def describe(commands: Commands, partition: ObjectRef) -> Record:
+    """One partition's record."""
+    values = commands.get_attributes(partition, [*WANTED.values(), USERNAME, METHOD])
+    found = {value.id: value for value in values}
+    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
+    name = found[USERNAME].text if USERNAME in found else ""
+    security = method_name(found[METHOD].uint if METHOD in found else 0)
+    return {
+        "schema": SCHEMA,
+        "id": str(partition),
+        **numbers,
+        "name": name,
+        "security": security,
+    }
+
+
+@click.group(cls=Group)
+def part() -> None:
+    """Manage partitions, which contain objects and jobs."""
+
+
+@part.command(cls=Verb)
+@click.argument("pid", type=NUMBER, default=0, required=False)
+@click.pass_obj
+def create(settings: Settings, pid: int) -> None:
+    """Create a partition and print its id.
+
+    PID: the id wanted, 0x10000 or more; without it the target picks one.
+    """
+    with settings.connect() as target:
+        click.echo(ref(target.create_partition(pid)))
+
+
+@part.command("ls", cls=Listing)
+@click.pass_obj
+def list_(settings: Settings) -> None:
+    """List the partitions."""
+    with settings.connect() as target:
+        records = [describe(target, ref(pid)) for pid in target.list_partitions()]
+    settings.show(records, COLUMNS, "iosd.partitions/1", "partitions")
+
+
+@part.command(cls=Listing)
+@click.argument("address", metavar="PID", type=ADDRESS)
+@click.pass_obj
+def stat(settings: Settings, address: ObjectRef) -> None:
+    """Show one partition."""
+    with settings.connect() as target:
+        record = describe(target, ref(address.partition_id))
+    settings.show_one(record, COLUMNS)
+
+
+@part.command(cls=Verb)
+@click.argument("addresses", metavar="PID...", type=ADDRESS, nargs=-1, required=True)
+@click.option("--contents", is_flag=True, help="Remove all objects and collections inside too.")
+@YES
+@click.pass_obj
+def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes: bool) -> None:
+    """Remove empty partitions; with --contents, also non-empty ones.
+
+    --contents asks first; where nobody can be asked it needs --yes.
+    """
+    names = ", ".join(map(str, addresses))
+    if contents:
+        settings.confirm_all(f"Remove partition {names} and everything inside?", yes)
+    elif not yes:
+        settings.confirm(f"Remove partition {names}?")
+    with settings.connect() as target:
+        for address in addresses:
+            with expected_empty(address, "--contents removes what it holds, too"):
+                target.remove_partition(address.partition_id, contents)
+
+
+@part.command(cls=Listing)
+@click.argument("addresses", metavar="PID|root...", type=ADDRESS, nargs=-1, required=True)
+@click.option("--timeout", type=DURATION, default=600, help="Longest time to wait.  [600s]")
+@click.pass_obj
+def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) -> None:
+    """Check partitions on a running target, or all with root.
+
+    The target goes on serving meanwhile, and compares what it keeps about objects with
+    their files and memberships (OBJECT STRUCTURE CHECK).  'osd target check' is another
+    thing: it reads the store of a target that is stopped, on the target's own host, and
+    finds more.
+    """
+    for address in addresses:
+        if address.object_id:
+            raise click.UsageError(f"'{address}' is neither a partition nor root")
+    with settings.connect() as target:
+        damaged = {
+            address: target.object_structure_check(address.partition_id, timeout)
+            for address in addresses
+        }
+    records: list[Record] = [
+        {"schema": "iosd.structure/1", "id": str(address), "damaged": count}
+        for address, count in damaged.items()
+    ]
+    settings.show(records, CHECK_COLUMNS, "iosd.structures/1", "checked")
+    if any(damaged.values()):
+        raise Failure(Exit.FAILED, "there is damage; the target's log names the objects")

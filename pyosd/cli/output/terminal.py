@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bytes that somebody else wrote, shown on a terminal without the control sequences it would obey.
+
+A script's output can hold control sequences that retitle the window, move the cursor over earlier lines, or
+type for the reader.  Control characters are shown as ``cat -v`` shows them, but for line feed and tab.
+Bytes for a pipe or a file are not changed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import unicodedata
+from collections.abc import Iterable
+from typing import BinaryIO, Protocol, TextIO
+
+import click
+
+__all__ = ["RAW", "Sink", "escaped", "output_to"]
+
+JOINERS = "\u200c\u200d"  # of scripts and emoji; no terminal obeys them
+SHOWN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of characters that nobody sees
+
+RAW = click.option(
+    "--raw",
+    is_flag=True,
+    help="Write the bytes unchanged.  Without it, control characters are escaped on a terminal.",
+)
+
+
+class Sink(Protocol):
+    """A stream of bytes, ours or one that shows control characters."""
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        """All of it."""
+
+    def writelines(self, lines: Iterable[bytes], /) -> None:
+        """One after the other."""
+
+    def flush(self) -> None:
+        """To the reader."""
+
+
+def _shown(each: str) -> str:
+    code = ord(each)
+    if each in "\n\t" or each in JOINERS or unicodedata.category(each) not in SHOWN:
+        return each
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or code == 0x7F:
+        return f"^{chr(code ^ 0x40)}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escaped(text: str) -> str:
+    """The text with what a terminal would obey shown as characters; lines stay lines."""
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+class Escaping:
+    """A sink that shows control characters.  A character may come in pieces."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Returns how many bytes were taken: all."""
+        self.stream.write(escaped(self.decoder.decode(bytes(data))).encode())
+        return len(data)
+
+    def writelines(self, lines: Iterable[bytes], /) -> None:
+        """One after the other."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """To the terminal."""
+        self.stream.flush()
+
+
+def output_to(stream: TextIO, raw: bool = False) -> Sink:
+    """The sink for bytes that somebody else wrote, in front of a stream of ours."""
+    buffer = stream.buffer
+    return buffer if raw or not stream.isatty() else Escaping(buffer)

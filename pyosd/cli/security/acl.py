@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd acl``: who may do what, by rules of the security manager.  Users, groups, tokens: acl_people.py."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.group import Group
+from pyosd.cli.frame.params import DURATION, NUMBER
+from pyosd.cli.frame.verb import Listing, Settings
+from pyosd.cli.output.tables import Column, Record, format_time, print_lines
+from pyosd.cli.security.acl_people import certificate, group, token, user
+from pyosd.cli.security.secmgr_verb import (
+    METHOD,
+    TYPE,
+    Asking,
+    AskingListing,
+    ask,
+    number,
+    target_of,
+    text,
+)
+from pyosd.secmgr.names import names_of
+from pyosd.secmgr.roles import ROLES, rules_of
+from pyosd.types import ref
+
+__all__ = ["acl"]
+
+LIFETIME_S = 600
+
+
+@click.group(cls=Group)
+def acl() -> None:
+    """Manage access rules, users, groups and tokens."""
+
+
+for each in (user, group, token, certificate):
+    acl.add_command(each)
+
+RULE_COLUMNS = (
+    number("ID", "id"),
+    Column("WHO", lambda row: f"{'@' if row['group'] else ''}{row['subject']}", shrink=True),
+    text("OBJECT", "object"),
+    Column("KIND", lambda row: row["kind"], drop=2),
+    Column("PERMISSIONS", lambda row: ",".join(row["permissions"]), shrink=True),
+    Column("UNTIL", lambda row: format_time(row["until_ms"]), drop=3),
+    number("TAG", "tag", drop=5),
+    number("SECONDS", "lifetime_s", wide=True),
+    text("METHOD", "method", drop=4),
+    text("TARGET", "target", shrink=True, drop=1),
+    text("BY", "made_by", wide=True),
+    Column("MADE", lambda row: format_time(row["made_ms"]), wide=True),
+    text("NOTE", "note", shrink=True, drop=6),
+)
+
+
+ROLE_COLUMNS = (
+    text("ROLE", "role"),
+    text("OBJECT", "object"),
+    text("KIND", "kind"),
+    Column("PERMISSIONS", lambda row: ",".join(row["permissions"]), shrink=True),
+    text("PURPOSE", "purpose", wide=True),
+)
+
+
+def split(words: str) -> list[str]:
+    """READ,WRITE as a list."""
+    return [word for word in words.split(",") if word]
+
+
+def who_of(name: str) -> dict[str, str]:
+    """USER or @GROUP."""
+    return {"group": name[1:]} if name.startswith("@") else {"user": name}
+
+
+@acl.command(cls=AskingListing)
+@click.option("--who", metavar="USER|@GROUP", help="Show only rules that name this user or group.")
+@click.pass_obj
+def ls(settings: Settings, who: str | None) -> None:
+    """List rules."""
+    found = ask(settings, "acl.ls")["rules"]
+    records: list[Record] = [{"schema": "iosd.acl/1", **each} for each in found]
+    if who is not None:
+        wanted = (who.removeprefix("@"), who.startswith("@"))
+        records = [each for each in records if (each["subject"], each["group"]) == wanted]
+    settings.show(records, RULE_COLUMNS, "iosd.acls/1", "rules")
+
+
+@acl.command(cls=Asking)
+@click.argument("who", metavar="USER|@GROUP")
+@click.argument("permissions", metavar="PERMISSION[,...]|ROLE")
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Type of OBJECT, if its form does not show it.")
+@click.option(
+    "--target-name", metavar="NAME", help="iSCSI name of the target, or * for all.  [the target's]"
+)
+@click.option(
+    "--policy-tag", type=NUMBER, help="Apply the rule only to objects with this policy access tag."
+)
+@click.option("--for", "for_", type=DURATION, help="Time for which the rule is valid.  [no end]")
+@click.option(
+    "--lifetime",
+    type=DURATION,
+    default=LIFETIME_S,
+    help="Longest lifetime of a credential that this rule permits.  [10m]",
+)
+@click.option(
+    "--method",
+    type=METHOD,
+    default="CAPKEY",
+    help="Lowest security method of a credential that this rule permits.  [capkey]",
+)
+@click.option(
+    "--note", default="", metavar="TEXT", help="Note to keep with the rule, such as its reason."
+)
+@click.pass_obj
+def add(
+    settings: Settings,
+    who: str,
+    permissions: str,
+    object_: str,
+    type_: str | None,
+    target_name: str | None,
+    policy_tag: int | None,
+    for_: float | None,
+    lifetime: float,
+    method: str,
+    note: str,
+) -> None:
+    """Grant permissions to a user or a group; print the new rules' ids.
+
+    ROLE with a PID makes all rules for one kind of work in a partition: read, write, run (scripts that
+    read), run-write (scripts that also change), owner. 'osd acl roles' lists what each permits.
+
+    OBJECT: PID/OID, PID/* for all user objects of a partition (or, with --type collection, its
+    collections), PID for the partition itself, root, 0 with --type partition for partitions to be
+    made, or * for everything.
+
+    PERMISSION: READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT, GLOBAL,
+    POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
+    """
+    role = permissions in ROLES
+    found = ask(
+        settings,
+        "acl.add",
+        **who_of(who),
+        role=permissions if role else None,
+        permissions=None if role else split(permissions),
+        object=object_,
+        type=type_,
+        target=target_of(settings, target_name),
+        tag=policy_tag,
+        until_ms=int((time.time() + for_) * 1000) if for_ else None,
+        lifetime_s=int(lifetime),
+        method=method.upper(),
+        note=note,
+    )
+    print_lines(str(each["id"]) for each in found["rules"])
+
+
+@acl.command(cls=Listing)
+@click.pass_obj
+def roles(settings: Settings) -> None:
+    """List the roles and the rules that each one creates."""
+    records: list[Record] = [
+        {
+            "schema": "iosd.role/1",
+            "role": name,
+            "purpose": role.purpose,
+            "object": str(scope).replace("0x10000", "PID"),
+            "kind": str(scope.kind),
+            "permissions": names_of(permissions),
+        }
+        for name, role in ROLES.items()
+        for scope, permissions in rules_of(name, ref(0x1_0000))
+    ]
+    settings.show(records, ROLE_COLUMNS, "iosd.roles/1", "roles")
+
+
+@acl.command(cls=Asking)
+@click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
+@click.pass_obj
+def rm(settings: Settings, ids: tuple[int, ...]) -> None:
+    """Remove rules.  What was given by them is good until it expires, or key freeze."""
+    for id_ in ids:
+        ask(settings, "acl.rm", id=id_)
+
+
+@acl.command(cls=Asking)
+@click.argument("permissions", metavar="PERMISSION[,...]")
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Type of OBJECT, if its form does not show it.")
+@click.option(
+    "--user",
+    metavar="USER",
+    help="User to check; only administrators may name another user.  [you]",
+)
+@click.option("--target-name", metavar="NAME", help="iSCSI name of the target.  [the target's]")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    permissions: str,
+    object_: str,
+    type_: str | None,
+    user: str | None,
+    target_name: str | None,
+) -> None:
+    """Check whether the rules permit an access; exit 77 if not."""
+    settings: Settings = ctx.obj
+    found = ask(
+        settings,
+        "acl.check",
+        user=user,
+        permissions=split(permissions),
+        object=object_,
+        type=type_,
+        target=target_of(settings, target_name),
+    )
+    if not found["permitted"]:
+        click.echo(f"not permitted: {found['why']}")
+        ctx.exit(Exit.NOT_PERMITTED)
+    rules = ", ".join(map(str, found["rules"]))
+    click.echo(
+        f"permitted by rule {rules}, {found['method']}, until {format_time(found['expires_ms'])}"
+    )
+
+
+@acl.command(cls=Asking)
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Type of OBJECT.  [user]")
+@click.option("--target-name", metavar="NAME", help="iSCSI name of the target.  [the target's]")
+@click.pass_obj
+def revoke(settings: Settings, object_: str, type_: str | None, target_name: str | None) -> None:
+    """Revoke all credentials for an object by a new policy access tag.
+
+    What was given for this object alone since the last time is worth nothing from now on; jobs
+    that work with it end. The first time it only begins to have a tag; what was given without
+    one ends with the partition's keys: osd key freeze.
+    """
+    target = target_of(settings, target_name)
+    click.echo(ask(settings, "acl.revoke", target=target, object=object_, type=type_)["tag"])

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sends requests over any Transport: the base of all commands (unit.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from pyosd.errors import OSDError
+from pyosd.security.credentials import Credential, CredentialSource
+from pyosd.security.sealed import open_reply
+from pyosd.security.signing import Aside, Exchange, Signer
+from pyosd.types import AttributeId, AttributeValue, Buffer
+from pyosd.wire.cdb import NO_ATTRIBUTES, NO_LAYOUT, AttributeLists, Encoded, Request, encode
+from pyosd.wire.reply import PendingReply, Reply, decode_reply
+from pyosd.wire.transport import Command, Pending, Response, Transport
+
+__all__ = ["Caller", "lists_of"]
+
+
+def lists_of(
+    get: Iterable[AttributeId], set_: Iterable[AttributeValue], allocation: int | None = None
+) -> AttributeLists:
+    """Attributes to get and to set, in list format; allocation: as AttributeLists has it."""
+    wanted, values = tuple(get), tuple(set_)
+    return AttributeLists(wanted, values, allocation) if wanted or values else NO_ATTRIBUTES
+
+
+class Caller:
+    """Requests to one logical unit."""
+
+    def __init__(self, transport: Transport, credentials: CredentialSource | None = None) -> None:
+        """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
+        self._transport = transport
+        self.signer = Signer(credentials)
+
+    @property
+    def transport(self) -> Transport:
+        """What carries the commands."""
+        return self._transport
+
+    # ---- the general way in ----------------------------------------------------------------------
+
+    def execute(
+        self,
+        cdb: bytes,
+        data_out: Buffer = b"",
+        data_in_length: int = 0,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a CDB of one's own (1-260 bytes) with raw Data-Out; nothing is interpreted.
+
+        Returns: SAM status, sense and Data-In as they came; CHECK CONDITION does not raise.
+        """
+        return self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
+
+    def submit(self, request: Request, credential: Credential | None = None) -> PendingReply:
+        """Send a request without waiting; many may be under way, answers come in any order.
+
+        Args: credential: to use for it instead of what the session's source has.
+        """
+        if self.signer.source or credential:
+            return _SignedReply(request, self.signer.exchange(request, credential), self._transport)
+        command, layout = encode(request)
+        return PendingReply(request, layout, self._transport.submit(command))
+
+    def call(
+        self,
+        request: Request,
+        timeout: float | None = None,
+        credential: Credential | None = None,
+    ) -> Reply:
+        """Send a request (requests/ builds them) and wait; credential: as submit().
+
+        Returns: everything that came back, retrieved attributes included.
+        Raises: as pyosd.commands.unit says.
+        """
+        reply = self.reply(request, timeout, credential)
+        if reply.error:
+            raise reply.error
+        return reply
+
+    def call_again(self, encoded: Encoded) -> Reply:
+        """call() of a request that was encoded before; where requests are signed, each is anew."""
+        if self.signer.source:
+            return self.call(encoded.request)
+        request, command, layout = encoded
+        reply = decode_reply(request, layout, self._transport.execute(command))
+        if reply.error:
+            raise reply.error
+        return reply
+
+    def reply(
+        self,
+        request: Request,
+        timeout: float | None = None,
+        credential: Credential | None = None,
+    ) -> Reply:
+        """As call(), but a refusal is returned in Reply.error instead of raised."""
+        if credential:
+            return self._converse(self.signer.exchange(request, credential), timeout)
+        if self.signer.source:
+            return self._signed_reply(request, timeout)
+        command, layout = encode(request)
+        return decode_reply(request, layout, self._transport.execute(command, timeout))
+
+    def _signed_reply(self, request: Request, timeout: float | None) -> Reply:
+        """reply() under the source's credentials: the dialogue only where something is to be asked
+        for, or mended.
+        """
+        sealed = self.signer.seal_at_once(request)
+        if sealed is None:
+            return self._converse(self.signer.exchange(request), timeout)
+        sent = time.monotonic()
+        response = self._transport.execute(sealed.command, timeout)
+        reply = open_reply(request, sealed, response)
+        if reply.error is None:
+            return reply
+        return self._converse(self.signer.go_on(request, sealed, sent, reply), timeout)
+
+    def _converse(self, exchange: Exchange, timeout: float | None) -> Reply:
+        """Carry a dialogue to its end."""
+        result: object = None
+        while True:
+            try:
+                step = exchange.send(result)
+            except StopIteration as stop:
+                reply: Reply = stop.value
+                return reply
+            if isinstance(step, Command):
+                result = self._transport.execute(step, timeout)
+            elif isinstance(step, Aside):
+                result = self._transport.execute(step.command)
+            else:
+                result = step()
+
+
+class _SignedReply(PendingReply):
+    """A request under way under a credential: carries the dialogue of signing.py."""
+
+    def __init__(self, request: Request, exchange: Exchange, transport: Transport) -> None:
+        self._exchange = exchange
+        self._transport = transport
+        self._reply: Reply | None = None
+        self._failure: OSDError | None = None
+        super().__init__(request, NO_LAYOUT, self._send(None))
+
+    def _send(self, answer: Response | None) -> Pending:
+        """Go on to the next command."""
+        step, result = self._exchange.send(answer), None  # type: object, object
+        while not isinstance(step, Command):
+            if isinstance(step, Aside):
+                result = self._transport.execute(step.command)
+            else:
+                assert callable(step)
+                result = step()
+            step = self._exchange.send(result)
+        return self._transport.submit(step)
+
+    def reply(self, timeout: float | None = None) -> Reply:
+        if self._failure:
+            raise self._failure
+        while self._reply is None:
+            response = self.pending.result(timeout)
+            try:
+                self.pending = self._send(response)
+            except StopIteration as stop:
+                self._reply = stop.value
+            except OSDError as error:
+                self._failure = error
+                raise
+        return self._reply

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pools as the target tells them: attribute 8 of root page B000_0001h (docs/pools.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from pyosd import errors
+from pyosd.commands import Commands
+from pyosd.types import ROOT, U64_MAX
+from pyosd.wire.attributes import Page
+
+__all__ = ["DEFAULT_POOL", "GONE", "PoolStatus", "pools"]
+
+DEFAULT_POOL = "default"
+GONE = ("gone", "leaving")  # not configured
+POOLS = 8  # attribute of the page
+
+
+@dataclass(frozen=True)
+class PoolStatus:
+    """A pool at one moment.
+
+    Attributes:
+        state: serving, starting, failed (see why); leaving: not configured any more, its jobs run to
+            the end; gone: not configured, jobs still name it.
+        mode: running; paused: it starts no jobs; draining: it takes none either.
+        idle_timeout: seconds without a job after which it ends its warm spare sandboxes.
+        max, min, active: slots: at most, warm even when idle, and that may work now.
+        warm_spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
+        queued: jobs that have a place.  queue: how many may have one.
+        set: id of its package set, "" without.
+        limits: name -> what a job gets, and the most it may ask for; None: no bound.  wall and cpu in
+            seconds (cpu 0: as wall), memory and output in bytes.
+    """
+
+    name: str
+    state: str = ""
+    mode: str = "running"
+    idle_timeout: float = 0.0
+    min: int = 0
+    max: int = 0
+    active: int = 0
+    warm_spare: int = 0
+    busy: int = 0
+    ready: int = 0
+    queued: int = 0
+    queue: int = 0
+    reuse: str = ""
+    engine: str = ""
+    set: str = ""
+    why: str = ""
+    limits: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+
+
+NUMBERS = tuple(each.name for each in fields(PoolStatus) if each.type == "int")
+WORDS = {"warm_spare": "spare"}  # what a target calls it
+TIMES = ("wall", "cpu")
+MIB = 1 << 20
+
+
+def decode_pool(line: str) -> PoolStatus:
+    """One line; keys that we do not know are a newer target's.  Raises: ValueError."""
+    line, _, why = line.partition(" why=")
+    name, *words = line.split(" ")
+    given = dict(word.split("=", 1) for word in words)
+    limits = {
+        key: (_limit(key, standard), None if int(most) == U64_MAX else _limit(key, most))
+        for key, value in given.items()
+        if "/" in value
+        for standard, most in [value.split("/")]
+    }
+    return PoolStatus(
+        name,
+        state=given.get("state", ""),
+        mode=given.get("mode", "running"),
+        idle_timeout=int(given.get("idle_timeout", "0")) / 1e6,
+        reuse=given.get("reuse", ""),
+        engine=given.get("engine", ""),
+        set="" if given.get("set") in (None, "-") else given["set"],
+        why=why,
+        limits=limits,
+        **{key: int(given.get(WORDS.get(key, key), "0")) for key in NUMBERS},
+    )
+
+
+def _limit(key: str, text: str) -> float:
+    return int(text) / 1e6 if key in TIMES else int(text)
+
+
+def pools(commands: Commands) -> list[PoolStatus]:
+    """The target's pools, `default` first; none: it runs no scripts, or is of an older release."""
+    text = commands.get_attribute(ROOT, Page.EXEC_ROOT, POOLS).decode(errors="replace")
+    try:
+        return [decode_pool(line) for line in text.splitlines()]
+    except ValueError as error:
+        raise errors.ProtocolError(f"the target's list of pools cannot be read: {error}") from None

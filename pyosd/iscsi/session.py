@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions with a target: connect, reconnect, send again what is safe to repeat.
+
+Lives here: IscsiTransport (a Transport over connection.Connection), URLs of targets, discovery.
+Not here: commands (commands/), whole objects (target.py), coroutines (aio.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import threading
+import time
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from urllib.parse import unquote
+
+from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
+from pyosd.iscsi.connection import Connection, Task, scsi_response
+from pyosd.iscsi.login import Chap, LoginParameters, ping_request, send_targets
+from pyosd.wire.sense import is_unit_attention
+from pyosd.wire.transport import Command, Response
+
+DEFAULT_PORT = 3260
+DEFAULT_TIMEOUT = 30.0
+"""Seconds a command may take, unless it says otherwise."""
+CHUNK = 1 << 20
+"""Bytes one READ or WRITE of a whole-object transfer moves."""
+QUEUE_DEPTH = 8
+"""Such commands under way at a time."""
+_STARTING = {0x0203, 0x0301}
+"""Login status of a target that listens before its names and rights are there; it had been there."""
+_RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+_REPEATS_MAX = 3
+_ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
+
+
+class TaskFunction(IntEnum):
+    """Task management functions of iSCSI.  A stock tgtd knows the first two and the unit's reset."""
+
+    ABORT_TASK = 1
+    ABORT_TASK_SET = 2
+    CLEAR_ACA = 3
+    CLEAR_TASK_SET = 4
+    LOGICAL_UNIT_RESET = 5
+    TARGET_WARM_RESET = 6
+    TARGET_COLD_RESET = 7
+
+
+class TaskResponse(IntEnum):
+    """What a target answers to them."""
+
+    COMPLETE = 0
+    NO_TASK = 1
+    NO_LOGICAL_UNIT = 2
+    STILL_ALLEGIANT = 3
+    NO_REASSIGNMENT = 4
+    NOT_SUPPORTED = 5
+    NOT_AUTHORIZED = 6
+    REJECTED = 255
+
+
+def default_initiator_name() -> str:
+    """iSCSI name of this client: IOSD_INITIATOR, or one with the host's name in it."""
+    name = os.environ.get("IOSD_INITIATOR")
+    host = re.sub("[^a-z0-9.-]", "-", os.uname().nodename.lower())
+    return name or f"iqn.2026-11.org.iosd:client.{host}"
+
+
+def local_address(host: str, port: int) -> str:
+    """The address of this host that a peer sees; "" where there is no way to it.  Nothing is sent."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class TargetAddress:
+    """An iscsi:// URL taken apart.  lun: 0-16383."""
+
+    host: str
+    port: int
+    target: str
+    lun: int
+    chap: Chap | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> TargetAddress:
+        """Read ``iscsi://[user%secret@]host[:port]/target-name/lun``; parts may be %-quoted.
+
+        host: a name, an IPv4 address, or an IPv6 address in brackets.
+        Raises: ValueError: not such a URL; nothing else.
+        """
+        rest = url.removeprefix("iscsi://")
+        authority, slash, path = rest.partition("/")
+        target, slash2, lun = path.partition("/")
+        if rest == url or not slash or not slash2 or not target or not lun.isascii():
+            shown = re.sub("//.*@", "//...@", url)  # not the secret
+            hint = f"; add the LUN: {shown}/1" if rest != url and target and not slash2 else ""
+            raise ValueError(
+                f"'{shown}' is not iscsi://[user%secret@]host[:port]/target-name/lun{hint}"
+            )
+        login, at, place = authority.rpartition("@")
+        chap = None
+        if at:
+            user, percent, secret = login.partition("%")
+            if not percent:
+                raise ValueError("the URL's login is not user%secret")
+            chap = Chap(unquote(user), unquote(secret))
+        host, port = _split_port(place)
+        if not lun.isdecimal() or int(lun) > 16383:
+            raise ValueError(f"'{lun}' is not a LUN of 0-16383")
+        return cls(host, port, unquote(target), int(lun), chap)
+
+
+def _split_port(place: str) -> tuple[str, int]:
+    if place.startswith("["):
+        host, _, tail = place[1:].partition("]")
+        port = tail.removeprefix(":")
+    else:
+        host, _, port = place.partition(":")
+    if not host or (port and not (port.isascii() and port.isdecimal() and int(port) < 65536)):
+        raise ValueError(f"'{place}' is not host[:port]")
+    return host, int(port) if port else DEFAULT_PORT
+
+
+class PendingCommand:
+    """A command under way; repeats it where that is safe."""
+
+    def __init__(self, transport: IscsiTransport, command: Command) -> None:
+        self._transport = transport
+        self._command = command
+        self._connection, self._task = transport.send(command)
+
+    def result(self, timeout: float | None = None) -> Response:
+        """The answer, waited for so many seconds (None: the transport's timeout).
+
+        Raises: CommandTimeout; SessionLost: it is not known whether the command was carried out.
+        """
+        deadline = time.monotonic() + (self._transport.timeout if timeout is None else timeout)
+        attentions = repeats = 0
+        while True:
+            try:
+                response = scsi_response(self._connection.wait(self._task, deadline))
+            except CommandTimeout:
+                raise
+            except SessionLost:
+                repeats += 1
+                late = time.monotonic() >= deadline
+                if late or repeats > _REPEATS_MAX or not self._command.repeatable:
+                    raise
+                self._connection, self._task = self._transport.send(self._command)
+                continue
+            if attentions == _ATTENTIONS_MAX or not is_unit_attention(
+                response.status, response.sense
+            ):
+                return response
+            # The command was not executed; each condition is reported once (SAM).
+            attentions += 1
+            self._connection, self._task = self._transport.send(self._command)
+
+    def abort(self, timeout: float = 5.0) -> int:
+        """ABORT TASK.  Returns: the response code, 0: done, 1: there is no such task (any more)."""
+        lun, function = self._transport.address.lun, TaskFunction.ABORT_TASK
+        response = self._connection.task_management(function, lun, self._task, timeout)
+        if response == TaskResponse.COMPLETE:  # of an aborted task no status comes (SAM, TAS 0)
+            self._connection.settle_aborted(self._task)
+        return response
+
+
+class IscsiTransport:
+    """Commands to one logical unit over iSCSI; connects anew when the session was lost.
+
+    A command without an answer when the session is lost raises SessionLost, unless it only reads:
+    that
+    is sent again.  Thread-safe.
+    """
+
+    def __init__(
+        self,
+        address: TargetAddress,
+        *,
+        initiator: str = "",
+        header_digest: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+        reconnect_timeout: float = 10.0,
+    ) -> None:
+        """Connect and log in.
+
+        Args: timeout: seconds a command, and a login, may take.
+            reconnect_timeout: how long to try to connect anew; 0: never.
+        Raises: Unreachable, LoginRejected.
+        """
+        self.address = address
+        self.timeout = timeout
+        self._reconnect_timeout = reconnect_timeout
+        self._parameters = LoginParameters(
+            initiator or default_initiator_name(), address.target, address.chap, header_digest
+        )
+        self._lock = threading.Lock()
+        self._closed = False
+        self._sent_before = self._received_before = 0
+        self._connection = self._connect()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on sockets since this transport was made, iSCSI headers included."""
+        return self._sent_before + self._connection.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from sockets since this transport was made, iSCSI headers included."""
+        return self._received_before + self._connection.bytes_received
+
+    def _connect(self) -> Connection:
+        place = (self.address.host, self.address.port)
+        return Connection(place, self._parameters, self.timeout)
+
+    def _live(self) -> Connection:
+        """The connection, a new one if need be."""
+        with self._lock:
+            if self._closed:
+                raise SessionLost("the session was closed")
+            if self._connection.failed:
+                old = self._connection
+                old.abandon("replaced")
+                self._connection = self._reconnect()
+                self._sent_before += old.bytes_sent
+                self._received_before += old.bytes_received
+            return self._connection
+
+    def _reconnect(self) -> Connection:
+        """Connect again with patience.  Raises: LoginRejected at once, unless the target may be
+        starting; Unreachable when out of time.
+        """
+        deadline = time.monotonic() + self._reconnect_timeout
+        delay = _RETRY_FIRST
+        # A new session identifier: the target may still know the old session.
+        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        while True:
+            try:
+                return self._connect()
+            except Unreachable as error:
+                final = isinstance(error, LoginRejected) and error.status not in _STARTING
+                if final or time.monotonic() + delay > deadline:
+                    raise
+            time.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 1.5, _RETRY_MOST)
+
+    def send(self, command: Command) -> tuple[Connection, Task]:
+        """Send a command once on a live connection."""
+        for _ in range(_REPEATS_MAX):
+            connection = self._live()
+            try:
+                return connection, connection.submit(command, self.address.lun)
+            except SessionLost:
+                continue  # lost before it was sent: another connection is safe
+        raise SessionLost("the target drops every session")
+
+    def submit(self, command: Command) -> PendingCommand:
+        """Send a command without waiting (Transport.submit)."""
+        return PendingCommand(self, command)
+
+    def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a command and wait for its answer (Transport.execute)."""
+        return PendingCommand(self, command).result(timeout)
+
+    def ping(self) -> float:
+        """NOP-Out and back.  Returns: seconds it took."""
+        connection, start = self._live(), time.monotonic()
+        connection.plain_answer(connection.request(ping_request()), start + self.timeout)
+        return time.monotonic() - start
+
+    def manage_tasks(self, function: TaskFunction) -> int:
+        """A task management function on the logical unit; ABORT TASK: see a pending command's abort.
+
+        Returns: the response code (TaskResponse), 0: done.
+        """
+        if function is TaskFunction.ABORT_TASK:
+            raise ValueError("ABORT TASK needs the task: use abort() of what submit() gave")
+        return self._live().task_management(function, self.address.lun, None, self.timeout)
+
+    def reset_logical_unit(self) -> int:
+        """LOGICAL UNIT RESET.  Returns: the response code, 0: done."""
+        return self.manage_tasks(TaskFunction.LOGICAL_UNIT_RESET)
+
+    def drop(self) -> None:
+        """Cut the connection without logging out; the next command connects anew."""
+        self._connection.abandon("the connection was dropped")
+
+    def close(self) -> None:
+        """Log out and close (Transport.close)."""
+        with self._lock:
+            self._closed = True
+        self._connection.close()
+
+
+def discover(
+    host: str, port: int = DEFAULT_PORT, *, chap: Chap | None = None, timeout: float = 10.0
+) -> list[tuple[str, list[str]]]:
+    """Ask a portal for its targets (SendTargets).
+
+    Returns: (target name, its addresses "host:port,group").  Raises: Unreachable, LoginRejected.
+    """
+    parameters = LoginParameters(default_initiator_name(), "", chap)
+    connection = Connection((host, port), parameters, timeout)
+    try:
+        return connection.converse(send_targets(), time.monotonic() + timeout)
+    finally:
+        connection.close()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Says in words which EXEC parameter a target has refused: sense data only points at all of them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from pyosd import errors
+from pyosd.commands import Commands
+from pyosd.commands.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus, pools
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
+from pyosd.wire.job_status import Number
+
+__all__ = ["explain_at_once", "explain_refusal"]
+
+CLOSED_S = (
+    10  # what a pool that is paused or draining says after which to try again; a full one says less
+)
+EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
+# docs/limits.md
+NAME_MOST, TAGS_MOST, TAG_MOST, KEY_MOST = 128, 16, 128, 64  # bytes, but the tags
+ARGS_MOST, AFTER_MOST = MIB, 64
+LEAST_MEMORY = 32 * MIB  # below this the interpreter does not come up
+DAY_S = 86400
+TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
+
+
+def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
+    """What is wrong with parameters the target has refused, or why a pool is BUSY; "" where nothing is
+    found.  Asks the target.
+    """
+    busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
+    if not busy and error.field_pointer != EXEC_PARAMETERS:
+        return ""
+    if wrong := explain_at_once(params, error):
+        return wrong
+    known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
+    name = params.pool or DEFAULT_POOL
+    if busy:
+        return explain_mode(known[name]) if name in known else ""
+    if known and name not in known:
+        return f"the target has no pool '{name}'; it has: {', '.join(known)}"
+    above = explain_limits(known[name], params) if known else ""
+    return above or next(explain_jobs(commands, params), "")
+
+
+def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
+    """As explain_refusal(), as far as the target need not be asked."""
+    return next(explain_values(params), "") if error.field_pointer == EXEC_PARAMETERS else ""
+
+
+def explain_values(params: ExecParams) -> Iterator[str]:
+    """What no target takes (docs/limits.md)."""
+    texts = [("name", params.name, NAME_MOST)]
+    texts += [(f"tag '{key}'", f"{key}={value}", TAG_MOST) for key, value in params.tags.items()]
+    for what, text, most in texts:
+        if len(text.encode()) > most:
+            yield f"{what} has {len(text.encode())} bytes, and may have {most}"
+        if any(unicodedata.category(each) == "Cc" for each in text):
+            yield f"{what} has control characters"
+    if len(params.args) > ARGS_MOST:
+        yield (
+            f"arguments of {len(params.args)} bytes, and there may be {ARGS_MOST}; keep large data in an "
+            "object, and let the script read it there"
+        )
+    if len(params.key) > KEY_MOST:
+        yield f"key has {len(params.key)} bytes, and may have {KEY_MOST}"
+    if len(params.tags) > TAGS_MOST:
+        yield f"{len(params.tags)} tags, and a job may have {TAGS_MOST}"
+    if len(params.after) > AFTER_MOST:
+        yield f"{len(params.after)} jobs to wait for, and there may be {AFTER_MOST}"
+    for tag, number in params.limit_numbers():
+        if number == 0:
+            yield f"a limit of 0 on {tag.name.lower()}: leave it out to have the default"
+        elif tag is Tag.MEMORY and number is not None and number < LEAST_MEMORY:
+            yield f"{number} bytes of memory: Python needs {LEAST_MEMORY // MIB} MiB to start"
+    times = {"expire": params.expiry, "grace": params.grace, "wait": params.wait}
+    for what, given in times.items():
+        if given is not None and not 0 < parse_duration(given) <= TIMES_MOST[what]:
+            yield f"{what} of {given}: it must be above 0, and at most {TIMES_MOST[what]} s"
+
+
+def explain_jobs(commands: Commands, params: ExecParams) -> Iterator[str]:
+    """What is wrong with the jobs it should wait for, or that it should be."""
+    for each in params.after:
+        try:
+            state = commands.get_attribute(each.job, Page.JOB_STATUS, Number.STATE)
+        except errors.OSDError:  # no object, or one that has no such page
+            state = b""
+        if not state:
+            yield f"{each.job}, to be waited for, is no job, or its record is gone"
+    if params.array:
+        first, last, _ = params.array
+        members = sum(map(len, params.array_ranges)) or last - first + 1
+        yield (
+            f"{members} members may be more than the target queues of one client "
+            "(1,000, unless served with --queue-per-principal)"
+        )
+
+
+def explain_mode(pool: PoolStatus) -> str:
+    """Why a pool takes no jobs, if that is an administrator's wish."""
+    if pool.mode == "draining":
+        return f"pool '{pool.name}' is draining: it takes no more jobs until it is resumed"
+    if pool.mode == "paused":
+        return f"pool '{pool.name}' is paused: it starts no jobs until it is resumed"
+    return ""
+
+
+def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
+    """The first limit that is above the pool's bound."""
+    limits = params.limits
+    asked: dict[str, float] = {}
+    if limits.wall is not None:
+        asked["wall"] = parse_duration(limits.wall)
+    if limits.cpu is not None:
+        asked["cpu"] = parse_duration(limits.cpu)
+    if limits.mem is not None:
+        asked["memory"] = parse_size(limits.mem)
+    if limits.procs is not None:
+        asked["threads"] = limits.procs
+    if limits.output is not None:
+        asked["output"] = parse_size(limits.output)
+    for key, value in asked.items():
+        most = pool.limits.get(key, (0, None))[1]
+        if most is not None and value > most:
+            words = f"{key} {_in_words(key, most)} at most, not {_in_words(key, value)}"
+            return f"a job of pool '{pool.name}' may ask for {words}"
+    return ""
+
+
+def _in_words(key: str, value: float) -> str:
+    if key in TIMES:
+        return f"{value:g} s"
+    if key not in ("memory", "output"):
+        return f"{value:g}"
+    return f"{value / 1024 / MIB:.1f} GiB" if value >= 10 * 1024 * MIB else f"{value / MIB:g} MiB"

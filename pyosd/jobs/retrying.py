@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs jobs again that have ended: whole, or of an array the members that did not complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from pyosd.commands import Commands
+from pyosd.jobs import job_array
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import JobArray
+from pyosd.jobs.source import Code
+from pyosd.jobs.submission import Submission, prepare
+from pyosd.types import ref
+from pyosd.wire.job_status import JobFlag, JobState, JobStatus, is_apart
+
+__all__ = ["retry"]
+
+
+def retry(
+    commands: Commands,
+    old: Job,
+    *,
+    code: Code | None = None,
+    failed: bool = False,
+    **how: Unpack[Submission],
+) -> Job:
+    """Run a job that has ended once more, as a new job that names the old one as its predecessor.
+
+    Zone, name, tags, pool, limits and idempotence are the old job's, unless how says otherwise.  So are
+    code and arguments, which the target keeps of a job that did not complete.  Its rights are not known:
+    how["rights"] says which, as for a new job.  An array is run again whole, a
+    member as an array of its index.
+
+    Args: code: what to run instead; needed where the target has no code any more.
+        failed: of an array only the members that did not complete.
+    Raises: JobExpired; ValueError: it has not ended, nothing of it failed, or its code is not kept.
+    """
+    status = old.status()
+    if not status.done or status.zone is None:
+        raise ValueError(f"{old.label} is {status.state.name}: wait for its end first")
+    place = status.array
+    indices: Sequence[int] | None = None
+    if place is not None:
+        indices = place.indices if place.members else [place.index]
+    if failed and status.state is JobState.COMPLETED:
+        raise ValueError(f"{old.label} is COMPLETED: nothing of it failed")
+    if failed and place is not None and place.members:
+        states = JobArray(commands, old.id, status.name, place).states()
+        ended = zip(place.indices, states, strict=True)
+        indices = [index for index, state in ended if state is not JobState.COMPLETED]
+    if code is None and not _keeps_code(commands, old, status):
+        raise ValueError(
+            f"the target no longer has the code of {old.label}: it keeps the code of jobs that did not "
+            "complete, up to 2 MiB with the arguments"
+        )
+    again: Submission = {
+        "name": status.name,
+        "tags": dict(status.tags),
+        "pool": status.pool,
+        "limits": status.limits.stated(),
+        "idempotent": bool(status.flags & JobFlag.IDEMPOTENT),
+        "predecessor": old.id,
+    }
+    if not is_apart(old.id):
+        again["surrogate"] = ref(old.id.partition_id)
+    if indices is not None:
+        again["array"] = indices
+        again["at_once"] = place.at_once if place else 0
+    again.update(how)
+    return job_array.submit_prepared(commands, prepare(code, zone=status.zone, **again))
+
+
+def _keeps_code(commands: Commands, job: Job, status: JobStatus) -> bool:
+    """Whether the target still has its code, of a member the array's."""
+    if status.array is not None and not status.array.members:
+        status = Job(commands, status.array.array).status()
+        if not status.done:
+            return True
+    return bool(status.flags & JobFlag.CODE_KEPT)

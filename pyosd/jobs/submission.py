@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Submit code as a job with EXEC, and list the jobs of a partition.
+
+Not here: a job that exists (job.py), the code that is sent for a function (source.py), arrays
+(job_array.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Concatenate, ParamSpec, TypedDict, TypeVar
+
+from pyosd import errors
+from pyosd.commands import Commands
+from pyosd.jobs.begin import Begin, parse_begin
+from pyosd.jobs.job import Job
+from pyosd.jobs.modules import Modules, PathLike, is_zipapp, modules_of, pack_zipapp
+from pyosd.jobs.refusal import explain_refusal
+from pyosd.jobs.source import (
+    Code,
+    call_arguments,
+    code_bytes,
+    code_name,
+    encode_args,
+    is_bytecode,
+    pack,
+    with_objects,
+)
+from pyosd.types import JOBS_COLLECTION, ObjectAttributes, ObjectRef, PartitionId, ref
+from pyosd.wire.capability import JOB_RIGHTS, Permission
+from pyosd.wire.exec_params import (
+    After,
+    ArgsEncoding,
+    Duration,
+    ExecFlag,
+    ExecParams,
+    Limits,
+    parse_duration,
+)
+from pyosd.wire.indices import Ranges, parse_array, ranges_of
+from pyosd.wire.job_status import STATUS_IDS, ArrayPlace, JobStatus, decode_status
+from pyosd.wire.reply import ExecReply
+
+_WAIT_MARGIN = 30.0
+_P = ParamSpec("_P")
+_S = TypeVar("_S")
+_R = TypeVar("_R")
+_INLINE_RESULT = 4096  # room a waiting EXEC makes for the result
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job ready to be sent: where it may act, its code, and the parameters of EXEC."""
+
+    zone: ObjectRef
+    code: bytes
+    params: ExecParams
+
+
+class Submission(TypedDict, total=False):
+    """Options of one job as a dict; prepare() has their meanings and defaults."""
+
+    args: object
+    kwargs: Mapping[str, object] | None
+    limits: Limits | None
+    name: str
+    tags: Mapping[str, str] | None
+    priority: int | None
+    key: str | bytes | None
+    hold: bool
+    idempotent: bool
+    after: Iterable[After | Job | ObjectRef]
+    expire: Duration | None
+    grace: Duration | None
+    begin: Begin | None
+    pool: str
+    surrogate: ObjectRef | None
+    wait: Duration | None
+    compress: bool | None
+    bytecode: bool
+    predecessor: ObjectRef | None
+    rights: Permission
+    retries: int | None
+    retry_oom: bool
+    retry_exit: int
+    array: Iterable[int] | str | None
+    at_once: int
+    modules: Modules | PathLike | Iterable[PathLike] | None
+
+
+def to_wait_for(what: After | Job | ObjectRef) -> After:
+    """A job alone means that it must end COMPLETED."""
+    if isinstance(what, After):
+        return what
+    return After(what.id if isinstance(what, Job) else what)
+
+
+def _array(indices: Iterable[int] | str | None, at_once: int) -> tuple[Ranges, int]:
+    """The ranges of the indices, () where there are none, and how many may run at once."""
+    if indices is None:
+        return (), 0
+    if at_once < 0:
+        raise ValueError("at_once must not be negative")
+    if not isinstance(indices, str):
+        return ranges_of(indices), at_once
+    ranges, said = parse_array(indices)
+    return ranges, at_once or said
+
+
+def place_of(array: ObjectRef, params: ExecParams) -> ArrayPlace:
+    """The array that was accepted with these parameters."""
+    assert params.array is not None
+    first, last, at_once = params.array
+    ranges = params.array_ranges
+    members = sum(map(len, ranges)) if ranges else last - first + 1
+    return ArrayPlace(array, first, members, at_once, ranges)
+
+
+def check_types(zone: ObjectRef, limits: Limits | None) -> None:
+    """The two mistakes that would show late without a type checker.  Raises: TypeError."""
+    if not isinstance(zone, ObjectRef):
+        raise TypeError(f"zone is an ObjectRef, as pyosd.ref(0x10000), not {zone!r}")
+    if not isinstance(limits or Limits(), Limits):
+        raise TypeError(f"limits are pyosd.Limits(...), not {limits!r}")
+
+
+def source_bytes(
+    code: Code, given: Modules | PathLike | Iterable[PathLike] | None, objects: bool
+) -> bytes:
+    """The code and the modules that travel with it, as one.
+
+    Raises: TypeError, ValueError, OSError; SyntaxError: a module does not compile.
+    """
+    modules = None if given is None else modules_of(given)
+    if isinstance(code, os.PathLike) and is_zipapp(code):
+        return pack_zipapp(code, modules)
+    if modules is None:
+        return code_bytes(code, objects)
+    text = code_bytes(code, objects, modules.names)
+    return modules.archive(text) if text else b""
+
+
+def prepare(
+    code: Code | None,
+    *,
+    zone: ObjectRef,
+    args: object = None,
+    kwargs: Mapping[str, object] | None = None,
+    limits: Limits | None = None,
+    name: str = "",
+    tags: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    key: str | bytes | None = None,
+    hold: bool = False,
+    idempotent: bool = False,
+    after: Iterable[After | Job | ObjectRef] = (),
+    expire: Duration | None = None,
+    grace: Duration | None = None,
+    begin: Begin | None = None,
+    pool: str = "",
+    surrogate: ObjectRef | None = None,
+    wait: Duration | None = None,
+    compress: bool | None = None,
+    bytecode: bool = False,
+    predecessor: ObjectRef | None = None,
+    rights: Permission = JOB_RIGHTS,
+    retries: int | None = None,
+    retry_oom: bool = False,
+    retry_exit: int = 0,
+    array: Iterable[int] | str | None = None,
+    at_once: int = 0,
+    modules: Modules | PathLike | Iterable[PathLike] | None = None,
+) -> Prepared:
+    """
+    Args:
+        code: source text (str, bytes), a path (os.PathLike; .pyc: byte-code), or a plain function,
+            which travels as source.  None: the code of the predecessor.
+        zone: where the job may act: root, partition, collection or user object.
+        args: for a script: osd.args there, bytes as they are, anything else as JSON.  For a
+            function: a sequence of its positional arguments.  An ObjectRef among them arrives as
+            an object of the module osd.
+        kwargs: keyword arguments of a function.
+        limits: None: the pool's.
+        name: at most 128 bytes.  "": the name of the file or function.
+        tags: at most 16.
+        priority: -100 to 100; the higher one starts first.
+        key: idempotency key, at most 64 bytes.  With a key, submitting again after a lost session
+            finds the job that exists.
+        hold: accept the job, but do not start it before release().
+        idempotent: the job may run twice after a fault.
+        after: jobs to wait for, at most 64 jobs of the same submitter.  Each must end COMPLETED;
+            After(job, failed=True) waits for a job that does not.
+        expire: how long the target keeps the record.  A job that is held or waits for others is
+            cancelled that long after its submission.
+        grace: time to clean up when the job is ended, at most 5 s.  None: 20 ms.
+        begin: earliest start: a datetime, seconds since 1970, or text as "now+2h", "16:30",
+            "2026-11-24T08:00".  The target's clock decides.
+        pool: pool that runs the job.  "": the pool `default`.
+        surrogate: partition, and id if wanted, of the job's object, which then is an ordinary
+            object.  None: it is in the zone's partition, and no list or count of data has it.
+        wait: let the command itself wait for the end, at most so long (the target allows 60 s).
+            This saves polling for short jobs.
+        compress: pack the code with zlib.  None: if that saves bytes.
+        bytecode: the code is the content of a .pyc file.  The target must allow byte-code, and
+            run the same release of Python.
+        predecessor: an earlier job of the same submitter that this job runs again.  With code
+            None its code runs, with its arguments unless args are given; see Target.retry().
+        rights: permissions in the zone, if the target requires credentials.  They end with the
+            credential of the submitter.
+        retries: repetitions after faults of the system, 0 to 14.  None: 2.
+        retry_oom: repeat the job also if it ran out of memory.  Such repetitions need a script
+            that has written nothing, or is idempotent.
+        retry_exit: repeat it also if it exits with this code, 1 to 255, on the same condition.
+            0: no code.
+        array: indices of an array of jobs, each below 2**32: a range, other ints, or text as
+            "1,3,10-20:2%4".  At most 10,000 members, and no more than the target lets one
+            principal queue.
+        at_once: most members of the array that run at a time.  0: no such limit.
+        modules: modules that travel with the code: paths of modules (.py), packages, folders to
+            import from, .pyz and .zip files; or pyosd.Modules(*paths), which jobs can share.
+    """
+    check_types(zone, limits)
+    if code is None and predecessor is None:
+        raise ValueError("a job without code of its own needs the predecessor whose code it runs")
+    if not 0 <= retry_exit <= 255:
+        raise ValueError("retry_exit is an exit code of 1 to 255, 0: none")
+    (encoding, arguments), objects = _arguments(code, args, kwargs)
+    sent, packing = b"", ExecFlag(0)
+    if code is not None:
+        if not (text := source_bytes(code, modules, objects)):
+            raise ValueError("there is no code to run")
+        sent, packing = pack(text, compress)
+        bytecode = bytecode or is_bytecode(code)
+    flags = {
+        ExecFlag.HOLD: hold,
+        ExecFlag.IDEMPOTENT: idempotent,
+        ExecFlag.RETRY_OOM: retry_oom,
+        ExecFlag.CODE_BYTECODE: bytecode and code is not None,
+    }
+    ranges, at_once = _array(array, at_once)
+    params = ExecParams(
+        args=arguments,
+        args_encoding=encoding,
+        limits=limits or Limits(),
+        priority=priority,
+        name=name or ("" if code is None else code_name(code)),
+        tags=tags or {},
+        key=key.encode() if isinstance(key, str) else key or b"",
+        surrogate=surrogate,
+        wait=wait,
+        flags=reduce(or_, (flag for flag, on in flags.items() if on), packing),
+        retry_exit=retry_exit,
+        retries=retries,
+        array=(ranges[0][0], ranges[-1][-1], at_once) if ranges else None,
+        array_ranges=ranges if len(ranges) > 1 or (ranges and ranges[0].step != 1) else (),
+        predecessor=predecessor,
+        rights=rights,
+        after=tuple(to_wait_for(each) for each in after),
+        pool=pool,
+        expiry=expire,
+        begin=0 if begin is None else parse_begin(begin),
+        grace=grace,
+    )
+    return Prepared(zone, sent, params)
+
+
+def _arguments(
+    code: Code | None, args: object, kwargs: Mapping[str, object] | None
+) -> tuple[tuple[ArgsEncoding, bytes], bool]:
+    """The arguments as they are sent, and whether objects are among them."""
+    if not callable(code):
+        return encode_args(args), False
+    positional = list(args) if isinstance(args, Iterable) else []
+    (positional, named), objects = with_objects((positional, dict(kwargs or {})))
+    return (ArgsEncoding.JSON, call_arguments(positional, named)), objects
+
+
+def takes_options(
+    options: Callable[_P, Prepared],
+) -> Callable[[Callable[[_S, Prepared], _R]], Callable[Concatenate[_S, _P], _R]]:
+    """Give a function that sends a Prepared the spelled parameters of prepare() instead.
+
+    Target.exec() and all its relatives get their parameters, and the text about them, from one place.
+    """
+    spelled = [*inspect.signature(options).parameters.values()]
+    described = inspect.getdoc(options) or ""
+
+    def decorate(send: Callable[[_S, Prepared], _R]) -> Callable[Concatenate[_S, _P], _R]:
+        @functools.wraps(send)
+        def sends(first: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return send(first, options(*args, **kwargs))
+
+        own = inspect.signature(send)
+        parameters = [next(iter(own.parameters.values())), *spelled]
+        sends.__doc__ = f"{inspect.getdoc(send)}\n\n{described}"
+        sends.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return sends
+
+    return decorate
+
+
+def submit_prepared(commands: Commands, prepared: Prepared) -> Job:
+    """Send EXEC for one job."""
+    reply = send(commands, prepared)
+    if reply.job is None:
+        raise errors.ProtocolError("the target accepted a job without naming it")
+    return Job(commands, reply.job, prepared.params.name).take_reply(reply)
+
+
+@takes_options(prepare)
+def submit(commands: Commands, prepared: Prepared) -> Job:
+    """Run code near the data (EXEC).
+
+    Returns: the Job, accepted for good.  A job that failed says so in its result().
+    Raises: TargetBusy: try again later, or compute here.  Conflict: the key belongs to other
+        content.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost: without a
+        key, unknown whether the job was accepted.
+    """
+    return submit_prepared(commands, prepared)
+
+
+def exec_timeout(params: ExecParams) -> float | None:
+    """Seconds to wait for EXEC's answer; None: as for any command."""
+    return None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
+
+
+def send(commands: Commands, prepared: Prepared) -> ExecReply:
+    """EXEC, sent a second time after a lost session where a key makes that safe."""
+    zone, code, params = prepared.zone, prepared.code, prepared.params
+
+    def once() -> ExecReply:
+        if params.wait is None:
+            return commands.exec_code(zone, code, params)
+        return commands.exec_code(
+            zone,
+            code,
+            params,
+            synchronous=True,
+            result_allocation_length=_INLINE_RESULT,
+            get=STATUS_IDS,
+            timeout=exec_timeout(params),
+        )
+
+    def explained() -> ExecReply:
+        try:
+            return once()
+        except errors.OSDError as error:
+            if why := explain_refusal(commands, params, error):
+                error.text = f"{why} ({error.text})"
+            raise
+
+    try:
+        return explained()
+    except errors.SessionLost:
+        if not params.key:
+            raise
+    return explained()
+
+
+# ---- many jobs -----------------------------------------------------------------------------------
+
+
+def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
+    """The partitions whose jobs may be listed: all, or where the root may not be listed those that the
+    source of credentials names, which shows the jobs of its user alone.
+
+    Raises: PermissionDenied: neither.
+    """
+    try:
+        return commands.list_partitions()
+    except errors.PermissionDenied:
+        source = commands.signer.source
+        partitions = source.partitions() if source is not None else None
+        if partitions is None:
+            raise
+        return partitions
+
+
+def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:
+    """Every job whose surrogate is in a partition, by id, in one command."""
+    collection = ref(partition_id, JOBS_COLLECTION)
+    try:
+        members = commands.get_member_attributes(collection, STATUS_IDS)
+    except errors.NotFound:
+        return []  # the collection is made with the first job
+    return list(filter(None, (_member_status(partition_id, each) for each in members)))
+
+
+def _member_status(partition_id: int, member: ObjectAttributes) -> JobStatus | None:
+    return decode_status(ref(partition_id, member.object_id), member.attributes)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the builders of requests share."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from pyosd.types import Buffer, ObjectRef
+from pyosd.wire.cdb import CAPABILITY_LENGTH, Attributes, Descriptor, Options, Request
+
+IMMED_TR = 0x80
+_EXTENSION_CAPABILITIES = 0xFFEE
+
+
+class Extra(TypedDict, total=False):
+    """What every command takes beside its own fields."""
+
+    attributes: Attributes
+    options: Options
+
+
+def nbytes(data: Buffer) -> int:
+    """Bytes in a buffer of any item size."""
+    return memoryview(data).nbytes
+
+
+def on(
+    action: int, obj: ObjectRef, length: int = 0, address: int = 0, **extra: Unpack[Extra]
+) -> Request:
+    """The commonest shape: an object, perhaps a length and an address, no data of its own."""
+    return Request(action, obj.partition_id, obj.object_id, length, address, **extra)
+
+
+def extension_capabilities(
+    capabilities: bytes = bytes(CAPABILITY_LENGTH),
+) -> Descriptor:
+    """Capabilities for objects other than the CDB's; all zero where security is off."""
+    return Descriptor(_EXTENSION_CAPABILITIES, capabilities)

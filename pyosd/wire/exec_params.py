@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design D11).
+
+Content: be16 format version 1, be16 count; then per parameter be16 tag, be16 flags (bit 0 critical),
+be32 length, value, zero bytes until the value is a multiple of 8.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from math import inf
+from typing import TypeAlias
+
+from pyosd.types import ObjectRef
+from pyosd.wire.capability import JOB_RIGHTS, Permission
+from pyosd.wire.cdb import Descriptor
+from pyosd.wire.indices import Ranges
+from pyosd.wire.indices import encode as encode_ranges
+
+DESCRIPTOR_TYPE = 0xF081
+FORMAT_VERSION = 1
+_CRITICAL = 0x0001
+RETRIES_MOST = 14
+
+
+class Tag(IntEnum):
+    """Parameter tags."""
+
+    ENGINE = 1
+    ARGS = 2
+    WALL = 3
+    CPU = 4
+    MEMORY = 5
+    PROCESSES = 6
+    OUTPUT = 7
+    OPEN_FILES = 8
+    IO = 9
+    PRIORITY = 10
+    NAME = 11
+    TAG = 12
+    KEY = 13
+    SURROGATE_PARTITION = 14
+    SURROGATE_ID = 15
+    SYNC_WAIT = 16
+    FLAGS = 17
+    AFTER = 18
+    ARRAY = 19
+    POOL = 20
+    EXPIRY = 21
+    PREDECESSOR = 22
+    GRACE = 23
+    BEGIN = 24
+
+
+class ArgsEncoding(IntEnum):
+    """How the arguments of a job are encoded."""
+
+    NONE = 0
+    BYTES = 1
+    JSON = 2
+
+
+class ExecFlag(IntFlag):
+    """Parameter FLAGS; bits 7-4 hold how often it may be tried in all (0: 3), bits 15-8 an exit code to
+    run again for, bits 18-16 the code's form.
+    """
+
+    HOLD = 0x01
+    IDEMPOTENT = 0x02
+    END_ON_ABORT = 0x04
+    RETRY_OOM = 0x08
+    CODE_ZLIB = 0x10000
+    CODE_ZSTD = 0x20000
+    CODE_BYTECODE = 0x40000
+
+
+_NO_FLAGS = ExecFlag(0)
+
+Size: TypeAlias = int | str
+"""Bytes as an int, or text with a unit: "256MiB", "1.5GB", "4096"."""
+Duration: TypeAlias = float | str
+"""Seconds as a number, or text with units: "30s", "500ms", "2h", "1h30m"."""
+
+_SIZE_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "m": 1 << 20,
+    "g": 1 << 30,
+    "t": 1 << 40,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+}
+_DURATION_UNITS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*")
+_PART = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*")
+_PLAIN = re.compile(rf"\s*({_NUMBER})\s*")
+
+
+def parse_size(size: Size) -> int:
+    """Bytes of a size.  Raises: ValueError: not a size, or negative."""
+    if isinstance(size, int):
+        if size < 0:
+            raise ValueError(f"size {size} is negative")
+        return size
+    match = _QUANTITY.fullmatch(size)
+    unit = _SIZE_UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        known = ", ".join(filter(None, _SIZE_UNITS))
+        raise ValueError(f"cannot read size '{size}': a number and one of {known}")
+    return int(float(match[1]) * unit)
+
+
+def _read_duration(text: str) -> float | None:
+    """Seconds of "90", "90s" or "1h30m"; None: it is no duration."""
+    if plain := _PLAIN.fullmatch(text):
+        return float(plain[1])
+    total, at, before = 0.0, 0, inf
+    while at < len(text):
+        part = _PART.match(text, at)
+        unit = _DURATION_UNITS.get(part[2].lower()) if part else None
+        if part is None or unit is None or unit >= before:
+            return None
+        total, at, before = total + float(part[1]) * unit, part.end(), unit
+    return total if at else None
+
+
+def parse_duration(duration: Duration) -> float:
+    """Seconds of a duration: a number of seconds, or numbers with units, the largest unit first.
+
+    Raises: ValueError: not a duration, or negative.
+    """
+    if isinstance(duration, str):
+        seconds = _read_duration(duration)
+        if seconds is None:
+            known = ", ".join(_DURATION_UNITS)
+            raise ValueError(
+                f"cannot read duration '{duration}': numbers with units, as 90s or 1h30m "
+                f"({known}; the largest first)"
+            )
+        return seconds
+    if not duration >= 0:
+        raise ValueError(f"duration {duration} is negative")
+    return float(duration)
+
+
+def _usec(duration: Duration) -> int:
+    return round(parse_duration(duration) * 1e6)
+
+
+_NO_LIMIT = (None, 0, (1 << 64) - 1)  # spellings of it
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one job; None: the default.  wall, cpu: durations; mem, output, io: sizes."""
+
+    wall: Duration | None = None
+    cpu: Duration | None = None
+    mem: Size | None = None
+    procs: int | None = None
+    output: Size | None = None
+    open_files: int | None = None
+    io: Size | None = None
+
+    def stated(self) -> Limits:
+        """Limits in force as a submission says them: what is not limited is None."""
+        return Limits(**{k: None if v in _NO_LIMIT else v for k, v in vars(self).items()})
+
+
+class AfterEnd(IntEnum):
+    """How a job must end for another to start."""
+
+    ANY = 0
+    COMPLETED = 1
+    FAILED = 2
+
+
+@dataclass(frozen=True)
+class After:
+    """Wait for another job.
+
+    completed: start only if it ends COMPLETED; False: whatever its end.  failed: start only if it ends
+    in any other state than COMPLETED; completed does not count then.
+    """
+
+    job: ObjectRef
+    completed: bool = True
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Only one of the two conditions holds."""
+        if self.failed:
+            object.__setattr__(self, "completed", False)
+
+    @property
+    def condition(self) -> AfterEnd:
+        """The condition as it is sent."""
+        return AfterEnd.FAILED if self.failed else AfterEnd(self.completed)
+
+    @property
+    def word(self) -> str:
+        """The condition as people write it: "ok", "any" or "failed"."""
+        return {AfterEnd.COMPLETED: "ok", AfterEnd.FAILED: "failed"}.get(self.condition, "any")
+
+    def __str__(self) -> str:
+        return f"{self.job}:{self.word}"
+
+
+@dataclass(frozen=True)
+class ExecParams:
+    """Everything an EXEC may say beside its code.  None or empty: not said.
+
+    name: <= 128 bytes.  tags: <= 16, "key=value" <= 128 bytes each.  key: idempotency key, 1-64
+    bytes.
+    grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
+    begin: milliseconds since 1970; it is held until then.
+    wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
+    kept after the end.  array: first index, last index, most running at once (0: all).
+    array_ranges: its indices, if they are not all from the first to the last.  predecessor: the job
+    this one is run for again.  surrogate: partition and requested id of the job's object, which
+    then is an ordinary object; object id 0: any.  rights: what its capability shall permit in the
+    zone (not sent: where credentials are in use, it is asked for).
+    """
+
+    engine: str = ""
+    args: bytes = b""
+    args_encoding: ArgsEncoding = ArgsEncoding.NONE
+    limits: Limits = Limits()
+    priority: int | None = None
+    name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    key: bytes = b""
+    surrogate: ObjectRef | None = None
+    wait: Duration | None = None
+    flags: ExecFlag = _NO_FLAGS
+    retry_exit: int = 0
+    retries: int | None = None
+    after: tuple[After, ...] = ()
+    array: tuple[int, int, int] | None = None
+    array_ranges: Ranges = ()
+    pool: str = ""
+    expiry: Duration | None = None
+    predecessor: ObjectRef | None = None
+    grace: Duration | None = None
+    begin: int = 0
+    rights: Permission = JOB_RIGHTS
+
+    def _entries(self) -> list[tuple[Tag, bytes]]:
+        """The parameters that were said, in tag order."""
+        found: list[tuple[Tag, bytes]] = []
+
+        def say(tag: Tag, value: bytes) -> None:
+            found.append((tag, value))
+
+        if self.engine:
+            say(Tag.ENGINE, self.engine.encode())
+        if self.args_encoding is not ArgsEncoding.NONE:
+            say(Tag.ARGS, struct.pack(">H", self.args_encoding) + self.args)
+        for tag, number in self.limit_numbers():
+            if number is not None:
+                say(tag, struct.pack(">Q", number))
+        if self.priority is not None:
+            say(Tag.PRIORITY, struct.pack(">h", self.priority))
+        if self.name:
+            say(Tag.NAME, self.name.encode())
+        for key, value in self.tags.items():
+            say(Tag.TAG, f"{key}={value}".encode())
+        if self.key:
+            say(Tag.KEY, self.key)
+        if self.surrogate:
+            say(Tag.SURROGATE_PARTITION, struct.pack(">Q", self.surrogate.partition_id))
+        if self.surrogate and self.surrogate.object_id:
+            say(Tag.SURROGATE_ID, struct.pack(">Q", self.surrogate.object_id))
+        if self.wait is not None:
+            say(Tag.SYNC_WAIT, struct.pack(">Q", _usec(self.wait)))
+        flags = self.flags | self.retry_exit << 8
+        if self.retries is not None:
+            if not 0 <= self.retries <= RETRIES_MOST:
+                raise ValueError(f"retries must be 0 to {RETRIES_MOST}")
+            flags |= self.retries + 1 << 4
+        if flags:
+            say(Tag.FLAGS, struct.pack(">I", flags))
+        if self.after:
+            jobs = [(a.job.partition_id, a.job.object_id, a.condition, 0) for a in self.after]
+            say(Tag.AFTER, b"".join(struct.pack(">QQII", *each) for each in jobs))
+        if self.array:
+            say(Tag.ARRAY, struct.pack(">III", *self.array) + encode_ranges(self.array_ranges))
+        if self.pool:
+            say(Tag.POOL, self.pool.encode())
+        if self.expiry is not None:
+            say(Tag.EXPIRY, struct.pack(">Q", _usec(self.expiry)))
+        if self.predecessor:
+            ids = (self.predecessor.partition_id, self.predecessor.object_id)
+            say(Tag.PREDECESSOR, struct.pack(">QQ", *ids))
+        if self.grace is not None:
+            say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
+        if self.begin:
+            say(Tag.BEGIN, struct.pack(">Q", self.begin))
+        return found
+
+    def limit_numbers(self) -> list[tuple[Tag, int | None]]:
+        """The limits as they are sent, times in microseconds; None: the default."""
+        limits = self.limits
+        return [
+            (Tag.WALL, None if limits.wall is None else _usec(limits.wall)),
+            (Tag.CPU, None if limits.cpu is None else _usec(limits.cpu)),
+            (Tag.MEMORY, None if limits.mem is None else parse_size(limits.mem)),
+            (Tag.PROCESSES, limits.procs),
+            (Tag.OUTPUT, None if limits.output is None else parse_size(limits.output)),
+            (Tag.OPEN_FILES, limits.open_files),
+            (Tag.IO, None if limits.io is None else parse_size(limits.io)),
+        ]
+
+    def descriptor(self) -> Descriptor | None:
+        """The continuation descriptor, or None when nothing was said (a bare EXEC).
+
+        Raises: ValueError: a number does not fit its field.
+        """
+        try:
+            entries = self._entries()
+        except struct.error as error:
+            raise ValueError(f"EXEC parameter out of range: {error}") from None
+        if not entries:
+            return None
+        content = struct.pack(">HH", FORMAT_VERSION, len(entries))
+        for tag, value in entries:
+            content += (
+                struct.pack(">HHI", tag, _CRITICAL, len(value)) + value + bytes(-len(value) % 8)
+            )
+        return Descriptor(DESCRIPTOR_TYPE, content)

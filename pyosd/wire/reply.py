@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Answers: the status, data and attributes that came back for a Request, decoded.  Pure.
+
+Not here: formats of the parts (cdb.py, attributes.py, sense.py), sending (commands/, aio.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyosd.errors import OSDError, ProtocolError
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm, Retrieved
+from pyosd.wire.cdb import Layout, Request, decode_data_in
+from pyosd.wire.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
+from pyosd.wire.transport import Pending, Response
+
+TRANSFER_MAX = 64 << 20  # of our target, in one command
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a Request, decoded.
+
+    data: command data; of a READ past the end only the bytes of the object, without the zeros that
+        follow them on the wire.
+    retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
+    error: the exception the answer means, or None; call() raises it, submit().reply() does not.
+    """
+
+    request: Request
+    response: Response
+    data: memoryview
+    retrieved: Retrieved
+    page: PageForm | None
+    sense: Sense | None
+    error: OSDError | None
+
+    @property
+    def attributes(self) -> tuple[AttributeValue, ...]:
+        """The retrieved attributes in the order asked for.
+
+        Raises: ProtocolError: the list did not fit its allocation length, so some are missing.
+        """
+        if not self.retrieved.complete:
+            raise ProtocolError(
+                f"the retrieved attributes take {self.retrieved.needed} bytes and were cut: "
+                "request fewer attributes, or a larger allocation length"
+            )
+        return self.retrieved.attributes
+
+    def attribute(self, wanted: AttributeId) -> AttributeValue:
+        """One retrieved attribute.  Raises: ProtocolError: it was asked for but did not come."""
+        found = self.retrieved.find(wanted)
+        if found is None:
+            raise ProtocolError(f"the target did not return attribute {wanted}")
+        return found
+
+
+@dataclass
+class PendingReply:
+    """A request under way.  pending: of its command, of the last if it was sent again."""
+
+    request: Request
+    layout: Layout
+    pending: Pending
+
+    def reply(self, timeout: float | None = None) -> Reply:
+        """Wait for the answer and decode it; a refusal is in Reply.error.
+
+        Raises: SessionLost, Unreachable: no answer will come; nothing else.
+        """
+        return decode_reply(self.request, self.layout, self.pending.result(timeout))
+
+
+def _hint(request: Request) -> str:
+    """What may be wrong with a refused request that its sense data do not say."""
+    length = max(memoryview(request.data).nbytes, request.data_in_length)
+    if length <= TRANSFER_MAX:
+        return ""
+    return (
+        f"; one command moves at most {TRANSFER_MAX >> 20} MiB: read_range(), read_into() and "
+        "write_range() split what is longer"
+    )
+
+
+def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
+    """Take a response apart; a refusal is in Reply.error.  Never raises."""
+    sense = decode(response.sense)
+    error = error_for(response.status, sense, request.service_action, _hint(request))
+    parts = decode_data_in(request, layout, response.data_in)
+    data = parts.data
+    if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:
+        data = data[: sense.command_information]
+    return Reply(request, response, data, parts.retrieved, parts.page, sense, error)
+
+
+@dataclass(frozen=True)
+class ExecReply:
+    """What EXEC answered.
+
+    job: the surrogate, None when the command was refused before there was one.
+    result: bytes of the inline result area (synchronous only; as long as the allocation, zero
+    padded).
+    still_running: a synchronous wait ended before the job.  error: how the job or the command
+    failed.
+    attributes: further retrieved attributes of the surrogate.
+    """
+
+    job: ObjectRef | None
+    result: memoryview
+    still_running: bool
+    error: OSDError | None
+    attributes: tuple[AttributeValue, ...] = ()
+
+
+def decode_exec(reply: Reply) -> ExecReply:
+    """What an EXEC's answer says, when the get list began with the Current Command's ids.
+
+    Raises: OSDError: there is no job.
+    """
+    partition = reply.retrieved.find(CURRENT_PARTITION_ID)
+    inside = reply.retrieved.find(CURRENT_OBJECT_ID)
+    job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
+    if reply.error and job is None:
+        raise reply.error
+    sense = reply.sense
+    running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
+    return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* context.c -- see context.h. */
+#include "command/context.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,
+				 uint16_t field_pointer)
+{
+	request->fault.has_field = true;
+	request->fault.field_pointer = field_pointer;
+	return status;
+}
+
+enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
+					   uint32_t page, uint32_t number)
+{
+	struct osd_fault *fault = &request->fault;
+
+	for (unsigned i = 0; i < fault->attribute_count; i++)
+		if (fault->attributes[i].page == page && fault->attributes[i].number == number)
+			return status;
+	if (fault->attribute_count < OSD_SENSE_ATTRIBUTES)
+		fault->attributes[fault->attribute_count++] =
+			(struct osd_sense_attribute){page, number};
+	return status;
+}
+
+bool osd_command_aborted(const struct osd_request *request)
+{
+	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
+}
+
+void osd_command_hold(const struct osd_command_context *ctx)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+
+	while (ctx->hold && !osd_command_aborted(ctx->request) && access(ctx->hold, F_OK) == 0)
+		nanosleep(&pause, NULL);
+}
+
+bool osd_command_stops(void *context)
+{
+	const struct osd_command_context *ctx = context;
+
+	osd_command_hold(ctx);
+	return osd_command_aborted(ctx->request);
+}
+
+void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)
+{
+	uint64_t at = request->command_data_in;
+
+	if (at < request->data_in_capacity && length)
+		memcpy(request->data_in + at, bytes,
+		       OSD_MIN(length, request->data_in_capacity - (size_t)at));
+	request->command_data_in += length;
+}

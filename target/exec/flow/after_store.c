@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* after_store.c -- jobs that wait for other jobs, in the store: the list of each, the checks at
+ * acceptance, and the edges after a restart (flow.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/flow/flow.h"
+#include "security/decide.h"
+#include "wire/cursor.h"
+
+static enum osd_status put_list(struct osd_txn *txn, struct osd_object_id id,
+				const struct osd_job_predecessor *list, size_t count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(&w, list[i].id.partition_id, 8);
+		osd_wr_be(&w, list[i].id.object_id, 8);
+		osd_wr_be(&w, list[i].condition, 4);
+		osd_wr_zero(&w, 4);
+		osd_wr_be(&w, list[i].sequence, 8);
+	}
+	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
+}
+
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	size_t length = 0;
+	enum osd_status status =
+		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
+	struct osd_rd r = osd_rd_init(bytes, OSD_MIN(length, sizeof(bytes)));
+
+	if (status != OSD_OK)
+		return status;
+	if (length > sizeof(bytes) || length % OSD_JOB_AFTER_BYTES != 0)
+		return OSD_E_INTERNAL;
+	*ret_count = length / OSD_JOB_AFTER_BYTES;
+	for (size_t i = 0; i < *ret_count; i++) {
+		list[i].id.partition_id = osd_rd_be(&r, 8);
+		list[i].id.object_id = osd_rd_be(&r, 8);
+		list[i].condition = (uint32_t)osd_rd_be(&r, 4);
+		osd_rd_bytes(&r, 4);
+		list[i].sequence = osd_rd_be(&r, 8);
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
+			       struct osd_after **ret_after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+	struct osd_after *after;
+	size_t count;
+	enum osd_status status = osd_job_after_get(txn, id, list, &count);
+
+	if (status != OSD_OK)
+		return status;
+	after = osd_after_allocate(count);
+	if (!after)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		after->edges[i].on = list[i];
+	after->left = 1;  /* until osd_after_recover */
+	free(*ret_after); /* left from a transaction that is run again */
+	*ret_after = after;
+	return OSD_OK;
+}
+
+/* ---- acceptance ------------------------------------------------------------------------------- */
+
+/* Whether the job is in memory; copies its record from there.  A member of an array may have no
+ * record in the store (flow.h). */
+static bool find_live(struct osd_exec *exec, struct osd_object_id id,
+		      struct osd_job_record *ret_record)
+{
+	struct osd_job *job;
+
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		*ret_record = job->record;
+	osd_unlock(&exec->lock);
+	return job != NULL;
+}
+
+/* A partition other than the zone's, and other than the one for surrogates of its jobs, must accept
+ * the method of the submission. */
+static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, const struct osd_job_record *by)
+{
+	uint64_t usual = by->zone.id.partition_id ? by->zone.id.partition_id : OSD_JOBS_PARTITION;
+	uint8_t least;
+	enum osd_status status;
+
+	if (id.partition_id == usual)
+		return OSD_OK;
+	status = osd_least_method(exec->keyring, txn, id.partition_id, &least);
+	return status == OSD_OK && !osd_method_suffices(&by->rights.grant, least) ? OSD_E_CDB_FIELD
+										  : status;
+}
+
+enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, const struct osd_job_record *by,
+				  struct osd_job_record *ret_record)
+{
+	enum osd_status status = check_reach(exec, txn, id, by);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_job_record_get(txn, id, ret_record);
+	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
+		status = OSD_OK;
+	/* A principal may not learn that another principal's job exists. */
+	if (status == OSD_E_NO_OBJECT ||
+	    (status == OSD_OK && strcmp(ret_record->principal, by->principal) != 0))
+		return OSD_E_CDB_FIELD;
+	return status;
+}
+
+enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
+				const struct osd_job_record *by)
+{
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_exec_find_own(exec, txn, edge->on.id, by, &record);
+
+		if (status != OSD_OK)
+			return status;
+		edge->on.sequence = record.sequence;
+		edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
+			      const struct osd_after *after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+
+	for (size_t i = 0; i < after->count; i++)
+		list[i] = after->edges[i].on;
+	return put_list(txn, id, list, after->count);
+}
+
+/* ---- after a restart -------------------------------------------------------------------------- */
+
+struct look {
+	struct osd_exec *exec;
+	struct osd_after *after;
+};
+
+/* The end of a job whose record is gone: it ended as asked (flow.h).  Its id may belong to another
+ * job by now. */
+static uint8_t as_asked(uint32_t condition)
+{
+	return condition == OSD_AFTER_FAILED ? OSD_STATE_FAILED : OSD_STATE_COMPLETED;
+}
+
+static enum osd_status look_up(struct osd_txn *txn, void *arg)
+{
+	struct look *look = arg;
+	struct osd_after *after = look->after;
+
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+
+		if (status == OSD_E_NO_OBJECT && find_live(look->exec, edge->on.id, &record))
+			status = OSD_OK;
+		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+			return status;
+		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
+			edge->found = as_asked(edge->on.condition);
+		else
+			edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+struct recovery {
+	struct osd_exec *exec;
+	enum osd_status status;
+};
+
+static bool recover_one(void *arg, struct osd_job_node *node)
+{
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct recovery *recovery = arg;
+	struct osd_exec *exec = recovery->exec;
+	struct look look = {exec, job->after};
+
+	if (!job->after)
+		return true;
+	recovery->status = osd_after_watch(exec, job);
+	if (recovery->status == OSD_OK)
+		recovery->status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up, &look);
+	if (recovery->status == OSD_OK)
+		osd_after_admitted(exec, job);
+	return recovery->status == OSD_OK;
+}
+
+enum osd_status osd_after_recover(struct osd_exec *exec)
+{
+	struct recovery recovery = {exec, OSD_OK};
+
+	osd_job_table_each(&exec->table, recover_one, &recovery);
+	return recovery.status;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* object_record.c -- the records of user objects and collections: their ids, and how a record comes and
+ * goes in a transaction.  object.c and collection.c say which records. */
+#include "object/internal.h"
+
+#include "base/util.h"
+#include "object/value_index.h"
+#include "wire/cursor.h"
+
+static void raise_to(_Atomic uint64_t *value, uint64_t least)
+{
+	uint64_t before = atomic_load(value);
+
+	while (before < least && !atomic_compare_exchange_weak(value, &before, least))
+		;
+}
+
+static uint64_t tally_of(uint8_t type)
+{
+	return type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS : OSD_TALLY_USER_OBJECTS;
+}
+
+/* Whether the object is in a list of the partition's user objects, or of its collections. */
+static bool is_listed(uint64_t id, const struct osd_record *record)
+{
+	return record->type == OSD_COLLECTION || !osd_is_apart(id, record->flags);
+}
+
+/* The contents of the partition have changed: sets its modification time. */
+static void note_contents(const struct osd_txn *txn, struct osd_partition *partition,
+			  const struct osd_charge_account *account)
+{
+	if ((txn->flags & OSD_TXN_NO_TIMESTAMPS) || account != &partition->data ||
+	    atomic_load(&partition->bypass) == OSD_TIMESTAMPS_BYPASS)
+		return;
+	raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
+	atomic_store(&partition->times_dirty, true);
+}
+
+/* effect: id is the first one, value the count, arg the account. */
+static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_partition *partition = effect->partition;
+
+	if (!committed) {
+		osd_count_drop(txn->objects, effect->arg, effect->value);
+		return;
+	}
+	osd_object_count_ids(partition, effect->id.object_id, effect->value);
+	note_contents(txn, partition, effect->arg);
+}
+
+bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
+{
+	for (const struct osd_effect *effect = txn->effects; effect; effect = effect->next)
+		if (effect->run == run_created && effect->id.partition_id == id.partition_id &&
+		    id.object_id >= effect->id.object_id &&
+		    id.object_id - effect->id.object_id < effect->value)
+			return true;
+	return false;
+}
+
+/* ---- ids --------------------------------------------------------------------------------- */
+
+void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count)
+{
+	if (first < OSD_IDS_COUNTED)
+		raise_to(&partition->next_object_id, first + count);
+}
+
+struct gap {
+	uint64_t at; /* 0: there is none */
+	uint32_t count;
+};
+
+static bool find_gap(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	uint64_t id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	struct gap *gap = arg;
+
+	(void)value;
+	if (id - gap->at >= gap->count)
+		return false;
+	gap->at = id + 1;
+	return gap->at != 0;
+}
+
+/* Finds count free ids in a row from *at on, where clients have requested ids above the mark. */
+static enum osd_status skip_taken(struct osd_objects *objects, struct osd_kv_txn *kv,
+				  const struct osd_partition *partition, uint32_t count,
+				  uint64_t *at)
+{
+	struct osd_place place = {partition->id, partition->incarnation, *at};
+	struct osd_key key = osd_key_object(&place);
+	struct gap gap = {*at, count};
+	enum osd_status status = osd_kv_scan(objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					     OSD_KEY_PARTITION_PART, find_gap, &gap);
+
+	*at = gap.at;
+	return status;
+}
+
+enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_txn *kv,
+				    struct osd_partition *partition, uint32_t count,
+				    uint64_t *ret_first)
+{
+	uint64_t next = atomic_load(&partition->next_object_id), first;
+
+	do {
+		enum osd_status status = OSD_OK;
+
+		first = next;
+		if (first >= OSD_IDS_COUNTED)
+			status = skip_taken(objects, kv, partition, count, &first);
+		if (status != OSD_OK)
+			return status;
+		if (first < OSD_FIRST_ID || first > UINT64_MAX - count)
+			return OSD_E_NO_SPACE; /* the ids are used up */
+	} while (!atomic_compare_exchange_weak(&partition->next_object_id, &next, first + count));
+	*ret_first = first;
+	return OSD_OK;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+/* count records from first on.  On OSD_E_EXISTS no record was put.  After any other failure the caller
+ * aborts the transaction. */
+static enum osd_status put_records(struct osd_txn *txn, const struct osd_partition *partition,
+				   uint64_t first, uint32_t count, struct osd_record record)
+{
+	struct osd_place place = {partition->id, partition->incarnation, first};
+	uint8_t bytes[OSD_RECORD_BYTES];
+	uint64_t generation = record.generation;
+	enum osd_status status = OSD_OK;
+	uint32_t done;
+
+	for (done = 0; status == OSD_OK && done < count; done++) {
+		struct osd_key key;
+
+		place.object_id = first + done;
+		key = osd_key_object(&place);
+		if (osd_txn_stopped(txn))
+			return OSD_E_TASK_ABORTED;
+		if (generation == 0)
+			record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+		osd_record_encode(&record, bytes);
+		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
+	}
+	if (status != OSD_E_EXISTS)
+		return status;
+	for (uint32_t i = 0; i + 1 < done; i++) {
+		struct osd_key key;
+		enum osd_status removed;
+
+		place.object_id = first + i;
+		key = osd_key_object(&place);
+		removed = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
+		if (removed != OSD_OK)
+			return removed;
+	}
+	return OSD_E_EXISTS;
+}
+
+enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
+				   uint64_t requested_id, uint32_t count,
+				   const struct osd_record *record, uint64_t *ret_first)
+{
+	struct osd_charge_account *account = osd_account_of(partition, requested_id, record->flags);
+	struct osd_effect *effect;
+	uint64_t first = requested_id;
+	enum osd_status status = osd_tally_reserve(txn);
+
+	if (status == OSD_OK)
+		status = osd_count_add(txn->objects, account, count);
+	if (status != OSD_OK)
+		return status;
+	effect = osd_txn_effect(txn, run_created);
+	if (!effect) {
+		osd_count_drop(txn->objects, account, count);
+		return OSD_E_NO_MEMORY;
+	}
+	effect->value = count;
+	effect->arg = account;
+	atomic_fetch_add(&partition->references, 1);
+	effect->partition = partition;
+	do {
+		if (requested_id == 0)
+			status = osd_object_take_ids(txn->objects, txn->kv, partition, count,
+						     &first);
+		if (status == OSD_OK || status == OSD_E_EXISTS)
+			status = put_records(txn, partition, first, count, *record);
+	} while (status == OSD_E_EXISTS && requested_id == 0);
+	if (status != OSD_OK) {
+		/* The caller may continue without the object, so the effect must have nothing left to
+		 * undo. */
+		osd_count_drop(txn->objects, account, count);
+		effect->value = 0;
+		return status;
+	}
+	effect->id = (struct osd_object_id){partition->id, first};
+	*ret_first = first;
+	return is_listed(first, record)
+		       ? osd_tally_note(txn, partition, tally_of(record->type), first, count, true)
+		       : OSD_OK;
+}
+
+void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
+		      uint64_t now_ms, struct osd_record *record)
+{
+	*record = (struct osd_record){.type = OSD_USER_OBJECT,
+				      .head_bytes = osd_heads_default(objects),
+				      .max_length = atomic_load(&partition->max_length),
+				      .policy_tag = atomic_load(&partition->user_tag)};
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		record->times[i] = now_ms;
+}
+
+/* ---- removal ----------------------------------------------------------------------------- */
+
+/* effect: value is the record's length, for an object that is not in memory; arg the account. */
+static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_partition *partition = effect->partition;
+
+	if (!committed)
+		return;
+	if (!osd_cache_remove(txn->objects, effect->id, effect->generation)) {
+		osd_uncharge(txn->objects, effect->arg, effect->value);
+		osd_heads_count(partition, effect->head_on, effect->head_part, 0);
+	}
+	osd_count_drop(txn->objects, effect->arg, 1);
+	note_contents(txn, partition, effect->arg);
+	osd_kick_reaper(txn->objects);
+}
+
+static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)txn;
+	if (committed)
+		raise_to(&effect->partition->id_mark, effect->value);
+}
+
+/* No id is given out twice, so the store must keep the greatest one when its object is removed. */
+static enum osd_status keep_id_mark(struct osd_txn *txn)
+{
+	struct osd_partition *partition = txn->partition;
+	struct osd_key key =
+		osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
+	uint64_t next = atomic_load(&partition->next_object_id);
+	struct osd_effect *effect;
+	uint8_t bytes[8];
+
+	if (txn->id.object_id < atomic_load(&partition->id_mark))
+		return OSD_OK;
+	if (txn->id.object_id >= OSD_IDS_COUNTED)
+		return OSD_OK;
+	next = OSD_MAX(next, txn->id.object_id + 1);
+	effect = osd_txn_effect(txn, run_marked);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->value = next;
+	atomic_fetch_add(&partition->references, 1);
+	effect->partition = partition;
+	osd_put_be(bytes, next, sizeof(bytes));
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8},
+			  0);
+}
+
+static enum osd_status remove_attributes(struct osd_txn *txn)
+{
+	struct osd_key prefix = osd_key_object(&txn->place);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status;
+
+	if (txn->record.attribute_count == 0)
+		return OSD_OK;
+	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
+				      osd_key_bytes(&prefix), SIZE_MAX, &list);
+	txn->weight += list.count * OSD_RECORD_WEIGHT;
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+		const uint8_t *bytes = key.data;
+		uint32_t page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
+		uint32_t number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+
+		if (osd_index_keeps(txn, page, number))
+			status = osd_index_note(txn, page, number, NULL, 0);
+		if (status == OSD_OK)
+			status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
+	}
+	osd_key_list_release(&list);
+	return status;
+}
+
+static enum osd_status leave_files_to_reaper(struct osd_txn *txn, uint64_t generation)
+{
+	struct osd_key key = osd_key_files(OSD_META_DEAD_FILES, &txn->place, generation);
+
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0);
+}
+
+enum osd_status osd_object_remove_record(struct osd_txn *txn)
+{
+	struct osd_key key = osd_key_object(&txn->place);
+	struct osd_effect *effect;
+	enum osd_status status = osd_attr_uncharge_all(txn);
+
+	if (status == OSD_OK)
+		status = remove_attributes(txn);
+	if (status == OSD_OK)
+		status = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
+	if (status == OSD_OK && (txn->record.flags & OSD_REC_HAS_FILES))
+		status = leave_files_to_reaper(txn, txn->record.generation);
+	if (status == OSD_OK && txn->record.spare_generation)
+		status = leave_files_to_reaper(txn, txn->record.spare_generation);
+	if (status == OSD_OK)
+		status = keep_id_mark(txn);
+	if (status == OSD_OK && is_listed(txn->id.object_id, &txn->record))
+		status = osd_tally_note(txn, txn->partition, tally_of(txn->record.type),
+					txn->id.object_id, 1, false);
+	if (status != OSD_OK)
+		return status;
+	effect = osd_txn_effect(txn, run_removed);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->id = txn->id;
+	effect->value = txn->record.length;
+	effect->generation = txn->record.generation;
+	effect->head_part = osd_head_part(txn->record.head_bytes, txn->record.length);
+	effect->head_on = txn->record.head_on;
+	effect->arg = osd_txn_account(txn);
+	atomic_fetch_add(&txn->partition->references, 1);
+	effect->partition = txn->partition;
+	txn->dirty = false;
+	return osd_txn_let_go(txn);
+}

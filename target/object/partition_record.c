@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* partition_record.c -- the records of partitions and of the root, inside a transaction. */
+#include "object/internal.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
+				   struct osd_partition_record *ret_record)
+{
+	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
+	struct osd_partition_record record;
+	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
+	enum osd_status status = osd_txn_lock_store(txn);
+	size_t length;
+
+	if (status == OSD_OK)
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_PARTITIONS,
+				    osd_key_bytes(&key), write ? OSD_KV_RMW : 0, bytes,
+				    sizeof(bytes), &length);
+	if (status == OSD_OK)
+		status =
+			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_E_NO_PARTITION;
+	if (status == OSD_OK && record.incarnation != partition->incarnation)
+		return OSD_E_NO_PARTITION; /* removed and made again meanwhile */
+	if (status == OSD_OK && ret_record)
+		*ret_record = record;
+	return status;
+}
+
+enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *partition,
+				    const struct osd_partition_record *record)
+{
+	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
+	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
+
+	osd_partition_record_encode(record, bytes);
+	return osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root)
+{
+	uint8_t bytes[OSD_ROOT_RECORD_BYTES];
+	struct osd_key key = osd_key_meta(OSD_META_ROOT);
+	enum osd_status status = osd_txn_lock_store(txn);
+	size_t length;
+
+	if (status == OSD_OK)
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_META, osd_key_bytes(&key),
+				    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+	if (status == OSD_OK)
+		status = osd_root_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_root);
+	return status == OSD_E_NO_OBJECT ? OSD_E_MEDIUM : status;
+}
+
+static void run_root_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_root_record *root = effect->arg;
+
+	if (committed) {
+		osd_write_lock(&txn->objects->partitions_lock);
+		txn->objects->root = *root;
+		atomic_store(&txn->objects->epoch, root->epoch);
+		atomic_store(&txn->objects->isolation, root->isolation);
+		osd_rw_unlock(&txn->objects->partitions_lock);
+	}
+	free(root);
+}
+
+enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root)
+{
+	uint8_t bytes[OSD_ROOT_RECORD_BYTES];
+	struct osd_key key = osd_key_meta(OSD_META_ROOT);
+	struct osd_root_record *copy = malloc(sizeof(*copy));
+	struct osd_effect *effect = copy ? osd_txn_effect(txn, run_root_changed) : NULL;
+
+	if (!effect) {
+		free(copy);
+		return OSD_E_NO_MEMORY;
+	}
+	*copy = *root;
+	effect->arg = copy;
+	osd_root_record_encode(root, bytes);
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}

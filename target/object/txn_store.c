@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* txn_store.c -- the store's transaction inside a transaction of this layer, this layer's own
+ * transactions, and the effects that follow a commit. */
+#include "object/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "object/value_index.h"
+
+/* The number of store transactions that this thread has open: a second one could wait for the first for
+ * ever. */
+static _Thread_local unsigned open_transactions;
+
+uint64_t osd_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- the layer's own transactions -------------------------------------------------------- */
+
+enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
+			      struct osd_kv_txn **ret_kv)
+{
+	enum osd_status status;
+
+	assert(open_transactions == 0);
+	status = osd_kv_begin(objects->kv, access, ret_kv);
+	if (status == OSD_OK)
+		open_transactions++;
+	return status;
+}
+
+enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable)
+{
+	enum osd_status status =
+		osd_kv_commit(kv, durable ? OSD_KV_COMMIT_DURABLE : objects->commit);
+
+	open_transactions--;
+	return status;
+}
+
+void osd_own_abort(struct osd_kv_txn *kv)
+{
+	osd_kv_abort(kv);
+	open_transactions--;
+}
+
+/* ---- of a transaction ----------------------------------------------------------------------- */
+
+enum osd_status osd_txn_lock_store(struct osd_txn *txn)
+{
+	enum osd_kv_access access = OSD_KV_CHANGE;
+	enum osd_status status;
+
+	if (txn->kv)
+		return OSD_OK;
+	if (txn->flags & OSD_TXN_READ_ONLY)
+		access = txn->flags & OSD_TXN_NOWAIT ? OSD_KV_READ_NOWAIT : OSD_KV_READ;
+	status = osd_own_begin(txn->objects, access, &txn->kv);
+	if (status == OSD_OK && access == OSD_KV_CHANGE)
+		osd_index_enter(txn);
+	return status;
+}
+
+struct osd_effect *osd_txn_effect(struct osd_txn *txn,
+				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
+					      bool committed))
+{
+	struct osd_effect *effect = calloc(1, sizeof(*effect));
+
+	if (!effect)
+		return NULL;
+	effect->run = run;
+	*txn->last_effect = effect;
+	txn->last_effect = &effect->next;
+	return effect;
+}
+
+void osd_txn_release_reads(struct osd_txn *txn)
+{
+	if ((txn->flags & OSD_TXN_READ_ONLY) && txn->kv)
+		osd_own_abort(OSD_STEAL(txn->kv));
+}
+
+static void run_callback(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)txn;
+	effect->fn(effect->arg, committed);
+}
+
+enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
+			       void *arg)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
+
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->fn = fn;
+	effect->arg = arg;
+	return OSD_OK;
+}

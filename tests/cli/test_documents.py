@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the documentation tells people to type and to save is typed and saved, on a target of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyosd.testing
+from pyosd.types import ref
+from tests.cli.documents import BLOCK, python_steps, run_page, run_python, run_shell
+from tests.machine import unavailable
+from tests.processes import children_of_this, long_lived
+from tests.serving import missing, sandboxes_missing
+from tools.manpages import EXAMPLES, WITH_SECMGR
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 120
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[pyosd.testing.ServedTarget]:
+    why = missing() or sandboxes_missing()
+    if why:
+        unavailable("tgtd", why)
+    before = children_of_this()
+    with pyosd.testing.serve(manager=True) as served:
+        started = children_of_this() - before
+        long_lived.update(started)
+        yield served
+    long_lived.difference_update(started)
+
+
+@pytest.fixture
+def environment(target: pyosd.testing.ServedTarget, tmp_path: Path) -> dict[str, str]:
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return pyosd.testing.client_environment() | {
+        "IOSD_TARGET": target.url,
+        "PATH": path,
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+
+
+def test_tutorial(environment: dict[str, str], tmp_path: Path) -> None:
+    run_page(ROOT / "docs" / "tutorial.md", tmp_path, environment, DEADLINE_S)
+
+
+def test_examples_of_the_manual_pages(environment: dict[str, str], tmp_path: Path) -> None:
+    shown = [rows for noun, rows in EXAMPLES.items() if noun not in WITH_SECMGR]
+    lines = [line for rows in shown for line, _ in rows]
+    done = run_shell("\n".join(lines), tmp_path, environment, DEADLINE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("b'hello world\\n'") == 5
+
+
+GUIDES = ("howto/failing-job.md", "howto/move-data.md", "howto/slow-job.md")
+
+
+@pytest.mark.parametrize("name", ["query.md", "jobs.md", "pools.md", *GUIDES])
+def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
+
+
+def test_examples_of_the_client(
+    target: pyosd.testing.ServedTarget, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {"url": target.url, "__name__": "page"}
+    run_python(ROOT / "docs" / "client.md", names, lambda: capsys.readouterr().out)
+
+
+def test_examples_of_scripts(target: pyosd.testing.ServedTarget) -> None:
+    page = [*python_steps((ROOT / "docs" / "scripts.md").read_text())]
+    expected = "".join(step.expected or "" for step in page)
+    with target.connect() as session:
+        code = "\n".join(step.commands for step in page)
+        for run in (target.run, target.exec):
+            outcome = run(code, zone=ref(session.create_partition()))
+            assert outcome.output.decode() == expected, outcome.stderr.decode()
+
+
+def test_example_of_the_readme(target: pyosd.testing.ServedTarget) -> None:
+    (step,) = python_steps((ROOT / "README.md").read_text())
+    with target.connect() as session:
+        if 0x10000 not in session.list_partitions():
+            session.create_partition(0x10000)
+    code, count = re.subn(r'"iscsi://[^"]*"', repr(target.url), step.commands)
+    assert count == 1
+    exec(compile(code, "README.md", "exec"), {"__name__": "page"})
+
+
+def test_no_block_is_left_out() -> None:
+    """Whatever looks like a program is one of those that are run here, in the tour or elsewhere."""
+    run = {"sh tour", "python", "python test", "text", "", "toml"}
+    for page in ("tutorial.md", "query.md", "jobs.md", "client.md", "scripts.md"):
+        kinds = {each[1] for each in BLOCK.finditer((ROOT / "docs" / page).read_text())}
+        left = {each for each in kinds if each not in run and not each.startswith("python file=")}
+        assert left <= ({"sh"} if page == "tutorial.md" else set()), f"{page}: {left}"
