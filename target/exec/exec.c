@@ -334,12 +334,12 @@ void osd_exec_close(struct osd_exec *exec)
 	if (!exec)
 		return;
 	target = osd_target_of(exec);
-	if (exec->objects) {
+	if (target->monitor_started)
+		stop_threads(target);
+	if (exec->objects) { /* not before: the threads remove objects until they end */
 		osd_objects_watch_policies(exec->objects, NULL, NULL);
 		osd_objects_watch_removals(exec->objects, NULL, NULL);
 	}
-	if (target->monitor_started)
-		stop_threads(target);
 	osd_script_turns_stop(target->turns);
 	osd_sandboxes_release(exec->sandboxes);
 	if (exec->table.buckets)

@@ -142,6 +142,7 @@ struct osd_sandbox {
 	uint64_t grace_usec;			      /* how long the script may clean up */
 	/* starvation.c: as of the last sample, of the process since it began; of its job. */
 	uint64_t sampled_usec, waited_usec, cpu_sampled_usec;
+	bool was_ready; /* it ran or waited for a processor then */
 	_Atomic uint64_t starved_usec;
 	bool answer_due; /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -16,26 +17,47 @@
 #define PER_MILLE    1000u
 #define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
 
-/* How long the process has waited for a processor since it began. */
-static uint64_t waited_usec(pid_t pid)
+/* Reads the start of a file of /proc/PID, as text; false: it cannot be read. */
+static bool read_proc(pid_t pid, const char *name, char *text, size_t bytes)
 {
-	char path[32], text[80];
-	uint64_t waited_nsec = 0;
+	char path[32];
 	ssize_t length;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof(text) - 1);
+		return false;
+	length = read(fd, text, bytes - 1);
 	close(fd);
 	if (length <= 0)
-		return 0;
+		return false;
 	text[length] = '\0';
-	if (sscanf(text, "%*u %" SCNu64, &waited_nsec) != 1)
+	return true;
+}
+
+/* How long the process has waited for a processor since it began.  The kernel adds a wait when it ends. */
+static uint64_t waited_usec(pid_t pid)
+{
+	uint64_t waited_nsec;
+	char text[80];
+
+	if (!read_proc(pid, "schedstat", text, sizeof(text)) ||
+	    sscanf(text, "%*u %" SCNu64, &waited_nsec) != 1)
 		return 0;
 	return waited_nsec / 1000;
+}
+
+/* Whether the process runs or waits for a processor now. */
+static bool is_ready(pid_t pid)
+{
+	char text[80]; /* "PID (NAME) STATE ...", a name of at most 15 bytes */
+	const char *name;
+
+	if (!read_proc(pid, "stat", text, sizeof(text)))
+		return false;
+	name = strrchr(text, ')');
+	return name && name[1] == ' ' && name[2] == 'R';
 }
 
 uint64_t osd_starved_extension(uint64_t wall_usec, uint64_t starved_usec)
@@ -52,6 +74,7 @@ void osd_starvation_begin(struct osd_sandbox *sandbox, uint64_t now_usec)
 	sandbox->wall_first_usec = sandbox->wall_usec;
 	sandbox->sampled_usec = now_usec;
 	sandbox->cpu_sampled_usec = sandbox->cpu_before_usec;
+	sandbox->was_ready = true; /* the job wakes it */
 	atomic_store(&sandbox->starved_usec, 0);
 }
 
@@ -60,15 +83,25 @@ struct sample {
 };
 
 /* How long the process has waited and computed since the last sample.  Waits that began before the job do
- * not count, and waits of one thread while others compute do not: a job starves that gets nothing. */
+ * not count, and waits of one thread while others compute do not: a job starves that gets nothing.
+ *
+ * A process that has not run since the last sample, was ready then (or has had its job since) and is ready
+ * now, has waited all the time.  The kernel has not counted that wait; when it does, its first part is in
+ * waited_usec already. */
 static struct sample take_sample(struct osd_sandbox *sandbox, uint64_t now)
 {
 	uint64_t elapsed = now - OSD_MIN(now, sandbox->sampled_usec);
 	uint64_t used = osd_sandbox_cpu_usec(sandbox), waited = waited_usec(sandbox->pid);
 	struct sample sample = {.waited = waited - OSD_MIN(waited, sandbox->waited_usec),
 				.used = used - OSD_MIN(used, sandbox->cpu_sampled_usec)};
+	bool ready = is_ready(sandbox->pid);
 
+	if (ready && sandbox->was_ready && sample.used == 0) {
+		sample.waited = elapsed;
+		waited = sandbox->waited_usec + elapsed;
+	}
 	sample.waited = OSD_MIN(sample.waited, elapsed - OSD_MIN(elapsed, sample.used));
+	sandbox->was_ready = ready;
 	sandbox->sampled_usec = now;
 	sandbox->waited_usec = OSD_MAX(waited, sandbox->waited_usec);
 	sandbox->cpu_sampled_usec = OSD_MAX(used, sandbox->cpu_sampled_usec);

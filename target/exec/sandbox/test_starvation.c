@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_starvation.c -- by how much a wall limit is extended.  With real processes:
- * tests/exec/test_starvation.py. */
+/* test_starvation.c -- by how much a wall limit is extended; a process that gets no processor at all.  With
+ * real scripts: tests/exec/test_starvation.py. */
 #include "exec/sandbox/sandbox.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "base/test.h"
 
-#define SECOND UINT64_C(1000000)
+#define SECOND	   UINT64_C(1000000)
+#define WALL_USEC  UINT64_C(100000)
+#define SMALL_USEC UINT64_C(5000)
 
-int main(void)
+static void extension(void)
 {
 	CHECK_EQ(osd_starved_extension(2 * SECOND, 0), 0);
 	CHECK_EQ(osd_starved_extension(2 * SECOND, 5 * SECOND), 5 * SECOND);
@@ -16,5 +25,79 @@ int main(void)
 	CHECK_EQ(osd_starved_extension(6 * SECOND, 99 * SECOND), 54 * SECOND);
 	CHECK_EQ(osd_starved_extension(7 * SECOND, 99 * SECOND), OSD_STARVED_MOST_USEC);
 	CHECK_EQ(osd_starved_extension(UINT64_MAX, UINT64_MAX), OSD_STARVED_MOST_USEC);
+}
+
+/* A child that computes until it is killed, on one processor. */
+static pid_t loop_on(const cpu_set_t *processor)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		sched_setaffinity(0, sizeof(*processor), processor);
+		for (volatile unsigned turns = 0;; turns++)
+			;
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void pause_usec(uint64_t usec)
+{
+	usleep((useconds_t)usec);
+}
+
+/* The kernel counts a wait when it ends.  A loop of real-time priority keeps a job off its processor for
+ * longer than the job's wall limit, and the limit is extended all the same. */
+static void no_processor_at_all(void)
+{
+	struct osd_sandbox sandbox = {.user = &sandbox, .wall_limit_usec = WALL_USEC};
+	struct sched_param realtime = {.sched_priority = 1};
+	cpu_set_t own, one;
+	unsigned first = 0;
+	uint64_t used, now;
+	pid_t hog;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(own), &own), 0);
+	if (CPU_COUNT(&own) < 2)
+		return; /* the test itself needs one */
+	while (!CPU_ISSET(first, &own))
+		first++;
+	CPU_CLR(first, &own);
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	CHECK_EQ(sched_setaffinity(0, sizeof(own), &own), 0);
+	hog = loop_on(&one);
+	sandbox.pid = loop_on(&one);
+	while (osd_sandbox_cpu_usec(&sandbox) < SMALL_USEC)
+		pause_usec(SMALL_USEC);
+	if (sched_setscheduler(hog, SCHED_FIFO, &realtime) == 0) {
+		do { /* from here on the child does not run */
+			used = osd_sandbox_cpu_usec(&sandbox);
+			pause_usec(SMALL_USEC);
+		} while (osd_sandbox_cpu_usec(&sandbox) != used);
+		sandbox.cpu_before_usec = used;
+		now = osd_monotonic_usec();
+		sandbox.wall_usec = now + WALL_USEC;
+		osd_starvation_begin(&sandbox, now);
+		pause_usec(WALL_USEC + SMALL_USEC);
+		if (osd_sandbox_cpu_usec(&sandbox) == used) { /* not let in after all */
+			CHECK(!osd_starvation_is_late(&sandbox, osd_monotonic_usec()));
+			CHECK(sandbox.starved_usec >= WALL_USEC);
+			CHECK(sandbox.wall_usec >= now + 2 * WALL_USEC);
+		}
+	}
+	end(hog);
+	end(sandbox.pid);
+}
+
+int main(void)
+{
+	extension();
+	no_processor_at_all();
 	return 0;
 }
