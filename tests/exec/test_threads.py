@@ -63,3 +63,23 @@ def test_idle_unit() -> None:
         assert last.state == JobState.COMPLETED
         idle = dict(threads(tgtd))
         assert sum(idle.values()) <= MOST, f"an idle unit has {idle}, more than {MOST} threads"
+
+
+SLOTS = 2
+OUTSTANDING = 16
+
+
+def test_as_many_proxies_as_slots() -> None:
+    """More would take sandboxes beyond the slots while others are cleaned, and end them again."""
+    if sandboxes_missing():
+        pytest.skip(str(sandboxes_missing()))
+    words = ("--slots", str(SLOTS), "--reuse", "trusted")
+    with Serving(*arguments(words)) as serving, serving.connect() as target:
+        zone = ref(target.create_partition())
+        target.exec("pass", zone=zone).wait(WAIT_S)
+        used = set()
+        with ThreadPoolExecutor(OUTSTANDING) as pool:
+            for job in pool.map(lambda _: target.exec("pass", zone=zone), range(20 * OUTSTANDING)):
+                used.add(job.wait(WAIT_S).sandbox)
+        assert threads(serving.pids["tgtd"])["iosd-proxy"] <= SLOTS
+        assert len(used) <= 4 * SLOTS, "sandboxes are used again"

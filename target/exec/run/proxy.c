@@ -393,6 +393,7 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	struct osd_exec *exec = pool->exec;
 	struct osd_job *job = next_job(pool);
 	struct osd_sandbox *sandbox = job ? take_for(job) : NULL;
+	bool renewed;
 
 	osd_assert_held(&exec->lock);
 	*ret_again = sandbox != NULL;
@@ -401,7 +402,10 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 			exec->sandboxes); /* an unused pool may keep no prestarted sandbox */
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
-	if (!osd_sandbox_renew(exec->sandboxes, sandbox))
+	pool->supply.busy++; /* this proxy's slot: other proxies take no sandbox beyond the slots */
+	renewed = osd_sandbox_renew(exec->sandboxes, sandbox);
+	pool->supply.busy--;
+	if (!renewed)
 		return NULL;
 	job = next_job(pool); /* not necessarily the same */
 	if (job && fits(sandbox, job))

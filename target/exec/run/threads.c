@@ -131,12 +131,14 @@ bool osd_proxies_prepare(struct osd_exec *exec)
 	if (!runs->proxies)
 		return false; /* the first one has not been started yet: it will find all work */
 	osd_assert_held(&exec->lock);
-	if (runs->idle || runs->starting || exec->stopping)
-		return runs->idle;
 	while (pool && !has_work(pool))
 		pool = pool->next;
-	if (pool)
-		(void)start(exec); /* otherwise the proxies at work take it after their job */
+	if (!pool)
+		return false; /* the proxies at work take it after their job */
+	if (runs->idle)
+		return true;
+	if (!runs->starting && !exec->stopping)
+		(void)start(exec);
 	return false;
 }
 
