@@ -374,6 +374,41 @@ class Commands(CollectionCommands, CopyCommands, AtomicCommands, KeyCommands, Pe
         )
         return decode_exec(self.reply(request, timeout))
 
+    def call_function(
+        self,
+        zone: ObjectRef,
+        args: Buffer,
+        params: ExecParams,
+        *,
+        synchronous: bool = True,
+        result_allocation_length: int = 0,
+        timeout: float | None = None,
+    ) -> ExecReply:
+        """Call a function in a zone (EXECUTE FUNCTION, 8F82h).  params.function names it.
+
+        Args: args: at most 1 MiB.
+        Returns, Raises: as exec_code().
+        """
+        wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
+        lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
+        request = requests.execute_function(
+            zone,
+            args,
+            params,
+            synchronous=synchronous,
+            result_allocation_length=result_allocation_length,
+            attributes=lists,
+        )
+        return decode_exec(self.reply(request, timeout))
+
+    def activate_function(self, function: ObjectRef, *, deactivate: bool = False) -> None:
+        """Let a function object's present code be called (ACTIVATE FUNCTION, 8F83h), or no more.
+
+        Raises: NotFound; OSDError: no code, or its alias is taken; OSDError 80/18: no such
+            engine.
+        """
+        self.call(requests.activate_function(function, deactivate=deactivate))
+
 
 @lru_cache(maxsize=1024)  # a job is asked for again and again
 def _poll_command(job: ObjectRef) -> Encoded:

@@ -73,6 +73,9 @@ _TEXTS = {
     (0x80, 0x13): "isolation level not available on the target's host",
     (0x80, 0x14): "not possible in this state of the job",
     (0x80, 0x15): "byte-code is not allowed on this target; send the source instead",
+    (0x80, 0x17): "the function is not active, or its code has changed since it was activated",
+    (0x80, 0x18): "the target does not have the engine that the function names",
+    (0x80, 0x19): "no active function of this partition has this name",
     (
         0x80,
         0x16,
@@ -109,6 +112,7 @@ _CAPABILITY_TEXTS = {
     176: "the capability is for another range",
 }
 UNFINISHED_JOB = (0x80, 0x11)
+_NO_FUNCTION = (0x80, 0x19)
 _ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
 _GROUP_TEXT = (
     "the attributes of one object exceed 65,528 bytes, what one command for many objects returns of "
@@ -235,7 +239,7 @@ def error_for(
         text = f"{_GROUP_TEXT} ({text})"
     if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
         text = f"{_refused_id(sense)} ({text})"
-    elif kind is NotFound:
+    elif kind is NotFound and (sense.asc, sense.ascq) != _NO_FUNCTION:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
     elif kind is OSDError and (sense.asc, sense.ascq) == (0x24, 0x00):
         text += hint
@@ -246,7 +250,7 @@ def _refused_id(sense: Sense) -> str:
     """Why an id that was asked for is none to have."""
     named = sense.named_object or ROOT
     asked = named.partition_id if sense.field_pointer == _FIELD_PARTITION else named.object_id
-    if 0 < asked < FIRST_ID:
+    if sense.field_pointer == _FIELD_OBJECT and 0 < asked < FIRST_ID:
         return f"ids below {FIRST_ID:#x} are reserved"
     return "requested id is taken"
 
@@ -264,6 +268,8 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return Conflict
     if code in _SECURITY:
         return PermissionDenied
+    if code == _NO_FUNCTION:
+        return NotFound
     if code != (0x24, 0x00) or sense.field_in_data_out:
         return OSDError
     if sense.field_pointer in _CAPABILITY_FIELDS:

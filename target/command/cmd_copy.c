@@ -37,7 +37,7 @@ static enum osd_status find_source(const struct osd_command_context *ctx,
 		status = osd_copy_source_decode(&descriptor, source);
 	if (status == OSD_OK &&
 	    (source->freeze || source->time_of_duplication != 0 ||
-	     source->partition_id < OSD_FIRST_ID || source->object_id < OSD_FIRST_ID))
+	     source->partition_id == 0 || source->object_id < OSD_FIRST_ID))
 		status = OSD_E_CDB_FIELD;
 	return status;
 }

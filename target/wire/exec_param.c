@@ -12,7 +12,7 @@
 
 #define AFTER_ENTRY   24u
 #define PRIORITY_MOST 100
-#define TAG_MOST      OSD_EXEC_PARAM_BEGIN
+#define TAG_MOST      OSD_EXEC_PARAM_FUNCTION
 #define BEGIN_MOST    ((UINT64_C(1) << 48) - 1) /* times of day have 6 bytes in attributes */
 
 enum kind {
@@ -183,6 +183,47 @@ static void encode_predecessor(const struct osd_exec_params *params, struct osd_
 	osd_wr_be(value, params->predecessor_id, 8);
 }
 
+static const char *decode_word(struct osd_rd *value, size_t length, struct osd_exec_text *text)
+{
+	*text = (struct osd_exec_text){osd_rd_bytes(value, length), (uint32_t)length};
+	if (length > OSD_EXEC_WORD_MAX)
+		return "name or method of a function is too long";
+	if (!value->bad && !osd_text_is_clean(text->bytes, length))
+		return "text is not UTF-8 or holds control characters";
+	return NULL;
+}
+
+static const char *decode_function(struct osd_rd *value, struct osd_exec_params *params)
+{
+	size_t method;
+	const char *why;
+
+	params->function.partition_id = osd_rd_be(value, 8);
+	params->function.object_id = osd_rd_be(value, 8);
+	params->function.args_encoding = (uint16_t)osd_rd_be(value, 2);
+	method = osd_rd_be(value, 2);
+	why = decode_word(value, method, &params->function.method);
+	if (!why)
+		why = decode_word(value, osd_rd_left(value), &params->function.name);
+	if (why)
+		return why;
+	if (params->function.args_encoding > OSD_ARGS_JSON)
+		return "arguments in an unknown encoding";
+	if ((params->function.object_id == 0) == (params->function.name.length == 0))
+		return "a function is named by its id or by a name, and not by both";
+	return NULL;
+}
+
+static void encode_function(const struct osd_exec_params *params, struct osd_wr *value)
+{
+	osd_wr_be(value, params->function.partition_id, 8);
+	osd_wr_be(value, params->function.object_id, 8);
+	osd_wr_be(value, params->function.args_encoding, 2);
+	osd_wr_be(value, params->function.method.length, 2);
+	osd_wr_bytes(value, params->function.method.bytes, params->function.method.length);
+	osd_wr_bytes(value, params->function.name.bytes, params->function.name.length);
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define FIELD(name) offsetof(struct osd_exec_params, name)
@@ -243,6 +284,8 @@ static struct parameter parameter_of(uint16_t tag)
 		return LIMIT(grace_usec, GRACE);
 	case OSD_EXEC_PARAM_BEGIN:
 		return PLAIN(NUMBER, begin_msec, BEGIN_MOST);
+	case OSD_EXEC_PARAM_FUNCTION:
+		return SPECIAL(function);
 	default:
 		return (struct parameter){.kind = UNKNOWN};
 	}

@@ -148,6 +148,7 @@ struct osd_session {
 	struct osd_object_id job;
 	struct osd_job_limits limits;
 	struct osd_job_rights rights;
+	uint8_t access_class; /* enum osd_job_access: what its code may do at all */
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */
