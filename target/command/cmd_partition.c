@@ -38,7 +38,7 @@ enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 	if (ctx->exec)
 		osd_exec_end_jobs(ctx->exec);
 	status = osd_objects_format(ctx->objects, capacity);
-	if (status == OSD_OK)
+	if (status == OSD_OK && ctx->functions)
 		osd_functions_forget(ctx->functions);
 	if (!ctx->exec)
 		return status;

@@ -90,6 +90,13 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 	return run;
 }
 
+static enum osd_session_denied denied_by(const struct osd_job_function *function)
+{
+	if (!function->id.object_id || function->access == OSD_JOB_WRITES)
+		return OSD_DENIES_NOTHING;
+	return function->access == OSD_JOB_READS ? OSD_DENIES_CHANGES : OSD_DENIES_ALL;
+}
+
 void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 {
 	osd_assert_held(&run->exec->lock);
@@ -103,8 +110,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.access_class = job->record.function.id.object_id ? job->record.function.access
-								   : OSD_JOB_WRITES,
+		.denied = denied_by(&job->record.function),
 		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,

@@ -163,9 +163,9 @@ static bool may_follow(const struct osd_session *session, const struct op_row *r
 /* What the access class of a function permits (docs/functions.md). */
 static bool may_at_all(const struct osd_session *session, const struct op_row *row)
 {
-	if (row->flags & OP_OWN || session->access_class == OSD_JOB_WRITES)
+	if (row->flags & OP_OWN || session->denied == OSD_DENIES_NOTHING)
 		return true;
-	return session->access_class == OSD_JOB_READS && !(row->flags & OP_CHANGES);
+	return session->denied == OSD_DENIES_CHANGES && !(row->flags & OP_CHANGES);
 }
 
 static enum osd_status check(struct osd_op *op, const struct op_row *row)
