@@ -31,7 +31,7 @@ LATER = {
         for name in """
         attributes cli conformance metrics osd-module permissions sense
         commands foreign-initiators format hardened-tgtd limits
-        control performance query security-protocol tiers wire
+        control performance query tiers wire
         """.split()
     ),
 }
