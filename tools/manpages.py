@@ -30,118 +30,168 @@ DOCS = ROOT / "docs"
 SECURITY_WORD = "the security page of iosd's documentation"
 SEE = "osd(1), iosd(7), iosd-reasons(7), iosd-security(7)"
 
-# Page -> (command line, what it does).  $job is the last job submitted.
+# Page -> (command line, its effect).  $job is the last submitted job.
 EXAMPLES: dict[str, list[tuple[str, str]]] = {
-    "doctor": [("osd doctor", "What this host can do, layer by layer.")],
+    "doctor": [("osd doctor", "Show what this host supports, layer by layer.")],
     "target": [
-        ("osd target ping --wait 30s", "Return once the target answers."),
-        ("osd target info", "What it is and what it can do."),
+        ("osd target ping --wait 30s", "Wait until the target answers, at most 30 s."),
+        ("osd target info", "Show the target's identity, methods and features."),
     ],
     "pool": [
-        ("osd pool ls", "The pools of sandboxes, and how busy each is."),
-        ("osd pool show default", "One of them, with its limits."),
-        ("osd pool set default queue=500 --why 'a busy day'", "Change it while it serves."),
-        ("osd pool drain default --wait", "Take no more jobs, and wait for those it has."),
-        ("osd pool resume default", "Take jobs again."),
-        ("osd pool reset default", "As configured again."),
-        ("osd pool usage --sort cpu", "Who has used most."),
+        ("osd pool ls", "List the pools of sandboxes and their load."),
+        ("osd pool show default", "Show one pool and its limits."),
+        (
+            "osd pool set default queue=500 --why 'a busy day'",
+            "Change the length of the queue without a restart.",
+        ),
+        (
+            "osd pool drain default --wait",
+            "Accept no more jobs, and wait for the end of those that run.",
+        ),
+        ("osd pool resume default", "Accept jobs again."),
+        ("osd pool reset default", "Return to the configured values."),
+        ("osd pool usage --sort cpu", "List principals, those with the most processor time first."),
     ],
     "manager": [
-        ("osd manager status", "What it looks after, and why pools have the size they have."),
-        ("osd manager changes -n 5", "What was changed last, by whom and why."),
-        ("osd manager keys ls", "Who may ask it."),
+        (
+            "osd manager status",
+            "List the targets it manages, and explain the present sizes of pools.",
+        ),
+        ("osd manager changes -n 5", "Show the last five changes, their authors and reasons."),
+        ("osd manager keys ls", "List the keys that may send requests."),
     ],
     "config": [
-        ("osd config check", "What serving with the present configuration would do."),
-        ("osd config show --origin", "Each value, and where it comes from."),
+        ("osd config check", "Check the configuration, and show what a reload would change."),
+        ("osd config show --origin", "Show each value and its source."),
     ],
     "part": [
-        ("osd part create 0x10000", "Make a partition of that id."),
+        ("osd part create 0x10000", "Create a partition with this id."),
         ("osd part ls", "List partitions."),
-        ("osd part check 0x10000", "Have the target check its structures."),
+        ("osd part check 0x10000", "Have the target check the partition's structures."),
     ],
     "obj": [
-        ("echo 'hello world' | osd obj write 0x10000", "Store what comes; its id is printed."),
-        ("osd obj read 0x10000/0x10000", "Print it."),
+        (
+            "echo 'hello world' | osd obj write 0x10000",
+            "Store standard input as a new object, and print its id.",
+        ),
+        ("osd obj read 0x10000/0x10000", "Print the object's data."),
         ("osd obj attr set 0x10000/0x10000 0x10000/1 --int 42", "Set an attribute."),
         ("osd obj find 0x10000 '0x10000/1 >= 40' -o id", "Find objects by their attributes."),
     ],
     "col": [
-        ("osd col create 0x10000/0x20000", "Make a collection."),
-        ("osd col add 0x10000/0x20000 0x10000/0x10000", "Put an object into it."),
+        ("osd col create 0x10000/0x20000", "Create a collection."),
+        ("osd col add 0x10000/0x20000 0x10000/0x10000", "Add an object to it."),
         ("osd col members 0x10000/0x20000", "List its members."),
     ],
     "exec": [
         (
             "printf 'import osd\\nprint(osd.zone.data.read())' >script.py",
-            "A script; osd-module.md of the documentation says what it may use.",
+            "Write a script. The page osd-module.md of the documentation describes its functions.",
         ),
-        ("osd exec script.py --zone 0x10000/0x10000 --wait", "Run it next to an object, and wait."),
+        (
+            "osd exec script.py --zone 0x10000/0x10000 --wait",
+            "Run it next to an object, and wait for its end.",
+        ),
         (
             "job=$(osd exec script.py --zone 0x10000/0x10000 --no-wait --key once)",
-            "Submit and go; the same key finds the same job.",
+            "Submit it and return. A second submission with the same key returns the same job.",
         ),
-        ("osd exec script.py --zone 0x10000/0x10000 --local", "Run it here, over a session."),
+        (
+            "osd exec script.py --zone 0x10000/0x10000 --local",
+            "Run it on this machine. It reads the object over the network.",
+        ),
     ],
     "job": [
-        ('osd job wait "$job"', "Return when it has ended, with a code for how."),
-        ('osd job logs "$job"', "Print what it printed."),
-        ('osd job why "$job"', "What it waits for, or how it ended."),
-        ('osd job rm "$job"', "Remove its record, output and result."),
+        ('osd job wait "$job"', "Wait for the job's end. The exit code says how it ended."),
+        ('osd job logs "$job"', "Print the job's output."),
+        ('osd job why "$job"', "Explain why the job waits or how it ended."),
+        ('osd job rm "$job"', "Remove the job's record, output and result."),
     ],
-    "run": [("osd run script.py --zone 0x10000/0x10000", "Run it, wait, and print its output.")],
+    "run": [
+        (
+            "osd run script.py --zone 0x10000/0x10000",
+            "Run a script, wait for its end, and print its output.",
+        )
+    ],
     "submit": [
-        ("job=$(osd submit script.py --zone 0x10000/0x10000)", "Submit and go; it prints the id.")
+        (
+            "job=$(osd submit script.py --zone 0x10000/0x10000)",
+            "Submit a script, print the job's id, and return.",
+        )
     ],
-    "wait": [('osd wait "$job"', "Wait for the end; the exit code says how it ended.")],
+    "wait": [('osd wait "$job"', "Wait for the job's end. The exit code says how it ended.")],
     "logs": [('osd logs -f "$job"', "Print the output while the job runs.")],
-    "result": [('osd result "$job"', "Print what the script gave to osd.result().")],
+    "result": [('osd result "$job"', "Print the value that the script passed to osd.result().")],
     "kill": [('osd kill "$job"', "End a running job.")],
-    "ps": [("osd ps --state running --state queued", "What is under way.")],
+    "ps": [("osd ps --state running --state queued", "List the jobs that run or wait in a queue.")],
     "secmgr": [
-        ("osd secmgr init --data secmgr", "Make one, with a token for its administrator."),
-        ("osd secmgr serve --data secmgr", "Run it; it prints its URL, for IOSD_SECMGR."),
-        ("osd secmgr status", "Which targets it has keys of."),
-        ("osd secmgr audit show -n 5", "What was given, refused and changed last."),
-        ("osd secmgr audit verify", "Is the log whole? Prints its head, to keep elsewhere."),
+        (
+            "osd secmgr init --data secmgr",
+            "Set up a security manager, with a token for its administrator.",
+        ),
+        ("osd secmgr serve --data secmgr", "Run it. It prints its URL, for IOSD_SECMGR."),
+        ("osd secmgr status", "List the targets whose keys it has."),
+        ("osd secmgr audit show -n 5", "Show the last five entries of its audit log."),
+        (
+            "osd secmgr audit verify",
+            "Check that the audit log is complete, and print its head. Keep the head elsewhere.",
+        ),
     ],
     "key": [
-        ("osd key import master.key", "Take a target over by the file its first start made."),
-        ("osd key ls", "Which keys it has."),
-        ("osd key rotate", "New working keys; no credential is harmed."),
-        ("osd key freeze 0x10000", "End everything that was given for a partition."),
+        (
+            "osd key import master.key",
+            "Take over a target with the file that its first start made.",
+        ),
+        ("osd key ls", "List the target's keys."),
+        ("osd key rotate", "Set new working keys. Credentials stay valid."),
+        ("osd key freeze 0x10000", "Void all credentials for a partition."),
     ],
     "acl": [
-        ("osd acl user add alice", "A user, who may do nothing yet."),
-        ("osd acl token add alice --save alice.token", "By which alice proves who she is."),
-        ("osd acl add alice READ,GET_ATTR 0x10000/0x10000", "She may read this object."),
-        ("osd acl add alice READ,WRITE,EXEC '0x10000/*' --for 1h", "For an hour, all of them."),
-        ("osd acl check WRITE 0x10000/0x10001 --user alice", "May she? By which rule?"),
-        ("osd acl revoke 0x10000/0x10000", "End what was given for this object."),
+        ("osd acl user add alice", "Add a user, who has no permissions yet."),
+        (
+            "osd acl token add alice --save alice.token",
+            "Save a token with which alice logs in.",
+        ),
+        ("osd acl add alice READ,GET_ATTR 0x10000/0x10000", "Permit alice to read this object."),
+        (
+            "osd acl add alice READ,WRITE,EXEC '0x10000/*' --for 1h",
+            "Permit more on all objects of the partition, for an hour.",
+        ),
+        (
+            "osd acl check WRITE 0x10000/0x10001 --user alice",
+            "Check whether alice may write, and by which rule.",
+        ),
+        ("osd acl revoke 0x10000/0x10000", "Revoke the credentials for this object."),
     ],
     "cred": [
-        ("osd cred get READ 0x10000/0x10000 --save credentials", "For somebody else to use."),
-        ("osd cred show credentials", "What it permits, and how long."),
-        ("osd cred ls -n 5", "What was given last."),
+        (
+            "osd cred get READ 0x10000/0x10000 --save credentials",
+            "Save a credential to a file, for another user.",
+        ),
+        ("osd cred show credentials", "Show the permissions and the end of each credential."),
+        ("osd cred ls -n 5", "List the last five credentials that were issued."),
     ],
-    "reasons": [("osd reasons 301", "What a job's reason number means.")],
-    "completion": [("osd completion bash >osd.bash", "Completion for that shell.")],
-    "version": [("osd version", "Which one this is.")],
+    "reasons": [("osd reasons 301", "Explain a job's reason number.")],
+    "completion": [("osd completion bash >osd.bash", "Write the completion script for bash.")],
+    "version": [("osd version", "Show the version.")],
     "put": [
-        ("osd put script.py 0x10000", "Store a file as an object; its name is the file's."),
+        (
+            "osd put script.py 0x10000",
+            "Store a file as an object. The object gets the file's name.",
+        ),
         (
             "osd put . 0x10000 --if-exists skip",
-            "Store all files below a folder that are not there yet.",
+            "Store the files below a folder, except those that exist already.",
         ),
     ],
     "get": [
         (
             "osd get 0x10000 copy --name '*.py'",
-            "Fetch the objects whose names match into a folder.",
+            "Fetch the objects with matching names into a folder.",
         ),
         (
             "osd get 0x10000 copy",
-            "Fetch all objects of a partition; those of the same name are replaced.",
+            "Fetch all objects of a partition. Files of the same name are replaced.",
         ),
     ],
 }
@@ -149,9 +199,9 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
 WITH_SECMGR = ("secmgr", "key", "acl", "cred")
 ENVIRONMENT = (
     ("IOSD_TARGET", "URL of the target: iscsi://HOST[:PORT]/NAME/LUN"),
-    ("IOSD_PROFILE", "Table of the configuration file."),
-    ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Who logs in, where the target asks."),
-    ("NO_COLOR", "Set: no colours."),
+    ("IOSD_PROFILE", "Profile of the configuration file."),
+    ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Name and secret for the login, if the target asks."),
+    ("NO_COLOR", "Print without colours if this variable is set."),
 )
 
 
@@ -212,7 +262,7 @@ def command_page(name: str, command: click.Command, root: click.Context) -> str:
             parts.append(as_roff(help_text(each.command)))
         mine = list(options(each.command, each))
         parts += ([".SH OPTIONS"] if single and mine else []) + mine
-    parts += [".SH COMMON FLAGS", "Those of every verb are in", ".BR osd (1)."]
+    parts += [".SH COMMON FLAGS", "The flags of every verb are in", ".BR osd (1)."]
     parts += [*exit_status(), ".SH SEE ALSO", escaped(SEE)]
     return "\n".join(parts) + "\n"
 
@@ -253,14 +303,14 @@ def reasons_page() -> str:
     parts = [
         title("IOSD-REASONS", 7),
         ".SH NAME",
-        "iosd\\-reasons \\- why jobs of an iosd target wait or end",
+        "iosd\\-reasons \\- reasons why jobs of an iosd target wait or end",
         ".SH DESCRIPTION",
-        "A job says by a number why it waits, or why it ended: in attribute 4 of page 2000_0001h of its",
-        "surrogate, in the sense data of an EXEC that waited, and in what osd prints.",
+        "A reason number says why a job waits or why it ended. It is in attribute 4 of page 2000_0001h",
+        "of the job's surrogate, in the sense data of an EXEC that waited, and in the output of osd.",
         ".B osd job why",
-        "tells it of a job,",
+        "explains the reason of a job.",
         ".B osd reasons",
-        "prints what is here.",
+        "prints the contents of this page.",
     ]
     for block, words in BLOCKS.items():
         parts.append(f'.SH "{block}xx: {escaped(words.upper())}"')
@@ -306,7 +356,7 @@ def security_page() -> str:
         [
             title("IOSD-SECURITY", 7),
             ".SH NAME",
-            "iosd\\-security \\- what protects a target from the scripts it runs",
+            "iosd\\-security \\- how a target is protected from the scripts it runs",
             ".SH DESCRIPTION",
             as_roff(section((DOCS / "security.md").read_text())),
             ".SH SEE ALSO",
