@@ -24,7 +24,6 @@ PAGES = sorted(
 INDEX = DOCS / "README.md"
 # Made by programs, or not rewritten yet: these may name files without links, and be wide.
 LATER = {
-    ROOT / "CHANGELOG.md",
     *(ROOT / tree / "README.md" for tree in TREES),
     *(
         DOCS / f"{name}.md"
