@@ -30,8 +30,8 @@ LATER = {
         DOCS / f"{name}.md"
         for name in """
         attributes cli conformance metrics osd-module permissions sense
-        commands foreign-initiators format hardened-tgtd limits
-        control performance query secmgr security security-protocol tiers wire
+        format
+        secmgr security security-protocol tiers
         """.split()
     ),
 }
