@@ -112,7 +112,7 @@ If the store has an SSD ([tiers](tiers.md)), user objects have page 2000_0004h, 
 
 | # | Bytes | Set by | |
 |---|---|---|---|
-| 1 | 8 | client, until the first byte is written; then 26/00 | head size: number of bytes that belong on the SSD |
+| 1 | 8 | client, before the first write; then 26/00 | head size: number of bytes that belong on the SSD |
 | 2 | 1 | | place of the head: 0 none yet, 1 SSD, 2 hard disk |
 | 3, 4 | 8 | | bytes of the object on the SSD, on the hard disk |
 

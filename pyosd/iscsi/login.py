@@ -53,7 +53,7 @@ class Chap:
 
 @dataclass(frozen=True)
 class LoginParameters:
-    """What a session wants.  target: iSCSI name, "" for discovery."""
+    """The parameters of a session.  target: iSCSI name, "" for discovery."""
 
     initiator: str
     target: str
@@ -65,7 +65,7 @@ class LoginParameters:
 
 @dataclass(frozen=True)
 class Negotiated:
-    """What both sides agreed upon; arguments of _core.Session.start()."""
+    """The negotiated values, which are arguments of _core.Session.start()."""
 
     max_send_segment: int = 8192
     max_burst: int = 262_144

@@ -20,7 +20,7 @@ BLOCKS = {
     6: "security",
     9: "internal",
 }
-"""What the hundreds of a reason number stand for."""
+"""Meanings of the hundreds of reason numbers."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reason:
     again: str
 
     def paragraph(self) -> list[str]:
-        """What there is to say, in lines of any length."""
+        """The explanation, in lines of any length."""
         ends = f"The job ends {self.state}." if self.state else "The job waits."
         return [
             f"{self.number}: {self.label}",

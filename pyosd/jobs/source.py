@@ -223,7 +223,7 @@ def is_bytecode(code: Code) -> bool:
 
 
 def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
-    """What is sent for the code, and the flag that says how it is packed.
+    """The bytes to send for the code, and the flag of their packing.
 
     Args: compress: True or False: always, never; None: where it pays.
     """

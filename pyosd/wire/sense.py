@@ -116,7 +116,8 @@ _GROUP_TEXT = (
 )
 _OF_MANY = {0x8882, 0x8883, 0x8897, 0x88A2}  # commands that return attributes of many objects
 FIRST_ID = 0x10000  # of partitions and of what is in them
-# Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
+# CDB byte of the *requested* id of a creating command. A field pointer to it means that the id is
+# in use.
 _REQUESTED_ID_FIELD = {
     0x8882: _FIELD_OBJECT,
     0x888B: _FIELD_PARTITION,

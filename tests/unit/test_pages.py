@@ -29,7 +29,6 @@ LATER = {
     *(
         DOCS / f"{name}.md"
         for name in """
-        attributes cli conformance metrics osd-module permissions sense
         format
         secmgr security security-protocol tiers
         """.split()
@@ -112,6 +111,6 @@ def test_prose_fits_its_columns() -> None:
         for page in PAGES
         if page not in LATER
         for place, line in lines(page)
-        if len(line) > WIDTH and not line.lstrip().startswith(("|", "!["))
+        if len(line) > WIDTH and not line.lstrip().startswith(("|", "![", "#"))
     ]
     assert not wrong, "\n".join(wrong)

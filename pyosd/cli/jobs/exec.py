@@ -374,7 +374,7 @@ def tell_next(settings: Settings, job: Job) -> None:
 
 
 def print_members(array: JobArray) -> None:
-    """What each member printed, when it has ended, with its index before each line."""
+    """Print the output of each member when it has ended, with its index before each line."""
     with left_by(lambda: f"array {array.id} goes on: osd job wait {array.id}", [array]):
         for job in array.as_completed():
             for line in job.logs():

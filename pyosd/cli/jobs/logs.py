@@ -100,7 +100,7 @@ def last_lines(text: bytes, count: int) -> bytes:
 
 
 def last_lines_of(job: Job, end: int, count: int) -> int:
-    """Where the last so many lines of a job's output begin, which is so long now."""
+    """Offset of the last lines of a job's output, given their number and the present length."""
     at, text = end, b""
     while at and text.count(b"\n") <= count:
         start = max(0, at - LOOK_BACK)
