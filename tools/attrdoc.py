@@ -20,8 +20,8 @@ INTRODUCTION = """\
 # Attributes
 
 This page lists every attribute of the standard that this target has. `tools/attrdoc.py` makes it
-from the tables in `target/object/attr_table.c` and `target/command/current.c`. A test compares them.
-Numbers are hexadecimal, lengths are in bytes, values are big-endian.
+from the tables in `target/object/attr_table.c` and `target/command/current.c`. A test compares
+them. Numbers are hexadecimal, lengths are in bytes, values are big-endian.
 
 ## Rules
 
@@ -32,16 +32,16 @@ Numbers are hexadecimal, lengths are in bytes, values are big-endian.
   do the unassigned pages 8-7F of user objects. A page of another type's range, or a reserved one:
   26/00 (in page format 24/00), with the attribute in descriptor 08h.
 - **Number 0** identifies the page: 8 bytes vendor, 32 bytes name. The identification of a standard
-  page is in its title below. For a page of the application a client sets up to 40 bytes that contain
-  a NUL. Until then a page with attributes is called `unidentified attributes page`.
+  page is in its title below. For a page of the application a client sets up to 40 bytes that
+  contain a NUL. Until then a page with attributes is called `unidentified attributes page`.
 - **Undefined** attributes have length 0, in answers and in set lists. To make an attribute
   undefined, set length 0. This resets a policy or security value to its first value. An attribute
   that always has a value refuses length 0.
 - **Number FFFFFFFF** requests all attributes of a page. Page FFFFFFFF requests all pages in
   ascending order: those of the standard, those of jobs, and those that have attributes. With a
-  number, it requests this number of each page that has it. Such an answer never contains the Current
-  Command page, because that page belongs to the command instead of the object. One list can request
-  1,048,576 attributes of one object in this way. More: 55/00 with key 4.
+  number, it requests this number of each page that has it. Such an answer never contains the
+  Current Command page, because that page belongs to the command instead of the object. One list can
+  request 1,048,576 attributes of one object in this way. More: 55/00 with key 4.
 - **Refused** are lengths and values other than those below, and attributes that are not settable:
   26/00, with CDBFMT 1 24/00 at byte 52. If one attribute of a list is refused, none is set. If a
   list names an attribute twice, the last value is set. CDBFMT 1 with page 0 sets nothing.
@@ -86,8 +86,8 @@ up to a second of the times of access.
 | B000_0003h | root | the two devices, below |
 | B000_0004h | root | checksums and the scrub, below |
 
-Page 5000_0002h has the bytes that count against the capacity quota ([limits](limits.md#space)), be64
-each:
+Page 5000_0002h has the bytes that count against the capacity quota ([limits](limits.md#space)),
+be64 each:
 
 | # | Contents |
 |---|---|

@@ -21,10 +21,10 @@ WIDTH = 88
 INTRODUCTION = """\
 # The program `osd`
 
-Data goes to stdout, messages go to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x. `osd`
-finds out the type of the object itself. A job's id is the PID/OID of its surrogate object. `-o json`
-prints one JSON object with a `"schema"`. Later versions only add fields to it. `-` as a file means
-stdin.
+Data goes to stdout, messages go to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x.
+`osd` finds out the type of the object itself. A job's id is the PID/OID of its surrogate object.
+`-o json` prints one JSON object with a `"schema"`. Later versions only add fields to it. `-` as a
+file means stdin.
 
 With `-o json`, `-o jsonl` or `--json` an error is one JSON object on stderr, on one line, with the
 same exit code as the text:
@@ -36,9 +36,9 @@ same exit code as the text:
 
 `hint` is absent if there is none. `name` is the name of an exit code below.
 
-There are short words for longer ones: `osd run` is `osd exec --wait`, `osd submit` is
-`osd exec --no-wait`, `osd ps` is `osd job ls`. `osd wait`, `osd logs`, `osd result` and `osd kill`
-are verbs of `osd job`.
+There are short words for longer ones: `osd run` is `osd exec --wait`, `osd submit` is `osd exec
+--no-wait`, `osd ps` is `osd job ls`. `osd wait`, `osd logs`, `osd result` and `osd kill` are verbs
+of `osd job`.
 
 On a terminal, tables and sentences are wrapped at its width (`COLUMNS` names another). On a pipe
 nothing is cut or wrapped, so a record stays on one line.

@@ -15,9 +15,9 @@ INTRODUCTION = """\
 # Metrics
 
 This page lists the metrics that `/metrics` of a resource manager returns in the text format of
-Prometheus ([observing](observing.md)). Names contain the unit: seconds or bytes. If a target does not
-know a value, the value is absent instead of 0. Counters begin at 0 when the target starts. No label
-names a job, an object or a user, because their number has no limit.
+Prometheus ([observing](observing.md)). Names contain the unit: seconds or bytes. If a target does
+not know a value, the value is absent instead of 0. Counters begin at 0 when the target starts. No
+label names a job, an object or a user, because their number has no limit.
 
 | name | kind | labels | |
 | --- | --- | --- | --- |

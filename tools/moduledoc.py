@@ -23,15 +23,15 @@ INTRODUCTION = """\
 # The module `osd`
 
 This page lists the names that a script can import. `python -m tools.moduledoc` makes it from the
-docstrings, which `help(osd)` also prints. [Scripts](scripts.md) describes the rules of all names, and
-the differences between a sandbox and a client.
+docstrings, which `help(osd)` also prints. [Scripts](scripts.md) describes the rules of all names,
+and the differences between a sandbox and a client.
 
 """
 EXAMPLES = """
 In the examples `p` is a partition with one user object, `u`, that holds the three lines `one`,
-`two` and `three`. The arguments are the words `one` and `two`, the zone is the root. A test runs each
-example with a new `p`, in a sandbox and at a client (`use` only at a client; `url` is the URL of the
-target).
+`two` and `three`. The arguments are the words `one` and `two`, the zone is the root. A test runs
+each example with a new `p`, in a sandbox and at a client (`use` only at a client; `url` is the URL
+of the target).
 """
 SECTIONS = {
     "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log"),

@@ -30,7 +30,7 @@ misreads some descriptors. The descriptors therefore have this order:
 | Type | Descriptor | When |
 |---|---|---|
 | 07 | response integrity check value, before all others | security methods CMDRSP and ALLDATA |
-| 06 | object identification: functions not initiated, functions completed, ids | always, if the table below has it |
+| 06 | object: functions not initiated, functions completed, ids | if the table below has it |
 | 02 | sense-key specific: field pointer into the CDB | a field of the CDB is at fault |
 | 01 | command-specific information | the table below says so |
 | 00 | information | the table below says so |

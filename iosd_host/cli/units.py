@@ -74,9 +74,8 @@ WAIT = click.option(
 
 
 def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
-    """What `osd target serve` would serve with this file and no flag.
-
-    secrets: also the CHAP accounts, whose file only its owner reads.
+    """The configuration that `osd target serve` would serve with this file and no flag. secrets:
+    also the CHAP accounts, whose file only its owner can read.
     """
     words = [] if path is None else ["--config", str(path)]
     with serve.make_context("serve", words) as context:

@@ -145,7 +145,7 @@ def prepare_store(folder: Path, uid: int | None) -> None:
 
 
 def run_root() -> str:
-    """Where the folder of sockets goes; socket paths must be short."""
+    """Parent of the folder of sockets; socket paths must be short."""
     for folder in ("/run", os.environ.get("XDG_RUNTIME_DIR", "")):
         if folder and os.access(folder, os.W_OK):
             return folder

@@ -59,11 +59,11 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """Problems that are to be mended."""
+        """Problems to repair."""
         return sum(count for kind, count in self.counts.items() if kind.is_error)
 
     def problem(self, problem: Problem, done: str = "") -> None:
-        """One that was found, or that was mended: then with what was done."""
+        """A problem that was found, or that was repaired, then with the action."""
         self.counts[problem.kind] += 1
         kind = problem.kind
         if self.as_json:

@@ -78,7 +78,7 @@ def new_token() -> str:
 
 
 def token_hash(token: str) -> bytes:
-    """What is stored: of something so random a plain hash gives nothing away."""
+    """The stored form. A plain hash of such a random value discloses nothing."""
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
@@ -232,7 +232,7 @@ def tokens(tx: Transaction) -> list[Token]:
 
 
 def user_of_token(tx: Transaction, token: str, now_ms: int) -> str | None:
-    """Who has it, if it is still good.
+    """Its owner, if it is still valid.
 
     Raises: Refusal: they are disabled.  Only somebody with the right token hears that.
     """

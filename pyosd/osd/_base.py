@@ -168,7 +168,7 @@ class OSDObject:
         Args: attributes: a value of str is stored as UTF-8, int as 8 bytes big-endian, bytes-like as
         it is, at most 65,534 bytes.  An empty one makes the attribute undefined.  The pages for
         whatever scripts like begin at 10000h for user objects, 3001_0000h for partitions and
-        6001_0000h for collections; docs/attributes.md has them all.
+        6001_0000h for collections; `docs/attributes.md` lists them all.
 
         >>> u.setattr([(0x10000, 1, "title"), (0x10000, 2, 7), (0x10000, 3, b"")])
         >>> [number for _, number, _ in u.attributes(0x10000)]

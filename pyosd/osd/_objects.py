@@ -174,7 +174,7 @@ class partition(Searchable):  # noqa: N801
     def index(self, page: int, keep: bool = True) -> None:
         """Create an index of an attribute page for queries, or remove it.
 
-        Answers are the same without; docs/query.md says what they cost.
+        Answers are the same without; `docs/query.md` has the cost.
 
         Args: page: of application attributes of user objects, or 1.
 

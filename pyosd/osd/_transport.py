@@ -66,9 +66,9 @@ class Call(IntEnum):
 class Context:
     """The environment of a job: its arguments, and the ids and type of its zone and surrogate.
 
-    args: whatever the submitter gave.  zone_type: 1 root, 2 partition, 40h collection, 80h user
-    object.  zone, job, array: (partition id, object id); array and array_index are a member's of an array
-    of jobs.
+    args: the arguments of the submitter. zone_type: 1 root, 2 partition, 40h collection, 80h user
+    object. zone, job, array: (partition id, object id). array and array_index are set in jobs of an
+    array.
 
     >>> osd.Context(["--quick"], zone_type=2, zone=(0x10000, 0)).args
     ['--quick']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be wrong with a store: one row a kind, as docs/offline-tools.md prints them.
+"""Problems of a store: one row for each kind, as docs/offline-tools.md prints them.
 
 Not here: how each is found (the other files here) and repaired (repair/).
 """
@@ -138,7 +138,7 @@ class Kind(Enum):
 
     @property
     def remedy(self) -> str:
-        """What repair does; empty: nothing."""
+        """Action of repair; empty: none."""
         return self.value[1]
 
     @property
