@@ -148,7 +148,7 @@ def check(
     With --checksums every byte of data is read, which takes as long as reading the disk does: a
     hard disk reads some 500 GB an hour, an SSD ten times that.
 
-    Exit 0: clean; 65: there is something to mend; 18: the store is in use.
+    Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
     with exits(), looking(data or default_data(), ssd, work) as store:
         pace = Pace(rate) if checksums else None
@@ -199,7 +199,7 @@ def repair(
                 sys.exit(EXIT_PROBLEMS if report.errors else 0)
             if not report.errors:
                 return
-            click.confirm(f"mend {folder}?", abort=True, err=True)
+            click.confirm(f"repair {folder}?", abort=True, err=True)
         with mending(folder, ssd) as store:
             left = report_repair(store, as_json)
     if left:

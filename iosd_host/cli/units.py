@@ -182,7 +182,7 @@ def manager(
     """Run iosd-manager for the target of the configuration."""
     settings = configured(config, secrets=False)
     if settings.manager is None:
-        click.echo("osd: the configuration wants no manager: [manager] enabled = false", err=True)
+        click.echo("osd: the configuration has no manager: [manager] enabled = false", err=True)
         sys.exit(NOT_WANTED if wanted else EXIT_CONFIG)
     if wanted:
         return

@@ -269,14 +269,14 @@ METRICS = (
         "iosd_no_space_total",
         "counter",
         ("cause",),
-        "Writes that found no space, by what was full: a device, or the store's capacity",
+        "Writes that found no space, by cause: a full device, or the store's capacity",
         each("store.no_space"),
     ),
     Metric(
         "iosd_head_bytes",
         "gauge",
         ("tier",),
-        "Bytes of objects' heads, by where they are",
+        "Bytes of objects' heads, by device",
         listed("heads", ("tier",), "bytes"),
     ),
     Metric(

@@ -156,7 +156,7 @@ class ManagedTarget:
 
     async def _look(self) -> None:
         if self.synced != self.link.boot:
-            await self.restore("the target has been started anew")
+            await self.restore("the target was restarted")
         if self.load is None or not self.fresh:
             return
         self.fresh = False

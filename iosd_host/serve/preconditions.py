@@ -80,7 +80,7 @@ def choose_isolation(wanted: str, uid_base: int | None = None) -> str:
         why = "; ".join(str(text) for text in host.get("missing", ())) or "see 'osd doctor'"
         raise CannotServe(
             f"this host cannot isolate scripts at level '{wanted}' ({why}); "
-            f"mend that, or allow less: --isolation {best}"
+            f"repair that, or allow less: --isolation {best}"
         )
     return wanted
 

@@ -361,7 +361,7 @@ async def shut_down_tgtd(adm: TgtAdm) -> None:
             return
         except TgtError as error:
             if str(error) != said:
-                logs.say("iosd-supervisor", "info", f"tgtd goes on for now: {error}")
+                logs.say("iosd-supervisor", "info", f"tgtd continues for now: {error}")
             said = str(error)
         await asyncio.sleep(0.05)
 

@@ -180,7 +180,7 @@ class Web:
         caller = await loop.run_in_executor(self._threads, self._who, request)
         if caller is None:
             self._failures.take(address)
-            LOG.warning("refused: nobody we know, from %s", address)
+            LOG.warning("refused: unknown user, from %s", address)
             raise Refusal("unauthenticated", "neither a good token nor a certificate of ours")
         fields = await self._fields(request)
         requests = fields.get("requests")

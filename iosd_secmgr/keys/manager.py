@@ -132,7 +132,9 @@ class KeyManager:
         if in_vain:
             self._verified.take(user)
         else:
-            LOG.warning("%s had lost its keys of partition %#x: set anew", target, partition_id)
+            LOG.warning(
+                "%s had lost its keys of partition %#x: they were set again", target, partition_id
+            )
 
     def look_at_tag(self, target: str, obj: ObjectRef, object_type: ObjectType) -> None:
         """The object's policy access tag. The object may have been removed and created again."""
@@ -178,7 +180,7 @@ class KeyManager:
         Returns: partitions whose working keys are new.
         """
         if level is Level.MASTER:
-            raise Refusal("bad-request", "the master key has a command of its own")
+            raise Refusal("bad-request", "set the master key with its own command")
         with self._work(target, who, voiding=level is not Level.WORKING) as work:
             if level is Level.ROOT:
                 work.set_key(Slot(target, Level.ROOT))

@@ -166,7 +166,9 @@ def remove_group(tx: Transaction, name: str) -> None:
     """With its rules.  Raises: Refusal."""
     need_group(tx, name)
     if name == ADMIN:
-        raise Refusal("conflict", f"'{ADMIN}' stays: without it nobody could change anything")
+        raise Refusal(
+            "conflict", f"'{ADMIN}' cannot be removed: without it nobody could change anything"
+        )
     tx.run("DELETE FROM rules WHERE subject = ? AND is_group = 1", name)
     tx.run("DELETE FROM groups WHERE name = ?", name)
 

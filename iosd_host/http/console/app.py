@@ -388,7 +388,7 @@ class Console:
             return refusal(403, str(error))
         if found is None:
             self.bad.warning("login refused: a wrong token from %s", who)
-            return refusal(403, "this token is nobody's")
+            return refusal(403, "this token is unknown")
         LOG.info("%s has logged in from %s", found[1].user, who)
         response = web.Response(status=204)
         response.set_cookie(COOKIE, found[0], httponly=True, samesite="Strict", path="/")

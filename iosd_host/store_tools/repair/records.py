@@ -523,7 +523,7 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
 def index_stage(mending: Mending, problem: Problem) -> str | None:
     """From the beginning, in the background, when the target next opens the store."""
     mending.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
-    return "it will be built anew"
+    return "it will be built again"
 
 
 def index_missing(mending: Mending, problem: Problem) -> str | None:

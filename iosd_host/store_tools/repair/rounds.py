@@ -29,7 +29,7 @@ LOG = "repair.log"
 ROUNDS = 8
 """A problem may bring another to light, hardly ever a third."""
 ALL_MENDERS = MENDERS | OBJECT_MENDERS
-# mended when the database was opened
+# repaired when the database is opened
 OPENING = {Kind.LOG_DAMAGED, Kind.TABLE_MISSING, Kind.TABLE_DAMAGED}
 
 Told = Callable[[Problem, str], None]

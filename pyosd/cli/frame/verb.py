@@ -214,7 +214,9 @@ class Settings:
         if yes:
             return
         if not self.can_ask:
-            raise click.UsageError(f"{question} Nobody can be asked here: add --yes to do it.")
+            raise click.UsageError(
+                f"{question} There is no terminal for the question: add --yes to do it."
+            )
         click.confirm(question, abort=True, err=True)
 
     @property

@@ -234,7 +234,7 @@ def drain_ssd(settings: Settings, undo: bool, wait: bool) -> None:
             try:
                 figures = follow(settings, target, figures)
             except KeyboardInterrupt:
-                settings.say("the drain goes on; 'osd target drain-ssd --undo' ends it")
+                settings.say("the drain continues; 'osd target drain-ssd --undo' ends it")
                 raise
     if figures["drain"] == DRAIN.index("done"):
         moved = figures["moved_to_hdd"]

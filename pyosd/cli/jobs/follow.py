@@ -222,7 +222,7 @@ def go_on(crowd: Crowd) -> str:
     """That jobs go on, and how to wait for them."""
     left = crowd.going
     if len(crowd.jobs) == 1:
-        return f"job {crowd.jobs[0].id} goes on: osd job wait {crowd.jobs[0].id}"
+        return f"job {crowd.jobs[0].id} continues: osd job wait {crowd.jobs[0].id}"
     verb = "goes" if len(left) == 1 else "go"
     return f"{len(left)} of {len(crowd.jobs)} jobs {verb} on: osd job wait {named(left)}"
 

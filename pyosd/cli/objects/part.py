@@ -110,7 +110,7 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes
         settings.confirm(f"Remove partition {names}?")
     with settings.connect() as target:
         for address in addresses:
-            with expected_empty(address, "--contents removes what it holds, too"):
+            with expected_empty(address, "--contents also removes its contents"):
                 target.remove_partition(address.partition_id, contents)
 
 
