@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The asyncio face: the same core and dialogues, driven by the running event loop.
+"""The asyncio API: the same core and dialogues, driven by the running event loop.
 
     async with aio.connect("iscsi://host/iqn.../1") as target:
         data = await target.read(obj, 0, 4096)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exceptions of the client.
 
-What the target answered is an OSDError; what the caller did wrong before anything was sent is a
-ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
-children say how a job ended.
-Not here: which sense data becomes which exception (wire/sense.py).
+An answer of the target is an OSDError. A mistake of the caller, found before anything was sent, is
+a ValueError or TypeError. A failed connection is Unreachable or SessionLost.  JobError and its
+children say how a job ended. Not here: which sense data becomes which exception (wire/sense.py).
 """
 
 from __future__ import annotations
@@ -79,8 +78,9 @@ class PermissionDenied(OSDError, PermissionError):
 
 
 class IntegrityError(OSDError):
-    """An answer's integrity check value is wrong or missing: somebody changed it on its way, or it
-    is not the target's.  Nothing of it was used; whether the command acted is unknown.
+    """The integrity check value of an answer is wrong or missing: the answer was changed on the
+    network, or another device sent it.  Nothing of it was used; whether the command acted is
+    unknown.
     """
 
 
@@ -163,11 +163,11 @@ class EndedJob(Protocol):
     name: str
 
     def output(self) -> bytes:
-        """What the script printed."""
+        """The output of the script."""
         ...
 
     def stderr(self) -> bytes:
-        """What is kept of the job's standard error."""
+        """The stored part of the job's standard error."""
         ...
 
 

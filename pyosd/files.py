@@ -120,7 +120,7 @@ def _name_of(path: Path) -> str:
 
 
 def place_of(folder: Path, entry: Entry) -> Path:
-    """Where an object goes: its name below the folder, or its id if it has none.
+    """Path for an object: its name below the folder, or its id if it has none.
 
     Raises: ValueError: the name would lead out of the folder, or no file can have it.
     """

@@ -276,7 +276,7 @@ class Target(Commands):
         return job_array.JobArray(self, job)
 
     def pools(self) -> list[PoolStatus]:
-        """What kinds of sandboxes the target has, and how busy each is; `default` is the first."""
+        """The pools of the target and their load. `default` is the first."""
         return pools(self)
 
     def jobs(self, partition_id: int) -> list[JobStatus]:

@@ -121,8 +121,9 @@ def make(
     Files that did not change since the newest backup there are shared with it (hard links).  Use one
     FOLDER for each store, on another disk.
 
-    The target goes on serving.  Commands that change something wait for a moment at the end, while the
-    last changed files and the database are copied: about 0.1 s, and 1 s more for each GB of database.
+    The target goes on serving.  At the end the last changed files and the database are copied.
+    Commands that change something wait meanwhile: about 0.1 s, and 1 s more for each GB of
+    database.
 
     Protect FOLDER like the store: it holds the data and the keys.
 

@@ -31,7 +31,7 @@ __all__ = ["calibrate"]
 
 SCHEMA = "iosd.calibrate/1"
 CITED_BYTES = 1 << 40
-"""What the table says of an empty store is for 1 TiB of objects."""
+"""For an empty store the table assumes 1 TiB of objects."""
 SPACE_LEAST, SPACE_MOST = 16 << 20, 1 << 40
 
 
@@ -126,7 +126,7 @@ def examine(data: Path, ssd: Path | None, seconds: float, space: int) -> Calibra
 
 
 def notes_on(devices: Sequence[MeasuredDevice], served: bool) -> Iterator[str]:
-    """What to know of the figures."""
+    """Notes about the figures."""
     if served:
         yield "a target serves this store: its commands shared the devices with the measurement"
     if len(devices) == 1:
@@ -221,7 +221,7 @@ def proposal_lines(proposal: Proposal, ssd: MeasuredDevice) -> Iterator[str]:
 
 
 def need_lines(outcome: Calibration) -> Iterator[str]:
-    """What each head size takes, the proposed one marked."""
+    """The space for each head size, with a mark at the proposed one."""
     if outcome.objects:
         stored = bytes_text(outcome.stored_bytes)
         yield f"For the objects of this store that have data ({outcome.objects}, {stored}):"
@@ -291,12 +291,13 @@ def calibrate(
 ) -> None:
     """Measure the two devices of a store and propose a head size.
 
-    Access time by random reads of 4 KiB, throughput by transfers of 4 KiB to 16 MiB, with direct I/O
-    on a temporary file in each folder, which need not hold a store yet.  The head size is the access
-    time of --data x the rate of writes to --ssd: what the SSD can move before a hard disk begins.
+    The command measures with direct I/O on a temporary file in each folder: access time by random
+    reads of 4 KiB, throughput by transfers of 4 KiB to 16 MiB. The folders need not contain a
+    store.  The head size is the access time of --data x the rate of writes to --ssd: what the SSD
+    can move before a hard disk begins.
 
-    A table says how much of the SSD each head size takes, and which part of the objects is wholly
-    there: from the sizes of the store's data files, or if there are none from a published study.
+    For each head size a table has its space on the SSD and the share of objects that fit there
+    completely. It uses the sizes of the store's data files, or without files a published study.
 
     A target may serve the store; it goes on, and both are slower for that time.  A folder that knows
     no direct I/O (in memory, say) is refused.

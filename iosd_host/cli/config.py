@@ -52,7 +52,7 @@ class Several(Exception):
 
 
 def served(name: str | None) -> dict[str, Any] | None:
-    """What a supervisor of this host says that it serves; None: none does.
+    """The configuration that a supervisor of this host reports; None: no supervisor serves it.
 
     Args: name: iSCSI name or URL of the target; None: the only one.
 
@@ -111,13 +111,13 @@ def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
-    """What serving with a file would be."""
+    """The settings that serving with a file would use."""
     found = in_force(read_config(path), standards())
     return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
 
 
 def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
-    """What holds for a target of this host, and who says so; [], "": there is none.
+    """The settings of a target of this host, and their source; [], "": there is none.
 
     The manager knows what was set since the start, the supervisor what was configured.
     """
@@ -151,7 +151,7 @@ def as_written(name: str, value: Any) -> Any:
 
 
 def origin_of(row: dict[str, Any]) -> str:
-    """Where a value comes from, and who set it."""
+    """The origin of a value, and its author."""
     if row["origin"] != "live":
         return str(row["origin"])
     why = f": {row['why']}" if row.get("why") else ""
@@ -231,7 +231,7 @@ def refusal(path: Path | None) -> str:
 
 
 def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
-    """What a reload would do to a target that is served here."""
+    """The effect of a reload on a target that is served here."""
     source = Source.of(place["config"], place["flags"], standards())
     if path is not None and str(path.resolve()) != place["config"]:
         yield f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
@@ -288,8 +288,8 @@ def reload(admin: Admin) -> None:
     """Reload the configuration of a running target.
 
     It holds as a whole or not at all: what is wrong is told (78), and nothing has changed.  Pools that are
-    new start, those that are gone end with their last job, others get their new values.  What is set
-    while it serves (osd pool set) stays so.
+    new start, those that are gone end with their last job, others get their new values.  Values set
+    at run time (osd pool set) remain.
 
     Of [target] only memory_budget and package_sets, of [manager] only workers and scale take effect; what
     else is different needs a restart, and is listed.
@@ -325,7 +325,7 @@ def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:
 
 
 def describe(found: PackageSet) -> Iterator[str]:
-    """What was built, and what to write into the configuration."""
+    """The result of the build, and the lines for the configuration."""
     manifest = found.manifest()
     versions = ", ".join(f"{name} {version}" for name, version in manifest["distributions"].items())
     yield f"{found.id}: {versions}"

@@ -51,7 +51,7 @@ HTTP = "127.0.0.1:8470"
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says.
+    """The settings of the command line.
 
     Attributes:
         targets: name and control socket of each.
@@ -178,7 +178,8 @@ class Process:
         except AddressTaken as error:
             if self.options.http_asked:
                 raise
-            # Whoever listens there is not us, and may be a stranger: what asks there asks them.
+            # Another process listens there, perhaps a stranger's. Requests to this address would
+            # reach it.
             LOG.warning("%s; another port is taken for metrics and console", error)
             host = self.options.http.rpartition(":")[0]
             self.http = await self.console.start(f"{host}:0")

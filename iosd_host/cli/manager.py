@@ -242,8 +242,8 @@ def keys_add(
 ) -> None:
     """Add the key of an administrator or a viewer.
 
-    Makes a pair of keys.  The manager keeps the public one; the secret is written to a file for NAME,
-    who puts it at ~/.config/iosd/manager.key_secret, or names it in IOSD_MANAGER_KEY.
+    Makes a pair of keys.  The manager keeps the public key. The command writes the secret key to a
+    file. NAME copies it to ~/.config/iosd/manager.key_secret, or names it in IOSD_MANAGER_KEY.
     """
     path = file or Path(f"{name}.key_secret")
     role = "viewer" if viewer else "admin"

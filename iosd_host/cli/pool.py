@@ -77,7 +77,7 @@ def words_of(values: tuple[str, ...]) -> dict[str, str]:
 
 
 def settings_of(manager: ManagerClient, admin: Admin, pool: str) -> dict[str, Fields]:
-    """What holds of a pool now, by key.  Raises: ManagerError: there is no such pool."""
+    """The present values of a pool, by key.  Raises: ManagerError: there is no such pool."""
     found = manager.ask("config.show", target=admin.target_name).get("settings", [])
     start = f"pools.{pool}."
     own = {each["key"][len(start) :]: each for each in found if each["key"].startswith(start)}
@@ -98,8 +98,8 @@ def set_(admin: Admin, name: str, values: tuple[str, ...]) -> None:
     """Change settings of a pool while it serves.
 
     KEY as in the configuration: max, min, warm_spare, queue, limits.mem, maximum.wall, scale.cooldown ...
-    (docs/pools.md).  All of it is changed, or nothing.  What is set so holds until 'osd pool reset',
-    also after a restart; 'osd config show --origin' lists it.
+    (docs/pools.md).  All of it is changed, or nothing.  The value holds until 'osd pool reset',
+    also after a restart. 'osd config show --origin' lists it.
     """
     wanted = words_of(values)
     with admin.manager_client() as manager:
@@ -186,7 +186,7 @@ def wait_idle(manager: ManagerClient, admin: Admin, name: str, longest: float | 
 def drain(admin: Admin, name: str, wait: bool, longest: float | None) -> None:
     """Refuse new jobs of a pool and finish those it has.
 
-    Who submits is told BUSY (exit 17).  'osd pool resume' ends it.
+    Submissions are refused as BUSY (exit 17). 'osd pool resume' ends this.
     """
     with admin.manager_client() as manager:
         result = manager.ask("pool.drain", target=admin.target_name, pool=name, why=admin.why)

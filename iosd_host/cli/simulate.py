@@ -271,7 +271,7 @@ def simulate(
 
 
 def tell(record: Record, rows: list[Moment], summary: Summary, output: str, why: bool) -> None:
-    """What came of it, in the format asked for."""
+    """The outcome, in the requested format."""
     if output == "json":
         shown = {"schema": "iosd.simulation/1", "rows": [asdict(row) for row in rows]}
         click.echo(json.dumps(shown | {"summary": asdict(summary)}))

@@ -63,7 +63,7 @@ def store_options(command: Command) -> Command:
 
 
 def work_option(command: Command) -> Command:
-    """Where the copy of the database goes."""
+    """Folder for the copy of the database."""
     folder = click.Path(path_type=Path, exists=True, file_okay=False)
     return click.option(
         "--work", type=folder, help="Folder with room for a copy of the database.  [TMPDIR]"
@@ -102,7 +102,7 @@ def report_check(store: Store, as_json: bool, verbose: bool, compare: Pace | Non
 
 
 def compared(store: Store, pace: Pace) -> str:
-    """What the comparison of data with its checksums came to, for people."""
+    """The result of comparing data with checksums, as text."""
     if not keeps_sums(store):
         return "no checksums to compare: this store keeps none"
     text = f"{pace.read >> 20} MiB compared with their checksums"
@@ -148,7 +148,7 @@ def check(
     With --checksums every byte of data is read, which takes as long as reading the disk does: a
     hard disk reads some 500 GB an hour, an SSD ten times that.
 
-    Exit 0: clean; 65: there is something to mend; 18: the store is in use.
+    Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
     with exits(), looking(data or default_data(), ssd, work) as store:
         pace = Pace(rate) if checksums else None
@@ -181,13 +181,13 @@ def repair(
 ) -> None:
     """Repair a store that no target serves.
 
-    Never deletes what users stored: what has no place any more becomes an object in the
-    lost+found partition 0x7fffffff00000001, with a name and attributes that say what it was.
+    The repair never deletes users' data. Data that belongs to no object becomes an object in the
+    lost+found partition 0x7fffffff00000001. Its name and attributes describe its origin.
 
-    Looks first, and asks; may be interrupted, and run again.  What it does is written to
-    repair.log in the store's folder.
+    Looks first, and asks; may be interrupted, and run again.  All repairs are logged in repair.log
+    in the store's folder.
 
-    Exit 0: the store is clean; 65: something could not be mended; 18: the store is in use.
+    Exit 0: the store is clean; 65: some damage could not be repaired; 18: the store is in use.
     """
     folder = data or default_data()
     with exits():
@@ -199,7 +199,7 @@ def repair(
                 sys.exit(EXIT_PROBLEMS if report.errors else 0)
             if not report.errors:
                 return
-            click.confirm(f"mend {folder}?", abort=True, err=True)
+            click.confirm(f"repair {folder}?", abort=True, err=True)
         with mending(folder, ssd) as store:
             left = report_repair(store, as_json)
     if left:

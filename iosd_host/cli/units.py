@@ -74,9 +74,8 @@ WAIT = click.option(
 
 
 def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
-    """What `osd target serve` would serve with this file and no flag.
-
-    secrets: also the CHAP accounts, whose file only its owner reads.
+    """The configuration that `osd target serve` would serve with this file and no flag. secrets:
+    also the CHAP accounts, whose file only its owner can read.
     """
     words = [] if path is None else ["--config", str(path)]
     with serve.make_context("serve", words) as context:
@@ -183,7 +182,7 @@ def manager(
     """Run iosd-manager for the target of the configuration."""
     settings = configured(config, secrets=False)
     if settings.manager is None:
-        click.echo("osd: the configuration wants no manager: [manager] enabled = false", err=True)
+        click.echo("osd: the configuration has no manager: [manager] enabled = false", err=True)
         sys.exit(NOT_WANTED if wanted else EXIT_CONFIG)
     if wanted:
         return

@@ -182,7 +182,7 @@ LIVE = ("target.memory_budget", "target.package_sets", "manager.workers.", "mana
 
 @dataclass(frozen=True)
 class Config:
-    """What the files and flags say.
+    """The settings of files and flags.
 
     Attributes:
         target: every key of TARGET_KEYS and OWN_KEYS.
@@ -198,7 +198,7 @@ class Config:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """What `osd target serve` takes where no flag says otherwise."""
+        """Defaults of `osd target serve` without flags."""
         found = {key.name: self.target[key.name].value for key in TARGET_KEYS}
         for key in HEADS_KEYS:
             said = self.heads[key.name]
@@ -318,7 +318,7 @@ def load(
         target["package_sets"] = Setting(str(package_sets), "--package-sets")
     sets = Path(target["package_sets"].value)
     budget = target["memory_budget"].value
-    # What [manager.scale] says holds for pools that say nothing themselves.
+    # [manager.scale] holds for pools without values of their own.
     scale = {
         key.name: key.show(manager[f"scale.{key.name}"].value)
         for key in SCALE_KEYS

@@ -54,7 +54,8 @@ DAY_S = 86400.0
 
 
 def principals(value: Any) -> str:
-    """Who may use a pool, as the module compares it: "addr:ADDRESS" and "chap:NAME", by commas."""
+    """Users of a pool in the form that the module compares: "addr:ADDRESS" and "chap:NAME", with
+    commas."""
     found = ",".join(map(_principal, texts(value) if value else ()))
     if not all("!" <= character <= "~" for character in found) or ";" in found or len(found) > 511:
         raise ValueError("principals, 511 bytes at most: addresses, names proven by CHAP")
@@ -125,7 +126,7 @@ POOL_KEYS = (
         "when a sandbox runs another job of the same principal",
     ),
 )
-# What a job gets that asks for nothing; what it may ask for.
+# Defaults of a job, and the maximum that it can request.
 LIMIT_KEYS = (
     Key("wall", duration(0.001, DAY_S), None, "wall-clock time of a job"),
     Key("cpu", duration(0.001, DAY_S), None, "processor time of a job"),
@@ -192,7 +193,7 @@ class Pool:
         return self.settings[key].value
 
     def line(self) -> str:
-        """What the module and iosd-sandboxd read (target/wire/pool_file.h)."""
+        """The file for the module and iosd-sandboxd (target/wire/pool_file.h)."""
         words = {"name": self.name, "engine": self["engine"]}
         words |= {"max": self["max"], "min": self["min"]}
         words |= {"warm_spare": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}

@@ -139,7 +139,7 @@ def split_portal(value: str, port: int | None = None) -> tuple[str, int]:
 
 
 def portal(value: Any) -> str:
-    """Where tgtd listens: an IP address, and a port if one likes."""
+    """Address of tgtd: an IP address, and optionally a port."""
     try:
         ipaddress.ip_address(split_portal(text(value), 3260)[0])
     except ValueError:
@@ -148,7 +148,7 @@ def portal(value: Any) -> str:
 
 
 def http(value: Any) -> str:
-    """Where metrics and console are."""
+    """Address of metrics and console."""
     try:
         if text(value) != "none" and not split_portal(value)[0]:
             raise ValueError
@@ -158,7 +158,7 @@ def http(value: Any) -> str:
 
 
 def endpoints(value: Any) -> tuple[str, ...]:
-    """Where the resource manager listens."""
+    """Address of the resource manager."""
     try:
         found = texts(value)
         for each in found:

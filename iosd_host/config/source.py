@@ -16,7 +16,7 @@ __all__ = ["Source"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a configuration comes from, so that it can be read again.
+    """Source of a configuration, so that it can be read again.
 
     Attributes:
         path: the file; None: the system's, if it is there.

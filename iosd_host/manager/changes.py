@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Changes by administrators: checked, applied by the target, stored, and logged; in that order.
 
-A change that the target refuses is not stored.  A change that the target has applied and that cannot be
-stored is answered with an error that says so.  Not here: changes by the policy (target.py).
+A change that the target refuses is not stored.  If the target has applied a change that cannot be
+stored, the answer is an error about that.  Not here: changes by the policy (target.py).
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Changes:
 
 
 def in_words(found: Differences) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What another configuration changes, as was and is of the log of changes."""
+    """Changes of a new configuration, as old and new values for the log of changes."""
     was, now = ({key: pair[side] for key, pair in found.changed.items()} for side in (0, 1))
     was |= dict.fromkeys((f"pool {name}" for name in found.removed), "there")
     now |= dict.fromkeys((f"pool {name}" for name in found.removed), "gone")
@@ -287,7 +287,7 @@ async def config_reload(target: ManagedTarget, request: AdminRequest) -> dict[st
 
 
 def sizes_of(load: Load | None, wish: _Wanted, was: Mapping[str, Any]) -> dict[str, str]:
-    """What a size was that the load had made."""
+    """The former size, which the load had determined."""
     if load is None:
         return {}
     active = {pool.name: pool.active for pool in load.pools}.get(wish.name)
@@ -316,7 +316,7 @@ def checked(words: Mapping[str, Any]) -> dict[str, str]:
 
 
 def pool_wish(name: str, values: Mapping[str, Any], drop: Sequence[str] = ()) -> _Wanted:
-    """Values of a pool, and what the target is told of them."""
+    """Values of a pool, and the message about them for the target."""
     frame: dict[str, Any] = {}
     for key, value in values.items():
         if not key.startswith("scale."):
@@ -325,7 +325,7 @@ def pool_wish(name: str, values: Mapping[str, Any], drop: Sequence[str] = ()) ->
 
 
 def difference(settings: Settings, wish: _Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was and what will be, by short key."""
+    """Old and new values, by short key."""
     was, now = {}, {}
     for key in {**wish.values, **dict.fromkeys(wish.drop)}:
         full = full_name(Override(wish.kind, wish.name, key, None))

@@ -52,7 +52,7 @@ class CurvePair:
 
 @dataclass(frozen=True)
 class Client:
-    """Whose key it is, and what it may do: ADMIN or VIEWER."""
+    """Owner of a key, and its role: ADMIN or VIEWER."""
 
     name: str
     role: str

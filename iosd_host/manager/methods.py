@@ -77,7 +77,7 @@ class Looks:
         return {"jobs": await self.manager.jobs(request.params["target"])}
 
     async def settings(self, request: AdminRequest) -> Any:
-        """What holds, and who has set it."""
+        """Values in force, and their authors."""
         return {"settings": self.manager.target(request.params["target"]).settings.show()}
 
     async def changes(self, request: AdminRequest) -> Any:

@@ -184,7 +184,7 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 
 
 def id_of(fields: Mapping[str, Any]) -> int | str | None:
-    """What the answer repeats."""
+    """Field that the answer repeats."""
     serial = fields.get("id")
     if isinstance(serial, bool) or not isinstance(serial, int | str | None):
         raise RequestRefused("bad-request", "id is a number or a text")

@@ -184,10 +184,10 @@ class Server:
             self.bad.warning("a message of %d frames is no request", len(frames))
             return
         answer = await self.answer(self._client(frames[-1]), body)
-        # Who has gone meanwhile, or reads nothing, gets none: ROUTER drops it.
+        # ROUTER drops the answer if the client has disconnected or does not read.
         with contextlib.suppress(zmq.Again):
             await self.router.send_multipart([*envelope, answer], flags=zmq.DONTWAIT)
 
     def _client(self, frame: zmq.Frame) -> Client:
-        """Who sent it; a key that was taken away since it connected is nobody's."""
+        """The sender. A key that was removed since the connection belongs to nobody."""
         return self.keys.who(str(frame.get("User-Id"))) or NOBODY

@@ -42,7 +42,7 @@ class Chap:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Who may log in, and how the target proves itself to who asks."""
+    """Accounts that can log in, and the account with which the target proves itself."""
 
     incoming: tuple[Chap, ...]
     outgoing: Chap | None = None

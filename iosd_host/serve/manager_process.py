@@ -29,7 +29,7 @@ AGAIN_S = 10.0  # where it cannot start at all
 
 @dataclass(frozen=True)
 class ServedTarget:
-    """What the manager is for.
+    """Settings of the manager's process.
 
     Attributes:
         control: the target's socket.
@@ -92,7 +92,7 @@ class ManagerService:
         )
 
     def fields(self) -> dict[str, str]:
-        """Where it is, and the key of this host's administrators, once it has made that."""
+        """Its address, and the key of this host's administrators, once it has made that."""
         return {"url": self.url, "key_file": str(self.keys / "local.key_secret")}
 
     def _prepare(self) -> None:

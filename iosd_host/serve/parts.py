@@ -45,7 +45,7 @@ def default_method(host: str) -> str:
 
 @dataclass(frozen=True)
 class TargetConfig:
-    """What `osd target serve` was asked for.
+    """Settings of `osd target serve`.
 
     Attributes:
         data: folder of the store; made when absent.
@@ -104,7 +104,7 @@ class TargetConfig:
 
     @property
     def master_key_file(self) -> Path:
-        """Where the first master key is kept, once the target has made it in its store."""
+        """File of the first master key, once the target has made it in its store."""
         return self.master_key or self.data.with_name(f"{self.data.name}.master-key")
 
     @property
@@ -178,7 +178,8 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
 
 
 def local_key_file(control: Path) -> Path:
-    """Where the module leaves the local administrator's key: beside its socket, in a private folder."""
+    """File of the local administrator's key, made by the module beside its socket, in a private
+    folder."""
     return control.with_name("local-key")
 
 

@@ -80,7 +80,7 @@ def choose_isolation(wanted: str, uid_base: int | None = None) -> str:
         why = "; ".join(str(text) for text in host.get("missing", ())) or "see 'osd doctor'"
         raise CannotServe(
             f"this host cannot isolate scripts at level '{wanted}' ({why}); "
-            f"mend that, or allow less: --isolation {best}"
+            f"repair that, or allow less: --isolation {best}"
         )
     return wanted
 
@@ -145,7 +145,7 @@ def prepare_store(folder: Path, uid: int | None) -> None:
 
 
 def run_root() -> str:
-    """Where the folder of sockets goes; socket paths must be short."""
+    """Parent of the folder of sockets; socket paths must be short."""
     for folder in ("/run", os.environ.get("XDG_RUNTIME_DIR", "")):
         if folder and os.access(folder, os.W_OK):
             return folder

@@ -97,7 +97,7 @@ class Supervisor:
             )
 
     def _managed_target(self, settings: Mapping[str, Setting]) -> ServedTarget:
-        """What the manager is told, and its user, which is not that of tgtd where we are root."""
+        """Settings of the manager, and its user. Under root this is another user than tgtd's."""
         config, inside = self.config, self.config.data / "manager"
         if config.uid is None:
             return ServedTarget(config.name, self.control, inside)
@@ -193,7 +193,7 @@ class Supervisor:
         while not await adm.alive():
             await asyncio.sleep(0.01)
         host = self.config.portal[0]
-        # Where it cannot have its portal, tgtd takes all addresses and port 3260 instead.
+        # If its portal is not available, tgtd uses all addresses and port 3260 instead.
         portals = await adm.portals()
         if len(portals) != 1 or portals[0][0] != host or self.port not in (0, portals[0][1]):
             portal = format_portal(host, self.port)
@@ -246,11 +246,11 @@ class Supervisor:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Address for clients."""
         return f"iscsi://{format_portal(self.config.portal[0], self.port)}/{self.config.name}/{LUN}"
 
     def description(self, event: str) -> dict[str, Any]:
-        """What a client or a test wants to know; the fields of a line "iosd.target/1"."""
+        """Fields of a line "iosd.target/1", for clients and tests."""
         services = [*self.services, *([self.manager.service] if self.manager else [])]
         return {
             "schema": "iosd.target/1",
@@ -361,7 +361,7 @@ async def shut_down_tgtd(adm: TgtAdm) -> None:
             return
         except TgtError as error:
             if str(error) != said:
-                logs.say("iosd-supervisor", "info", f"tgtd goes on for now: {error}")
+                logs.say("iosd-supervisor", "info", f"tgtd continues for now: {error}")
             said = str(error)
         await asyncio.sleep(0.05)
 
@@ -399,7 +399,7 @@ def has_terminal() -> bool:
 
 
 def heed_hangup(reloader: Reloader, asked_to_stop: asyncio.Event) -> Callable[[], None]:
-    """What SIGHUP does: the terminal we were started at is gone, or somebody wants a reload."""
+    """Effect of SIGHUP: the terminal of the start was closed, or somebody requested a reload."""
     terminal, tasks = has_terminal(), set[asyncio.Task[None]]()
 
     async def reload() -> None:

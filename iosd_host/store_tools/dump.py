@@ -233,7 +233,7 @@ def read_job_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
 
 
 def read_index(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
-    """An entry of a value index, its value as the key has it."""
+    """An entry of a value index, with its value in the form of the key."""
     entry = IndexEntry.decode(key)
     row = {"page": entry.page, "number": entry.number, "indexed": entry.value}
     place = entry.place

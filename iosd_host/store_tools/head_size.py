@@ -45,7 +45,8 @@ def propose(access_s: float, write_bytes_s: float) -> Proposal:
 
 @dataclass(frozen=True)
 class Need:
-    """What one head size takes: bytes on the SSD, and the share of objects that lie there whole."""
+    """Space for one head size: bytes on the SSD, and the share of objects that fit there
+    completely."""
 
     head_bytes: int
     ssd_bytes: int
@@ -114,7 +115,7 @@ class Range:
         return self.low * self._moment(1 - power, self.high) / self._moment(-power, self.high)
 
     def below(self, size: float) -> float:
-        """Which part of the objects of this range has at most so many bytes."""
+        """Share of the objects of this range that have at most so many bytes."""
         size = min(max(size, self.low), self.high)
         return self._moment(-self.power, size) / self._moment(-self.power, self.high)
 

@@ -59,11 +59,11 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """Problems that are to be mended."""
+        """Problems to repair."""
         return sum(count for kind, count in self.counts.items() if kind.is_error)
 
     def problem(self, problem: Problem, done: str = "") -> None:
-        """One that was found, or that was mended: then with what was done."""
+        """A problem that was found, or that was repaired, then with the action."""
         self.counts[problem.kind] += 1
         kind = problem.kind
         if self.as_json:
@@ -96,18 +96,18 @@ class Report:
             self._json(self._summary(CHECK) | {"clean": clean, "errors": self.errors})
             return
         self._counts()
-        what = "clean" if clean else f"{self.errors} to mend: run 'osd target repair'"
+        what = "clean" if clean else f"{self.errors} to repair: run 'osd target repair'"
         click.echo(f"{self.store.roots.main.path}: {what}")
 
     def end_repair(self, mended: int, left: list[Problem]) -> None:
-        """The summary of a repair, and what it could not mend."""
+        """The summary of a repair, and the problems that remain."""
         if self.as_json:
             summary = self._summary(REPAIR) | {"mended": mended, "left": len(left)}
             self._json(summary | {"left_kinds": sorted({each.kind.slug for each in left})})
             return
         for problem in left:
-            click.echo(printable(f"{'not mended':<24} {problem.kind.slug}: {problem}"))
-        text = f"{mended} mended" + (f", {len(left)} left" if left else "")
+            click.echo(printable(f"{'not repaired':<24} {problem.kind.slug}: {problem}"))
+        text = f"{mended} repaired" + (f", {len(left)} left" if left else "")
         click.echo(f"{self.store.roots.main.path}: {text}")
 
     def _summary(self, schema: str) -> dict[str, Any]:

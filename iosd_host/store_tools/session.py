@@ -55,7 +55,7 @@ def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def opened(folder: Path, aside: Path, create: bool = False) -> Iterator[tuple[Database, Health]]:
-    """The database, mended as far as Berkeley DB needs it.  Raises: Refused: in vain."""
+    """The database, repaired as far as Berkeley DB requires.  Raises: Refused: in vain."""
     try:
         health = prepare(folder, aside)
         database = Database(folder, create=create)

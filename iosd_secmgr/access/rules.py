@@ -60,10 +60,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class AccessRequest:
-    """What is asked for.
-
-    tag: the object's policy access tag where it is known; None: it is not.
-    method: the least wanted.
+    """A request. tag: the object's policy access tag, or None if unknown. method: the weakest
+    acceptable one.
     """
 
     target: str
@@ -76,7 +74,7 @@ class AccessRequest:
 
 @dataclass(frozen=True)
 class Grant:
-    """What a request may be given; rules: ids of those it stands on."""
+    """The grant for a request. rules: ids of the rules that permit it."""
 
     permissions: Permission
     tag: int
@@ -88,10 +86,10 @@ class Grant:
 def decide(
     rules: Iterable[Rule], user: str, groups: Collection[str], request: AccessRequest, now_ms: int
 ) -> Grant | None:
-    """What the rules give, exactly the permissions asked for; None: they do not give it.
+    """The grant of exactly the requested permissions; None: the rules do not permit it.
 
-    Where there is a choice: no tag rather than one (the lowest), then the weakest method that
-    is enough, then the longest time.
+    Among several grants, prefer no tag, then the lowest tag, then the weakest sufficient method,
+    then the longest time.
     """
     found = [rule for rule in rules if rule.applies(user, groups, request, now_ms)]
     tags = sorted({0, *(rule.tag for rule in found)}) if request.tag is None else [request.tag]

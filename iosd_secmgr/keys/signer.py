@@ -22,12 +22,12 @@ __all__ = ["OWN_NAME", "CredentialSigner", "audit_of", "own_type"]
 OWN_LIFETIME_S = 300
 """Of capabilities that the security manager makes for itself."""
 OWN_NAME = "iosd-secmgr"
-"""Whose these are, for AUDIT."""
+"""The user, for AUDIT."""
 
 
 @dataclass(frozen=True)
 class CredentialSigner:
-    """What capabilities of a target are signed with.  secret: an authentication key; version: of it."""
+    """Signing key of a target's capabilities. secret: an authentication key; version: of it."""
 
     secret: bytes
     version: int

@@ -137,7 +137,7 @@ class RuleMethods:
         return made[0] | {"rules": made}
 
     def _granted(self, params: Params) -> list[tuple[Scope, Permission]]:
-        """What the new rules are about: a role in a partition, or one object and permissions."""
+        """Subject of the new rules: a role in a partition, or one object and permissions."""
         role = params.text("role", "")
         text, object_type = params.text("object"), params.type()
         try:
@@ -317,7 +317,7 @@ class KeyMethods:
         self._service = service
 
     def ls(self, caller: Caller, params: Params) -> Json:
-        """Which keys a target has; never what they are."""
+        """List of a target's keys, without their values."""
         target = params.text("target")
         params.done()
         return {"keys": [key_json(each) for each in self._service.keys.keys(target)]}
@@ -411,7 +411,7 @@ class KeyMethods:
         }
 
     def verify(self, caller: Caller, params: Params) -> Json:
-        """What is wrong with the log."""
+        """Fault of the log."""
         text = params.text("head", "")
         params.done()
         try:

@@ -33,7 +33,7 @@ LIST_JOBS = Permission.GET_ATTR | Permission.M_OBJECT
 ENTRIES_MOST = 1000
 LIFETIME_MOST_S = 86400
 GIVEN, REFUSED = "credential", "credential.refused"
-"""What the audit log calls them."""
+"""Their name in the audit log."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class Service:
             return Caller(user, store.groups_of(tx, user))
 
     def by_token(self, token: str) -> Caller | None:
-        """Who has this token.  Raises: Refusal: a user who is disabled."""
+        """Owner of this token.  Raises: Refusal: a user who is disabled."""
         with self.database.transaction() as tx:
             user = store.user_of_token(tx, token, self.now_ms())
             return Caller(user, store.groups_of(tx, user)) if user else None
 
     def by_certificate(self, user: str, serial: str) -> Caller | None:
-        """Who has this certificate, which TLS has found to be good.
+        """Owner of this certificate, which TLS has verified.
 
         Of our own authority it must not have been taken back; another's names who it is for.
 
@@ -329,7 +329,7 @@ class Service:
         return {"partitions": [hex(each) for each in found]}
 
     def _issued(self, caller: Caller, params: Params) -> Json:
-        """What was given: to oneself, or for administrators to anybody."""
+        """Issued credentials: one's own, or for administrators everybody's."""
         user = params.text("user", "" if caller.admin else caller.user)
         discriminator = params.text("discriminator", "")
         most = params.number("most", 100, 1, ENTRIES_MOST)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The audit log: credentials issued and refused, and changes; each record has the hash of the one before.
 
-Anybody can check the chain. Its head (number and hash of the last record) is authenticated with
-the sealing key in the same transaction, and copied now and then into a file beside, so that
-neither a rewritten chain nor a shorter one passes. Against somebody who puts back an older
+Anybody can check the chain. Its head (number and hash of the last record) is authenticated with the
+sealing key in the same transaction. A copy is written to a file at times. So a rewritten chain and
+a shortened one are both detected. Against somebody who puts back an older
 database and file, keep heads elsewhere: verify() takes one. Secrets are never in it.
 """
 
@@ -124,7 +124,7 @@ class Audit:
         return Head(int(rows[0][0]), bytes(rows[0][1])) if rows else Head(0, FIRST)
 
     def head(self) -> Head:
-        """Where the log ends now."""
+        """Present end of the log."""
         with self._database.transaction() as tx:
             return self._head(tx)
 

@@ -36,7 +36,7 @@ class Caller:
 
     @property
     def transport(self) -> Transport:
-        """What carries the commands."""
+        """The transport of the commands."""
         return self._transport
 
     # ---- the general way in ----------------------------------------------------------------------
@@ -105,8 +105,8 @@ class Caller:
         return decode_reply(request, layout, self._transport.execute(command, timeout))
 
     def _signed_reply(self, request: Request, timeout: float | None) -> Reply:
-        """reply() under the source's credentials: the dialogue only where something is to be asked
-        for, or mended.
+        """reply() with the source's credentials. It runs the dialogue only if a credential must be
+        requested or replaced.
         """
         sealed = self.signer.seal_at_once(request)
         if sealed is None:

@@ -257,7 +257,7 @@ class CollectionCommands(Caller):
 def queries_of(
     condition: Condition | Iterable[Criterion] | None, match_all: bool = True
 ) -> list[Query]:
-    """What to ask for a condition, or for criteria."""
+    """The queries for a condition or for criteria."""
     if isinstance(condition, Condition):
         return condition.queries()
     return [Query(tuple(condition or ()), match_all)]

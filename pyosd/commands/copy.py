@@ -65,7 +65,7 @@ class CopyCommands(Caller):
     def iter_map(
         self, obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL
     ) -> Iterator[Extent]:
-        """Where an object has data and where holes, from start on (READ MAP, 88B1h).
+        """Extents of data and holes of an object, from start (READ MAP, 88B1h).
 
         Args: map_type: only extents of that type.
         Yields: in ascending order, none of them overlapping.

@@ -307,8 +307,8 @@ class Commands(CollectionCommands, CopyCommands, AtomicCommands, KeyCommands, Pe
         """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
 
         Args: values: an empty value undefines.  get: what to read in the same command, after
-        setting.  What does not fit there, a whole page (number ALL) or many MiB, is read by a second
-        command.
+        setting.  A second command reads values that do not fit there: a whole page (number ALL) or
+        many MiB.
         """
         ids = tuple(get)
         room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)

@@ -48,12 +48,12 @@ class Chap:
 
     def __post_init__(self) -> None:
         if self.target_secret and self.target_secret == self.secret:
-            raise ValueError("CHAP wants another secret for the target than for this side")
+            raise ValueError("CHAP requires different secrets for the target and for this side")
 
 
 @dataclass(frozen=True)
 class LoginParameters:
-    """What a session wants.  target: iSCSI name, "" for discovery."""
+    """The parameters of a session.  target: iSCSI name, "" for discovery."""
 
     initiator: str
     target: str
@@ -65,7 +65,7 @@ class LoginParameters:
 
 @dataclass(frozen=True)
 class Negotiated:
-    """What both sides agreed upon; arguments of _core.Session.start()."""
+    """The negotiated values, which are arguments of _core.Session.start()."""
 
     max_send_segment: int = 8192
     max_burst: int = 262_144
@@ -240,7 +240,7 @@ def _security_stage(state: _Login) -> Generator[PduRequest, Answer, None]:
     if chap and method == "CHAP":
         over = yield from _chap(state, chap)
     elif method != "None":
-        raise LoginRejected("login refused: the target wants CHAP, and no secret was given")
+        raise LoginRejected("login refused: the target requires CHAP, and no secret was given")
     elif chap:
         raise LoginRejected("login refused: the target does not offer CHAP, and it was asked for")
     rounds = 0

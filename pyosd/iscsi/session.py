@@ -50,7 +50,7 @@ class TaskFunction(IntEnum):
 
 
 class TaskResponse(IntEnum):
-    """What a target answers to them."""
+    """The target's answers to task management functions."""
 
     COMPLETE = 0
     NO_TASK = 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Jobs for coroutines: AsyncJob, waiting for many, and the task that asks for all of a target's jobs.
 
-However jobs are waited for (await, gather, as_completed), one task per target asks for them together,
-with one command for those of a partition where that pays; it ends with the last that is waited for.
+One task per target polls all jobs that somebody awaits (await, gather, as_completed). It uses one
+command for several jobs of a partition if that is faster. It ends when nobody awaits a job.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STATES_ROOM = 11 << 10  # bytes that the states of 10,000 members take in an ans
 
 
 class AsyncCaller(Protocol):
-    """What jobs need of the logical unit they run on: a pyosd.aio.AsyncTarget."""
+    """The interface of the logical unit that jobs need: a pyosd.aio.AsyncTarget."""
 
     poller: Poller
 
@@ -294,7 +294,7 @@ class AsyncJob:
             yield rest.decode("utf-8", "replace")
 
     async def _output(self, stream: Stream, at: int) -> tuple[int, bytes] | None:
-        """What a stream has behind a position, and the position behind that; None: nothing now."""
+        """The bytes of a stream after a position, and the new position; None: nothing now."""
         if stream == "stderr":
             now, piece = unseen(await self._payload(STDERR_AT), at)
             return (now, piece) if now > at else None

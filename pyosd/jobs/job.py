@@ -100,7 +100,8 @@ class Job(Future[Any]):
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
-        """What is asked for inside goes with the job's record: since it was seen last, maybe."""
+        """A NotFound inside means that the job's record was removed, perhaps since the last
+        poll."""
         try:
             yield
         except errors.NotFound:
@@ -117,7 +118,7 @@ class Job(Future[Any]):
         return self._take_state(JobState(found.state), found.poll_msec)
 
     def take_poll(self, found: Iterable[AttributeValue]) -> tuple[JobState, float]:
-        """What poll() makes of attributes that another command brought."""
+        """The result of poll(), made from attributes that another command retrieved."""
         found = tuple(found)
         state = decode_state(found)
         if state is None:
@@ -185,7 +186,7 @@ class Job(Future[Any]):
         return self._payload(TRACEBACK).decode("utf-8", "replace")
 
     def usage(self) -> dict[str, float]:
-        """What it used up to now: seconds and bytes by name."""
+        """The resources that it has used: seconds and bytes by name."""
         status = self.status()
         return {
             "queue_seconds": status.queue_time,
@@ -433,7 +434,7 @@ _ERRORS: Mapping[JobState, type[errors.JobError]] = {
 
 
 def decode_result(status: JobStatus, data: bytes) -> Any:
-    """What the script gave to osd.result(): bytes, the value of its JSON, None when nothing.
+    """The argument of osd.result(): bytes, the value of its JSON, or None without a result.
 
     A script may mark anything as JSON.  A result that is none, or is nested too deep, is returned as bytes.
     """

@@ -47,9 +47,9 @@ _WAITING = (JobState.QUEUED, JobState.HELD)
 class JobArray(Job, Sequence[Job]):
     """An array of jobs.
 
-    As a Job it is the whole: it COMPLETED when all members did, was CANCELLED when all others were,
-    and FAILED otherwise; kill(), cancel(), hold(), release() and remove() mean all members.
-    As a sequence it holds its members in order of index: array[0] has the first index, whatever that
+    As a Job it represents all members. It is COMPLETED if all members are, CANCELLED if all others
+    are, and FAILED otherwise. kill(), cancel(), hold(), release() and remove() mean all members. As
+    a sequence it holds its members in order of index: array[0] has the first index, whatever that
     is; member(index) finds one by its index.
     """
 

@@ -38,7 +38,7 @@ _COLLECTION_RATIO = 16  # ... unless the collection has so many times more membe
 
 
 class Followed(Protocol):
-    """What asking for a job needs of it (job.py)."""
+    """The part of a job that polling needs (job.py)."""
 
     commands: Commands
     id: ObjectRef
@@ -54,7 +54,7 @@ class Followed(Protocol):
         ...
 
     def take_poll(self, found: Iterable[AttributeValue]) -> tuple[JobState, float]:
-        """What poll() makes of attributes that another command brought."""
+        """The result of poll(), made from attributes that another command retrieved."""
         ...
 
     def lose(self, error: BaseException) -> None:
@@ -170,7 +170,7 @@ def _ended_members(members: list[AnyJob]) -> Iterator[AnyJob]:
 def job_statuses(
     jobs: Iterable[AnyJob], wanted: tuple[AttributeId, ...] = STATUS_IDS
 ) -> dict[AnyJob, JobStatus | None]:
-    """What many jobs say now, asked for as poll_jobs() does; None: no record (any more)."""
+    """The present status of many jobs, requested like poll_jobs(); None: no record (any more)."""
     return {job: decode_status(job.id, found) for job, found in ask_jobs(jobs, wanted)}
 
 

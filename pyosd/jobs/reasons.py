@@ -20,7 +20,7 @@ BLOCKS = {
     6: "security",
     9: "internal",
 }
-"""What the hundreds of a reason number stand for."""
+"""Meanings of the hundreds of reason numbers."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reason:
     again: str
 
     def paragraph(self) -> list[str]:
-        """What there is to say, in lines of any length."""
+        """The explanation, in lines of any length."""
         ends = f"The job ends {self.state}." if self.state else "The job waits."
         return [
             f"{self.number}: {self.label}",
@@ -51,7 +51,7 @@ class Reason:
 
 SAME = "no; the same script on the same data ends the same way."
 AFTER = "yes, once that is done."
-ITSELF = "it goes on by itself."
+ITSELF = "it continues by itself."
 
 # number, state, label, hint, cause, again
 REASONS: dict[int, Reason] = {
@@ -182,7 +182,7 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for its pool, which is paused",
             "the administrator has paused it; it runs by itself once the pool is resumed",
-            "A paused pool takes jobs and starts none; those that run go on. osd pool resume ends it.",
+            "A paused pool takes jobs and starts none. Running jobs continue. osd pool resume ends it.",
             ITSELF,
         ),
         (
@@ -241,7 +241,7 @@ REASONS: dict[int, Reason] = {
             "FAILED",
             "the script's process ended without a word",
             "os._exit or the like was called; end the script by returning or by sys.exit",
-            "The process ended without saying how the script did, so nobody knows.",
+            "The process ended without a report, so the outcome of the script is unknown.",
             SAME,
         ),
         (
@@ -320,7 +320,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "result passed its limit",
             "write large results to an object and return its id",
-            "What it gave to osd.result() is larger than a result may be.",
+            "The argument of osd.result() is larger than the limit of results.",
             SAME,
         ),
         (
@@ -396,7 +396,7 @@ REASONS: dict[int, Reason] = {
             "output or result could not be stored",
             "see the log of the target",
             "The target's storage failed under the job's output.",
-            "once the storage is mended.",
+            "once the storage is repaired.",
         ),
         (
             601,
@@ -420,7 +420,7 @@ REASONS: dict[int, Reason] = {
             "internal failure of the target",
             "the cause is in the target's log",
             "Something happened that must not: a bug. osd job report has what to attach to a report.",
-            "perhaps; report it all the same.",
+            "perhaps; report it in any case.",
         ),
     )
 }

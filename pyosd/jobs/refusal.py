@@ -28,8 +28,8 @@ TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
 
 
 def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
-    """What is wrong with parameters the target has refused, or why a pool is BUSY; "" where nothing is
-    found.  Asks the target.
+    """The fault of parameters that the target has refused, or the reason why a pool is BUSY; "" if
+    none is found.  Asks the target.
     """
     busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
     if not busy and error.field_pointer != EXEC_PARAMETERS:
@@ -52,7 +52,7 @@ def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
 
 
 def explain_values(params: ExecParams) -> Iterator[str]:
-    """What no target takes (docs/limits.md)."""
+    """Parameters beyond the limits of every target (docs/limits.md)."""
     texts = [("name", params.name, NAME_MOST)]
     texts += [(f"tag '{key}'", f"{key}={value}", TAG_MOST) for key, value in params.tags.items()]
     for what, text, most in texts:
@@ -83,7 +83,7 @@ def explain_values(params: ExecParams) -> Iterator[str]:
 
 
 def explain_jobs(commands: Commands, params: ExecParams) -> Iterator[str]:
-    """What is wrong with the jobs it should wait for, or that it should be."""
+    """The fault of the jobs that it should wait for, or of the array."""
     for each in params.after:
         try:
             state = commands.get_attribute(each.job, Page.JOB_STATUS, Number.STATE)

@@ -367,8 +367,8 @@ def send(commands: Commands, prepared: Prepared) -> ExecReply:
 
 
 def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
-    """The partitions whose jobs may be listed: all, or where the root may not be listed those that the
-    source of credentials names, which shows the jobs of its user alone.
+    """The partitions whose jobs can be listed. Without permission to list the root, these are the
+    partitions of the source of credentials, and only the user's own jobs are listed.
 
     Raises: PermissionDenied: neither.
     """

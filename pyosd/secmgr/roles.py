@@ -32,7 +32,7 @@ _MANAGE = _LOOK | _CHANGE | _A.QUERY | _A.DEV_MGMT | _A.POL_SEC | _A.GBL_REM
 
 
 class Role(NamedTuple):
-    """What it is for, and permissions by kind of scope in the partition."""
+    """The purpose, and permissions by kind of scope in the partition."""
 
     purpose: str
     grants: tuple[tuple[Kind, Permission], ...]

@@ -12,7 +12,7 @@ __all__ = ["Kind", "Scope"]
 
 
 class Kind(StrEnum):
-    """What a rule is about.  ZONE: a partition as the zone of scripts, for EXEC alone."""
+    """The objects of a rule.  ZONE: a partition as the zone of scripts, for EXEC alone."""
 
     ANY = "any"
     ROOT = "root"
@@ -35,7 +35,7 @@ SINGLE = {
 
 @dataclass(frozen=True)
 class Scope:
-    """Which objects: all of a target, one, or all user objects or collections of a partition."""
+    """A set of objects: all of a target, one, or all user objects or collections of a partition."""
 
     kind: Kind
     obj: ObjectRef = ROOT

@@ -188,7 +188,7 @@ class Request:
     data_in_length: int = 0
     """Bytes of command data the answer may hold, from Data-In offset 0."""
     data_in_buffer: MutableBuffer | None = None
-    """Where Data-In goes; at least as long as the whole Data-In, or None."""
+    """Buffer for Data-In, at least as long as the whole Data-In, or None."""
     attributes: Attributes = NO_ATTRIBUTES
     options: Options = DEFAULT_OPTIONS
     capability: bytes = field(default=bytes(CAPABILITY_LENGTH), repr=False)  # 80-183
@@ -200,7 +200,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where encode() put the segments whose place the answer's decoder must know."""
+    """Offsets of the segments that the decoder of the answer needs."""
 
     retrieved_offset: int
     retrieved_length: int
@@ -360,7 +360,7 @@ class Assembled(NamedTuple):
 
 
 def _misfit(request: Request, error: struct.error) -> str:
-    """Which argument does not fit the CDB."""
+    """The argument that does not fit the CDB."""
     names = ("partition_id", "object_id", "length", "address")
     for name in names:
         value = getattr(request, name)

@@ -67,7 +67,7 @@ _TEXTS = {
     (0x80, 0x05): "job ended: storage",
     (0x80, 0x06): "job ended: security",
     (0x80, 0x09): "job ended: internal failure",
-    (0x80, 0x10): "the wait ended before the job; the job goes on",
+    (0x80, 0x10): "the wait ended before the job; the job continues",
     (0x80, 0x11): "an unfinished job stands in the way; cancel or kill it first",
     (0x80, 0x12): "idempotency key in use with other content",
     (0x80, 0x13): "isolation level not available on the target's host",
@@ -76,7 +76,7 @@ _TEXTS = {
     (
         0x80,
         0x16,
-    ): "the pool is not for those who come from here; its administrator says who may use it",
+    ): "the pool is not for users of this address or name; its administrator decides who can use it",
 }
 _SENSE_KEYS = {
     0x0: "no sense",
@@ -95,7 +95,7 @@ _FIELD_PARTITION, _FIELD_OBJECT, _FIELD_GET_LIST = 16, 24, 52
 _CAPABILITY_FIELDS = range(80, 184)
 _CAPABILITY_TEXTS = {
     80: "the capability or its proof is not valid",
-    82: "the security method is weaker than the target wants",
+    82: "the security method is weaker than the target requires",
     84: "the capability has expired",
     122: "the capability is for an object that is there no more",
     128: "the capability is for another type of object",
@@ -116,7 +116,8 @@ _GROUP_TEXT = (
 )
 _OF_MANY = {0x8882, 0x8883, 0x8897, 0x88A2}  # commands that return attributes of many objects
 FIRST_ID = 0x10000  # of partitions and of what is in them
-# Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
+# CDB byte of the *requested* id of a creating command. A field pointer to it means that the id is
+# in use.
 _REQUESTED_ID_FIELD = {
     0x8882: _FIELD_OBJECT,
     0x888B: _FIELD_PARTITION,

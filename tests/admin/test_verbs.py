@@ -172,7 +172,7 @@ def test_what_cannot_be(osd: Run) -> None:
 def test_scale(osd: Run, managed: Serving) -> None:
     done = osd("pool", "scale", "default", 1, "--why", "quiet").stdout
     assert re.search("active [23] -> 1;", done) and done.endswith(
-        "; jobs that run go on to their end\n"
+        "; running jobs continue to their end\n"
     )
     assert shown(osd, "default")["active"] == 1
     wait_until(lambda: pools(osd)["default"]["active"] == 1, managed)
@@ -188,7 +188,7 @@ def test_scale(osd: Run, managed: Serving) -> None:
 def test_pause_and_resume(osd: Run, target: pyosd.Target) -> None:
     pid = target.create_partition()
     done = osd("pool", "pause", "other").stdout
-    assert done == "pool other: mode running -> paused; jobs that run go on, others wait\n"
+    assert done == "pool other: mode running -> paused; running jobs continue, others wait\n"
     job = target.exec("print(1)", zone=pyosd.ref(pid), pool="other")
     assert osd("pool", "ls").stdout.splitlines()[2].split()[:2] == ["other", "paused"]
     assert "other paused 0/2, 1 queued" in osd("top", "--once").stdout

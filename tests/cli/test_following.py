@@ -236,7 +236,7 @@ class TestLogs:
         follower.send_signal(signal.SIGINT)
         _, talk = follower.communicate(timeout=DEADLINE_S)
         assert follower.returncode == 130, talk
-        assert f"job {gate.ids[0]} goes on: osd job logs -f {gate.ids[0]}" in talk
+        assert f"job {gate.ids[0]} continues: osd job logs -f {gate.ids[0]}" in talk
         gate.open()
         osd("job", "wait", *gate.ids)
 

@@ -117,7 +117,7 @@ class Runner(web.AppRunner):
 
     @property
     def server(self) -> Any:
-        """What a site gives to asyncio."""
+        """The protocol factory that a site gives to asyncio."""
         found = super().server
         return None if found is None else Factory(found, self.crowd)
 
@@ -388,7 +388,7 @@ class Console:
             return refusal(403, str(error))
         if found is None:
             self.bad.warning("login refused: a wrong token from %s", who)
-            return refusal(403, "this token is nobody's")
+            return refusal(403, "this token is unknown")
         LOG.info("%s has logged in from %s", found[1].user, who)
         response = web.Response(status=204)
         response.set_cookie(COOKIE, found[0], httponly=True, samesite="Strict", path="/")
@@ -455,7 +455,7 @@ def origin_of(request: web.Request) -> str:
 
 
 def holder_of(host: str, port: int) -> str:
-    """Who listens there, in words."""
+    """The listener of the address, as text."""
     found = listener((host, port))
     if found is None:
         return "the address is in use"
@@ -464,7 +464,7 @@ def holder_of(host: str, port: int) -> str:
 
 
 def check_origin(request: web.Request) -> None:
-    """What changes something comes from our own page, or from no page at all."""
+    """Requests that change something must come from our own page, or from no page."""
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
         raise web.HTTPForbidden(reason="this came from a page of another site")

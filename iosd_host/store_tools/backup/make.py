@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Takes a backup of a store, which a target may serve meanwhile (docs/backup.md).
 
-The files are copied while the target goes on, and again those that changed; then the target keeps them
-still for a moment (FREEZE, docs/control.md), in which the last of them and the database are copied.  So
-a backup is what a crash at that moment would have left, and nothing that was acknowledged before it is
-missing.
+The files are copied while the target serves, and changed files are copied again. Then the target
+pauses changes for a moment (FREEZE, docs/control.md). In this moment the last changed files and the
+database are copied.  So a backup is what a crash at that moment would have left, and nothing that
+was acknowledged before it is missing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BackupSettings:
 
 
 def sockets(control: Path | None) -> list[Path]:
-    """Where a target might answer."""
+    """Sockets on which a target can answer."""
     if control is not None:
         return [control]
     found = [each.get("control") for each in places.running(places.TARGET)]

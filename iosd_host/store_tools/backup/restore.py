@@ -41,8 +41,8 @@ SYSTEM_ID_BYTES = 20
 TOKEN = "restore.unfinished"
 BEGINNING = frozenset({TOKEN, TOKEN + ".new", "superblock.new"})
 OPENINGS = 4096
-"""The lost store may have been opened so many times since the backup: numbers of openings, and what is
-made of them (generations of files, boot epochs of capabilities), are not used again."""
+"""Allowance for openings of the lost store since the backup. Numbers of openings, and values made
+from them (generations of files, boot epochs of capabilities), are not used again."""
 AHEAD_MS = 10_000
 """Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
 Tell = Callable[[str, int, int], None]
@@ -80,7 +80,7 @@ def restore(
 
 
 def folders_of(backup: Backup, data: Path, ssd: Path | None) -> dict[str, Path]:
-    """Where each root goes.  Raises: Refused: there is one too many or too few."""
+    """Folder for each root.  Raises: Refused: there is one too many or too few."""
     if backup.about.ssd and ssd is None:
         raise Refused(EXIT_CONFIG, "the store has an SSD directory: give a folder for it as --ssd")
     if ssd is not None and not backup.about.ssd:
@@ -110,7 +110,7 @@ def renew(blocks: dict[str, Superblock]) -> None:
 
 
 def owner_of(backup: Backup, data: Path) -> tuple[int, int]:
-    """Who the files are given to: the folder's owner, else the owner of the store backed up."""
+    """Owner of the files: the folder's owner, else the owner of the original store."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     if data.exists():
@@ -131,8 +131,8 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def token_of(data: Path) -> bytes:
-    """What both folders of one restore hold until it is whole: the SSD directory gets its superblock
-    first, and is known by this as part of a restore that the data directory has not finished."""
+    """Mark of both folders until the restore is complete. The SSD directory gets its superblock
+    first. The mark shows that the restore of its data directory is not finished."""
     with contextlib.suppress(FileNotFoundError):
         if is_unfinished(data):
             return (data / TOKEN).read_bytes()
@@ -177,7 +177,7 @@ def make_folder(folder: Path, uid: int, gid: int) -> None:
 
 
 def names_in(folder: Path, token: bytes) -> set[str]:
-    """What is in it, left by this restore when it was interrupted.
+    """Files of an interrupted run of this restore.
 
     Raises: Refused: something else is.
     """

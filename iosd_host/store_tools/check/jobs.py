@@ -58,7 +58,7 @@ def arrays_under_way(store: Store) -> list[JobRecord]:
 
 
 def surrogate_of(store: Store, job: JobId) -> Place | None:
-    """Where a job's surrogate is; None: there is none."""
+    """Address of a job's surrogate; None: there is none."""
     partition = store.partition(job.partition_id)
     if partition is None:
         return None
@@ -100,7 +100,7 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
 
 
 def check_companion(store: Store, companion: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
-    """Whose result an object holds."""
+    """The job whose result an object contains."""
     job = JobId(companion.partition_id, int.from_bytes(value, "big"))
     record = job_record(store, job) if len(value) == COMPANION_BYTES else None
     if record is None or record.numbers["result_object"] != companion.object_id:
@@ -196,7 +196,7 @@ def check_commands(store: Store) -> Iterator[Problem]:
 
 
 def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
-    """Where, and what is wrong; empty: nothing.  Raises: FormatError."""
+    """Place and kind of a fault; empty: none.  Raises: FormatError."""
     if len(key) != COMMAND_KEY_BYTES or key[-1] > 1:
         raise FormatError(f"a key of {len(key)} bytes")
     place = Place.decode(key)

@@ -45,7 +45,7 @@ def has_seal(store: Store) -> bool:
 
 
 def record_damage(store: Store, name: KeyName, value: bytes) -> str:
-    """What is wrong; empty: nothing.  Raises: FormatError."""
+    """The fault; empty: none.  Raises: FormatError."""
     if name.kind is KeyKind.NONCES:
         spans = decode_spans(value)
         ordered = all(first <= last < 1 << 49 for first, last in spans)

@@ -136,7 +136,7 @@ def orphan_groups(store: Store, groups: AttributeGroups, key: bytes | None) -> I
 
 
 def orphan_group(store: Store, attributes: Attributes) -> Iterator[Problem]:
-    """Attributes that belong to no object record: a partition's, the root's, or nobody's."""
+    """Attributes without an object record: of a partition, of the root, or of nothing."""
     place = Place.decode(attributes.prefix)
     life = store.life(place)
     if life is Life.LIVE and place.object_id in (0, ALL_OBJECTS):
@@ -224,7 +224,7 @@ def check_object(
 
 
 def file_problem(store: Store, place: Place, record: ObjectRecord, seen: Seen) -> Problem | None:
-    """What is wrong between a user object's record and its files; at most one thing at a time.
+    """Contradiction between a user object's record and its files; at most one at a time.
 
     Raises: OSError: they cannot be looked at.
     """

@@ -30,7 +30,7 @@ BATCH = 256
 """Blocks read at a time."""
 UNKNOWN = bytes(4)
 ZERO_CRC = b"\xff" * 4
-"""What stands for a sum that happens to be 0."""
+"""Substitute for a sum that happens to be 0."""
 
 
 @dataclass
@@ -58,8 +58,8 @@ def keeps_sums(store: Store) -> bool:
 
 
 def trusted_epoch(store: Store) -> int | None:
-    """Sums of files of this epoch hold, if they are not sealed; None: those of none do, because the
-    machine was restarted before the store was closed, or it is a copy made while it was open."""
+    """Epoch whose unsealed files have valid sums. None: no epoch has, because the machine restarted
+    before the store was closed, or the store is a copy made while it was open."""
     try:
         run = SumsRun.decode(store.db.get(Table.META, MetaKind.SUMS.key) or b"")
     except FormatError:
@@ -145,7 +145,7 @@ def damaged_blocks(data: int, sums: int, pace: Pace) -> Iterator[tuple[int, int]
 
 
 def differing(data: int, first: int, wanted: bytes, pace: Pace) -> list[int]:
-    """Which of the blocks from first on are not what their sums say."""
+    """Blocks, from first on, that differ from their sums."""
     length = len(wanted) // 4 * BLOCK
     piece = os.pread(data, length, first * BLOCK)
     pace.wait(len(piece))

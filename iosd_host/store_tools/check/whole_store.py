@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finds what is wrong with a store, section by section, in the order in which repair mends.
 
-A check is a stream of problems; it changes nothing, holds no list of a whole table, and any of its
-problems may be mended before it is asked for the next.
-Lives here: superblocks, tables, the records of root and partitions, counters, the removal queue.
-Not here: objects and their files (objects.py), memberships (members.py), jobs (jobs.py).
+A check is a stream of problems. It changes nothing and holds no list of a whole table. Any of its
+problems can be repaired before the next is requested. Lives here: superblocks, tables, the records
+of root and partitions, counters, the removal queue. Not here: objects and their files (objects.py),
+memberships (members.py), jobs (jobs.py).
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def id_mark(store: Store, place: Place) -> int:
 
 
 def check_counters(store: Store, seen: Seen) -> Iterator[Problem]:
-    """What must be above all that was given out."""
+    """Counters that must be above all assigned values."""
     value = store.db.get(Table.META, MetaKind.BOOT.key) or b""
     boots = int.from_bytes(value, "big") if len(value) == 4 else 0
     if boots < seen.boots < BOOT_MAX:

@@ -22,7 +22,7 @@ CODE_PIECE = 60 << 10
 
 
 class JobState(IntEnum):
-    """Where a job stands; 10h and above: it has ended."""
+    """State of a job; 10h and above: it has ended."""
 
     QUEUED = 0x01
     HELD = 0x02
@@ -39,7 +39,7 @@ class JobState(IntEnum):
 
 
 class JobPayload(IntEnum):
-    """What a record of kind PAYLOAD holds."""
+    """Contents of a record of kind PAYLOAD."""
 
     RESULT = 1
     STDERR = 2
@@ -258,7 +258,7 @@ def _bytes_of(numbers: dict[str, int], names: _Numbers) -> bytes:
 
 @dataclass
 class _Parts:
-    """What is read of a record of whatever version."""
+    """Fields of a record of any version."""
 
     numbers: dict[str, int]
     digests: tuple[bytes, bytes]
@@ -312,7 +312,7 @@ def _earlier(reader: _Reader, version: int) -> _Parts:
 
 
 def _check(parts: _Parts) -> None:
-    """What must be true of a record of any version.  Raises: FormatError."""
+    """Conditions for a record of any version.  Raises: FormatError."""
     if parts.numbers["state"] not in tuple(JobState):
         raise FormatError(f"a job record of state {parts.numbers['state']:#04x}")
     for tag, most in _MOST.items():
@@ -427,7 +427,7 @@ class JobRecord:
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
 
     def charge(self, payload_bytes: int) -> int:
-        """What it is charged, given how many bytes its records of kind PAYLOAD hold."""
+        """Its charge, given the bytes in its records of kind PAYLOAD."""
         numbers = self.numbers
         if numbers["flags"] & _MEMBER:
             return payload_bytes

@@ -20,7 +20,7 @@ FEATURE_SUMS = 1
 
 
 class Role(IntEnum):
-    """Which of the roots a directory is."""
+    """Role of a directory among the roots."""
 
     MAIN = 1
     HEADS = 2

@@ -239,7 +239,7 @@ def cache_bytes(folder: Path) -> int:
 
 
 def text_of(error: BaseException) -> str:
-    """What Berkeley DB said, without the number."""
+    """Message of Berkeley DB without the number."""
     return str(error.args[-1]) if error.args else str(error)
 
 
@@ -287,7 +287,7 @@ def _utility(name: str, *words: str | Path) -> subprocess.CompletedProcess[bytes
 
 
 def damaged_tables(folder: Path) -> dict[Table, str]:
-    """What Berkeley DB's own verification says against which tables.
+    """Findings of Berkeley DB's own verification, by table.
 
     Recovery has been done, and nobody has the folder open.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The directories of a store: taken exclusively, their superblocks read, their database copied.
 
-The order is that of the target (target/store/media.c): the lock first, then anything else.  What
-may not be opened is refused with a sentence and an exit code.
+The order is that of the target (target/store/media.c): the lock first, then anything else.  A store
+that must not be opened is refused with a sentence and an exit code.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Root:
 
     @property
     def data(self) -> Path:
-        """Where its data files are."""
+        """Folder of its data files."""
         return self.path / "data"
 
 
@@ -128,7 +128,7 @@ def as_owner(folder: Path) -> Iterator[None]:
 
 
 def refusal(error: OSError, folder: Path) -> Refused:
-    """What the system says against a folder, as an exit."""
+    """An error of the system about a folder, as an exit."""
     text = f"cannot open '{error.filename or folder}': {os.strerror(error.errno or errno.EIO)}"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Refused(EXIT_NO_INPUT, f"{text}; --data says where the store is")
@@ -138,7 +138,7 @@ def refusal(error: OSError, folder: Path) -> Refused:
 
 
 def lock(path: Path) -> int:
-    """Take the lock; the descriptor holds it.  Raises: Refused: somebody else has it."""
+    """Take the lock; the descriptor holds it.  Raises: Refused: another process has it."""
     descriptor = os.open(
         path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
@@ -308,7 +308,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def data_of(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where a file has blocks: from, to."""
+    """Extents of a file: from, to."""
     end = 0
     while True:
         try:

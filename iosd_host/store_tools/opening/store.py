@@ -66,7 +66,7 @@ class Files:
     elsewhere: int | None = None
 
     def length(self, head_bytes: int) -> int:
-        """What the target makes of them; without a head it sees nothing."""
+        """The target's view of them; without a head it sees nothing."""
         if self.head is None:
             return 0
         return max(self.head, head_bytes + self.tail if self.tail is not None else 0)
@@ -223,7 +223,7 @@ class Store:
         return self.root_of(name.tail, head_on).data / name.path
 
     def files(self, place: Place, record: ObjectRecord, generation: int | None = None) -> Files:
-        """What there is of an object's files.  Raises: OSError."""
+        """Existing files of an object.  Raises: OSError."""
         name = FileName(place, record.generation if generation is None else generation, False)
         tail = replace(name, tail=True)
         two = self.roots.heads is not None

@@ -33,14 +33,14 @@ REBUILT = ".rebuilt"
 
 @dataclass
 class Health:
-    """What was wrong with the database as such."""
+    """Faults of the database itself."""
 
     log_damage: str = ""
     missing: list[Table] = field(default_factory=list)
     damaged: dict[Table, str] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """All of it was mended when the database was opened."""
+        """All of it was repaired when the database was opened."""
         self.log_damage = ""
         self.missing.clear()
         self.damaged.clear()

@@ -7,8 +7,8 @@ no place on a user object is kept byte for byte in pages 2000_0011h (which recor
 2000_0012h (its value), under the same numbers.
 
 A file is moved in three steps: a transaction makes the object, with the file's old path as an
-attribute; the file is renamed; a transaction removes that attribute.  Whoever finds the attribute
-renames the file, if that has not happened, and removes it.
+attribute; the file is renamed; a transaction removes that attribute.  A later run that finds the
+attribute renames the file, if necessary, and removes the attribute.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class LostAndFound:
     # ---- the partition
 
     def _load(self) -> None:
-        """What earlier runs put there."""
+        """Objects of earlier runs."""
         record = self.store.partition(LOST_PARTITION)
         if record is None:
             return
@@ -354,7 +354,7 @@ class LostAndFound:
         return next((each for each in self.store.roots if each.role.name == role), None)
 
     def finish_moves(self) -> int:
-        """What an interrupted run began.  Returns how many objects had something left."""
+        """Work of an interrupted run.  Returns how many objects had something left."""
         if self._partition is None:
             return 0
         places = [place for place, _ in self.store.objects_of(self._partition)]

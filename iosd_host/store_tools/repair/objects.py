@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mends objects: brings records and files together again, or both to lost+found.
 
-What the files hold is never shortened or thrown away: a record follows its files, and files that
-no record names become objects.
+Contents of files are never shortened or deleted. A record is adapted to its files, and files
+without a record become objects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST_HEAD = 1 << 40
 
 
 def label_of(place: Place, generation: int = 0) -> str:
-    """What comes together in lost+found: one generation of one object."""
+    """Unit of recovery in lost+found: one generation of one object."""
     text = f"{place.partition_id:x}.{place.incarnation:x}.{place.object_id:x}"
     return f"{text}.{generation:x}" if generation else text
 
@@ -216,7 +216,7 @@ def refit(mending: Mending, problem: Problem) -> str | None:
 
 
 def difference(old: ObjectRecord, new: ObjectRecord) -> list[str]:
-    """Which fields changed, from what to what."""
+    """Changed fields, with old and new values."""
     names = ("flags", "head_on", "generation", "head_bytes", "length", "reserved_bytes")
     return [
         f"{name} {getattr(old, name):#x} -> {getattr(new, name):#x}"

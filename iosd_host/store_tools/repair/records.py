@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mends the store as a whole: superblocks, root, partitions, counters, memberships, jobs.
 
-A mender looks again before it acts, since what was mended before may have settled its problem, and
-returns what it did, or None when there was nothing to do.
-Not here: objects and their files (objects.py), the order of repairs (rounds.py).
+A repair checks again before it acts, because an earlier repair may have solved its problem. It
+returns a description of its action, or None if there was nothing to do. Not here: objects and their
+files (objects.py), the order of repairs (rounds.py).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SAMPLE = 1000
 
 @dataclass
 class Mending:
-    """What menders work with."""
+    """Context of repairs."""
 
     store: Store
     lost: LostAndFound
@@ -183,7 +183,7 @@ def why_not(store: Store) -> str:
 
 
 def root_record(mending: Mending, problem: Problem) -> str | None:
-    """What follows from the partitions; quotas are gone."""
+    """Values that follow from the partitions; quotas are lost."""
     store = mending.store
     if store.root is not None:
         return None
@@ -318,7 +318,7 @@ def keep_job(mending: Mending, problem: Problem) -> str | None:
 
 
 def remove_record(mending: Mending, problem: Problem) -> str | None:
-    """For what can be derived from the rest, or is nobody's."""
+    """For records that can be derived from others, or that belong to nothing."""
     assert problem.table is not None
     value = mending.store.db.get(problem.table, problem.key)
     if value is None:
@@ -364,7 +364,7 @@ def id_mark(mending: Mending, problem: Problem) -> str | None:
 
 
 def queue_alive(mending: Mending, problem: Problem) -> str | None:
-    """What is in use must not be removed."""
+    """Records in use must not be removed."""
     if mending.store.db.get(Table.META, problem.key) is None:
         return None
     mending.remove(Table.META, problem.key)
@@ -523,7 +523,7 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
 def index_stage(mending: Mending, problem: Problem) -> str | None:
     """From the beginning, in the background, when the target next opens the store."""
     mending.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
-    return "it will be built anew"
+    return "it will be built again"
 
 
 def index_missing(mending: Mending, problem: Problem) -> str | None:

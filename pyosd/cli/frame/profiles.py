@@ -28,7 +28,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile may say; every part of it may be absent."""
+    """The settings of a profile. Each can be absent."""
 
     target: str | None = None
     partition: int | None = None
@@ -37,7 +37,7 @@ class Profile:
 
 
 def config_path() -> Path:
-    """Where the file lies."""
+    """Path of the file."""
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "iosd" / "config.toml"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all verbs share: common flags, the settings made of them, and how exceptions end."""
+"""Common parts of all verbs: common flags, the settings made of them, and exit codes of
+exceptions."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ __all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty", "explain"
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
-# What a target says of a logical unit that is absent, and tgtd's controller (LUN 0) of OSD commands.
+# Sense codes of an absent logical unit, and of OSD commands to tgtd's controller (LUN 0).
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
 WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
 NOT_SERVED = (
@@ -148,7 +149,7 @@ class Settings:
         return connect(self.url(), chap=chap, credentials=source)
 
     def identity(self) -> Identity:
-        """Who we are to the target: flag, environment, profile."""
+        """The client's identity at the target, from flag, environment or profile."""
         said = Identity(credentials=self.credentials)
         return said.over(from_environment()).over(self.profile.identity)
 
@@ -213,7 +214,9 @@ class Settings:
         if yes:
             return
         if not self.can_ask:
-            raise click.UsageError(f"{question} Nobody can be asked here: add --yes to do it.")
+            raise click.UsageError(
+                f"{question} There is no terminal for the question: add --yes to do it."
+            )
         click.confirm(question, abort=True, err=True)
 
     @property
@@ -357,7 +360,7 @@ def explain(error: BaseException) -> tuple[Exit, str]:
 
 
 def describe(error: BaseException) -> str:
-    """What happened, and for a system error which file."""
+    """The text of an exception, with the file of a system error."""
     if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
         return f"{error.filename or 'input or output'}: {error.strerror}"
     hint = getattr(error, "hint", "")
@@ -367,7 +370,7 @@ def describe(error: BaseException) -> str:
 
 @contextmanager
 def expected_empty(address: ObjectRef, otherwise: str) -> Iterator[None]:
-    """Where something that is not empty is not removed: which option does it all the same."""
+    """The option that removes a thing that is not empty, for each verb."""
     try:
         yield
     except errors.Conflict as error:

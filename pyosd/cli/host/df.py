@@ -95,7 +95,7 @@ def partition(commands: Commands, pid: int, capacity: int) -> Record:
 
 
 def describe(commands: Commands, *, with_partitions: bool) -> Record:
-    """All of it, as -o json has it."""
+    """All figures, in the form of -o json."""
     values = {v.id: v for v in commands.get_attributes(ROOT, [*ROOT_WANTED.values()])}
     store = {key: values[each].uint for key, each in ROOT_WANTED.items() if each in values}
     record = {

@@ -123,8 +123,9 @@ def rows_of(status: Record) -> list[Record]:
 def scrub(settings: Settings, action: str, rate: int | None, wait: bool) -> None:
     """Compare all data with its checksums in the background.
 
-    It begins by itself every --scrub-days of the target, waits while commands do, and goes on after
-    a restart; start also goes on with one that was stopped.  Damage is shown until a later scrub no
+    The target starts a scrub every --scrub-days days. A scrub pauses while commands wait, and
+    continues after a restart. 'start' also continues a scrub that was stopped.  Damage is shown
+    until a later scrub no
     longer finds it: write the bytes again, or restore the object.
 
     Exit 0: no damage is known; 65: some is.

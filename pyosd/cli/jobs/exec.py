@@ -320,7 +320,7 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
             with advice_on_rights(options.rights):
                 job = target.exec(code, **request)
         except KeyboardInterrupt:
-            raise interrupted("a job may have been made all the same: osd ps --tail 1") from None
+            raise interrupted("a job may nevertheless exist: osd ps --tail 1") from None
         with id_kept(job):
             if must_wait(options):
                 sys.exit(wait_for(job, settings, options))
@@ -374,8 +374,8 @@ def tell_next(settings: Settings, job: Job) -> None:
 
 
 def print_members(array: JobArray) -> None:
-    """What each member printed, when it has ended, with its index before each line."""
-    with left_by(lambda: f"array {array.id} goes on: osd job wait {array.id}", [array]):
+    """Print the output of each member when it has ended, with its index before each line."""
+    with left_by(lambda: f"array {array.id} continues: osd job wait {array.id}", [array]):
         for job in array.as_completed():
             for line in job.logs():
                 click.echo(f"{job.label} | {harmless(line)}")

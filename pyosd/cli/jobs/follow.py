@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Waits for jobs where a person or a program looks on.
 
-Of one job a bar or spinner where stderr is a terminal, of many a table; one line for each change of
-state elsewhere; at the end the state, the duration and where the rest is.  All jobs of a partition are
-asked for in one command.  They go on whatever happens here.
+On a terminal, stderr shows a bar or spinner for one job and a table for many. Elsewhere each change
+of state is a line. At the end come the state, the duration, and the commands for more.  All jobs of
+a partition are asked for in one command.  They go on whatever happens here.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def id_kept(job: Job) -> Iterator[None]:
 
 
 def interrupted(text: str) -> Failure:
-    """What to raise after Ctrl-C; a second one ends the program at once, whatever it is doing."""
+    """The exception after Ctrl-C. A second Ctrl-C ends the program at once."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
     return Failure(Exit.INTERRUPTED, f"interrupted; {text}")
 
@@ -222,7 +222,7 @@ def go_on(crowd: Crowd) -> str:
     """That jobs go on, and how to wait for them."""
     left = crowd.going
     if len(crowd.jobs) == 1:
-        return f"job {crowd.jobs[0].id} goes on: osd job wait {crowd.jobs[0].id}"
+        return f"job {crowd.jobs[0].id} continues: osd job wait {crowd.jobs[0].id}"
     verb = "goes" if len(left) == 1 else "go"
     return f"{len(left)} of {len(crowd.jobs)} jobs {verb} on: osd job wait {named(left)}"
 

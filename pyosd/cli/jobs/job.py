@@ -210,7 +210,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
 
 
 def array_lines(array: JobArray) -> list[str]:
-    """What there is to say of an array's members."""
+    """Lines about the members of an array."""
     place, counts = array.place, array.status().counts
     most = f", at most {place.at_once} at once" if place.at_once else ""
     lines = [f"Members {place.text}{most}: {counted(counts)}."]

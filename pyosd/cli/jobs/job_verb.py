@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the verbs about jobs share: how a job is named, and what it means that one is absent."""
+"""Common parts of the verbs about jobs: names of jobs, and errors about absent jobs."""
 
 from __future__ import annotations
 

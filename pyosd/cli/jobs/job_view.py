@@ -223,7 +223,7 @@ WATCH_COLUMNS = (
     Column("NAME", lambda row: row["name"] or "-", shrink=True, drop=3),
     Column("SAYS", lambda row: row["message"] or row["reason"]["label"], shrink=True, drop=4),
 )
-# What needs looking at comes first: what moves, what went wrong, what waits, what is well.
+# The order of states: running, failed, waiting, completed.
 INTEREST = {
     JobState.RUNNING: 0,
     JobState.COMPLETING: 0,
@@ -235,7 +235,7 @@ INTEREST = {
 
 
 def by_interest(status: JobStatus) -> tuple[int, ObjectRef]:
-    """Where a job stands in a list that may be too long for the screen."""
+    """Rank of a job in a list that may be too long for the screen."""
     return INTEREST.get(status.state, 1), status.id
 
 
@@ -269,7 +269,7 @@ def why_ended(status: JobStatus) -> str:
 
 
 def last_line(status: JobStatus) -> str:
-    """What is said when a job has ended: state, duration, where the rest is."""
+    """The line at the end of a job: state, duration, and commands for more."""
     text = (
         f"{shown_id(status)} {status.state.name}{why_ended(status)} in "
         f"{format_seconds(status.run_time)}"
@@ -284,7 +284,7 @@ def last_line(status: JobStatus) -> str:
 
 
 def waiting_for(status: JobStatus) -> str:
-    """What a job that has not started is waiting for."""
+    """The reason why a job has not started."""
     if status.state is JobState.HELD and status.begin is not None:
         return (
             f"It begins at {format_time(milliseconds(status.begin))}; release it to start it now."

@@ -100,7 +100,7 @@ def last_lines(text: bytes, count: int) -> bytes:
 
 
 def last_lines_of(job: Job, end: int, count: int) -> int:
-    """Where the last so many lines of a job's output begin, which is so long now."""
+    """Offset of the last lines of a job's output, given their number and the present length."""
     at, text = end, b""
     while at and text.count(b"\n") <= count:
         start = max(0, at - LOOK_BACK)
@@ -144,7 +144,7 @@ def print_streams(job: Job, *, follow: bool, raw: bool = False) -> bool:
     """
     streams = ((False, output_to(sys.stdout, raw)), (True, output_to(sys.stderr, raw)))
     outputs = [Output(job, stderr=which, to=to, tail=None, prefix="") for which, to in streams]
-    with left_by(lambda: f"job {job.id} goes on: osd job logs -f {job.id}", [job]):
+    with left_by(lambda: f"job {job.id} continues: osd job logs -f {job.id}", [job]):
         copy_all(outputs, follow=follow)
     return all(each.last == b"\n" for each in outputs)
 

@@ -266,7 +266,7 @@ def retry(
         if failed and status.state is JobState.COMPLETED:
             raise Failure(Exit.WRONG_STATE, f"{old.label} COMPLETED: nothing of it failed")
         if code is not None and not was_sent(code, status):
-            settings.say(f"{script} is not the script that {old.id} ran; it is run all the same")
+            settings.say(f"{script} is not the script that {old.id} ran; it runs nevertheless")
         how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
         if args or code is not None:
             how["args"] = list(args)

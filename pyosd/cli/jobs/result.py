@@ -43,7 +43,7 @@ def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
     printed as JSON, arrays of numpy as nested lists.  Of an array of jobs the list of its members'
     results is printed, in order of index.
 
-    A member that did not complete has null in that list; a line on standard error names it, and the
+    A member that did not complete has null in that list, and a line on standard error names it. The
     exit code is that of the array (10 if a member failed).  With -o json each member has its state,
     and its error or its result.
     """

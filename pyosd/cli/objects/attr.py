@@ -65,12 +65,12 @@ def relative(page: int) -> int:
 
 
 def name_of(attribute: AttributeValue) -> str:
-    """What the standard calls it; empty: it is none of the standard's."""
+    """Its name in the standard, or empty."""
     return NAMES.get(attribute.page, {}).get(attribute.number, "")
 
 
 def page_name(page: int) -> str:
-    """What `Page` calls it, as `user-information`; empty: it has no name."""
+    """Its name in `Page`, such as `user-information`, or empty."""
     names = {each.value: each.name for each in Page}
     return names.get(page, "").lower().replace("_", "-")
 

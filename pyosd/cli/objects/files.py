@@ -197,7 +197,7 @@ def get(
 
 
 def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:
-    """What an address stands for."""
+    """The object that an address names."""
     if not address.object_id:
         yield from files.entries(target, address.partition_id)
     else:

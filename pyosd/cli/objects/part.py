@@ -110,7 +110,7 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes
         settings.confirm(f"Remove partition {names}?")
     with settings.connect() as target:
         for address in addresses:
-            with expected_empty(address, "--contents removes what it holds, too"):
+            with expected_empty(address, "--contents also removes its contents"):
                 target.remove_partition(address.partition_id, contents)
 
 
@@ -121,10 +121,9 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes
 def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) -> None:
     """Check partitions on a running target, or all with root.
 
-    The target goes on serving meanwhile, and compares what it keeps about objects with
-    their files and memberships (OBJECT STRUCTURE CHECK).  'osd target check' is another
-    thing: it reads the store of a target that is stopped, on the target's own host, and
-    finds more.
+    The target compares its records of objects with their files and memberships (OBJECT STRUCTURE
+    CHECK). It continues to serve meanwhile. 'osd target check' is a different command. It runs on
+    the target's host, reads the store of a stopped target, and finds more.
     """
     for address in addresses:
         if address.object_id:

@@ -47,7 +47,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """How one column of a table comes from a record.
+    """One column of a table, made from a record.
 
     right: numbers.  shrink: its texts may be cut.  wide: only with -o wide.
     drop: left out where the terminal is too narrow, those with the greatest number first; 0: never.

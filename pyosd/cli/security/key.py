@@ -109,7 +109,7 @@ def import_(
 
 
 def open_to_all(target: str, partitions: list[int]) -> str:
-    """What is to be said of a target that obeys everybody."""
+    """The note about a target that obeys everybody."""
     where = "" if partitions[0] == 0 else f" for {', '.join(f'{each:#x}' for each in partitions)}"
     return (
         f"{target} demands no capabilities{where} (security method NOSEC): it obeys everybody there, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What verbs share that ask the security manager: its flags, the connection, how refusals end."""
+"""Common parts of verbs of the security manager: flags, the connection, and ends of refusals."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ class SecmgrSettings(Settings):
     secmgr_ca: str | None = None
 
     def identity(self) -> Identity:
-        """Who we are to the target and to the security manager: option, environment, profile."""
+        """The client's identity at the target and at the security manager: option, environment,
+        profile."""
         said = Identity(
             secmgr=self.secmgr,
             secmgr_token_file=self.secmgr_token_file,
@@ -85,7 +86,7 @@ class Asking(Verb):
     settings_class = SecmgrSettings
 
     def shared_options(self) -> list[click.Parameter]:
-        """Where it is, and who asks."""
+        """Its address, and the identity of the client."""
         return [*options(), *super().shared_options()]
 
 

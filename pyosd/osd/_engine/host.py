@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Python half of the engine `python` (sandbox/python/python_engine.c): what is imported ahead of need,
-how a job's code is run, how its end is put in words.  Loaded in the zygote only.
+"""The Python half of the engine `python` (sandbox/python/python_engine.c): it imports modules
+early, runs the code of a job, and describes its end.  Loaded in the zygote only.
 
-Whatever the script does to modules it shares with us, a report comes out: functions used after it ran
-are bound here before, and python_engine.c has words of its own should even that fail.
+A script can change modules that this file uses. The report of its end must still work. Functions
+that are needed after the script are therefore bound here before it runs. If even that fails,
+python_engine.c has a text of its own.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ NAMELESS = "<script>"  # in tracebacks of a job without a name
 LINE_BYTES = 256  # the surrogate's message
 RESERVE_BYTES = 256 << 10
 
-# Run in the zygote until the interpreter has specialised the code on a job's way: what it writes into
-# code objects then, it does not write in every sandbox, into pages of its own.
+# Run this in the zygote until the interpreter has specialised the code that each job executes. The
+# interpreter then writes to code objects once, and not to separate pages of every sandbox.
 DRY_RUN = b"import osd\ndef f(x):\n    return x\nf(osd.args)\nprint(end='')\n"
 DRY_RUNS = 20
 
@@ -201,7 +202,7 @@ def expand(packed: bytes) -> bytes:
 
 
 def load_bytecode(file: bytes) -> CodeType:
-    """What a .pyc file holds.  Its instructions are believed, as the machine's would be."""
+    """The code in a .pyc file.  Its instructions are believed, as the machine's would be."""
     if file[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
         found, own = file[: len(MAGIC_NUMBER)].hex(), MAGIC_NUMBER.hex()
         release = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -277,7 +278,7 @@ def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) ->
 
 
 def flush() -> None:
-    """What the script printed is in the pipes before the job is over."""
+    """The output of the script is in the pipes before the job ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a zygote of the engine `python` (sandbox/python/python_engine.c) does before it forks sandboxes, so
-that no sandbox has to do it.
+"""Preparations of a zygote of the engine `python` (sandbox/python/python_engine.c) before it forks
+sandboxes, so that no sandbox has to do them.
 
 Not here: how a job runs (host.py), how a sandbox is cleaned for another one (hygiene.py), what a
 package set is (packages.py).
@@ -68,7 +68,7 @@ def prepare(
 
 
 def data_bytes(statm: int) -> int:
-    """What RLIMIT_DATA counts of this process; 0: not known."""
+    """The bytes of this process that RLIMIT_DATA counts, or 0 if unknown."""
     return 0 if statm < 0 else int(os.pread(statm, 256, 0).split()[5]) * PAGE_BYTES
 
 
