@@ -38,7 +38,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help host packages build-packages test-packages venv build dev demo tgtd tgtd-asan test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
+.PHONY: help host packages build-packages install-packages test-packages venv build dev demo tgtd tgtd-asan test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -49,8 +49,11 @@ packages:       ## install the missing Debian packages of packages.txt (as root)
 build-packages:
 	@tools/install-packages.sh build run
 
+install-packages:
+	@tools/install-packages.sh install
+
 test-packages:
-	@tools/install-packages.sh build run test
+	@tools/install-packages.sh build run install test
 
 $(stamp): setup.py pyproject.toml VERSION packages.txt packaging/pip/cmake_trees.py \
 		$(projects:%=%/setup.py) $(projects:%=%/pyproject.toml) | build-packages
@@ -160,7 +163,7 @@ bench-compare:  ## OLD=FILE NEW=FILE, reports of make bench: what changed beyond
 bench-tiers: dev $(peers) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
 	@$(bin)/python -m bench.tiers $(BENCH_ARGS)
 
-install: build  ## into $(DESTDIR)$(PREFIX)
+install: build install-packages ## into $(DESTDIR)$(PREFIX)
 	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"
 
 uninstall:      ## remove what install put there
