@@ -28,7 +28,6 @@ bin    := $(venv)/bin
 stamp  := $(venv)/.installed
 tools  := $(venv)/.dev-installed
 peers  := $(venv)/.bench-installed
-plots  := $(venv)/.soak-installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
 python_sources := pyosd iosd_host iosd_secmgr examples tests bench tools packaging setup.py
@@ -140,17 +139,13 @@ $(peers): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
 	touch $@
 
-$(plots): $(stamp)
-	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[soak]"
-	touch $@
-
 mutants: dev    ## plants faults in a copy of the source; the gate's tests must find each
 	@$(bin)/python -m tests.mutants $(MUTANTS)
 
 thrash: dev     ## SECONDS=60 of every fault there is, under clients whose answers are checked
 	@$(bin)/python -m tests.soak.thrash --seconds $(SECONDS) $(THRASH_ARGS)
 
-soak: dev $(plots) ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
+soak: dev       ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
 	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
 bench: dev $(peers) ## the table of benchmarks, into bench/results/latest.json, and report.html
