@@ -15,10 +15,10 @@ from matplotlib import pyplot
 
 from iosd_host.policy.events import Bounds, Scale, SetActive
 from iosd_host.policy.simulate import (
-    Commands,
-    Record,
+    SimulatedCommands,
     SimulatedPool,
     SimulatedTarget,
+    SimulationRecord,
     exponential,
     fluid_wait,
     run,
@@ -65,7 +65,7 @@ class Simulated:
     pool: SimulatedPool
     target: SimulatedTarget
     bounds: Bounds
-    record: Record
+    record: SimulationRecord
 
     def row(self) -> str:
         """Of the table."""
@@ -91,14 +91,16 @@ def simulated(case: Case) -> Simulated:
     return Simulated(case, pool, target, bounds, run(target, bounds, case.seconds))
 
 
-def commands_first() -> Record:
+def commands_first() -> SimulationRecord:
     """Jobs that would take every processor, and for 100 s commands that need them."""
     pool = SimulatedPool("default", 1, 4, steady(100), exponential(0.5), active=4)
-    target = SimulatedTarget([pool], Commands(square(1000, 20000, 400, 0.25), hindered=3.0))
+    target = SimulatedTarget(
+        [pool], SimulatedCommands(square(1000, 20000, 400, 0.25), hindered=3.0)
+    )
     return run(target, Bounds(workers=(2, 8)), 240.0)
 
 
-def plot(path: Path, records: dict[str, Record]) -> None:
+def plot(path: Path, records: dict[str, SimulationRecord]) -> None:
     """Slots and what waits, for each."""
     mpl.use("Agg")
     page, axes = pyplot.subplots(

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import zmq
@@ -20,7 +20,7 @@ import zmq.asyncio
 from zmq.utils import z85
 
 from iosd_host.common.rate_limited_log import Limited
-from iosd_host.manager.keys import NOBODY, Client, ClientKeys, CurvePair
+from iosd_host.manager.keys import NOBODY, Answer, ClientKeys, CurvePair, KeyHolder
 
 __all__ = ["MESSAGE_MOST", "Server", "ServerError", "make_pair"]
 
@@ -34,7 +34,6 @@ ZAP = "inproc://zeromq.zap.01"
 HANDSHAKE_MS = 5000
 STALE_MS = 30_000  # a connection that shows no life for so long is closed
 
-Answer = Callable[[Client, bytes], Awaitable[bytes]]
 """Answers any bytes of a client; raises nothing."""
 
 
@@ -188,6 +187,6 @@ class Server:
         with contextlib.suppress(zmq.Again):
             await self.router.send_multipart([*envelope, answer], flags=zmq.DONTWAIT)
 
-    def _client(self, frame: zmq.Frame) -> Client:
+    def _client(self, frame: zmq.Frame) -> KeyHolder:
         """Who sent it; a key that was taken away since it connected is nobody's."""
         return self.keys.who(str(frame.get("User-Id"))) or NOBODY
