@@ -77,7 +77,7 @@ class ManagerOptions:
 
 
 def notify(words: str) -> None:
-    """Tell who started us (sd_notify), if they listen."""
+    """Tell who started us (sd_notify), if they listen: one datagram is not worth a dependency."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return

@@ -135,7 +135,10 @@ class Server:
             await self.zap.send_multipart(self._judge(await self.zap.recv_multipart()))
 
     def _judge(self, frames: Sequence[bytes]) -> list[bytes]:
-        """ZAP's answer: the client's key becomes the User-Id of its messages."""
+        """ZAP's answer: the client's key becomes the User-Id of its messages.
+
+        Not pyzmq's authenticator: its callback does not get the address, which the log line needs.
+        """
         serial = frames[1] if len(frames) > 1 else b""
         if len(frames) == 7 and frames[0] == b"1.0" and frames[2] == DOMAIN:
             address, mechanism, key = frames[3], frames[5], frames[6]

@@ -5,6 +5,9 @@ Anybody can check the chain. Its head (number and hash of the last record) is au
 the sealing key in the same transaction, and copied now and then into a file beside, so that
 neither a rewritten chain nor a shorter one passes. Against somebody who puts back an older
 database and file, keep heads elsewhere: verify() takes one. Secrets are never in it.
+
+The chain is written here because a record must commit in the transaction of the change that it
+describes, which a separate log library cannot do.
 """
 
 from __future__ import annotations
