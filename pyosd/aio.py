@@ -33,8 +33,8 @@ from pyosd.errors import (
 )
 from pyosd.iscsi.connection import message_meaning, open_socket, scsi_response, submit
 from pyosd.iscsi.login import (
-    Answer,
     Chap,
+    ChapAnswer,
     LoginParameters,
     Negotiated,
     PduRequest,
@@ -111,7 +111,7 @@ class AsyncConnection:
         answer = await self._send(lambda: submit(self._core, command, lun))
         return scsi_response(answer)
 
-    async def request(self, request: PduRequest) -> Answer:
+    async def request(self, request: PduRequest) -> ChapAnswer:
         """Send a PDU that is no SCSI command and wait.  Raises: SessionLost."""
         answer = await self._send(
             lambda: self._core.request(
@@ -121,7 +121,7 @@ class AsyncConnection:
         assert isinstance(answer, tuple) and len(answer) == 2
         return answer
 
-    async def converse(self, dialogue: Generator[PduRequest, Answer, T]) -> T:
+    async def converse(self, dialogue: Generator[PduRequest, ChapAnswer, T]) -> T:
         """Carry a dialogue of login.py to its end."""
         try:
             request = next(dialogue)

@@ -5,6 +5,9 @@ Wing and Gong's search with Lowe's memory of what was tried: take any operation 
 the others left had ended, if its answer is what the state gives, and go on; a state reached with the
 same operations done is looked at once.  An operation without an answer (its target was killed) may
 have happened at any time between its beginning and its end (the target's), or never.
+
+It is written here because the model of the store is in Python: the checkers that exist (Knossos in
+Clojure, Porcupine in Go) would need it a second time.
 """
 
 from __future__ import annotations

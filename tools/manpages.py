@@ -20,14 +20,13 @@ from pyosd.cli.frame.codes import MEANING
 from pyosd.cli.frame.verb import common_options
 from pyosd.jobs.reasons import BLOCKS, REASONS
 from tools.clidoc import INTRODUCTION
+from tools.manpage import entry, manual_page, option_rows, plain, prose, usage
 from tools.manpages_host import host_pages
-from tools.roff import as_roff, escaped, option_rows, title
 
 __all__ = ["EXAMPLES", "pages", "write"]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-SECURITY_WORD = "the security page of iosd's documentation"
 SEE = "osd(1), iosd(7), iosd-reasons(7), iosd-security(7)"
 
 # Page -> (command line, its effect).  $job is the last submitted job.
@@ -203,6 +202,13 @@ ENVIRONMENT = (
     ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Name and secret for the login, if the target asks."),
     ("NO_COLOR", "Print without colours if this variable is set."),
 )
+REASONS_HEAD = """\
+## DESCRIPTION
+
+A job's reason is a number that says why it waits or why it ended. It is in attribute 4 of page
+2000_0001h of its surrogate, in the sense data of an EXEC that waited, and in the output of osd.
+**osd job why** explains the reason of a job. **osd reasons** prints what is here.
+"""
 
 
 def verbs(command: click.Command, context: click.Context) -> Iterator[click.Context]:
@@ -216,111 +222,83 @@ def verbs(command: click.Command, context: click.Context) -> Iterator[click.Cont
         yield from verbs(inner, click.Context(inner, parent=context, info_name=name))
 
 
-def help_text(command: click.Command) -> str:
-    """What --help says before the options."""
-    return (command.help or "").replace("\b\n", "")
-
-
 def options(command: click.Command, context: click.Context) -> Iterator[str]:
     """The options a command has beside those of every verb, with their words."""
     return option_rows(command, context, {option.name for option in common_options()})
 
 
-def usage(context: click.Context) -> str:
-    """The synopsis of a verb."""
-    pieces = " ".join(context.command.collect_usage_pieces(context))
-    return f".B {escaped(context.command_path)}\n{escaped(pieces)}"
+def synopsis(context: click.Context) -> str:
+    """How a verb is called."""
+    return usage(context.command_path, " ".join(context.command.collect_usage_pieces(context)))
 
 
 def examples(name: str) -> list[str]:
     """Section EXAMPLES, where the page has any."""
-    rows = EXAMPLES.get(name, [])
-    body = [f".TP\n.B {escaped(line)}\n{escaped(text)}" for line, text in rows]
-    return [".SH EXAMPLES", *body] if rows else []
+    body = [entry(line, plain(text)) for line, text in EXAMPLES.get(name, [])]
+    return ["## EXAMPLES", *body] if body else []
 
 
 def exit_status() -> list[str]:
     """Section EXIT STATUS, from the table of codes."""
-    rows = [f".TP\n.B {code.value}\n{escaped(text)}" for code, text in MEANING.items()]
-    return [".SH EXIT STATUS", *rows]
+    rows = [entry(str(code.value), plain(text)) for code, text in MEANING.items()]
+    return ["## EXIT STATUS", *rows]
 
 
 def command_page(name: str, command: click.Command, root: click.Context) -> str:
     """The page of a noun or a plain verb."""
     context = click.Context(command, parent=root, info_name=name)
     short = command.get_short_help_str(100).rstrip(".")
-    parts = [title(f"OSD-{name.upper()}", 1), ".SH NAME", f"osd\\-{name} \\- {escaped(short)}"]
-    parts += examples(name)
+    parts = [f"## NAME\n\nosd-{name} - {plain(short)}", *examples(name)]
     found = list(verbs(command, context))
-    parts.append(".SH SYNOPSIS")
-    parts += [f"{usage(each)}\n.br" for each in found]
+    parts += ["## SYNOPSIS", "\\\n".join(synopsis(each) for each in found)]
     single = not isinstance(command, click.Group)
-    parts += [".SH DESCRIPTION", as_roff(help_text(command))]
+    parts += ["## DESCRIPTION", prose(command.help or "")]
     for each in found:
         if not single:
-            parts += [f'.SH "{escaped(each.command_path)}"', usage(each), ".PP"]
-            parts.append(as_roff(help_text(each.command)))
+            parts += [f"## `{each.command_path}`", synopsis(each), prose(each.command.help or "")]
         mine = list(options(each.command, each))
-        parts += ([".SH OPTIONS"] if single and mine else []) + mine
-    parts += [".SH COMMON FLAGS", "The flags of every verb are in", ".BR osd (1)."]
-    parts += [*exit_status(), ".SH SEE ALSO", escaped(SEE)]
-    return "\n".join(parts) + "\n"
+        parts += (["## OPTIONS"] if single and mine else []) + mine
+    parts += ["## COMMON FLAGS", "The flags of every verb are in **osd**(1)."]
+    parts += [*exit_status(), "## SEE ALSO", SEE]
+    return manual_page(f"OSD-{name.upper()}", 1, parts)
 
 
 def program_page(root: click.Context) -> str:
     """osd(1)."""
+    short = " ".join((main.help or "").split(".")[0].split())
     parts = [
-        title("OSD", 1),
-        ".SH NAME",
-        f"osd \\- {escaped((main.help or '').split('.')[0].replace(chr(10), ' '))}",
+        f"## NAME\n\nosd - {plain(short)}",
         *examples("part"),
-        ".SH SYNOPSIS",
-        ".B osd\n.I NOUN VERB\n[OPTIONS] [ARGS]",
-        ".SH DESCRIPTION",
-        as_roff(INTRODUCTION.split("\n", 2)[2]),
-        ".SH COMMANDS",
+        "## SYNOPSIS",
+        "**osd** *NOUN VERB* [OPTIONS] [ARGS]",
+        "## DESCRIPTION",
+        INTRODUCTION.split("\n", 2)[2],
+        "## COMMANDS",
     ]
     for name in main.list_commands(root):
         command = main.get_command(root, name)
         assert command is not None
-        short = command.get_short_help_str(100)
-        parts.append(f".TP\n.BR osd\\-{escaped(name)} (1)\n{escaped(short)}")
-    parts.append(".SH FLAGS OF EVERY VERB")
+        parts.append(entry(f"osd-{name}(1)", plain(command.get_short_help_str(100))))
     everywhere = click.Command("osd", params=common_options(), add_help_option=False)
-    for option in everywhere.params:
-        record = option.get_help_record(click.Context(everywhere))
-        if record is not None:
-            parts.append(f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}")
-    parts.append(".SH ENVIRONMENT")
-    parts += [f".TP\n.B {escaped(name)}\n{escaped(text)}" for name, text in ENVIRONMENT]
-    parts += [".SH FILES", ".TP\n.I ~/.config/iosd/config.toml\nProfiles; see DESCRIPTION."]
-    parts += [*exit_status(), ".SH SEE ALSO", "iosd(7), iosd\\-reasons(7), iosd\\-security(7)"]
-    return "\n".join(parts) + "\n"
+    parts += ["## FLAGS OF EVERY VERB", *option_rows(everywhere, click.Context(everywhere))]
+    parts += ["## ENVIRONMENT", *(entry(name, plain(text)) for name, text in ENVIRONMENT)]
+    parts += ["## FILES", entry("~/.config/iosd/config.toml", "Profiles; see DESCRIPTION.")]
+    parts += [*exit_status(), "## SEE ALSO", "iosd(7), iosd-reasons(7), iosd-security(7)"]
+    return manual_page("OSD", 1, parts)
 
 
 def reasons_page() -> str:
     """iosd-reasons(7)."""
-    parts = [
-        title("IOSD-REASONS", 7),
-        ".SH NAME",
-        "iosd\\-reasons \\- reasons why jobs of an iosd target wait or end",
-        ".SH DESCRIPTION",
-        "A reason number says why a job waits or why it ended. It is in attribute 4 of page 2000_0001h",
-        "of the job's surrogate, in the sense data of an EXEC that waited, and in the output of osd.",
-        ".B osd job why",
-        "explains the reason of a job.",
-        ".B osd reasons",
-        "prints the contents of this page.",
-    ]
+    name = "iosd-reasons - reasons why jobs of an iosd target wait or end"
+    parts = [f"## NAME\n\n{name}", REASONS_HEAD]
     for block, words in BLOCKS.items():
-        parts.append(f'.SH "{block}xx: {escaped(words.upper())}"')
+        parts.append(f"## `{block}xx:` {plain(words)}")
         for number, reason in REASONS.items():
             if number // 100 == block:
                 head, *lines = reason.paragraph()
-                text = "\n.br\n".join(escaped(line) for line in lines)
-                parts.append(f'.SS "{escaped(head)}"\n{text}')
-    parts += [".SH SEE ALSO", "osd\\-job(1), osd\\-reasons(1), iosd(7)"]
-    return "\n".join(parts) + "\n"
+                parts += [f"### {plain(head)}", "\\\n".join(plain(line) for line in lines)]
+    parts += ["## SEE ALSO", "osd-job(1), osd-reasons(1), iosd(7)"]
+    return manual_page("IOSD-REASONS", 7, parts)
 
 
 def section(text: str, *left_out: str) -> str:
@@ -333,36 +311,28 @@ def section(text: str, *left_out: str) -> str:
 
 def model_page() -> str:
     """iosd(7)."""
-    jobs = section((DOCS / "jobs.md").read_text(), "Reasons")
-    limits = section((DOCS / "limits.md").read_text())
-    return "\n".join(
-        [
-            title("IOSD", 7),
-            ".SH NAME",
-            "iosd \\- jobs next to the data: their model and limits",
-            ".SH DESCRIPTION",
-            as_roff(jobs),
-            ".SH LIMITS",
-            as_roff(limits),
-            ".SH SEE ALSO",
-            "osd(1), osd\\-exec(1), osd\\-job(1), iosd\\-reasons(7), iosd\\-security(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd - jobs next to the data: their model and limits",
+        "## DESCRIPTION",
+        section((DOCS / "jobs.md").read_text(), "Reasons"),
+        "## LIMITS",
+        section((DOCS / "limits.md").read_text()),
+        "## SEE ALSO",
+        "osd(1), osd-exec(1), osd-job(1), iosd-reasons(7), iosd-security(7)",
+    ]
+    return manual_page("IOSD", 7, parts)
 
 
 def security_page() -> str:
     """iosd-security(7)."""
-    return "\n".join(
-        [
-            title("IOSD-SECURITY", 7),
-            ".SH NAME",
-            "iosd\\-security \\- how a target is protected from the scripts it runs",
-            ".SH DESCRIPTION",
-            as_roff(section((DOCS / "security.md").read_text())),
-            ".SH SEE ALSO",
-            "osd\\-doctor(1), iosd(7), iosd\\-reasons(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd-security - how a target is protected from the scripts it runs",
+        "## DESCRIPTION",
+        section((DOCS / "security.md").read_text()),
+        "## SEE ALSO",
+        "osd-doctor(1), iosd(7), iosd-reasons(7)",
+    ]
+    return manual_page("IOSD-SECURITY", 7, parts)
 
 
 def pages() -> dict[str, str]:

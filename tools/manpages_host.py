@@ -12,7 +12,7 @@ import click
 
 from iosd_host.cli.iosd_manager import main as manager
 from tools.configdoc import ROWS, SECTIONS
-from tools.roff import as_roff, escaped, option_rows, title
+from tools.manpage import entry, manual_page, option_rows, plain, usage
 
 __all__ = ["host_pages", "sandboxd_options"]
 
@@ -78,62 +78,56 @@ def sandboxd_options() -> list[tuple[str, str]]:
 def toml_page() -> str:
     """iosd.toml(5)."""
     parts = [
-        title("IOSD.TOML", 5),
-        ".SH NAME\niosd.toml \\- configuration of an iosd target",
-        ".SH SYNOPSIS\n.I /etc/iosd/iosd.toml\n.br\n.I /etc/iosd/pools.d/NAME.toml",
-        ".SH DESCRIPTION",
-        as_roff(TOML),
+        "## NAME\n\niosd.toml - configuration of an iosd target",
+        "## SYNOPSIS",
+        "*/etc/iosd/iosd.toml*\\\n*/etc/iosd/pools.d/NAME.toml*",
+        "## DESCRIPTION",
+        TOML,
     ]
     for section, (_, about) in SECTIONS.items():
         shown = section.replace("pools.default", "pools.NAME")
-        parts += [f'.SH "[{escaped(shown)}]"', escaped(about)]
+        parts += [f"## `[{shown}]`", plain(about)]
         for row in ROWS:
             if row.section == section:
                 word = "default" if row.default else "example"
-                parts.append(
-                    f".TP\n\\fB{escaped(row.name)}\\fR\n{escaped(row.meaning)}\n.br\n"
-                    f"{word}: {escaped(row.value)}"
-                )
-    parts += [".SH SEE ALSO", "osd\\-config(1), osd\\-target(1), osd\\-pool(1), iosd(7)"]
-    return "\n".join(parts) + "\n"
+                parts.append(entry(row.name, plain(f"{row.meaning}; {word}: {row.value}")))
+    parts += ["## SEE ALSO", "osd-config(1), osd-target(1), osd-pool(1), iosd(7)"]
+    return manual_page("IOSD.TOML", 5, parts)
 
 
 def sandbox_page() -> str:
     """iosd-sandbox(8)."""
-    rows = [f".TP\n\\fB{escaped(name)}\\fR\n{escaped(words)}" for name, words in sandboxd_options()]
-    return "\n".join(
-        [
-            title("IOSD-SANDBOX", 8),
-            ".SH NAME\niosd\\-sandbox, iosd\\-sandboxd \\- processes in which scripts run next to the data",
-            ".SH SYNOPSIS\n.B iosd\\-sandboxd\n\\-\\-socket PATH \\-\\-python\\-dir DIR [OPTION...]\n.br",
-            ".B iosd\\-sandboxd \\-\\-print\\-level",
-            ".SH DESCRIPTION",
-            as_roff(SANDBOX),
-            ".SH OPTIONS",
-            *rows,
-            ".SH SEE ALSO",
-            "osd\\-doctor(1), osd\\-target(1), iosd.toml(5), iosd(7), iosd\\-security(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd-sandbox, iosd-sandboxd - processes in which scripts run next to the data",
+        "## SYNOPSIS",
+        usage("iosd-sandboxd", "--socket PATH --python-dir DIR [OPTION...]")
+        + "\\\n**iosd-sandboxd --print-level**",
+        "## DESCRIPTION",
+        SANDBOX,
+        "## OPTIONS",
+        *(entry(name, plain(words)) for name, words in sandboxd_options()),
+        "## SEE ALSO",
+        "osd-doctor(1), osd-target(1), iosd.toml(5), iosd(7), iosd-security(7)",
+    ]
+    return manual_page("IOSD-SANDBOX", 8, parts)
 
 
 def manager_page() -> str:
     """iosd-manager(8)."""
     context = click.Context(manager, info_name="iosd-manager")
     short = (manager.help or "").partition("\n")[0].rstrip(".")
-    return "\n".join(
-        [
-            title("IOSD-MANAGER", 8),
-            f".SH NAME\niosd\\-manager \\- {escaped(short[:1].lower() + short[1:])}",
-            f".SH SYNOPSIS\n.B iosd\\-manager\n{escaped(' '.join(manager.collect_usage_pieces(context)))}",
-            ".SH DESCRIPTION",
-            as_roff(MANAGER),
-            ".SH OPTIONS",
-            *option_rows(manager, context),
-            ".SH SEE ALSO",
-            "osd\\-pool(1), osd\\-target(1), iosd.toml(5), iosd(7)\n",
-        ]
-    )
+    parts = [
+        f"## NAME\n\niosd-manager - {plain(short[:1].lower() + short[1:])}",
+        "## SYNOPSIS",
+        usage("iosd-manager", " ".join(manager.collect_usage_pieces(context))),
+        "## DESCRIPTION",
+        MANAGER,
+        "## OPTIONS",
+        *option_rows(manager, context),
+        "## SEE ALSO",
+        "osd-pool(1), osd-target(1), iosd.toml(5), iosd(7)",
+    ]
+    return manual_page("IOSD-MANAGER", 8, parts)
 
 
 def host_pages() -> dict[str, str]:

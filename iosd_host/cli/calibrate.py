@@ -20,8 +20,8 @@ from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_NO_INPUT, EXIT_WRONG_STATE
 from iosd_host.config.schema import show_size, size
 from iosd_host.store_tools.format.records import FileName, FormatError
-from iosd_host.store_tools.format.superblock import Role
-from iosd_host.store_tools.head_size import THESIS, Need, Proposal, Tally, propose
+from iosd_host.store_tools.format.superblock import RootRole
+from iosd_host.store_tools.head_size import THESIS, HeadSizeCost, Proposal, Tally, propose
 from iosd_host.store_tools.measure import MeasuredDevice, measure
 from iosd_host.store_tools.opening.folders import Refused, as_owner, is_store, lock
 from pyosd.cli.frame.help import HelpPage
@@ -42,7 +42,7 @@ class Calibration:
     data: MeasuredDevice
     ssd: MeasuredDevice | None
     proposal: Proposal | None
-    needs: Sequence[Need]
+    needs: Sequence[HeadSizeCost]
     objects: int
     stored_bytes: int
     notes: Sequence[str]
@@ -52,7 +52,7 @@ class Calibration:
 
 
 @contextlib.contextmanager
-def held(folders: Sequence[tuple[Path, Role]]) -> Iterator[bool]:
+def held(folders: Sequence[tuple[Path, RootRole]]) -> Iterator[bool]:
     """Keep targets from opening these stores meanwhile.  Yields: whether one is served already."""
     served = False
     with contextlib.ExitStack() as stack:
@@ -109,7 +109,7 @@ def examine(data: Path, ssd: Path | None, seconds: float, space: int) -> Calibra
     for path in roots:
         if not path.is_dir():
             raise Refused(EXIT_NO_INPUT, f"'{path}' is no folder: make it, or give another")
-    roles = [(data, Role.MAIN)] + ([(ssd, Role.HEADS)] if ssd is not None else [])
+    roles = [(data, RootRole.MAIN)] + ([(ssd, RootRole.HEADS)] if ssd is not None else [])
     with as_owner(data), held(roles) as served:
         devices = [measure(path, seconds, space) for path in roots]
         tally = Tally()

@@ -22,12 +22,12 @@ from iosd_host.cli.target_config import pool_flags
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.config.files import DEFAULT_FILE
 from iosd_host.config.schema import ConfigError, Setting
-from iosd_host.manager.settings import Settings, configured
+from iosd_host.manager.settings import TargetSettings, configured
 from iosd_host.policy.events import Bounds, SetActive, SetSpares
 from iosd_host.policy.simulate import (
-    Record,
     SimulatedPool,
     SimulatedTarget,
+    SimulationRecord,
     constant,
     exponential,
     fluid_wait,
@@ -105,7 +105,7 @@ def rates(rows: Sequence[tuple[float, float]]) -> Trace:
     return table([*steps, (rows[-1][0] - start, 0.0)])
 
 
-def rows_of(record: Record, seconds: float, count: int) -> list[Moment]:
+def rows_of(record: SimulationRecord, seconds: float, count: int) -> list[Moment]:
     """About so many moments, evenly spread; `came` since the one before."""
     found: list[Moment] = []
     arrived = 0
@@ -134,7 +134,7 @@ def table_lines(rows: Iterable[Moment], summary: Summary) -> Iterator[str]:
     )
 
 
-def reason_lines(record: Record) -> Iterator[str]:
+def reason_lines(record: SimulationRecord) -> Iterator[str]:
     """Every decision."""
     for load, decisions in record.steps:
         for each in decisions:
@@ -144,7 +144,7 @@ def reason_lines(record: Record) -> Iterator[str]:
                 yield f"{load.at:8.2f}s  {what} {size}: {each.why}"
 
 
-def plot(path: Path, record: Record, title: str) -> None:
+def plot(path: Path, record: SimulationRecord, title: str) -> None:
     """Slots, jobs that wait, and for how long.  Raises: ImportError: no matplotlib."""
     import matplotlib as mpl
 
@@ -178,7 +178,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     """The pool's name, all settings, and what follows for the policy.  Raises: ConfigError."""
     flags = pool_flags((words,), None, None)
     found = configured(path, flags)
-    return flags[0][1], found, Settings(found, ()).bounds()
+    return flags[0][1], found, TargetSettings(found, ()).bounds()
 
 
 @click.command(cls=HelpPage)
@@ -270,7 +270,9 @@ def simulate(
             sys.exit(EXIT_FAILED)
 
 
-def tell(record: Record, rows: list[Moment], summary: Summary, output: str, why: bool) -> None:
+def tell(
+    record: SimulationRecord, rows: list[Moment], summary: Summary, output: str, why: bool
+) -> None:
     """The outcome, in the requested format."""
     if output == "json":
         shown = {"schema": "iosd.simulation/1", "rows": [asdict(row) for row in rows]}

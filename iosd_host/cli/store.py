@@ -15,10 +15,10 @@ from iosd_host.cli.param_type import Size
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_NO_INPUT, EXIT_PROBLEMS
 from iosd_host.common.paths import MissingComponent
-from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.check.sums import Pace, keeps_sums, trusted_epoch
 from iosd_host.store_tools.check.whole_store import check_store
-from iosd_host.store_tools.dump import SCHEMA, Address, dump_store, write_data
+from iosd_host.store_tools.dump import SCHEMA, StoreAddress, dump_store, write_data
 from iosd_host.store_tools.format.records import FormatError
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
 from iosd_host.store_tools.opening.folders import Refused
@@ -32,27 +32,27 @@ from pyosd.cli.frame.param_type import ParamType
 
 __all__ = ["check", "dump", "repair"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class AddressType(ParamType[Address]):
+class AddressType(ParamType[StoreAddress]):
     """``root``, PID or PID/OID."""
 
     name = "ADDRESS"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Address:
+    ) -> StoreAddress:
         """Parse it."""
-        if isinstance(value, Address):
+        if isinstance(value, StoreAddress):
             return value
         try:
-            return Address.parse(str(value))
+            return StoreAddress.parse(str(value))
         except ValueError:
             self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
 
 
-def store_options(command: Command) -> Command:
+def store_options(command: Decorated) -> Decorated:
     """Which store."""
     folder = click.Path(path_type=Path)
     ssd = click.option("--ssd", type=folder, help="Folder of the store on its SSD, if it has one.")
@@ -62,7 +62,7 @@ def store_options(command: Command) -> Command:
     return data(ssd(command))
 
 
-def work_option(command: Command) -> Command:
+def work_option(command: Decorated) -> Decorated:
     """Folder for the copy of the database."""
     folder = click.Path(path_type=Path, exists=True, file_okay=False)
     return click.option(
@@ -214,7 +214,7 @@ def report_repair(store: Store, as_json: bool) -> int:
     report.end_repair(outcome.mended, outcome.left)
     if not as_json:
         click.echo(f"the log is {store.roots.main.path / LOG}", err=True)
-    if any(each.kind is Kind.STORE_IDS_DIFFER for each in outcome.left):
+    if any(each.kind is ProblemKind.STORE_IDS_DIFFER for each in outcome.left):
         click.echo("osd: the SSD directory belongs to another store: give the right one", err=True)
     return len(outcome.left)
 
@@ -237,7 +237,7 @@ def report_repair(store: Store, as_json: bool) -> int:
 )
 def dump(
     *,
-    address: Address | None,
+    address: StoreAddress | None,
     data: Path | None,
     ssd: Path | None,
     work: Path | None,
@@ -266,7 +266,7 @@ def dump(
         sys.exit(EXIT_NO_INPUT)
 
 
-def dump_data(store: Store, address: Address, output: Any) -> None:
+def dump_data(store: Store, address: StoreAddress, output: Any) -> None:
     """The bytes of one object."""
     try:
         length = write_data(store, address, output)

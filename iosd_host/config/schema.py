@@ -2,6 +2,9 @@
 """The keys that a table of a configuration file may have: one row each, and the check of values.
 
 Pure.  Not here: the tables themselves (files.py, pools.py).
+
+Validation libraries report a wrong value, but not the nearest key that exists, nor the origin of each
+value, which `osd config show --origin` needs.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from iosd_host.control.link import LOST, STANDBY, LinkLost, NoAnswer
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.control.supervisor import ask_supervisor
 from iosd_host.manager.requests import AdminRequest, RequestRefused
-from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name, place_of
+from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, TargetSettings, full_name, place_of
 from iosd_host.manager.state_store import Change, Override
 from iosd_host.manager.target import ManagedTarget, frame_of
 from iosd_host.policy.events import Load, Mode
@@ -87,7 +87,7 @@ class Changes:
                 kept.pop(full_name(each))
             pool = wish.name if wish.kind == POOL else None
             log = Change(target.name, request.method, request.who, request.why, was, now, pool)
-            target.use(Settings(settings.base, kept.values()))
+            target.use(TargetSettings(settings.base, kept.values()))
             target.explain(pool, request.who, request.why, now)
             await self.keep([log], put, drop)
         answer = {"target": target.name, wish.kind: wish.name, "was": was, "is": now}
@@ -246,7 +246,7 @@ class Changes:
                 raise RequestRefused("bad-value", str(error)) from None
             await self.ask(target, request, Type.RELOAD, {})
             before = target.settings
-            target.use(Settings(base, before.overrides.values()))
+            target.use(TargetSettings(base, before.overrides.values()))
             try:
                 await target.restore("the configuration has been read again")
             except (LinkLost, NoAnswer, FrameError, TargetError):
@@ -324,7 +324,7 @@ def pool_wish(name: str, values: Mapping[str, Any], drop: Sequence[str] = ()) ->
     return _Wanted(POOL, name, values, frame, drop)
 
 
-def difference(settings: Settings, wish: _Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
+def difference(settings: TargetSettings, wish: _Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
     """Old and new values, by short key."""
     was, now = {}, {}
     for key in {**wish.values, **dict.fromkeys(wish.drop)}:

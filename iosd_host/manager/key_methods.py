@@ -13,12 +13,12 @@ from iosd_host.manager.keys import (
     LOCAL,
     NAME,
     VIEWER,
-    Client,
     ClientKeys,
     CurvePair,
+    KeyHolder,
     write_key,
 )
-from iosd_host.manager.requests import AdminRequest, Method, RequestRefused
+from iosd_host.manager.requests import AdminRequest, ManagerMethod, RequestRefused
 from iosd_host.manager.state_store import Change
 
 __all__ = ["key_methods"]
@@ -31,7 +31,7 @@ PARAMS = (
 )
 
 
-def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[Method]:
+def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[ManagerMethod]:
     """The rows.  log: keeps a line of the log of changes."""
 
     async def changed(request: AdminRequest, was: str, now: str) -> None:
@@ -64,7 +64,7 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
         await changed(request, "none", role)
         return {"name": name, "role": role}
 
-    def find(name: str) -> Client | None:
+    def find(name: str) -> KeyHolder | None:
         return next((each for each in keys.clients.values() if each.name == name), None)
 
     async def rm(request: AdminRequest) -> Any:
@@ -87,7 +87,7 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
         return {"name": name, "role": client.role}
 
     return [
-        Method("keys.ls", ls),
-        Method("keys.add", add, PARAMS, ("name", "public"), changes=True),
-        Method("keys.rm", rm, (WHO,), ("name",), changes=True),
+        ManagerMethod("keys.ls", ls),
+        ManagerMethod("keys.add", add, PARAMS, ("name", "public"), changes=True),
+        ManagerMethod("keys.rm", rm, (WHO,), ("name",), changes=True),
     ]

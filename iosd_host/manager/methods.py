@@ -13,7 +13,7 @@ from typing import Any
 from iosd_host.config.schema import Key, count, flag, text, texts
 from iosd_host.manager.changes import Changes, config_reload
 from iosd_host.manager.manager import Manager
-from iosd_host.manager.requests import AdminRequest, Method
+from iosd_host.manager.requests import AdminRequest, ManagerMethod
 from iosd_host.policy.events import Mode
 
 __all__ = ["methods"]
@@ -93,22 +93,22 @@ class Looks:
         return {"loads": await self.manager.history(**values)}
 
 
-def methods(manager: Manager) -> list[Method]:
+def methods(manager: Manager) -> list[ManagerMethod]:
     """The rows."""
     looks, changes = Looks(manager), Changes(manager.keep, manager.configuration)
 
     def change(
         name: str, run: Callable[..., Any], keys: Sequence[Key], *required: str, **more: Any
-    ) -> Method:
+    ) -> ManagerMethod:
         """A row that changes a target."""
 
         async def one(request: AdminRequest) -> Any:
             return await run(manager.target(request.params["target"]), request, **more)
 
-        return Method(name, one, keys, required, changes=True)
+        return ManagerMethod(name, one, keys, required, changes=True)
 
     return [
-        Method("status", looks.status),
+        ManagerMethod("status", looks.status),
         change("pool.set", changes.pool_set, (*POOL, VALUES), "pool", "values"),
         change("pool.scale", changes.pool_scale, (*POOL, AUTO, *SIZES), "pool"),
         change("pool.drain", changes.pool_mode, POOL, "pool", mode=Mode.DRAINING),
@@ -116,15 +116,15 @@ def methods(manager: Manager) -> list[Method]:
         change("pool.pause", changes.pool_mode, POOL, "pool", mode=Mode.PAUSED),
         change("pool.recycle", changes.pool_recycle, POOL, "pool"),
         change("pool.reset", changes.pool_reset, (*POOL, KEYS), "pool"),
-        Method("pool.usage", looks.usage, (TARGET,)),
+        ManagerMethod("pool.usage", looks.usage, (TARGET,)),
         change("principal.set", changes.principal_set, (*PRINCIPAL, *SHARE), "principal"),
         change("principal.reset", changes.principal_reset, PRINCIPAL, "principal"),
         change("workers.set", changes.workers_set, (TARGET, AUTO, *COUNTS)),
         change("workers.reset", changes.workers_reset, (TARGET,)),
-        Method("config.show", looks.settings, (TARGET,)),
+        ManagerMethod("config.show", looks.settings, (TARGET,)),
         change("config.reload", config_reload, (TARGET,)),
         change("config.apply", changes.config_apply, (TARGET,)),
-        Method("jobs", looks.jobs, (TARGET,)),
-        Method("changes", looks.changes, (TARGET, SINCE, MOST, WHO, POOL[1])),
-        Method("history", looks.history, (TARGET, SINCE, STEP, MOST)),
+        ManagerMethod("jobs", looks.jobs, (TARGET,)),
+        ManagerMethod("changes", looks.changes, (TARGET, SINCE, MOST, WHO, POOL[1])),
+        ManagerMethod("history", looks.history, (TARGET, SINCE, STEP, MOST)),
     ]

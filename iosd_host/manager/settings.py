@@ -20,7 +20,7 @@ from iosd_host.manager.state_store import Override
 from iosd_host.policy.events import Bounds, Scale
 from iosd_host.policy.resources import default_workers
 
-__all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of", "served"]
+__all__ = ["POOL", "PRINCIPAL", "WORKERS", "TargetSettings", "configured", "place_of", "served"]
 
 POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
 TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
@@ -62,7 +62,7 @@ def served(name: str, control: Path) -> dict[str, Setting] | None:
     }
 
 
-class Settings:
+class TargetSettings:
     """Of one target.
 
     Attributes:

@@ -23,7 +23,7 @@ from iosd_host.config.live_keys import LIVE_KEYS, frame_words
 from iosd_host.control.link import LOST, MANAGER, Link, LinkLost, NoAnswer, Timing
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.manager.reading import load_of, pressure_of, summary
-from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, Settings
+from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, TargetSettings
 from iosd_host.manager.state_store import OURSELVES, POLICY, Change, Override
 from iosd_host.policy.events import (
     Bounds,
@@ -77,7 +77,7 @@ class ManagedTarget:
         name: str,
         path: Path,
         who: str,
-        settings: Settings,
+        settings: TargetSettings,
         policy: Callable[[], Decider],
         log: Callable[[Change], None],
         timing: Timing,
@@ -103,8 +103,8 @@ class ManagedTarget:
         self._told: tuple[str, str | None] = (LOST, None)
         self.use(settings)
 
-    def use(self, settings: Settings) -> None:
-        """Settings from now on."""
+    def use(self, settings: TargetSettings) -> None:
+        """TargetSettings from now on."""
         self.settings = settings
         self.bounds = settings.bounds()
         scales = [self.bounds.workers_scale, *self.bounds.pools.values()]

@@ -33,10 +33,10 @@ from iosd_host.policy.policy import Policy
 from iosd_host.policy.traces import Trace
 
 __all__ = [
-    "Commands",
-    "Record",
+    "SimulatedCommands",
     "SimulatedPool",
     "SimulatedTarget",
+    "SimulationRecord",
     "constant",
     "exponential",
     "fluid_wait",
@@ -192,7 +192,7 @@ class SimulatedPool:
 
 
 @dataclass
-class Commands:
+class SimulatedCommands:
     """Ordinary commands.
 
     Attributes:
@@ -240,12 +240,12 @@ class SimulatedTarget:
     def __init__(
         self,
         pools: Sequence[SimulatedPool],
-        commands: Commands | None = None,
+        commands: SimulatedCommands | None = None,
         cores: int = 4,
         seed: int = 1,
     ) -> None:
         self.pools = {pool.name: pool for pool in pools}
-        self.commands = commands or Commands(lambda at: 0.0)
+        self.commands = commands or SimulatedCommands(lambda at: 0.0)
         self.cores = cores
         self.shedding = False
         self.number = 0
@@ -298,7 +298,7 @@ def value_of(decision: Decision) -> int:
 
 
 @dataclass
-class Record:
+class SimulationRecord:
     """Readings and decisions: (reading, decisions), in order."""
 
     steps: list[tuple[Load, list[Decision]]] = field(default_factory=list)
@@ -315,10 +315,10 @@ class Record:
 
 def run(
     target: SimulatedTarget, bounds: Bounds, seconds: float, policy: Policy | None = None
-) -> Record:
+) -> SimulationRecord:
     """Let the policy govern the target for so long: a reading each second, and soon after jobs wait."""
     policy = policy or Policy()
-    record = Record()
+    record = SimulationRecord()
     last = -math.inf
     for _ in range(round(seconds / TICK)):
         target.tick()

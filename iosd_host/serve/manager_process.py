@@ -21,14 +21,14 @@ from iosd_host.config.schema import Setting
 from iosd_host.serve.parts import manager_options
 from iosd_host.serve.process import ProcessFailed, SupervisedProcess, terminate
 
-__all__ = ["ManagerService", "ServedTarget"]
+__all__ = ["ManagerService", "ManagerTarget"]
 
 NAME = "iosd-manager"
 AGAIN_S = 10.0  # where it cannot start at all
 
 
 @dataclass(frozen=True)
-class ServedTarget:
+class ManagerTarget:
     """Settings of the manager's process.
 
     Attributes:
@@ -61,7 +61,7 @@ class ManagerService:
 
     def __init__(
         self,
-        target: ServedTarget,
+        target: ManagerTarget,
         folder: Path,
         settings: Mapping[str, Setting],
         up: Callable[[bool], None],

@@ -27,7 +27,7 @@ from iosd_host.config.pools import DEFAULT, Pool, check_pools, make_pool
 from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.config.source import Source
 from iosd_host.serve.local_credential import CredentialError, Published, publish, take_key, withdraw
-from iosd_host.serve.manager_process import ManagerService, ServedTarget
+from iosd_host.serve.manager_process import ManagerService, ManagerTarget
 from iosd_host.serve.master_key import take_out
 from iosd_host.serve.parts import (
     TargetConfig,
@@ -96,15 +96,15 @@ class Supervisor:
                 lambda again: announce(self.description("restarted" if again else "managed")),
             )
 
-    def _managed_target(self, settings: Mapping[str, Setting]) -> ServedTarget:
+    def _managed_target(self, settings: Mapping[str, Setting]) -> ManagerTarget:
         """Settings of the manager, and its user. Under root this is another user than tgtd's."""
         config, inside = self.config, self.config.data / "manager"
         if config.uid is None:
-            return ServedTarget(config.name, self.control, inside)
+            return ManagerTarget(config.name, self.control, inside)
         beside = config.data.with_name(f"{config.data.name}-manager")
         state = Path(settings["state"].value or beside)
         uid = manager_uid(config.data, state, config.uid)
-        return ServedTarget(
+        return ManagerTarget(
             config.name, self.control, beside, uid, target_uid=config.uid, moved_from=inside
         )
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CANDIDATES", "THESIS", "Need", "Proposal", "Range", "Sizes", "Tally", "propose"]
+__all__ = ["CANDIDATES", "THESIS", "HeadSizeCost", "Proposal", "Range", "Sizes", "Tally", "propose"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 CANDIDATES = tuple(64 * KIB << step for step in range(9))
@@ -44,7 +44,7 @@ def propose(access_s: float, write_bytes_s: float) -> Proposal:
 
 
 @dataclass(frozen=True)
-class Need:
+class HeadSizeCost:
     """Space for one head size: bytes on the SSD, and the share of objects that fit there
     completely."""
 
@@ -70,10 +70,10 @@ class Tally:
             self._whole[index] += size <= head
             self._ssd_bytes[index] += min(size, head)
 
-    def needs(self) -> list[Need]:
+    def needs(self) -> list[HeadSizeCost]:
         """A row for each candidate; with no object the shares are 0."""
         return [
-            Need(head, ssd_bytes, whole / max(1, self.objects))
+            HeadSizeCost(head, ssd_bytes, whole / max(1, self.objects))
             for head, ssd_bytes, whole in zip(CANDIDATES, self._ssd_bytes, self._whole, strict=True)
         ]
 
@@ -147,11 +147,11 @@ class Sizes:
         """Mean size of an object."""
         return sum(each.share * each.mean for each in self.ranges)
 
-    def needs(self, stored_bytes: int) -> list[Need]:
+    def needs(self, stored_bytes: int) -> list[HeadSizeCost]:
         """A row for each candidate, for objects of so many bytes in all."""
         objects = stored_bytes / self.mean
         return [
-            Need(
+            HeadSizeCost(
                 head,
                 round(objects * sum(each.share * each.mean_head(head) for each in self.ranges)),
                 sum(each.share * each.below(head) for each in self.ranges if head >= each.low),

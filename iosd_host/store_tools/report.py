@@ -14,11 +14,16 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from iosd_host.store_tools.check.problems import Kind, Problem
-from iosd_host.store_tools.opening.store import Progress as Tell
-from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.opening.store import Store, StoreProgress
 
 __all__ = ["Report", "print_row", "shown_progress"]
 
@@ -26,7 +31,7 @@ PROBLEM, CHECK, REPAIR = "iosd.store-problem/1", "iosd.store-check/1", "iosd.sto
 
 
 @contextlib.contextmanager
-def shown_progress(wanted: bool) -> Iterator[Tell]:
+def shown_progress(wanted: bool) -> Iterator[StoreProgress]:
     """A bar on stderr, if a person looks at it."""
     if not wanted or not sys.stderr.isatty():
         yield lambda section, done, total: None
@@ -55,7 +60,7 @@ class Report:
 
     def __init__(self, store: Store, as_json: bool, verbose: bool) -> None:
         self.store, self.as_json, self.verbose = store, as_json, verbose
-        self.counts: Counter[Kind] = Counter()
+        self.counts: Counter[ProblemKind] = Counter()
 
     @property
     def errors(self) -> int:
@@ -126,9 +131,9 @@ class Report:
             click.echo(f"{count:>8}  {kind.slug:<24} {kind.meaning}")
 
 
-def sorted_counts(counts: Counter[Kind]) -> list[tuple[Kind, int]]:
+def sorted_counts(counts: Counter[ProblemKind]) -> list[tuple[ProblemKind, int]]:
     """In the order of the table."""
-    return [(kind, counts[kind]) for kind in Kind if counts[kind]]
+    return [(kind, counts[kind]) for kind in ProblemKind if counts[kind]]
 
 
 def wants_colour() -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ObjectType
 from pyosd.wire.capability import Permission, SecurityMethod
 
@@ -49,7 +49,7 @@ class Rule:
             and self.scope.covers(request.obj, request.object_type)
             and (not self.until_ms or now_ms < self.until_ms)
             and bool(self.permissions & request.permissions)
-            and (self.scope.kind is not Kind.ZONE or Permission.FUN_EXE in request.permissions)
+            and (self.scope.kind is not ScopeKind.ZONE or Permission.FUN_EXE in request.permissions)
         )
 
     def end_ms(self, now_ms: int) -> int:
@@ -73,7 +73,7 @@ class AccessRequest:
 
 
 @dataclass(frozen=True)
-class Grant:
+class AllowedAccess:
     """The grant for a request. rules: ids of the rules that permit it."""
 
     permissions: Permission
@@ -85,7 +85,7 @@ class Grant:
 
 def decide(
     rules: Iterable[Rule], user: str, groups: Collection[str], request: AccessRequest, now_ms: int
-) -> Grant | None:
+) -> AllowedAccess | None:
     """The grant of exactly the requested permissions; None: the rules do not permit it.
 
     Among several grants, prefer no tag, then the lowest tag, then the weakest sufficient method,
@@ -117,7 +117,7 @@ def missing(
 
 def _united(
     rules: list[Rule], request: AccessRequest, tag: int, method: SecurityMethod, now_ms: int
-) -> Grant | None:
+) -> AllowedAccess | None:
     """For each permission the rule that lasts longest."""
     best: list[Rule] = []
     for bit in request.permissions:
@@ -127,7 +127,7 @@ def _united(
         best.append(max(having, key=lambda rule: rule.end_ms(now_ms)))
     if not best:
         return None
-    return Grant(
+    return AllowedAccess(
         permissions=request.permissions,
         tag=tag,
         method=method,

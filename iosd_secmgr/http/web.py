@@ -23,7 +23,7 @@ from aiohttp import web
 from iosd_secmgr.access.limits import Buckets
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
-from iosd_secmgr.methods.table import Caller
+from iosd_secmgr.methods.table import Requester
 from pyosd.secmgr.errors import SecmgrError
 
 LOG = logging.getLogger("iosd.secmgr")
@@ -204,7 +204,7 @@ class Web:
             raise Refusal("bad-request", "the body is no JSON object")
         return fields
 
-    def _who(self, request: web.Request) -> Caller | None:
+    def _who(self, request: web.Request) -> Requester | None:
         """By token where there is one, else by certificate.  Any thread."""
         header = request.headers.get("Authorization", "")
         if header:

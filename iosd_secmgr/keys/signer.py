@@ -12,7 +12,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 
-from iosd_secmgr.access.rules import Grant
+from iosd_secmgr.access.rules import AllowedAccess
 from pyosd.security.credentials import Credential
 from pyosd.types import ROOT, ObjectRef, ObjectType, ref
 from pyosd.wire.capability import Algorithm, Capability, Permission, SecurityMethod
@@ -57,7 +57,7 @@ class CredentialSigner:
 
     def granted(
         self,
-        grant: Grant,
+        grant: AllowedAccess,
         obj: ObjectRef,
         object_type: ObjectType,
         user: str,

@@ -5,6 +5,9 @@ Anybody can check the chain. Its head (number and hash of the last record) is au
 sealing key in the same transaction. A copy is written to a file at times. So a rewritten chain and
 a shortened one are both detected. Against somebody who puts back an older
 database and file, keep heads elsewhere: verify() takes one. Secrets are never in it.
+
+The chain is written here because a record must commit in the transaction of the change that it
+describes, which a separate log library cannot do.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditRecord:
     """One record.  seq: from 1 on.  at_ms: since 1970.  detail: fields by name."""
 
     seq: int
@@ -143,7 +146,7 @@ class Audit:
         who: str = "",
         what: str = "",
         newest: bool = False,
-    ) -> list[Entry]:
+    ) -> list[AuditRecord]:
         """Those with a greater number, in order; newest: the last ones of them."""
         conditions, values = ["seq > ?"], [after]
         texts: list[str] = []
@@ -225,7 +228,7 @@ def write_head(path: Path, head: Head, sealer: Sealer) -> None:
     new.replace(path)
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> AuditRecord:
     """A row of the table."""
     seq, at_ms, who, what, detail, hash_ = row
-    return Entry(int(seq), int(at_ms), who, what, json.loads(detail), bytes(hash_))
+    return AuditRecord(int(seq), int(at_ms), who, what, json.loads(detail), bytes(hash_))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.access.rules import Rule
 from iosd_secmgr.records.database import Row, Transaction, hex_id
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.capability import Algorithm, Permission, SecurityMethod
 
@@ -291,7 +291,7 @@ def _rule(row: Row) -> RuleRecord:
         subject=subject,
         group=bool(group),
         target=target,
-        scope=Scope(Kind(kind), ref(int(pid, 16), int(oid, 16))),
+        scope=Scope(ScopeKind(kind), ref(int(pid, 16), int(oid, 16))),
         permissions=Permission(permissions),
         tag=tag,
         until_ms=until,

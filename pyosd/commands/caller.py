@@ -13,7 +13,7 @@ from pyosd.security.signing import Aside, Exchange, Signer
 from pyosd.types import AttributeId, AttributeValue, Buffer
 from pyosd.wire.cdb import NO_ATTRIBUTES, NO_LAYOUT, AttributeLists, Encoded, Request, encode
 from pyosd.wire.reply import PendingReply, Reply, decode_reply
-from pyosd.wire.transport import Command, Pending, Response, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending, Response
 
 __all__ = ["Caller", "lists_of"]
 
@@ -29,13 +29,15 @@ def lists_of(
 class Caller:
     """Requests to one logical unit."""
 
-    def __init__(self, transport: Transport, credentials: CredentialSource | None = None) -> None:
+    def __init__(
+        self, transport: CommandTransport, credentials: CredentialSource | None = None
+    ) -> None:
         """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
         self._transport = transport
         self.signer = Signer(credentials)
 
     @property
-    def transport(self) -> Transport:
+    def transport(self) -> CommandTransport:
         """The transport of the commands."""
         return self._transport
 
@@ -138,7 +140,7 @@ class Caller:
 class _SignedReply(PendingReply):
     """A request under way under a credential: carries the dialogue of signing.py."""
 
-    def __init__(self, request: Request, exchange: Exchange, transport: Transport) -> None:
+    def __init__(self, request: Request, exchange: Exchange, transport: CommandTransport) -> None:
         self._exchange = exchange
         self._transport = transport
         self._reply: Reply | None = None

@@ -53,7 +53,7 @@ class Pending(Protocol):
         ...
 
 
-class Transport(Protocol):
+class CommandTransport(Protocol):
     """Carries commands to one logical unit.  A SAM status other than GOOD is an answer, not an
     error.
     """

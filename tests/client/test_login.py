@@ -10,8 +10,8 @@ import pytest
 
 from pyosd.errors import LoginRejected, ProtocolError
 from pyosd.iscsi.login import (
-    Answer,
     Chap,
+    ChapAnswer,
     LoginParameters,
     Negotiated,
     PduRequest,
@@ -23,11 +23,11 @@ from pyosd.iscsi.login import (
 from pyosd.iscsi.session import TargetAddress
 
 MUTUAL = Chap("ada", "correct horse battery", "disk", "the other secret")
-Dialogue = Generator[PduRequest, Answer, Negotiated]
+Dialogue = Generator[PduRequest, ChapAnswer, Negotiated]
 SECURITY, TO_OPERATIONAL = 0x00, 0x81
 
 
-def answer(keys: dict[str, str], flags: int = SECURITY) -> Answer:
+def answer(keys: dict[str, str], flags: int = SECURITY) -> ChapAnswer:
     header = bytearray(48)
     header[0], header[1] = 0x23, flags
     header[14:16] = struct.pack(">H", 1)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pyosd.wire.transport import Command, Transport
+from pyosd.wire.transport import Command, CommandTransport
 from tests.conformance import sense as s
 from tests.conformance import wire as w
 from tests.conformance.sense import Malformed, Sense
@@ -109,7 +109,7 @@ class LogicalUnit:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: CommandTransport,
         *,
         residuals: bool = True,
         choose: random.Random | None = None,

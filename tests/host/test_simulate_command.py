@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,11 +73,12 @@ def test_reasons_and_keys_of_the_configuration(tmp_path: Path) -> None:
     assert (found.exit_code, found.stdout) == (0, "")
 
 
-def test_plot(tmp_path: Path) -> None:
-    found = asked(tmp_path, "--plot", str(tmp_path / "it.png"))
-    if importlib.util.find_spec("matplotlib") is None:
+def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib", None)
+        found = asked(tmp_path, "--plot", str(tmp_path / "it.png"))
         assert found.exit_code == 1 and "matplotlib is not installed" in found.output
-        return
+    found = asked(tmp_path, "--plot", str(tmp_path / "it.png"))
     assert found.exit_code == 0
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.records import ObjectRecord, Place
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import copy_file
 from pyosd.commands import Commands
 from pyosd.jobs.submission import submit
@@ -100,9 +100,9 @@ class Store:
             harness.finish()
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[Database]:
+    def database(self) -> Iterator[StoreDatabase]:
         """The database itself, as nobody but a test may open it."""
-        with Database(self.data / "db") as database:
+        with StoreDatabase(self.data / "db") as database:
             yield database
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:
@@ -183,7 +183,7 @@ def copied(source: str, target: str) -> None:
     shutil.copystat(source, target)
 
 
-def self_key(database: Database, obj: ObjectRef) -> bytes:
+def self_key(database: StoreDatabase, obj: ObjectRef) -> bytes:
     for key, _ in database.walk(Table.OBJECTS, int(obj.partition_id).to_bytes(8, "big")):
         if Place.of_object_key(key).object_id == obj.object_id:
             return key

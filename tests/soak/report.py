@@ -9,6 +9,9 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
+import matplotlib as mpl
+from matplotlib import pyplot
+
 from tests.soak.judge import Slope, Verdict, judge
 from tests.soak.run import SHORT_S, Outcome, warm_up_of
 from tests.soak.samples import Sample
@@ -152,12 +155,8 @@ def read_json(path: Path) -> Outcome:
 
 
 def plot(outcome: Outcome, path: Path) -> None:
-    """Every figure over time; the warm-up is grey.  Raises: ImportError: no matplotlib."""
-    import matplotlib as mpl
-
+    """Every figure over time; the warm-up is grey."""
     mpl.use("Agg")
-    from matplotlib import pyplot
-
     page, axes = pyplot.subplots(3, 2, figsize=(10, 8), sharex=True, layout="constrained")
     for axis, (title, names, unit) in zip(axes.flat, PLOTTED, strict=True):
         common = title.partition(":")[0] in ("database", "store")

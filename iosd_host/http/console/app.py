@@ -32,7 +32,7 @@ from iosd_host.http.console.sessions import Session, Sessions, TokenError
 from iosd_host.http.console.state import reading_of, serial_of, thinned, unready
 from iosd_host.http.exporter import exposition
 from iosd_host.http.sockets import listener, peer_uid, process_of
-from iosd_host.manager.keys import ADMIN, Client
+from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
 from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
@@ -57,7 +57,7 @@ STREAMS_OF_ONE_MOST = 8  # user of this host, or address
 BEAT_S = 15.0
 POINTS = 360  # of a curve
 COOKIE = "iosd-session"
-CLIENT = Client("console", ADMIN)
+CLIENT = KeyHolder("console", ADMIN)
 METHODS = frozenset(
     ("pool.pause", "pool.resume", "pool.drain", "pool.recycle", "pool.scale", "workers.set")
 )
@@ -83,7 +83,6 @@ SAFE = {
     "Server": "iosd",
 }
 STATUS_OF = {"not-permitted": 403, "no-such-target": 404, "no-such-pool": 404, "internal": 500}
-Answer = Callable[[Client, bytes], Awaitable[bytes]]
 
 
 class ConsoleError(Exception):

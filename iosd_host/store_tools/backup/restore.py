@@ -14,7 +14,7 @@ import os
 import shutil
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
@@ -26,7 +26,7 @@ from iosd_host.store_tools.format.keys import RECORD_VERSION, KeyKind, KeyName, 
 from iosd_host.store_tools.format.marked import is_marked, marked
 from iosd_host.store_tools.format.records import FormatError, MetaKind
 from iosd_host.store_tools.format.superblock import Superblock
-from iosd_host.store_tools.opening.bdb import Database, DatabaseError, Table, text_of
+from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, Table, text_of
 from iosd_host.store_tools.opening.folders import (
     Refused,
     as_owner,
@@ -34,6 +34,7 @@ from iosd_host.store_tools.opening.folders import (
     write_superblock,
     write_whole,
 )
+from iosd_host.store_tools.opening.store import StoreProgress
 
 __all__ = ["restore"]
 
@@ -45,11 +46,10 @@ OPENINGS = 4096
 from them (generations of files, boot epochs of capabilities), are not used again."""
 AHEAD_MS = 10_000
 """Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
-Tell = Callable[[str, int, int], None]
 
 
 def restore(
-    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: Tell
+    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: StoreProgress
 ) -> Superblock:
     """Make the store in empty folders.  Returns its superblock.
 
@@ -199,7 +199,9 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def copy_files(backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: Tell) -> None:
+def copy_files(
+    backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: StoreProgress
+) -> None:
     """All of the manifest, each compared with its digest on the way.  Raises: Refused; OSError."""
     for label, folder in roots.items():
         with as_owner(folder):
@@ -252,7 +254,7 @@ def begin_anew(folder: Path) -> None:
     Raises: Refused: the database cannot be opened.
     """
     try:
-        with Database(folder, create=True) as database:
+        with StoreDatabase(folder, create=True) as database:
             count_openings(database)
             refuse_nonces(database, time.time_ns() // 1_000_000 + AHEAD_MS)
     except DatabaseError as error:
@@ -260,7 +262,7 @@ def begin_anew(folder: Path) -> None:
         raise Refused(EXIT_FAILED, f"{text}; use another backup") from None
 
 
-def count_openings(database: Database) -> None:
+def count_openings(database: StoreDatabase) -> None:
     """As if the store had been opened many times since."""
     for kind in (MetaKind.BOOT, MetaKind.INDEX_BOOT):
         value = database.get(Table.META, kind.key)
@@ -271,7 +273,7 @@ def count_openings(database: Database) -> None:
             transaction.put(Table.META, kind.key, number.to_bytes(4, "big"))
 
 
-def refuse_nonces(database: Database, until_ms: int) -> None:
+def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
     """Every nonce with a time until then counts as used, for every key there is."""
     names = [KeyName.decode(key) for key, _ in database.walk(Table.KEYS)]
     for place in {each.place for each in names}:

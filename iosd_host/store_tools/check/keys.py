@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.keys import (
     SEAL_BYTES,
     KeyKind,
@@ -33,9 +33,9 @@ def check_keys(store: Store) -> Iterator[Problem]:
         else:
             if not detail and not sealed and name.kind is not KeyKind.NONCES:
                 text = f"{name.kind.name.lower()} key"
-                yield Problem(Kind.KEY_WITHOUT_SEAL, where, text, Table.KEYS, key, value)
+                yield Problem(ProblemKind.KEY_WITHOUT_SEAL, where, text, Table.KEYS, key, value)
         if detail:
-            yield Problem(Kind.KEY_RECORD_DAMAGED, where, detail, Table.KEYS, key, value)
+            yield Problem(ProblemKind.KEY_RECORD_DAMAGED, where, detail, Table.KEYS, key, value)
 
 
 def has_seal(store: Store) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 
 from iosd_host.store_tools.opening.bdb import Table
 
-__all__ = ["Kind", "Problem"]
+__all__ = ["Problem", "ProblemKind"]
 
 
 @unique
-class Kind(Enum):
+class ProblemKind(Enum):
     """name = (what it is, what repair does).  Kinds without an action need none: the target sees to
     them when it next opens the store."""
 
@@ -144,7 +144,7 @@ class Kind(Enum):
     @property
     def is_error(self) -> bool:
         """Something to mend, not only to know."""
-        return bool(self.remedy) or self is Kind.UNREADABLE
+        return bool(self.remedy) or self is ProblemKind.UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Problem:
         subject: what else the mending needs; its type goes with the kind.
     """
 
-    kind: Kind
+    kind: ProblemKind
     where: str
     detail: str = ""
     table: Table | None = None

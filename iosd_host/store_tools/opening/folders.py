@@ -27,7 +27,7 @@ from iosd_host.common.exit_codes import (
 )
 from iosd_host.store_tools.format.marked import is_marked
 from iosd_host.store_tools.format.records import ALL, FormatError, Unknown
-from iosd_host.store_tools.format.superblock import Role, Superblock
+from iosd_host.store_tools.format.superblock import RootRole, Superblock
 
 __all__ = [
     "Refused",
@@ -64,7 +64,7 @@ class Root:
     """One directory: its superblock, or what is wrong with that."""
 
     path: Path
-    role: Role
+    role: RootRole
     superblock: Superblock | None = None
     damage: str = ""
 
@@ -156,16 +156,16 @@ def lock(path: Path) -> int:
     return descriptor
 
 
-def is_store(path: Path, role: Role) -> bool:
+def is_store(path: Path, role: RootRole) -> bool:
     """Something of a store is there, if only its database."""
     if (path / "superblock").exists():
         return True
-    if role is Role.HEADS:
+    if role is RootRole.HEADS:
         return (path / "data").is_dir()
     return any((path / "db").glob("*.db"))
 
 
-def read_root(path: Path, role: Role) -> Root:
+def read_root(path: Path, role: RootRole) -> Root:
     """Read a superblock.  Raises: Refused: not ours to touch."""
     root = Root(path, role)
     try:
@@ -215,7 +215,7 @@ def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
 
     Raises: Refused: it is served, absent, of another release, or the directories do not fit.
     """
-    wanted = [(data, Role.MAIN)] + ([(ssd, Role.HEADS)] if ssd is not None else [])
+    wanted = [(data, RootRole.MAIN)] + ([(ssd, RootRole.HEADS)] if ssd is not None else [])
     with contextlib.ExitStack() as stack:
         roots = []
         for path, role in wanted:

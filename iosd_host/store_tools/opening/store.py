@@ -32,15 +32,15 @@ from iosd_host.store_tools.format.records import (
     parse_partition_key,
     partition_key,
 )
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import Root, Roots
 from iosd_host.store_tools.opening.tables import Health
 
-__all__ = ["Files", "Life", "Progress", "Store"]
+__all__ = ["Files", "Life", "Store", "StoreProgress"]
 
 PARTITIONS_KEPT = 4096
 
-Progress = Callable[[str, int, int], None]
+StoreProgress = Callable[[str, int, int], None]
 """Called now and then with a section's name, how far it is, and about how far it goes (0: unknown).
 """
 
@@ -75,7 +75,7 @@ class Files:
 class Store:
     """Database and directories together."""
 
-    def __init__(self, roots: Roots, database: Database, health: Health) -> None:
+    def __init__(self, roots: Roots, database: StoreDatabase, health: Health) -> None:
         self.roots = roots
         self.db = database
         self.health = health

@@ -20,7 +20,7 @@ from iosd_host.store_tools.check.jobs import (
     payload_bytes,
     surrogate_of,
 )
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import next_numbers
 from iosd_host.store_tools.format.indexes import IndexStage, Stage
 from iosd_host.store_tools.format.jobs import JobId, JobKey
@@ -45,7 +45,7 @@ from iosd_host.store_tools.format.records import (
     parse_partition_meta,
     partition_key,
 )
-from iosd_host.store_tools.format.superblock import FEATURE_SUMS, Role, Superblock
+from iosd_host.store_tools.format.superblock import FEATURE_SUMS, RootRole, Superblock
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root, write_superblock
 from iosd_host.store_tools.opening.store import Life, Store
@@ -102,7 +102,7 @@ def superblock(mending: Mending, problem: Problem) -> str | None:
     return f"made again, store id {block.store_id.hex()}"
 
 
-def guessed_superblock(store: Store, role: Role, raw: bytes) -> Superblock:
+def guessed_superblock(store: Store, role: RootRole, raw: bytes) -> Superblock:
     """Its own fields as far as they are there."""
     raw = raw if len(raw) == Superblock.BYTES else b""
     store_id = raw[24:40] if any(raw[24:40]) else secrets.token_bytes(16)
@@ -136,8 +136,8 @@ def store_id(mending: Mending, problem: Problem) -> str | None:
     main = mending.store.roots.main.superblock
     if main is None or heads.superblock is None or not heads_fit(mending.store):
         return None
-    write_superblock(heads.path, replace(main, role=Role.HEADS))
-    heads.superblock = replace(main, role=Role.HEADS)
+    write_superblock(heads.path, replace(main, role=RootRole.HEADS))
+    heads.superblock = replace(main, role=RootRole.HEADS)
     return "every head fits its record: took the id of the main root"
 
 
@@ -344,7 +344,7 @@ def raise_root(mending: Mending, problem: Problem) -> str | None:
     if root is None:
         return None
     least: int = problem.subject
-    incarnation = problem.kind is Kind.NEXT_INCARNATION
+    incarnation = problem.kind is ProblemKind.NEXT_INCARNATION
     raised = root.with_next(least, 0) if incarnation else root.with_next(0, least)
     mending.put(Table.META, MetaKind.ROOT.key, raised.encode())
     mending.store.forget()
@@ -421,7 +421,7 @@ def other_half(mending: Mending, problem: Problem) -> str | None:
     """The record that the other end looks for."""
     key: MemberKey = problem.subject
     turned = key.turned()
-    if problem.kind is Kind.MEMBERSHIP_ONE_WAY:
+    if problem.kind is ProblemKind.MEMBERSHIP_ONE_WAY:
         mending.put(Table.MEMBERS, turned.encode(), b"")
         return "the collection knows its member"
     number = free_number(mending.store, turned.place, key.place)
@@ -532,44 +532,44 @@ def index_missing(mending: Mending, problem: Problem) -> str | None:
     return "entered"
 
 
-MENDERS: dict[Kind, Mender] = {
-    Kind.SUPERBLOCK_DAMAGED: superblock,
-    Kind.STORE_IDS_DIFFER: store_id,
-    Kind.ROOT_DAMAGED: root_record,
-    Kind.PARTITION_DAMAGED: partition_record,
-    Kind.PARTITION_MISSING: partition_missing,
-    Kind.PARTITION_IN_OTHER_EPOCH: other_epoch,
-    Kind.KEY_DAMAGED: keep_record,
-    Kind.ATTRIBUTE_STRANGE: keep_record,
-    Kind.QUEUE_DAMAGED: keep_record,
-    Kind.BOOT_COUNTER: boot_counter,
-    Kind.NEXT_INCARNATION: raise_root,
-    Kind.NEXT_PARTITION_ID: raise_root,
-    Kind.ID_MARK: id_mark,
-    Kind.QUEUE_ALIVE: queue_alive,
-    Kind.MARK_MISSING: mark_missing,
-    Kind.MARK_STALE: mark_stale,
-    Kind.MEMBER_ONE_WAY: other_half,
-    Kind.MEMBERSHIP_ONE_WAY: other_half,
-    Kind.MEMBER_STALE: stale_member,
-    Kind.MEMBERSHIP_NUMBER: membership_number,
-    Kind.JOB_DAMAGED: keep_job,
-    Kind.JOB_WITHOUT_SURROGATE: keep_job,
-    Kind.JOB_PART_ORPHAN: keep_job,
-    Kind.JOB_CHARGE: job_charge,
-    Kind.JOB_COMPANION_STALE: remove_record,
-    Kind.JOB_COMPANION_MISSING: job_companion,
-    Kind.JOB_EXPIRY_MISSING: job_expiry,
-    Kind.JOB_EXPIRY_STALE: remove_record,
-    Kind.JOB_KEY_MISSING: job_key,
-    Kind.JOB_KEY_STALE: remove_record,
-    Kind.INDEX_STAGE: index_stage,
-    Kind.INDEX_STALE: remove_record,
-    Kind.INDEX_MISSING: index_missing,
-    Kind.INDEX_SUPERFLUOUS: remove_record,
-    Kind.COMMAND_DAMAGED: keep_record,
-    Kind.KEY_RECORD_DAMAGED: remove_record,
-    Kind.KEY_WITHOUT_SEAL: remove_record,
-    Kind.SURROGATE_UNFINISHED: surrogate_mark,
-    Kind.SURROGATE_UNMARKED: surrogate_mark,
+MENDERS: dict[ProblemKind, Mender] = {
+    ProblemKind.SUPERBLOCK_DAMAGED: superblock,
+    ProblemKind.STORE_IDS_DIFFER: store_id,
+    ProblemKind.ROOT_DAMAGED: root_record,
+    ProblemKind.PARTITION_DAMAGED: partition_record,
+    ProblemKind.PARTITION_MISSING: partition_missing,
+    ProblemKind.PARTITION_IN_OTHER_EPOCH: other_epoch,
+    ProblemKind.KEY_DAMAGED: keep_record,
+    ProblemKind.ATTRIBUTE_STRANGE: keep_record,
+    ProblemKind.QUEUE_DAMAGED: keep_record,
+    ProblemKind.BOOT_COUNTER: boot_counter,
+    ProblemKind.NEXT_INCARNATION: raise_root,
+    ProblemKind.NEXT_PARTITION_ID: raise_root,
+    ProblemKind.ID_MARK: id_mark,
+    ProblemKind.QUEUE_ALIVE: queue_alive,
+    ProblemKind.MARK_MISSING: mark_missing,
+    ProblemKind.MARK_STALE: mark_stale,
+    ProblemKind.MEMBER_ONE_WAY: other_half,
+    ProblemKind.MEMBERSHIP_ONE_WAY: other_half,
+    ProblemKind.MEMBER_STALE: stale_member,
+    ProblemKind.MEMBERSHIP_NUMBER: membership_number,
+    ProblemKind.JOB_DAMAGED: keep_job,
+    ProblemKind.JOB_WITHOUT_SURROGATE: keep_job,
+    ProblemKind.JOB_PART_ORPHAN: keep_job,
+    ProblemKind.JOB_CHARGE: job_charge,
+    ProblemKind.JOB_COMPANION_STALE: remove_record,
+    ProblemKind.JOB_COMPANION_MISSING: job_companion,
+    ProblemKind.JOB_EXPIRY_MISSING: job_expiry,
+    ProblemKind.JOB_EXPIRY_STALE: remove_record,
+    ProblemKind.JOB_KEY_MISSING: job_key,
+    ProblemKind.JOB_KEY_STALE: remove_record,
+    ProblemKind.INDEX_STAGE: index_stage,
+    ProblemKind.INDEX_STALE: remove_record,
+    ProblemKind.INDEX_MISSING: index_missing,
+    ProblemKind.INDEX_SUPERFLUOUS: remove_record,
+    ProblemKind.COMMAND_DAMAGED: keep_record,
+    ProblemKind.KEY_RECORD_DAMAGED: remove_record,
+    ProblemKind.KEY_WITHOUT_SEAL: remove_record,
+    ProblemKind.SURROGATE_UNFINISHED: surrogate_mark,
+    ProblemKind.SURROGATE_UNMARKED: surrogate_mark,
 }

@@ -15,29 +15,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
-from iosd_host.store_tools.opening.store import Progress, Store
+from iosd_host.store_tools.opening.store import Store, StoreProgress
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
 from iosd_host.store_tools.repair.objects import OBJECT_MENDERS
 from iosd_host.store_tools.repair.records import MENDERS, Mending
 
-__all__ = ["LOG", "Outcome", "repair_store"]
+__all__ = ["LOG", "RepairOutcome", "repair_store"]
 
 LOG = "repair.log"
 ROUNDS = 8
 """A problem may bring another to light, hardly ever a third."""
 ALL_MENDERS = MENDERS | OBJECT_MENDERS
 # repaired when the database is opened
-OPENING = {Kind.LOG_DAMAGED, Kind.TABLE_MISSING, Kind.TABLE_DAMAGED}
+OPENING = {ProblemKind.LOG_DAMAGED, ProblemKind.TABLE_MISSING, ProblemKind.TABLE_DAMAGED}
 
 Told = Callable[[Problem, str], None]
 """Called with each repaired problem and the action."""
 
 
 @dataclass
-class Outcome:
+class RepairOutcome:
     """Result of a repair. left: errors that remain."""
 
     mended: int = 0
@@ -70,9 +70,9 @@ class Log:
         os.fsync(self._descriptor)
 
 
-def repair_store(store: Store, progress: Progress, told: Told) -> Outcome:
+def repair_store(store: Store, progress: StoreProgress, told: Told) -> RepairOutcome:
     """Repair all problems that can be repaired."""
-    outcome = Outcome()
+    outcome = RepairOutcome()
     with Log(store.roots.main.path / LOG) as log:
         log.write("begin")
         mending = Mending(store, LostAndFound(store))
@@ -88,7 +88,7 @@ def repair_store(store: Store, progress: Progress, told: Told) -> Outcome:
 
 
 def repair_round(
-    mending: Mending, progress: Progress, told: Told, log: Log, outcome: Outcome
+    mending: Mending, progress: StoreProgress, told: Told, log: Log, outcome: RepairOutcome
 ) -> int:
     """One walk over everything.  Returns the number of repairs."""
     mended = 0

@@ -153,7 +153,7 @@ class NumberParam(ParamType[int]):
         return number
 
 
-class Attribute(ParamType[tuple[int, int]]):
+class AttributeName(ParamType[tuple[int, int]]):
     """PAGE/NUMBER, each decimal or 0x; ``all`` stands for every one."""
 
     name = "PAGE/NUMBER"
@@ -313,5 +313,5 @@ BEGIN = BeginTime()
 DURATION = DurationParam()
 MOMENT = MomentParam()
 NUMBER = NumberParam()
-ATTRIBUTE = Attribute()
+ATTRIBUTE = AttributeName()
 TAG = TagParam()

@@ -18,11 +18,11 @@ from pyosd.cli.frame.addresses import LoneId, MemberRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.profiles import ConfigError, Profile, load_profile
+from pyosd.cli.frame.profiles import Profile, ProfileError, load_profile
 from pyosd.cli.output.tables import (
     FORMATS,
     Column,
-    Record,
+    JsonRow,
     colour_wanted,
     print_json,
     print_records,
@@ -49,7 +49,7 @@ NOT_EMPTY = (0x2C, 0x0A)
 NO_CREDENTIAL = 80  # the byte of the CDB at fault when no key proves the capability
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
-    (ConfigError, Exit.CONFIG),
+    (ProfileError, Exit.CONFIG),
     (SecmgrError, Exit.CONFIG),
     (errors.JobCancelled, Exit.JOB_CANCELLED),
     (errors.JobTimeout, Exit.JOB_TIMEOUT),
@@ -110,17 +110,17 @@ class Settings:
         """The target's URL: flag, environment, profile.
 
         Raises:
-            ConfigError: nobody said which.
+            ProfileError: nobody said which.
         """
         if self.target and "@" in self.target.partition("://")[2].partition("/")[0]:
-            raise ConfigError(
+            raise ProfileError(
                 "a secret on the command line is everybody's to read: say it in IOSD_CHAP_SECRET, "
                 "or in a file that a profile's 'chap-secret-file' names"
             )
         url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
         if not url:
             unread = self.profile.unread
-            raise ConfigError(
+            raise ProfileError(
                 "no target: say --target URL, or set IOSD_TARGET, or a profile's 'target' in "
                 "~/.config/iosd/config.toml; 'osd target serve' prints the URL of a new one"
                 + (
@@ -135,7 +135,7 @@ class Settings:
         """Open a session with the target.
 
         Raises:
-            ConfigError: nobody said which, or the secret cannot be read.
+            ProfileError: nobody said which, or the secret cannot be read.
         """
         from pyosd import connect
 
@@ -143,9 +143,9 @@ class Settings:
         try:
             chap, source = identity.chap(), identity.source(self.url())
         except OSError as error:
-            raise ConfigError(f"cannot read {error.filename}: {error.strerror}") from None
+            raise ProfileError(f"cannot read {error.filename}: {error.strerror}") from None
         except ValueError as error:
-            raise ConfigError(str(error)) from None
+            raise ProfileError(str(error)) from None
         return connect(self.url(), chap=chap, credentials=source)
 
     def identity(self) -> Identity:
@@ -160,7 +160,7 @@ class Settings:
 
     def show(
         self,
-        records: Sequence[Record],
+        records: Sequence[JsonRow],
         columns: Sequence[Column],
         schema: str,
         name: str,
@@ -181,7 +181,7 @@ class Settings:
             colour=self.colour_on_stdout,
         )
 
-    def show_one(self, record: Record, columns: Sequence[Column], *, wide: bool = False) -> None:
+    def show_one(self, record: JsonRow, columns: Sequence[Column], *, wide: bool = False) -> None:
         """Print one record as show() does, but in JSON as it is."""
         if self.output in ("json", "jsonl"):
             print_json(record)

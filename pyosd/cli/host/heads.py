@@ -11,7 +11,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import OBJECT, SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
-from pyosd.cli.output.tables import Column, Record, format_bytes, print_json, print_records
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page
@@ -66,7 +66,7 @@ def no_ssd() -> Failure:
 # ---- of objects ----
 
 
-def head_of(commands: Commands, address: ObjectRef) -> Record:
+def head_of(commands: Commands, address: ObjectRef) -> JsonRow:
     """Head size of an object, where the head is, and how many bytes are where."""
     values = commands.get_attributes(address, [AttributeId(Page.HEAD, ALL)])
     found = {OBJECT_KEYS[each.number]: each.uint for each in values if each.number in OBJECT_KEYS}
@@ -177,7 +177,7 @@ def target_heads(
         words = {key: names[found[key]] for key, names in WORDS.items()}
         print_json({"schema": "iosd.target-heads/1", **found, **words})
         return
-    rows: list[Record] = [
+    rows: list[JsonRow] = [
         {"key": key.removesuffix("_bytes").replace("_", " "), "value": shown(key, value)}
         for key, value in found.items()
     ]

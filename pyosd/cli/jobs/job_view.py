@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_seconds, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds, format_time
 from pyosd.jobs.advice import advice
 from pyosd.jobs.reasons import REASONS
 from pyosd.types import ObjectRef
@@ -102,7 +102,7 @@ def message_of(status: JobStatus) -> str:
     return counted(status.counts) if status.counts and not status.done else status.message
 
 
-def array_of(status: JobStatus) -> Record | None:
+def array_of(status: JobStatus) -> JsonRow | None:
     """Of an array, or of one of its members; None: it is neither."""
     place = status.array
     if place is None:
@@ -119,7 +119,7 @@ def array_of(status: JobStatus) -> Record | None:
     }
 
 
-def record_of(status: JobStatus) -> Record:
+def record_of(status: JobStatus) -> JsonRow:
     """The fields of "iosd.job/1"."""
     return {
         "schema": SCHEMA,
@@ -172,23 +172,23 @@ def record_of(status: JobStatus) -> Record:
     }
 
 
-def colour_of(row: Record) -> str | None:
+def colour_of(row: JsonRow) -> str | None:
     """The colour of a state; one that is not listed is bad news."""
     return COLOURS.get(JobState[row["state"]], "red")
 
 
-def progress_of(row: Record) -> str:
+def progress_of(row: JsonRow) -> str:
     """A share, where the script tells one."""
     return "-" if row["progress"] is None else f"{row['progress']:.0%}"
 
 
-def name_of(row: Record) -> str:
+def name_of(row: JsonRow) -> str:
     """The job's id, of a member of an array ARRAY[INDEX]."""
     array = row["array"]
     return f"{array['id']}[{array['index']}]" if array and "index" in array else row["id"]
 
 
-def tags_of(row: Record) -> str:
+def tags_of(row: JsonRow) -> str:
     """KEY=VALUE, with commas between."""
     return ",".join(f"{key}={value}" for key, value in row["tags"].items()) or "-"
 

@@ -28,7 +28,7 @@ from pyosd.cli.jobs.script import (
     with_modules,
 )
 from pyosd.cli.output.tables import (
-    Record,
+    JsonRow,
     folded,
     format_bytes,
     format_seconds,
@@ -60,14 +60,14 @@ def client_version() -> str:
         return ""
 
 
-def report_of(job: Job, status: JobStatus, target: Record, log: bool) -> Record:
+def report_of(job: Job, status: JobStatus, target: JsonRow, log: bool) -> JsonRow:
     """The fields of "iosd.report/1"."""
     own = {
         "version": client_version(),
         "python": platform.python_version(),
         "system": platform.platform(),
     }
-    texts: Record = {}
+    texts: JsonRow = {}
     if log:
         texts["traceback"] = job.traceback() if status.done else ""
         lines = job.logs(stream="stderr") if status.done else iter(())
@@ -124,12 +124,12 @@ SECTIONS = {
 VALUES = 16  # columns of a name before its value
 
 
-def shown(key: str, record: Record) -> Any:
+def shown(key: str, record: JsonRow) -> Any:
     """A value of the record; tags in one line, as `osd ps` shows them."""
     return tags_of(record) if key == "tags" else record[key]
 
 
-def page(found: Record, status: JobStatus) -> list[str]:
+def page(found: JsonRow, status: JobStatus) -> list[str]:
     """The report for people, but for what the script has written (words_of)."""
     record: dict[str, Any] = found["job"]
     lines = explanation(status, [])
@@ -151,7 +151,7 @@ def page(found: Record, status: JobStatus) -> list[str]:
     return [harmless(line) for line in lines]
 
 
-def words_of(found: Record) -> list[str]:
+def words_of(found: JsonRow) -> list[str]:
     """The script's traceback and last lines of standard error, as they are."""
     lines: list[str] = []
     for title in ("traceback", "stderr"):

@@ -13,7 +13,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.jobs.job_verb import JobVerb, job_of, one_job, whole_of
 from pyosd.cli.jobs.job_view import exit_code
-from pyosd.cli.output.tables import Record, print_json
+from pyosd.cli.output.tables import JsonRow, print_json
 from pyosd.cli.output.terminal import RAW, output_to
 from pyosd.errors import JobError
 from pyosd.jobs.job import Job
@@ -82,10 +82,10 @@ def as_lists(value: Any) -> Any:
     return as_lists(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def outcome_of(job: Job) -> Record:
+def outcome_of(job: Job) -> JsonRow:
     """State and result or error of a job that has ended."""
     error = job.exception()
-    known: Record = {"id": str(job.id)}
+    known: JsonRow = {"id": str(job.id)}
     if isinstance(error, JobError):
         return {**known, "state": job.status().state.name, "error": str(error)}
     if error is not None:

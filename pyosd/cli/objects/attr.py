@@ -15,7 +15,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.objects.attribute_names import NAMES
-from pyosd.cli.output.tables import Column, Record, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page, encode_value
 
@@ -75,7 +75,7 @@ def page_name(page: int) -> str:
     return names.get(page, "").lower().replace("_", "-")
 
 
-def record_of(attribute: AttributeValue) -> Record:
+def record_of(attribute: AttributeValue) -> JsonRow:
     """One attribute's record."""
     return {
         "schema": SCHEMA,

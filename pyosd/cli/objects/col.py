@@ -11,7 +11,7 @@ from pyosd.cli.frame.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
 from pyosd.cli.objects.attr import record_of, takes_value
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
-from pyosd.cli.output.tables import Column, Record
+from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.commands import Commands
 from pyosd.commands.membership import join, leave
 from pyosd.errors import NotFound
@@ -47,12 +47,12 @@ VALUE_COLUMNS = (
 )
 
 
-def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> Record:
+def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> JsonRow:
     """One collection's record; tracked: with the command at work on it."""
     found = {each.id: each for each in commands.get_attributes(address, [KIND, USERNAME])}
     tracking = commands.tracking(address)
     kind = found[KIND].uint if KIND in found else 0
-    record: Record = {
+    record: JsonRow = {
         "schema": SCHEMA,
         "id": str(address),
         "type": KINDS.get(kind, f"{kind:#x}"),
@@ -135,7 +135,7 @@ def members(settings: Settings, address: ObjectRef) -> None:
     """List the objects in a collection."""
     with settings.connect() as target:
         found = target.list_members(address)
-    records: list[Record] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
+    records: list[JsonRow] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
     settings.show(records, ID_COLUMNS, "iosd.members/1", "members")
 
 

@@ -27,12 +27,12 @@ CRITERION_HELP = (
     "compare byte by byte."
 )
 
-Token = tuple[str, str]  # kind (op, text or word) and what it says
+CriterionToken = tuple[str, str]  # kind (op, text or word) and what it says
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str) -> list[CriterionToken]:
     """Split a criterion.  Raises: ValueError: at something that is no part of one."""
-    found: list[Token] = []
+    found: list[CriterionToken] = []
     at = 0
     while text[at:].strip():
         match = TOKEN.match(text, at)
@@ -44,7 +44,7 @@ def tokens_of(text: str) -> list[Token]:
     return found
 
 
-def value_of(token: Token) -> int | str | bytes:
+def value_of(token: CriterionToken) -> int | str | bytes:
     """The value a token stands for."""
     kind, text = token
     if kind == "op":
@@ -56,7 +56,7 @@ def value_of(token: Token) -> int | str | bytes:
     return text
 
 
-def attribute_of(token: Token) -> attr | None:
+def attribute_of(token: CriterionToken) -> attr | None:
     """The attribute a token names, or None."""
     match = NAME.fullmatch(token[1]) if token[0] == "word" else None
     if match is None:

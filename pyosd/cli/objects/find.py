@@ -12,7 +12,7 @@ from pyosd.cli.frame.params import ADDRESS, NUMBER
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.objects.object_table import show_objects
-from pyosd.cli.output.tables import Column, Record
+from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.osd._query import Condition
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page
@@ -110,7 +110,7 @@ def index(
     for page in added:
         if page not in states:
             raise Failure(Exit.FAILED, f"the target took page {page:#x} but does not show it")
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.index/1",
             "id": f"{page:#x}",

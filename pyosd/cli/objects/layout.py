@@ -7,7 +7,7 @@ import click
 
 from pyosd.cli.frame.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.frame.verb import Listing, Settings, Verb
-from pyosd.cli.output.tables import Column, Record, format_bytes
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Duplication
 from pyosd.wire.list_data import MapType
@@ -91,7 +91,7 @@ def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None
     """Show which ranges of an object have data and which are holes."""
     with settings.connect() as target:
         extents = target.read_map(address, offset, TYPES[kind])
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.extent/1",
             "id": str(each.start),

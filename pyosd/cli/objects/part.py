@@ -9,7 +9,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Information, Page, Timestamp
@@ -41,7 +41,7 @@ CHECK_COLUMNS = (
 )
 
 
-def describe(commands: Commands, partition: ObjectRef) -> Record:
+def describe(commands: Commands, partition: ObjectRef) -> JsonRow:
     """One partition's record."""
     values = commands.get_attributes(partition, [*WANTED.values(), USERNAME, METHOD])
     found = {value.id: value for value in values}
@@ -133,7 +133,7 @@ def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) 
             address: target.object_structure_check(address.partition_id, timeout)
             for address in addresses
         }
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {"schema": "iosd.structure/1", "id": str(address), "damaged": count}
         for address, count in damaged.items()
     ]

@@ -11,7 +11,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import Listing, Settings
-from pyosd.cli.output.tables import Column, Record, format_time, print_lines
+from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
 from pyosd.cli.security.acl_people import certificate, group, token, user
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
@@ -82,7 +82,7 @@ def who_of(name: str) -> dict[str, str]:
 def ls(settings: Settings, who: str | None) -> None:
     """List rules."""
     found = ask(settings, "acl.ls")["rules"]
-    records: list[Record] = [{"schema": "iosd.acl/1", **each} for each in found]
+    records: list[JsonRow] = [{"schema": "iosd.acl/1", **each} for each in found]
     if who is not None:
         wanted = (who.removeprefix("@"), who.startswith("@"))
         records = [each for each in records if (each["subject"], each["group"]) == wanted]
@@ -166,7 +166,7 @@ def add(
 @click.pass_obj
 def roles(settings: Settings) -> None:
     """List the roles and the rules that each one creates."""
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.role/1",
             "role": name,

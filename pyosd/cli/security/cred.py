@@ -10,7 +10,7 @@ import click
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Listing, Settings
-from pyosd.cli.output.tables import Column, Record, format_time, print_lines
+from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
 from pyosd.cli.security.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, target_of, text
 from pyosd.security.credentials import StaticSource, read_secret
 from pyosd.wire.capability import Capability, Permission
@@ -104,7 +104,7 @@ def range_of(words: str | None) -> list[int] | None:
         raise click.UsageError(f"'{words}' is not START:LENGTH") from None
 
 
-def record_of(capability: Capability) -> Record:
+def record_of(capability: Capability) -> JsonRow:
     """A capability for people: no key."""
     return {
         "schema": "iosd.capability/1",

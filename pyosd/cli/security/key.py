@@ -10,7 +10,7 @@ import click
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import YES, Settings
-from pyosd.cli.output.tables import Column, Record, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
     Asking,
@@ -48,7 +48,7 @@ def key() -> None:
 def ls(settings: Settings, target_name: str | None) -> None:
     """List the keys of a target, without their values."""
     found = ask(settings, "key.ls", target=target_of(settings, target_name))["keys"]
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.key/1",
             "id": f"{each['level']}/{each['partition']:#x}/{each['version']}",

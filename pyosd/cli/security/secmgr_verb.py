@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.profiles import ConfigError
+from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.output.tables import Column
 from pyosd.identity import Identity
@@ -97,20 +97,20 @@ class AskingListing(Asking, Listing):
 def ask(settings: Settings, method: str, /, **params: Any) -> dict[str, Any]:
     """One request to the security manager.
 
-    Raises: ConfigError: nobody said where it is; Failure, pyosd.errors.OSDError: it refused.
+    Raises: ProfileError: nobody said where it is; Failure, pyosd.errors.OSDError: it refused.
     """
     from pyosd.secmgr.client import Client, SecmgrRefused
 
     identity = settings.identity()
     if not identity.secmgr:
-        raise ConfigError(
+        raise ProfileError(
             "no security manager: say --secmgr URL, or set IOSD_SECMGR, or a profile's 'secmgr'; "
             "'osd secmgr serve' prints the URL of one"
         )
     try:
         client = Client(identity.secmgr, **identity.secmgr_login())
     except ValueError as error:
-        raise ConfigError(str(error)) from None
+        raise ProfileError(str(error)) from None
     try:
         return client.call(method, **params)
     except SecmgrRefused as error:

@@ -71,7 +71,7 @@ RESERVE_BYTES = 256 << 10
 DRY_RUN = b"import osd\ndef f(x):\n    return x\nf(osd.args)\nprint(end='')\n"
 DRY_RUNS = 20
 
-Report = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
+EndReport = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
 
 
 # Given back when memory runs out, so that there is some to say so; never touched, so it costs none.
@@ -148,7 +148,7 @@ def run(
     zone: tuple[int, int],
     job: tuple[int, int],
     place: tuple[int, int],
-) -> Report:
+) -> EndReport:
     """Run a job's code as __main__ and report how it ended.
 
     place: of a member of an array, how far its id is behind the array's, and its index; else zeros.
@@ -289,7 +289,7 @@ def flush() -> None:
 # ---- how it ended ------------------------------------------------------------------------------
 
 
-def report_error(error: BaseException) -> Report:
+def report_error(error: BaseException) -> EndReport:
     if isinstance(error, SystemExit):
         return report_exit(error)
     if is_memory(error):
@@ -320,7 +320,7 @@ def kind_of(error: BaseException) -> int:
     return FINISH_EXCEPTION
 
 
-def report_exit(error: SystemExit) -> Report:
+def report_exit(error: SystemExit) -> EndReport:
     """Exit codes as the interpreter gives them: None 0, a number itself, else 1 and the text."""
     code = error.code
     if code is None or code == 0:
