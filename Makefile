@@ -180,6 +180,6 @@ vm-test: deb    ## the packages in a Debian 12 as it is installed, with cgroup v
 	@$(PYTHON) -m tests.packaging.vm dist
 
 clean:          ## remove what building made
-	rm -rf build dist .venv .run *.egg-info packaging/pip/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist .venv .run *.egg-info packaging/pip/*/*.egg-info packaging/pip/*/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f pyosd/*.so
 	find pyosd iosd_host iosd_secmgr examples tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

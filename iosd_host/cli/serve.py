@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,21 @@ from iosd_host.serve.supervise import serve as run_target
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
 
-__all__ = ["serve", "standards"]
+__all__ = ["Without", "serve", "standards"]
+
+
+@dataclass(frozen=True)
+class Without:
+    """The object of a context that ignores keys of the file: they name files that this user cannot read."""
+
+    keys: frozenset[str]
 
 
 def take_defaults(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
     """What the file says of the target is what flags say that are not given."""
-    ctx.default_map = {**(ctx.default_map or {}), **read_config(value).flags}
+    ignored = ctx.obj.keys if isinstance(ctx.obj, Without) else frozenset()
+    flags = {key: flag for key, flag in read_config(value).flags.items() if key not in ignored}
+    ctx.default_map = {**(ctx.default_map or {}), **flags}
     return value
 
 

@@ -13,7 +13,7 @@ import click
 
 from iosd_host.cli.iosd_manager import main as run_manager
 from iosd_host.cli.param_type import Seconds
-from iosd_host.cli.serve import serve
+from iosd_host.cli.serve import Without, serve
 from iosd_host.cli.target_config import target_config
 from iosd_host.common import logs, paths
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
@@ -41,6 +41,7 @@ MANAGER_PLACE = Path("/run/iosd/manager-iosd.json")
 SANDBOXD_GROUP = Path("/sys/fs/cgroup/system.slice/iosd-sandboxd.service")
 NOT_WANTED = 1  # to systemd's ExecCondition=: leave it, that is no failure
 NOTIFY = "NOTIFY_SOCKET"
+SECRETS = frozenset(("chap_user", "chap_secret_file", "chap_file"))
 
 CONFIG = click.option(
     "--config",
@@ -78,12 +79,11 @@ def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
     also the CHAP accounts, whose file only its owner can read.
     """
     words = [] if path is None else ["--config", str(path)]
-    with serve.make_context("serve", words) as context:
+    ignored = frozenset[str]() if secrets else SECRETS
+    with serve.make_context("serve", words, obj=Without(ignored)) as context:
         given = dict(context.params)
     logs.configure(given.pop("log_format"), given.pop("log_level"))
     del given["ready_fd"], given["output"]
-    if not secrets:
-        given |= {"chap_user": None, "chap_secret_file": None, "chap_file": None}
     return target_config(**given)
 
 

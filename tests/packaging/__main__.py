@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.packaging.machine import Machine
+from tests.packaging.machine import Machine, told
 
 OURS = (
     *("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-secmgr", "iosd-target", "iosd-tgtd"),
@@ -26,6 +26,13 @@ SERVICES = ("tgt", "iosd-sandboxd", "iosd-attach", "iosd-manager")
 URL = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
 SCRIPT = "import osd\nprint(osd.zone.data.read().decode())\n"
 OTHER = "iqn.2026-11.example:disk"
+ADDRESS = "192.0.2.10"
+CHAP_FILE = "/etc/iosd/chap.toml"
+CHAP = """\
+[[incoming]]
+user = "ada"
+secret = "correct horse battery"
+"""
 # What apt, dpkg, adduser and systemd write about what they have done; caches.
 NOISE: tuple[str, ...] = (
     "var/log/",
@@ -214,6 +221,37 @@ def manages(machine: Machine) -> None:
     )
 
 
+def network(machine: Machine) -> None:
+    """An address that is not loopback, with CHAP, as docs/howto/serve-a-network.md has it.
+
+    Only root reads the file of CHAP, and the manager starts without it.
+    """
+    inside = ["nsenter", "-t", str(machine.pid), "-n", "ip", "address"]
+    told([*inside, "add", f"{ADDRESS}/32", "dev", "lo"])
+    accounts, config = machine.root / CHAP_FILE[1:], machine.root / "etc/iosd/iosd.toml"
+    accounts.write_text(CHAP)
+    accounts.chmod(0o600)
+    before = config.read_text()
+    lines = (f'portal = "{ADDRESS}:3260"', 'allow = ["192.0.2.0/24"]', f'chap_file = "{CHAP_FILE}"')
+    config.write_text("\n".join(["[target]", *lines, ""]))
+    machine.run("systemctl", "stop", "iosd.target", "tgt")
+    machine.run("systemctl", "start", "tgt", "iosd.target")
+    settle(machine)
+    assert portals(machine) == {"0A0200C0"}
+    url = URL.replace("127.0.0.1", ADDRESS)
+    assert machine.try_run("osd", "target", "ping", "--target", url)[0] != 0
+    known = ("env", "IOSD_CHAP_USER=ada", "IOSD_CHAP_SECRET=correct horse battery")
+    zone = ("--zone", "0x10000/0x10000", "--wait", "--target", url)
+    assert machine.run(*known, "osd", "exec", "-", *zone, stdin=SCRIPT).strip() == "the store"
+    config.write_text(before)
+    accounts.unlink()
+    machine.run("systemctl", "restart", "iosd-attach")
+    settle(machine)
+    told([*inside, "delete", f"{ADDRESS}/32", "dev", "lo"])
+    job(machine)
+    say("a network is served with CHAP, and loopback again")
+
+
 def other_unit(machine: Machine) -> None:
     """The drop-ins fit another tgt.service, and the distribution's tgtd once iosd-tgtd's is masked."""
     unit = machine.root / "etc/systemd/system/tgt.service"
@@ -318,6 +356,7 @@ def main(folder: Path) -> None:
         install(machine)
         say("installed")
         serves(machine)
+        network(machine)
         other_unit(machine)
         upgrades(machine)
         purge(machine)

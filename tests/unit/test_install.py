@@ -76,14 +76,32 @@ def check_units(prefix: Path) -> None:
         assert done.returncode == 0 and not ours, done.stderr
 
 
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A file where setuptools puts its intermediate files, as if another build were running."""
+    folder = ROOT / "build" / "pip"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        yield Path(file.name)
+    Path(file.name).unlink(missing_ok=True)
+
+
+def metadata() -> dict[str, int]:
+    """The metadata files in the source tree, with the time of the last change."""
+    files = [*ROOT.glob("*.egg-info/*"), *ROOT.glob("packaging/pip/*/*.egg-info/*")]
+    return {str(file): file.stat().st_mtime_ns for file in files}
+
+
 @pytest.mark.slow
 @pytest.mark.tgtd
 @pytest.mark.sandbox
-def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
+def test_install_works_and_uninstall_leaves_nothing(top: Path, scratch: Path) -> None:
     prefix = top / "prefix"
     # make exports DESTDIR to all it calls; where it leads, nothing may be left.
     astray = {"DESTDIR": str(top / "astray")}
+    before = metadata()
     run(INSTALL, "install", "", prefix, PYTHON, environment=places(top) | astray)
+    assert scratch.exists() and metadata() == before, "another build of this tree may be running"
     osd = prefix / "bin" / "osd"
     # Away from the source tree, so that nothing is found there by accident.
     assert run(osd, "version", cwd=top).startswith("iosd ")
