@@ -67,7 +67,9 @@ class AsyncCaller(Protocol):
         """Send a request and decode its answer."""
         ...
 
-    async def read(self, obj: ObjectRef, start: int, length: int) -> bytearray:
+    async def read_range(
+        self, obj: ObjectRef, start: int = 0, length: int | None = None
+    ) -> bytearray:
         """Read a range."""
         ...
 
@@ -267,7 +269,9 @@ class AsyncJob:
                 trace = await self._payload(TRACEBACK)
                 raise job_error(None, status, trace.decode("utf-8", "replace"))
             if status.result_object:
-                data = bytes(await self._target.read(status.result_object, 0, status.result_length))
+                data = bytes(
+                    await self._target.read_range(status.result_object, 0, status.result_length)
+                )
             else:
                 data = await self._payload(RESULT) if status.result_length else b""
         except NotFound:
@@ -298,7 +302,7 @@ class AsyncJob:
         if stream == "stderr":
             now, piece = unseen(await self._payload(STDERR_AT), at)
             return (now, piece) if now > at else None
-        piece = bytes(await self._target.read(self.id, at, _READ_CHUNK))
+        piece = bytes(await self._target.read_range(self.id, at, _READ_CHUNK))
         return (at + len(piece), piece) if piece else None
 
     async def stderr(self) -> bytes:

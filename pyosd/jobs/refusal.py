@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pyosd import errors
 from pyosd.commands import Commands
-from pyosd.commands.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus, pools
+from pyosd.commands.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
 from pyosd.wire.job_status import Number
@@ -36,7 +36,7 @@ def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDErr
         return ""
     if wrong := explain_at_once(params, error):
         return wrong
-    known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
+    known = {pool.name: pool for pool in commands.pools() if pool.state not in GONE}
     name = params.pool or DEFAULT_POOL
     if busy:
         return explain_mode(known[name]) if name in known else ""

@@ -183,8 +183,8 @@ def test_coroutines(strict: Strict) -> None:
                 )
             )
             obj = ref(strict.pid, made.attributes[0].uint)
-            await target.write(obj, 0, b"x" * 3_000_000)
-            data = await target.read(obj, 0, 4_000_000)
+            await target.write_range(obj, 0, b"x" * 3_000_000)
+            data = await target.read_range(obj, 0, 4_000_000)
             await target.call(rq.remove(obj))
             return bytes(data)
 

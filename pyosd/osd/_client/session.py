@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors
-from pyosd.commands.membership import join, leave
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_TYPE, LOGICAL_LENGTH
 
@@ -223,12 +222,12 @@ class SessionTransport:
     def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         if self.type_of(obj, 0, 0, body)[0] != ObjectType.COLLECTION:
             raise NotFound(f"no collection {obj}")
-        join(self.commands, obj, ref(obj.partition_id, a))
+        self.commands.add_member(obj, ref(obj.partition_id, a))
         return NOTHING
 
     def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         member = ref(obj.partition_id, a)
-        if not leave(self.commands, obj, member):
+        if not self.commands.remove_member(obj, member):
             raise NotFound(f"{member} is not in {obj}")
         return NOTHING
 
