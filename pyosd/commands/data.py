@@ -65,7 +65,7 @@ def write(
     """Write to a user object in one command, extending it as needed (WRITE, 8886h).
 
     Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
-    Raises: NotFound; QuotaExceeded: nothing was written.
+    Raises: NotFound; NoSpace: nothing was written.
     """
     lists = lists_of((), attributes)
     yield from call(requests.write(obj, start, data, attributes=lists, options=options))

@@ -60,24 +60,26 @@ USER_OBJECTS_ONLY = frozenset(
     {Call.READ, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH, Call.LENGTH}
     | {Call.FLUSH, Call.REMOVE, Call.SWAPATTR, Call.ADDATTR}
 )
-NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
-MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
+KINDS: dict[str, type[OSDError]] = {
+    each.__name__: each
+    for each in (
+        Conflict,
+        Exists,
+        Invalid,
+        NoSpace,
+        NotEmpty,
+        NotFound,
+        OSDError,
+        PermissionDenied,
+        StorageError,
+    )
+}
 
 
 def translate(error: errors.OSDError) -> OSDError:
-    """Say in this package's exceptions what the target answered."""
-    code = (error.asc, error.ascq)
-    kind: type[OSDError] = Invalid
-    if isinstance(error, errors.NotFound):
-        kind = NotFound
-    elif isinstance(error, errors.PermissionDenied):
-        kind = PermissionDenied
-    elif isinstance(error, errors.QuotaExceeded):
-        kind = NoSpace
-    elif isinstance(error, errors.Conflict):
-        kind = {NOT_EMPTY_SENSE: NotEmpty, JOB_IN_WAY_SENSE: Conflict}.get(code, Exists)
-    elif error.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR):
-        kind = StorageError
+    """Say in this package's exceptions what the target answered: they have the same names."""
+    names = (each.__name__ for each in type(error).__mro__)
+    kind: type[OSDError] = next(KINDS[name] for name in names if name in KINDS)
     return kind(error.text)
 
 
