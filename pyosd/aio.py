@@ -16,24 +16,27 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
-from pyosd import requests
-from pyosd.commands import AsyncCommands
-from pyosd.errors import OSDError, ProtocolError
 from pyosd.iscsi.async_session import AsyncIscsiTransport
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import DEFAULT_TIMEOUT, TargetAddress, TaskFunction
-from pyosd.jobs import submission
-from pyosd.jobs.aio_jobs import AsyncJob, AsyncJobArray, Poller, as_completed, wait
-from pyosd.jobs.refusal import explain_at_once
+from pyosd.jobs import retrying, submission
+from pyosd.jobs.aio_jobs import (
+    KINDS,
+    AsyncJob,
+    AsyncJobArray,
+    Poller,
+    PollingCommands,
+    as_completed,
+    wait,
+)
+from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.jobs.target_table import TargetTable
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import ObjectRef, ref
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
-from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.reply import decode_exec
 
 __all__ = [
     "AsyncJob",
@@ -45,7 +48,7 @@ __all__ = [
 ]
 
 
-class AsyncTarget(AsyncCommands):
+class AsyncTarget(TargetTable, PollingCommands):
     """A logical unit with the OSD commands and jobs as methods, for coroutines."""
 
     def __init__(
@@ -101,37 +104,55 @@ class AsyncTarget(AsyncCommands):
         """Name a partition; nothing is sent."""
         return ref(partition_id)
 
+    # ---- jobs -----------------------------------------------------------------------------------
+
     @takes_options(prepare)
     async def exec(self, prepared: Prepared) -> AsyncJob:
         """Run code near the data.
 
-        Returns: the AsyncJob, accepted for good.  With array the code runs once for each index,
-            and the result is an AsyncJobArray.
-        Raises: as pyosd.Target.exec(), but a lost session is always SessionLost.
+        Returns: the AsyncJob, accepted for good.  With array the code runs once for each index, and
+            the result is an AsyncJobArray; exec_array() is the same with that type.
+        Raises: as pyosd.Target.exec().
         """
-        params = prepared.params
-        request = requests.execute(
-            prepared.zone,
-            prepared.code,
-            params,
-            synchronous=params.wait is not None,
-            attributes=AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)),
-        )
-        try:
-            reply = decode_exec(await self.reply(request, submission.exec_timeout(params)))
-        except OSDError as error:
-            if why := explain_at_once(params, error):
-                error.text = f"{why} ({error.text})"
-            raise
-        if reply.job is None:
-            raise ProtocolError("the target accepted a job without naming it")
-        if params.array is None:
-            return AsyncJob(self, reply.job)
-        return AsyncJobArray(self, submission.place_of(reply.job, params))
+        return await self.carry(submission.submit(KINDS, self, prepared))
+
+    @takes_options(prepare)
+    async def exec_array(self, prepared: Prepared) -> AsyncJobArray:
+        """Run code once for each index of an array, as jobs accepted together or not at all.
+
+        The options of a job hold for each member.
+
+        Raises: as exec().  ValueError: array is missing, or has no such indices.
+        """
+        return await self.carry(submission.submit_array(KINDS, self, prepared))
+
+    async def retry(
+        self,
+        job: AsyncJob,
+        *,
+        code: Code | None = None,
+        failed: bool = False,
+        **how: Unpack[submission.Submission],
+    ) -> AsyncJob:
+        """Run a job that has ended again; failed: of an array only the members that did not complete.
+
+        See pyosd.jobs.retrying.retry.
+        """
+        return await self.carry(retrying.retry(KINDS, self, job, code=code, failed=failed, **how))
 
     def job(self, job: ObjectRef) -> AsyncJob:
         """A job known by its surrogate; nothing is sent."""
         return AsyncJob(self, job)
+
+    async def array(self, job: ObjectRef) -> AsyncJobArray:
+        """An array known by its surrogate; its indices are asked for.
+
+        Raises: JobExpired; ValueError: it is no array.
+        """
+        status = await AsyncJob(self, job).status()
+        if status.array is None or not status.array.members:
+            raise ValueError(f"job {job} is not an array")
+        return AsyncJobArray(self, job, status.name, status.array)
 
 
 class Connecting:

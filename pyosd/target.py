@@ -19,21 +19,19 @@ from pyosd.iscsi.session import (
     PendingCommand,
     TargetAddress,
     TaskFunction,
-    local_address,
 )
-from pyosd.jobs import job_array, retrying, submission
+from pyosd.jobs import job_array, submission
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.jobs.target_table import TargetTable
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import ObjectRef, ref
-from pyosd.wire.attributes import CURRENT_PRINCIPAL
-from pyosd.wire.job_status import JobStatus
 from pyosd.wire.reply import PendingReply
 
 
-class Target(Commands):
+class Target(TargetTable, Commands):
     """A logical unit with the OSD commands and jobs as methods, for threads."""
 
     def __init__(
@@ -60,19 +58,6 @@ class Target(Commands):
     def __repr__(self) -> str:
         address = self._iscsi.address
         return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
-
-    def principals(self, obj: ObjectRef) -> frozenset[str]:
-        """The names that JobStatus.principal may have for jobs of this session.
-
-        obj: any object whose attributes this session may read.  With a security manager's credentials it
-        is one name, which the target says.  Else the target knows sessions by CHAP user or by address.
-        """
-        told = self.get_attribute(obj, *CURRENT_PRINCIPAL).decode(errors="replace")
-        if told.startswith("audit:"):
-            return frozenset((told,))
-        place, user = self._iscsi.address, self._iscsi.address.chap
-        own = local_address(place.host, place.port)
-        return frozenset((f"addr:{own}", f"addr:[{own}]", *([f"chap:{user.user}"] if user else [])))
 
     def close(self) -> None:
         """Log out; jobs go on.  Never raises; may be repeated."""
@@ -146,7 +131,7 @@ class Target(Commands):
 
         See pyosd.jobs.retrying.retry.
         """
-        return retrying.retry(self, job, code=code, failed=failed, **how)
+        return job_array.retry(self, job, code=code, failed=failed, **how)
 
     def job(self, job: ObjectRef) -> Job:
         """A job known by its surrogate; nothing is sent."""
@@ -155,10 +140,6 @@ class Target(Commands):
     def array(self, job: ObjectRef) -> job_array.JobArray:
         """An array known by its surrogate; nothing is sent."""
         return job_array.JobArray(self, job)
-
-    def jobs(self, partition_id: int) -> list[JobStatus]:
-        """Every job whose surrogate is in a partition, by id."""
-        return submission.list_jobs(self, partition_id)
 
 
 def connect(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sends requests over any AsyncTransport for coroutines, and carries dialogues there.
+"""The OSD-2 commands to one logical unit, as methods for coroutines: AsyncCommands.
 
-Not here: the same for threads (caller.py), the commands (unit.py).
+Lives here too: AsyncCaller, which sends requests over any AsyncTransport and carries dialogues.  It
+stands apart from unit.py because programs without coroutines do not load asyncio.
+Not here: the same for threads (caller.py), the table of methods (unit.py).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pyosd.commands.dialogue import (
     Step,
     Stream,
 )
+from pyosd.commands.unit import CommandTable
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.security.signing import Aside, Exchange, Signer
 from pyosd.types import Buffer
@@ -30,7 +33,7 @@ from pyosd.wire.cdb import Encoded, Request, encode
 from pyosd.wire.reply import Reply, decode_reply
 from pyosd.wire.transport import AsyncTransport, Command, Response
 
-__all__ = ["AsyncCaller"]
+__all__ = ["AsyncCaller", "AsyncCommands"]
 
 R = TypeVar("R")
 Tasks = set[asyncio.Task[Reply]]
@@ -193,6 +196,10 @@ class AsyncCaller(Awaiting):
                 result = await self._transport.execute(step.command)
             else:
                 result = await asyncio.get_running_loop().run_in_executor(None, step)
+
+
+class AsyncCommands(CommandTable, AsyncCaller):
+    """OSD-2 commands to one logical unit, for coroutines."""
 
 
 async def _give_up(tasks: Tasks) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sends requests over any Transport for threads, and carries dialogues there.
 
-Not here: the same for coroutines (async_caller.py), the commands (unit.py).
+Not here: the same for coroutines (async_unit.py), the commands (unit.py).
 """
 
 from __future__ import annotations

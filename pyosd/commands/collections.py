@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from pyosd import requests
+from pyosd.commands.attributes import get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue, Stream, call, call_again, items
 from pyosd.errors import ProtocolError
 from pyosd.osd._query import Condition, Criterion, Query
@@ -31,6 +32,8 @@ from pyosd.wire.tracking import CommandTracking
 
 _ATTRIBUTES_PER_LIST = 256 << 10  # bytes of one answer
 _IDS_PER_LIST = 8192
+_MEMBERSHIPS = 0xFFFF_FF00  # numbers of them: 1 and up
+_ID_BYTES = 8
 _QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
 
 
@@ -202,6 +205,42 @@ def set_member_attributes(
     """
     lists = lists_of((), values)
     yield from call(requests.set_member_attributes(collection, immediate, attributes=lists))
+
+
+# ---- membership: a user object's Collections page says what it is in (5.14) -------------------
+
+
+def memberships(member: ObjectRef) -> Dialogue[dict[int, int]]:
+    """The collections that an object is in, by attribute number."""
+    found = yield from get_attributes(member, [AttributeId(Page.USER_COLLECTIONS, ALL)])
+    return {
+        each.number: each.uint for each in found if each.number and len(each.value) == _ID_BYTES
+    }
+
+
+def add_member(collection: ObjectRef, member: ObjectRef) -> Dialogue[None]:
+    """Make a user object a member of a collection; nothing happens if it is one.
+
+    The number comes from the collection's id: two clients that join at once do not take the same one
+    for two collections, which would end the first's membership.
+    """
+    held = yield from memberships(member)
+    if collection.object_id in held.values():
+        return
+    tries = (1 + (collection.object_id + n) % _MEMBERSHIPS for n in range(len(held) + 1))
+    number = next(n for n in tries if n not in held)
+    value = collection.object_id.to_bytes(_ID_BYTES, "big")
+    yield from set_attributes(member, [AttributeValue(Page.USER_COLLECTIONS, number, value)])
+
+
+def remove_member(collection: ObjectRef, member: ObjectRef) -> Dialogue[bool]:
+    """End an object's membership.  Returns: False: it was no member."""
+    held = yield from memberships(member)
+    numbers = [n for n, each in held.items() if each == collection.object_id]
+    values = [AttributeValue(Page.USER_COLLECTIONS, n, b"") for n in numbers]
+    if values:
+        yield from set_attributes(member, values)
+    return bool(values)
 
 
 # ---- QUERY --------------------------------------------------------------------------------

@@ -121,6 +121,45 @@ def items(values: Iterable[T]) -> Stream[T]:
         yield Item(each)
 
 
+def collected(stream: Stream[T]) -> Dialogue[list[T]]:
+    """All items of a stream."""
+    found = list[T]()
+    answer: object = None
+    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    while True:
+        try:
+            step = go_on(answer)
+        except StopIteration:
+            return found
+        answer, go_on = None, stream.send
+        if isinstance(step, Item):
+            found.append(step.value)
+            continue
+        try:
+            answer = yield step
+        except BaseException as error:
+            answer, go_on = error, stream.throw
+
+
+def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R]:
+    """A stream of what a function makes of each item of another: none, one or several."""
+    answer: object = None
+    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    while True:
+        try:
+            step = go_on(answer)
+        except StopIteration:
+            return
+        answer, go_on = None, stream.send
+        try:
+            if isinstance(step, Item):
+                yield from items(hand(step.value))
+            else:
+                answer = yield step
+        except BaseException as error:
+            answer, go_on = error, stream.throw
+
+
 def start(request: Request) -> Dialogue[Any]:
     """Send a request without waiting; for finish()."""
     started = yield Start(request)
@@ -292,7 +331,7 @@ class OwnStreamMethod(StreamMethod[P, R_co]):
 
 def _make_methods(cls: type, face: str) -> None:
     """Put a method in the place of each dialogue that a class inherits."""
-    for name in {name for base in cls.__mro__ for name in vars(base)}:
+    for name in [name for base in cls.__mro__ for name in vars(base)]:
         written = inspect.getattr_static(cls, name)
         if isinstance(written, _Written):
             setattr(cls, name, written.described(getattr(written, face)(), name, cls))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The OSD-2 commands to one logical unit, as methods: Commands for threads over any Transport,
-AsyncCommands for coroutines over any AsyncTransport.
+"""The OSD-2 commands to one logical unit, as methods: Commands, for threads over any Transport.
 
-Lives here: the table of methods.  Each is a dialogue of another file of this folder, so both classes
-have the same names, parameters and meanings.
-From caller.py and async_caller.py: call(), for what a method does not say (attributes retrieved with
+Lives here: the table of methods, which AsyncCommands (async_unit.py) has too.  Each is a dialogue of
+another file of this folder, so both classes have the same names, parameters and meanings.
+From caller.py and async_unit.py: call(), for what a method does not say (attributes retrieved with
 a WRITE, say), and execute(), for CDBs of one's own.
 Not here: bytes (wire/), requests (requests/), sessions (target.py, aio.py), jobs (jobs/).
 
@@ -23,17 +22,15 @@ from pyosd.commands import (
     data,
     execute,
     keys,
-    membership,
     objects,
     perform,
     pool_status,
 )
 from pyosd.commands import copy as copying
-from pyosd.commands.async_caller import AsyncCaller
 from pyosd.commands.caller import Caller
 from pyosd.commands.dialogue import Method, OwnMethod, StreamMethod
 
-__all__ = ["AsyncCommands", "CommandTable", "Commands"]
+__all__ = ["CommandTable", "Commands"]
 
 
 class CommandTable:
@@ -97,9 +94,9 @@ class CommandTable:
     get_member_attributes = Method(collections.get_member_attributes)
     set_member_attributes = Method(collections.set_member_attributes)
 
-    memberships = Method(membership.memberships)
-    add_member = Method(membership.add_member)
-    remove_member = Method(membership.remove_member)
+    memberships = Method(collections.memberships)
+    add_member = Method(collections.add_member)
+    remove_member = Method(collections.remove_member)
 
     # queries
     query = Method(collections.query)
@@ -129,7 +126,3 @@ class CommandTable:
 
 class Commands(CommandTable, Caller):
     """OSD-2 commands to one logical unit, for threads."""
-
-
-class AsyncCommands(CommandTable, AsyncCaller):
-    """OSD-2 commands to one logical unit, for coroutines."""

@@ -3,7 +3,7 @@
 and check values; an answer counts only with its check values.  No I/O.
 
 Lives here: Signer.exchange(), a dialogue that a caller carries (commands/caller.py for threads,
-commands/async_caller.py for coroutines).
+commands/async_unit.py for coroutines).
 It yields the command to send, or something to do meanwhile, and is sent the result.
 Not here: bytes of protected commands (sealed.py), sources of credentials (credentials.py).
 Source: docs/security-protocol.md.

@@ -130,7 +130,7 @@ def test_collections_and_queries(face: Face, zone: ObjectRef) -> None:
 
 def test_the_session(face: Face, zone: ObjectRef) -> None:
     face.test_unit_ready()
-    assert face.inquiry()[0] & 0x1F == 0x0E and face.ping() < 30
+    assert face.inquiry()[0] & 0x1F == 0x11 and face.ping() < 30
     assert face.execute(bytes(6)).status == 0
     assert face.manage_tasks(TaskFunction.LOGICAL_UNIT_RESET) == 0
     assert face.list_objects(zone.partition_id) == []

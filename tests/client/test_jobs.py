@@ -28,8 +28,7 @@ from pyosd import (
     aio,
     requests,
 )
-from pyosd.jobs.job import RELEASE
-from pyosd.jobs.polling import FOLLOW_MOST, Backoff
+from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
 from pyosd.types import ref
 from tests.apart import is_there
 
@@ -355,7 +354,7 @@ def test_asyncio_many_by_one_command(osd_url: str, zone: ObjectRef) -> None:
             # 48 bytes of header and a CDB of 236 for each command: far from one for each job
             assert target.bytes_sent - before < 30 * 284
             for job in held:
-                await job._control(RELEASE)
+                await job.release()
             found = [job async for job in aio.as_completed(held, 60)]
             assert {job.id for job in found} == {job.id for job in held}
             assert await waiting == [None] * 30
