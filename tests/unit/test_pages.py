@@ -29,7 +29,7 @@ LATER = {
     *(
         DOCS / f"{name}.md"
         for name in """
-        attributes cli conformance metrics osd-module permissions sense
+        attributes cli conformance metrics osd-module permissions pyosd sense
         commands foreign-initiators format hardened-tgtd limits
         control performance query secmgr security security-protocol tiers wire
         """.split()
