@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exceptions of the client.
 
-An answer of the target is an OSDError. A mistake of the caller, found before anything was sent, is
-a ValueError or TypeError. A failed connection is Unreachable or SessionLost.  JobError and its
-children say how a job ended. Not here: which sense data becomes which exception (wire/sense.py).
+What the target answered is an OSDError; what the caller did wrong before anything was sent is a
+ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
+children say how a job ended.  An exception of the package osd, which scripts import, has the same
+name where it has the same meaning (osd/_errors.py).
+Not here: which sense data becomes which exception (wire/sense.py).
 """
 
 from __future__ import annotations
@@ -84,12 +86,28 @@ class IntegrityError(OSDError):
     """
 
 
-class QuotaExceeded(OSDError):
+class NoSpace(OSDError):
     """A quota or the space of the target is used up; nothing was written."""
 
 
 class Conflict(OSDError):
-    """The state of things forbids it: an id is taken, not empty, a job is in the way."""
+    """The state of things forbids it: a job that has not ended is in the way, or Exists, NotEmpty."""
+
+
+class Exists(Conflict):
+    """The requested id is taken, or reserved."""
+
+
+class NotEmpty(Conflict):
+    """The partition still has objects, or the collection members."""
+
+
+class Invalid(OSDError):
+    """The target refused an argument: a field of the command, or a value of an attribute."""
+
+
+class StorageError(OSDError):
+    """The target's storage failed; its log says how."""
 
 
 class TaskAborted(OSDError):
@@ -157,18 +175,10 @@ class LoginRejected(Unreachable):
 
 
 class EndedJob(Protocol):
-    """The job of a JobError: a pyosd.Job."""
+    """The job of a JobError: a Job or an AsyncJob."""
 
     id: ObjectRef
     name: str
-
-    def output(self) -> bytes:
-        """The output of the script."""
-        ...
-
-    def stderr(self) -> bytes:
-        """The stored part of the job's standard error."""
-        ...
 
 
 class JobError(Exception):

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar, cast
 
 from pyosd import errors
-from pyosd.iscsi.session import CHUNK
+from pyosd.commands.data import CHUNK
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Information, Page

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Drive one connection of the core from threads that may block.
 
-Lives here: Connection, which has a socket, its _core.Session and the commands under way.  aio.py is the
-same for an event loop.
+Lives here: Connection, which has a socket, its _core.Session and the commands under way.
+async_connection.py is the same for an event loop.
 Not here: reconnecting and retrying (session.py), the text of a login (login.py).
 
 Any thread may submit and wait.  One waiting thread at a time, the leader, polls the socket without

@@ -3,9 +3,8 @@
 
 Lives here: security negotiation with CHAP (one way and mutual), operational negotiation, SendTargets.
 The dialogues are generators: they yield a request and are sent the answer.  A driver carries both:
-connection.py for threads, aio.py for asyncio.  Everything the target says is checked.
-Source: RFC 7143 sections 6, 12, 13; CHAP: RFC 1994, whose answer is one hash of hashlib: a library
-would add a dependency to the client and no code less.
+connection.py for threads, async_connection.py for asyncio.  Everything the target says is checked.
+Source: RFC 7143 sections 6, 12, 13; CHAP: RFC 1994.
 """
 
 from __future__ import annotations

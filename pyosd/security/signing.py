@@ -2,7 +2,8 @@
 """The dialogue between a request and a transport where credentials are in use.  Requests get a capability
 and check values; an answer counts only with its check values.  No I/O.
 
-Lives here: Signer.exchange(), a dialogue that a driver carries (commands/caller.py for threads, aio.py).
+Lives here: Signer.exchange(), a dialogue that a caller carries (commands/caller.py for threads,
+commands/async_unit.py for coroutines).
 It yields the command to send, or something to do meanwhile, and is sent the result.
 Not here: bytes of protected commands (sealed.py), sources of credentials (credentials.py).
 Source: docs/security-protocol.md.

@@ -9,6 +9,7 @@ Source: osd2-wire sections 2-4; byte numbers stand at the right of each field.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -428,6 +429,14 @@ def encode(request: Request) -> tuple[Command, Layout]:
     cdb, out, _, layout, length = assemble(request, request.attributes, request.descriptors)
     data = out.value()
     return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
+
+
+def lists_of(
+    get: Iterable[AttributeId], set_: Iterable[AttributeValue], allocation: int | None = None
+) -> AttributeLists:
+    """Attributes to get and to set, in list format; allocation: as AttributeLists has it."""
+    wanted, values = tuple(get), tuple(set_)
+    return AttributeLists(wanted, values, allocation) if wanted or values else NO_ATTRIBUTES
 
 
 class Encoded(NamedTuple):

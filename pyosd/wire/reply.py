@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Answers: the status, data and attributes that came back for a Request, decoded.  Pure.
 
-Not here: formats of the parts (cdb.py, attributes.py, sense.py), sending (commands/, aio.py).
+Not here: formats of the parts (cdb.py, attributes.py, sense.py), sending (commands/).
 """
 
 from __future__ import annotations

@@ -10,10 +10,14 @@ from dataclasses import replace
 
 from pyosd.errors import (
     Conflict,
+    Exists,
+    Invalid,
+    NoSpace,
+    NotEmpty,
     NotFound,
     OSDError,
     PermissionDenied,
-    QuotaExceeded,
+    StorageError,
     TargetBusy,
     TaskAborted,
 )
@@ -89,7 +93,9 @@ _SENSE_KEYS = {
     0x7: "data protect",
     0xB: "aborted command",
 }
-_CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_NOT_EMPTY = (0x2C, 0x0A)
+_CONFLICTS = {(0x2C, 0x00), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_BY_KEY = {0x3: StorageError, 0x4: StorageError, 0x5: Invalid}
 _SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
 _FIELD_PARTITION, _FIELD_OBJECT, _FIELD_GET_LIST = 16, 24, 52
 _CAPABILITY_FIELDS = range(80, 184)
@@ -234,11 +240,11 @@ def error_for(
     text = describe(sense)
     if service_action in _OF_MANY and sense.field_pointer == _FIELD_GET_LIST and sense.attributes:
         text = f"{_GROUP_TEXT} ({text})"
-    if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
+    if kind is Exists:
         text = f"{_refused_id(sense)} ({text})"
     elif kind is NotFound:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
-    elif kind is OSDError and (sense.asc, sense.ascq) == (0x24, 0x00):
+    elif kind is Invalid and (sense.asc, sense.ascq) == (0x24, 0x00):
         text += hint
     return _make(kind, sam_status, sense, text)
 
@@ -260,16 +266,18 @@ def _make(kind: type[OSDError], sam_status: int, sense: Sense | None, text: str)
 def _kind(sense: Sense, service_action: int) -> type[OSDError]:
     code = (sense.asc, sense.ascq)
     if code == (0x55, 0x07):
-        return QuotaExceeded
+        return NoSpace
+    if code == _NOT_EMPTY:
+        return NotEmpty
     if code in _CONFLICTS:
         return Conflict
     if code in _SECURITY:
         return PermissionDenied
     if code != (0x24, 0x00) or sense.field_in_data_out:
-        return OSDError
+        return _BY_KEY.get(sense.sense_key, OSDError)
     if sense.field_pointer in _CAPABILITY_FIELDS:
         return PermissionDenied
     if sense.field_pointer in (_FIELD_PARTITION, _FIELD_OBJECT):
         taken = _REQUESTED_ID_FIELD.get(service_action) == sense.field_pointer
-        return Conflict if taken else NotFound
-    return OSDError
+        return Exists if taken else NotFound
+    return Invalid

@@ -69,3 +69,15 @@ class CommandTransport(Protocol):
     def close(self) -> None:
         """End the session; commands under way fail.  Never raises; may be repeated."""
         ...
+
+
+class AsyncTransport(Protocol):
+    """As Transport, for coroutines."""
+
+    async def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a command and wait for its answer; raises as Pending.result()."""
+        ...
+
+    async def close(self) -> None:
+        """End the session; commands under way fail.  Never raises; may be repeated."""
+        ...

@@ -61,7 +61,7 @@ def test_disk_full(small_disk: Path) -> None:
             reply = target.reply(rq.write(obj, 0, b"f" * LARGE))
             if reply.error:
                 check(reply, QUOTA)
-                assert isinstance(reply.error, pyosd.QuotaExceeded)
+                assert isinstance(reply.error, pyosd.NoSpace)
                 break
             filled.append(obj)
         assert 2 < len(filled) < DISK_MIB

@@ -24,7 +24,6 @@ import pyosd
 from iosd_host.common import paths
 from pyosd import requests as rq
 from pyosd.cli.jobs.job_view import explanation
-from pyosd.commands.pool_status import pools
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.exec_params import ExecParams
@@ -136,7 +135,7 @@ def test_its_limits_are_not_set_while_it_is_stopped(
     own: Serving, target: pyosd.Target, zone: ObjectRef
 ) -> None:
     """Which is no attempt of the job's."""
-    until(lambda: pools(target)[0].ready)  # what is short is a limit, not a sandbox
+    until(lambda: target.pools()[0].ready)  # what is short is a limit, not a sandbox
     with stopped(own.pids["iosd-sandboxd"]):
         job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem="100MiB"))
         until(lambda: (now := job.status()).generation > 2 and now.state is JobState.QUEUED)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pytest
 
 import pyosd
-from pyosd.jobs.job import KILL, Job
+from pyosd.jobs.dialogues.following import KILL
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.commands.pool_status import pools
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JobState, JobStatus
@@ -89,7 +88,7 @@ class Host:
         until = time.monotonic() + WAIT_S
         with self.serving.connect() as target:
             while len(counts) < 20 or len(set(counts[-20:])) > 1:
-                [pool] = pools(target)
+                [pool] = target.pools()
                 at_rest = pool.busy == 0 and pool.ready == pool.min + pool.warm_spare
                 counts = [*counts, len(sandboxes(self.serving))] if at_rest else []
                 assert time.monotonic() < until, f"it does not come to rest: {pool}"

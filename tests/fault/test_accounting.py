@@ -233,7 +233,7 @@ class Accountant:
             job = jobs.submit(
                 *(self.osd, code), zone=ref(pid), hold=True, compress=False, surrogate=where
             )
-        except errors.QuotaExceeded:
+        except errors.NoSpace:
             assert not fits
             return
         assert fits

@@ -15,7 +15,8 @@ import pytest
 
 from pyosd import errors, jobs
 from pyosd.jobs import job_array
-from pyosd.jobs.job import CANCEL, Job
+from pyosd.jobs.dialogues.following import CANCEL
+from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page

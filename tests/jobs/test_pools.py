@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.commands.pool_status import PoolStatus, pools
+from pyosd.commands.pool_status import PoolStatus
 from pyosd.jobs.job import Job
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
@@ -46,7 +46,7 @@ def start_again(target: Target, lines: str) -> None:
 
 
 def found(target: Target) -> dict[str, PoolStatus]:
-    return {pool.name: pool for pool in pools(target.commands)}
+    return {pool.name: pool for pool in target.commands.pools()}
 
 
 def ran(target: Target, code: str = "pass", **options: object) -> JobStatus:

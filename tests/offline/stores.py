@@ -22,7 +22,7 @@ from iosd_host.store_tools.format.records import ObjectRecord, Place
 from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import copy_file
 from pyosd.commands import Commands
-from pyosd.jobs.submission import submit
+from pyosd.jobs import submit
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.harness import Harness, program
 from tests.waiting import until

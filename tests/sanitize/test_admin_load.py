@@ -17,7 +17,6 @@ import pytest
 from iosd_host.control.messages import TargetError, Type
 from pyosd import jobs
 from pyosd.commands import Commands
-from pyosd.commands.pool_status import pools
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import OSDError
 from pyosd.jobs import job_array
@@ -82,7 +81,7 @@ def look(peer: Peer, osd: Commands, _: random.Random) -> None:
     """What others see of it meanwhile."""
     peer.snapshot()
     peer.ask(Type.USAGE)
-    assert pools(osd)
+    assert osd.pools()
 
 
 def change_keys(

@@ -24,8 +24,9 @@ from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, last_line, recor
 from pyosd.cli.output.progress import REDRAWS_PER_S, watched
 from pyosd.cli.output.tables import colour_wanted, harmless, table_lines
 from pyosd.errors import OSDError, Unreachable
+from pyosd.jobs.dialogues.followed import Backoff
 from pyosd.jobs.job import Job
-from pyosd.jobs.polling import Backoff, job_statuses
+from pyosd.jobs.polling import job_statuses
 from pyosd.wire.job_status import WATCH_IDS, JobState, JobStatus
 
 __all__ = ["FollowedJobs", "await_end", "follow", "id_kept", "interrupted", "left_by"]

@@ -20,7 +20,8 @@ from pyosd.cli.jobs.job_verb import JobVerb, any_jobs, jobs_of, some_jobs
 from pyosd.cli.jobs.job_view import exit_code, record_of
 from pyosd.cli.output.progress import watched
 from pyosd.cli.output.tables import print_json
-from pyosd.jobs.job import Job, expired
+from pyosd.jobs.dialogues.followed import expired
+from pyosd.jobs.job import Job
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef

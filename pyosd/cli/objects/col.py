@@ -13,7 +13,6 @@ from pyosd.cli.objects.attr import record_of, takes_value
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.commands import Commands
-from pyosd.commands.membership import join, leave
 from pyosd.errors import NotFound
 from pyosd.osd._query import Condition, Query
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
@@ -147,7 +146,7 @@ def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) 
     """Add objects to a collection.  OID: a number, or PID/OID."""
     with settings.connect() as target:
         for each in objects:
-            join(target, address, member_of(address, each))
+            target.add_member(address, member_of(address, each))
 
 
 @col.command(cls=Verb)
@@ -160,7 +159,7 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
         for each in objects:
             member = member_of(address, each)
             try:
-                left = leave(target, address, member)
+                left = target.remove_member(address, member)
             except NotFound:
                 raise Failure(Exit.NO_INPUT, f"{member} does not exist") from None
             if not left:

@@ -23,7 +23,7 @@ from pyosd.cli.objects.transfer import Watched, size_of
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import print_lines
 from pyosd.cli.output.terminal import RAW, output_to
-from pyosd.iscsi.session import CHUNK
+from pyosd.commands.data import CHUNK
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 

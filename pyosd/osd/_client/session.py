@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors
-from pyosd.commands.membership import join, leave
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_TYPE, LOGICAL_LENGTH
 
@@ -61,24 +60,26 @@ USER_OBJECTS_ONLY = frozenset(
     {Call.READ, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH, Call.LENGTH}
     | {Call.FLUSH, Call.REMOVE, Call.SWAPATTR, Call.ADDATTR}
 )
-NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
-MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
+KINDS: dict[str, type[OSDError]] = {
+    each.__name__: each
+    for each in (
+        Conflict,
+        Exists,
+        Invalid,
+        NoSpace,
+        NotEmpty,
+        NotFound,
+        OSDError,
+        PermissionDenied,
+        StorageError,
+    )
+}
 
 
 def translate(error: errors.OSDError) -> OSDError:
-    """Say in this package's exceptions what the target answered."""
-    code = (error.asc, error.ascq)
-    kind: type[OSDError] = Invalid
-    if isinstance(error, errors.NotFound):
-        kind = NotFound
-    elif isinstance(error, errors.PermissionDenied):
-        kind = PermissionDenied
-    elif isinstance(error, errors.QuotaExceeded):
-        kind = NoSpace
-    elif isinstance(error, errors.Conflict):
-        kind = {NOT_EMPTY_SENSE: NotEmpty, JOB_IN_WAY_SENSE: Conflict}.get(code, Exists)
-    elif error.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR):
-        kind = StorageError
+    """Say in this package's exceptions what the target answered: they have the same names."""
+    names = (each.__name__ for each in type(error).__mro__)
+    kind: type[OSDError] = next(KINDS[name] for name in names if name in KINDS)
     return kind(error.text)
 
 
@@ -223,12 +224,12 @@ class SessionTransport:
     def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         if self.type_of(obj, 0, 0, body)[0] != ObjectType.COLLECTION:
             raise NotFound(f"no collection {obj}")
-        join(self.commands, obj, ref(obj.partition_id, a))
+        self.commands.add_member(obj, ref(obj.partition_id, a))
         return NOTHING
 
     def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         member = ref(obj.partition_id, a)
-        if not leave(self.commands, obj, member):
+        if not self.commands.remove_member(obj, member):
             raise NotFound(f"{member} is not in {obj}")
         return NOTHING
 
