@@ -15,7 +15,6 @@ from pathlib import Path
 
 import click
 
-from iosd_host.cli.param_type import Duration
 from iosd_host.cli.store import exits
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_PROBLEMS
@@ -25,6 +24,7 @@ from iosd_host.store_tools.backup.restore import restore as restore_store
 from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.report import shown_progress
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.params import DurationParam
 
 __all__ = ["backup", "restore"]
 
@@ -94,7 +94,7 @@ def backup() -> None:
 )
 @click.option(
     "--pause",
-    type=Duration(0.001, 30),
+    type=DurationParam(0.001, 30),
     default="5s",
     show_default=True,
     help="Longest time that commands of clients may wait, up to 30s.",
@@ -112,7 +112,7 @@ def make(
     data: Path | None,
     ssd: Path | None,
     keep: int | None,
-    pause: int,
+    pause: float,
     control: Path | None,
     as_json: bool,
 ) -> None:
@@ -130,7 +130,7 @@ def make(
     Exit 0: the backup is whole; 1: nothing was taken; 18: the target that serves the store was not found,
     or another backup is being made.
     """
-    settings = BackupSettings(control, pause // 1000, keep)
+    settings = BackupSettings(control, int(pause * 1000), keep)
     with (
         private(),
         exits(),

@@ -14,25 +14,23 @@ from typing import Any
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.param_type import Seconds
 from iosd_host.cli.store import exits, store_options
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_NO_INPUT, EXIT_WRONG_STATE
-from iosd_host.config.schema import show_size, size
+from iosd_host.config.schema import show_size
 from iosd_host.store_tools.format.records import FileName, FormatError
 from iosd_host.store_tools.format.superblock import RootRole
 from iosd_host.store_tools.head_size import THESIS, HeadSizeCost, Proposal, Tally, propose
 from iosd_host.store_tools.measure import MeasuredDevice, measure
 from iosd_host.store_tools.opening.folders import Refused, as_owner, is_store, lock
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import DurationParam, SizeParam
 
 __all__ = ["calibrate"]
 
 SCHEMA = "iosd.calibrate/1"
 CITED_BYTES = 1 << 40
-"""For an empty store the table assumes 1 TiB of objects."""
-SPACE_LEAST, SPACE_MOST = 16 << 20, 1 << 40
+"""What the table says of an empty store is for 1 TiB of objects."""
 
 
 @dataclass(frozen=True)
@@ -249,32 +247,17 @@ def lines(outcome: Calibration) -> Iterator[str]:
         yield f"note: {note}"
 
 
-class Space(ParamType[int]):
-    """Bytes with a unit."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse it."""
-        if isinstance(value, int):
-            return value
-        try:
-            return int(size(SPACE_LEAST, SPACE_MOST)(value))
-        except ValueError as error:
-            self.fail(f"must be {error}", param, ctx)
-
-
 @click.command(cls=HelpPage)
 @store_options
 @click.option(
     "--seconds",
-    type=Seconds(0.5, 3600),
+    type=DurationParam(0.5, 3600),
     default="10s",
     help="Approximate time to measure each device, 500ms to 1h.  [10s]",
 )
 @click.option(
     "--space",
-    type=Space(),
+    type=SizeParam("16MiB", "1TiB"),
     default="256MiB",
     show_default=True,
     help="Disk space to use for the measurement, at most a quarter of the free space.",

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.serve import standards
 from iosd_host.cli.target_config import read_config
 from iosd_host.cli.units import configured
 from iosd_host.cli.verb import Admin, AdminChange, target_name, when
@@ -111,8 +110,8 @@ def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
-    """The settings that serving with a file would use."""
-    found = in_force(read_config(path), standards())
+    """What serving with a file would be."""
+    found = in_force(read_config(path))
     return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
 
 
@@ -231,8 +230,8 @@ def refusal(path: Path | None) -> str:
 
 
 def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
-    """The effect of a reload on a target that is served here."""
-    source = Source.of(place["config"], place["flags"], standards())
+    """What a reload would do to a target that is served here."""
+    source = Source.of(place["config"], place["flags"])
     if path is not None and str(path.resolve()) != place["config"]:
         yield f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
     try:

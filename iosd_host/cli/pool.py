@@ -11,13 +11,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from iosd_host.cli.param_type import Seconds
 from iosd_host.cli.verb import Admin, AdminChange, AdminListing, Fields, check_size, seconds, when
 from iosd_host.common.exit_codes import EXIT_WAIT_OVER
 from iosd_host.config.live_keys import check_words
 from iosd_host.config.schema import ConfigError
 from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import DurationParam
 from pyosd.cli.output.tables import Column, format_bytes
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 
 LOOK_S = 0.1  # between two looks at a pool that drains
 COMPLETE_S = 0.15
+LONGEST_S = 10 * 366 * 86400.0
 
 
 class PoolName(ParamType[str]):
@@ -58,7 +59,7 @@ class PoolName(ParamType[str]):
 
 
 POOL = PoolName()
-DURATION = Seconds()
+DURATION = DurationParam(most_s=LONGEST_S)
 
 
 def words_of(values: tuple[str, ...]) -> dict[str, str]:

@@ -17,7 +17,6 @@ from typing import TextIO
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.param_type import Duration
 from iosd_host.cli.target_config import pool_flags
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.config.files import DEFAULT_FILE
@@ -37,12 +36,12 @@ from iosd_host.policy.simulate import (
 from iosd_host.policy.traces import Trace, table
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.params import DurationParam
 
 __all__ = ["simulate"]
 
 SECONDS_MOST, JOBS_MOST = 86_400.0, 10_000_000
-TIME = Duration(0.0001, SECONDS_MOST)
-MICROSECOND = 1e-6
+TIME = DurationParam(0.0001, SECONDS_MOST)
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     help="Output format: table, json or csv.  [table]",
 )
 def simulate(
-    trace: TextIO, config: Path | None, words: str, work: int, alike: bool, warm: int, rows: int,
+    trace: TextIO, config: Path | None, words: str, work: float, alike: bool, warm: float, rows: int,
     why: bool, image: Path | None, seed: int, output: str,
 ) -> None:  # fmt: skip
     """Simulate how a pool is resized under a load.
@@ -244,18 +243,17 @@ def simulate(
     except ConfigError as error:
         print_error(EXIT_CONFIG, str(error))
         sys.exit(EXIT_CONFIG)
-    work_s, warm_s = work * MICROSECOND, warm * MICROSECOND
     low, high = (int(settings[f"pools.{name}.{key}"].value) for key in ("min", "max"))
     load, seconds = rates(measured), measured[-1][0] - measured[0][0]
-    pool = SimulatedPool(name, low, high, load, constant(work_s) if alike else exponential(work_s),
-                         warm_s, active=max(1, low))  # fmt: skip
+    pool = SimulatedPool(name, low, high, load, constant(work) if alike else exponential(work),
+                         warm, active=max(1, low))  # fmt: skip
     target = SimulatedTarget([pool], cores=bounds.cores, seed=seed)
     record = run(target, bounds, seconds)
     sizes = [(0.0, max(1, low)), *record.sizes(SetActive, name)]
     summary = Summary(
         pool.arrived, pool.mean_wait(target.now),
         max(pool.waited_most, target.now - pool.waiting[0][0] if pool.waiting else 0.0),
-        fluid_wait(load, high, work_s, seconds), high, turns(sizes),
+        fluid_wait(load, high, work, seconds), high, turns(sizes),
     )  # fmt: skip
     tell(record, rows_of(record, seconds, rows), summary, output, why)
     if image is not None:
@@ -263,7 +261,7 @@ def simulate(
             plot(
                 image,
                 record,
-                f"{trace.name}: pool {name}, {low} to {high} slots, {work_s:g} s a job",
+                f"{trace.name}: pool {name}, {low} to {high} slots, {work:g} s a job",
             )
         except ImportError:
             print_error(EXIT_FAILED, "no plot: matplotlib is not installed")

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from iosd_host.cli.param_type import Size
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_NO_INPUT, EXIT_PROBLEMS
 from iosd_host.common.paths import MissingComponent
@@ -29,6 +28,7 @@ from iosd_host.store_tools.session import looking, mending
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import SizeParam
 
 __all__ = ["check", "dump", "repair"]
 
@@ -117,7 +117,7 @@ def compared(store: Store, pace: Pace) -> str:
 @click.option("--checksums", is_flag=True, help="Read all data and compare it with its checksums.")
 @click.option(
     "--rate",
-    type=Size("0"),
+    type=SizeParam(most="1TiB"),
     default="0",
     show_default=True,
     help="Most bytes per second to read with --checksums; 0: no limit.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from iosd_host.config.schema import Key, choice, text
+from iosd_host.config.schema import Choice, Key, text
 from iosd_host.manager.keys import (
     ADMIN,
     KEY,
@@ -26,7 +26,7 @@ __all__ = ["key_methods"]
 WHO = Key("name", text, None, "of a client")
 PARAMS = (
     WHO,
-    Key("role", choice(ADMIN, VIEWER), VIEWER, "what it may do"),
+    Key("role", Choice(ADMIN, VIEWER), VIEWER, "what it may do"),
     Key("public", text, None, "its public key, Z85"),
 )
 

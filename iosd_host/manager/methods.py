@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from iosd_host.config.schema import Key, count, flag, text, texts
+from iosd_host.config.schema import Count, Key, flag, text, texts
 from iosd_host.manager.changes import Changes, config_reload
 from iosd_host.manager.manager import Manager
 from iosd_host.manager.requests import AdminRequest, ManagerMethod
@@ -35,7 +35,7 @@ def table(value: Any) -> dict[str, Any]:
     return value
 
 
-SLOTS, THREADS, JOBS = count(0, 64), count(1, 64), count(0, 10_000)
+SLOTS, THREADS, JOBS = Count(0, 64), Count(1, 64), Count(0, 10_000)
 TARGET = Key("target", name, None, "its name; may be left out where there is one")
 POOL = (TARGET, Key("pool", name, None, "its name"))
 AUTO = Key("auto", flag, None, "follow the load")
@@ -45,14 +45,14 @@ SIZES = tuple(Key(key, SLOTS, None, "slots") for key in ("active", "min", "max")
 COUNTS = tuple(Key(key, THREADS, None, "threads") for key in ("count", "min", "max"))
 PRINCIPAL = (TARGET, Key("principal", name, None, "as pool.usage names it"))
 SHARE = (
-    Key("weight", count(1, 1000), None, "of its share"),
+    Key("weight", Count(1, 1000), None, "of its share"),
     Key("queue", JOBS, None, "jobs waiting; 0: the default"),
     Key("at_once", JOBS, None, "running; 0: no cap"),
 )
-SINCE = Key("since", count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970")
+SINCE = Key("since", Count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970")
 WHO = Key("who", name, None, "a name in the log, policy, or people: all but the policy")
-MOST = Key("most", count(1, 10_000), 100, "rows at most")
-STEP = Key("step", count(1, 1 << 31), 10, "seconds between rows")
+MOST = Key("most", Count(1, 10_000), 100, "rows at most")
+STEP = Key("step", Count(1, 1 << 31), 10, "seconds between rows")
 
 
 class Looks:

@@ -30,9 +30,8 @@ MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
 
 
 def configured(path: Path | None, flags: PoolFlags = ()) -> dict[str, Setting]:
-    """Settings of a file (else of the system's file, if it exists) and of flags of pools.  Raises:
-    ConfigError."""
-    found = in_force(load(path, flags), {})
+    """What a file, or the system's where it is there, and flags of pools say.  Raises: ConfigError."""
+    found = in_force(load(path, flags))
     return {name: Setting(_text(each.value), each.origin) for name, each in found.items()}
 
 

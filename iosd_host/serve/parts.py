@@ -15,11 +15,11 @@ from pathlib import Path
 from iosd_host.common import paths
 from iosd_host.config.pools import Pool
 from iosd_host.config.schema import Setting
+from iosd_host.config.target_keys import DEFAULT_NAME
 from iosd_host.serve.chap import Accounts
 from iosd_host.serve.master_key import INSIDE
 
 __all__ = [
-    "DEFAULT_NAME",
     "TargetConfig",
     "default_method",
     "is_loopback",
@@ -29,8 +29,6 @@ __all__ = [
     "pools_file",
     "sandboxd_command",
 ]
-
-DEFAULT_NAME = "iqn.2026-11.iosd:target"
 
 
 def is_loopback(host: str) -> bool:

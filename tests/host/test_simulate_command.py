@@ -103,4 +103,4 @@ def test_traces_that_are_none(tmp_path: Path, trace: str, message: str) -> None:
 def test_other_mistakes(tmp_path: Path) -> None:
     found = asked(tmp_path, "--pool", "default:mx=3")
     assert found.exit_code == 78 and "did you mean 'max'?" in found.output
-    assert "is not" in asked(tmp_path, "--work", "soon").output
+    assert "cannot read duration" in asked(tmp_path, "--work", "soon").output

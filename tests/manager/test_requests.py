@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosd_host.config.schema import Key, count, text
+from iosd_host.config.schema import Count, Key, text
 from iosd_host.manager.keys import ADMIN, NOBODY, VIEWER, KeyHolder
 from iosd_host.manager.requests import SCHEMA, AdminRequest, ManagerMethod, RequestRefused, Requests
 
@@ -25,7 +25,7 @@ class Table:
 
     def __init__(self) -> None:
         self.reached: list[AdminRequest] = []
-        keys = (Key("pool", text, None, ""), Key("count", count(1, 64), None, ""))
+        keys = (Key("pool", text, None, ""), Key("count", Count(1, 64), None, ""))
         self.requests = Requests(
             [
                 ManagerMethod("look", self.run, keys),

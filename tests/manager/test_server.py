@@ -15,7 +15,7 @@ import zmq
 import zmq.asyncio
 import zmq.auth
 
-from iosd_host.config.schema import Key, count
+from iosd_host.config.schema import Count, Key
 from iosd_host.manager.keys import (
     ADMIN,
     LOCAL,
@@ -36,7 +36,7 @@ async def echo(request: AdminRequest) -> Any:
     return dict(request.params) | {"who": request.who, "why": request.why}
 
 
-NUMBER = Key("number", count(0, 9), None, "")
+NUMBER = Key("number", Count(0, 9), None, "")
 ROWS = [
     ManagerMethod("look", echo, (NUMBER,)),
     ManagerMethod("set", echo, (NUMBER,), ("number",), changes=True),
