@@ -31,7 +31,7 @@ MICROSECONDS = 1_000_000
 FILE = click.Path(exists=True, dir_okay=False)
 
 
-class Value(ParamType[str]):
+class FileValue(ParamType[str]):
     """What the key takes from a file."""
 
     name = "TEXT"
@@ -63,7 +63,7 @@ def type_of(key: Key) -> click.ParamType[Any] | None:
         return click.Path()
     if kind is file:
         return FILE
-    return None if kind in (flag, texts) else Value(key)
+    return None if kind in (flag, texts) else FileValue(key)
 
 
 def help_of(key: Key) -> str:

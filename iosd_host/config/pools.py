@@ -22,7 +22,7 @@ from iosd_host.config.schema import (
     Count,
     Duration,
     Key,
-    Number,
+    NumberInRange,
     Setting,
     Size,
     check,
@@ -152,7 +152,7 @@ SCALE_KEYS = (
     ),
     Key("interval", Duration(0.02, 60), 1_000_000, "time between two checks while no job waits"),
     Key("wait_count", Count(1, 1000), 3, "checks in a row before the pool shrinks"),
-    Key("up_factor", Number(1.01, 64), 2.0, "largest factor of growth in one step"),
+    Key("up_factor", NumberInRange(1.01, 64), 2.0, "largest factor of growth in one step"),
     Key(
         "cooldown",
         Duration(0, 3600),

@@ -25,7 +25,7 @@ __all__ = [
     "Count",
     "Duration",
     "Key",
-    "Number",
+    "NumberInRange",
     "Setting",
     "Size",
     "check",
@@ -241,7 +241,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberInRange:
     """A number in a range, whole or not; a flag writes it as text."""
 
     least: float

@@ -17,9 +17,14 @@ SCRIPTS = (
 FACES = "scripts catch it as osd.X, programs as pyosd.X; the same refusal at either end"
 ON_PURPOSE = {
     "Conflict": FACES,
+    "Exists": FACES,
+    "Invalid": FACES,
+    "NoSpace": FACES,
+    "NotEmpty": FACES,
     "NotFound": FACES,
     "OSDError": FACES,
     "PermissionDenied": FACES,
+    "StorageError": FACES,
     "ObjectType": "the types of T10 OSD-2 at either end; scripts also see ABSENT",
 }
 """Names that `osd` and one other module define, and the reason."""
@@ -31,13 +36,18 @@ def types_of(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ClassDef):
             yield node.name
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = node.targets if isinstance(node, ast.Assign) and not is_variable(node) else []
         names = [each.id for each in targets if isinstance(each, ast.Name)]
         yield from (name for name in names if is_type_name(name))
 
 
+def is_variable(node: ast.Assign) -> bool:
+    """Whether it is a type variable, which means nothing outside its module."""
+    return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "TypeVar"
+
+
 def is_type_name(name: str) -> bool:
-    """CapitalWords; a constant is all capitals, and a type variable is one letter."""
+    """CapitalWords; a constant is all capitals."""
     return name[:1].isupper() and not name.isupper()
 
 
@@ -53,7 +63,7 @@ def definitions() -> dict[str, list[str]]:
 
 def test_types_are_found() -> None:
     tree = ast.parse(
-        "class A:\n    class B: ...\nCase = dict[str, int]\nMOST = 3\nT = TypeVar('T')\n_x = 1\n"
+        "class A:\n    class B: ...\nCase = dict[str, int]\nMOST = 3\nAny1 = TypeVar('Any1')\n_x = 1\n"
     )
     assert [*types_of(tree)] == ["A", "B", "Case"]
 

@@ -30,7 +30,7 @@ _TOGETHER = 64  # commands that are under way together
 _TERMINAL = 0x10  # in states that are an end
 _END_IDS = (*STATUS_IDS, AttributeId(Page.JOB_PAYLOAD, RESULT))
 
-Found = tuple[AttributeValue, ...]
+PolledValues = tuple[AttributeValue, ...]
 AnyJob = TypeVar("AnyJob", bound=Followed)
 
 # How many members jobs collections had when last asked, by target and partition.
@@ -65,7 +65,7 @@ def poll_round(jobs: Sequence[Followed]) -> Dialogue[float]:
 
 def ask(
     jobs: Iterable[AnyJob], wanted: tuple[AttributeId, ...]
-) -> Dialogue[list[tuple[AnyJob, Found]]]:
+) -> Dialogue[list[tuple[AnyJob, PolledValues]]]:
     """The same attributes of many jobs of one target.
 
     Returns: each job once, in no order; no attributes: it has no record (any more).
@@ -77,7 +77,7 @@ def ask(
             groups.setdefault(job.id.partition_id, []).append(job)
         else:  # no jobs collection has it
             of_arrays.append(job)
-    answers = list[tuple[AnyJob, Found]]()
+    answers = list[tuple[AnyJob, PolledValues]]()
     for partition_id, group in groups.items():
         members = _members_seen.get(group[0].commands, {}).get(partition_id, 0)
         if collection_pays(len(group), members):
@@ -95,7 +95,7 @@ def collection_pays(jobs: int, members: int) -> bool:
 
 def _ask_collection(
     jobs: Sequence[AnyJob], wanted: tuple[AttributeId, ...]
-) -> Dialogue[list[tuple[AnyJob, Found]]]:
+) -> Dialogue[list[tuple[AnyJob, PolledValues]]]:
     """One command for all; jobs that it does not have are asked for one by one."""
     commands, partition_id = jobs[0].commands, jobs[0].id.partition_id
     try:
@@ -111,7 +111,7 @@ def _ask_collection(
 
 def ask_each(
     jobs: Iterator[AnyJob], wanted: tuple[AttributeId, ...], together: int = _TOGETHER
-) -> Stream[tuple[AnyJob, Found]]:
+) -> Stream[tuple[AnyJob, PolledValues]]:
     """Attributes of jobs in order, a command for each, some under way together; () of a job that
     is gone.
     """
