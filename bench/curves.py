@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a command costs by the number of sessions, by queue depth and by an object's size, beside the same
-on tgtd's own disk; by workers, sandboxes and objects: curve_pools.py, curve_objects.py.
+"""The cost of a command by the number of sessions, by queue depth and by an object's size, against
+the same on tgtd's own disk. By workers, sandboxes and objects: curve_pools.py, curve_objects.py.
 """
 
 from __future__ import annotations

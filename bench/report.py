@@ -2,8 +2,8 @@
 """`python -m bench.report`: report.html beside the report, and the blocks of docs/performance.md with their
 plots.  The same report gives the same bytes.
 
-A block is between `<!-- bench:NAME -->` and `<!-- /bench -->`: NAME is a group, or summary.  What is
-around is written by hand.
+A block is between `<!-- bench:NAME -->` and `<!-- /bench -->`: NAME is a group, or summary.  The
+text around it is written by hand.
 """
 
 from __future__ import annotations

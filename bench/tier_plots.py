@@ -28,7 +28,8 @@ KIB, HEAD = 1 << 10, 2 << 20
 
 @dataclass
 class Found:
-    """What plots are made of: bytes a second of each place by direction and size, or offset of the step."""
+    """Data of plots: bytes per second of each place by direction and size, or offset of the
+    step."""
 
     curves: dict[str, dict[int, Samples]] = field(default_factory=dict)
     steps: dict[str, dict[int, Samples]] = field(default_factory=dict)

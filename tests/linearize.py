@@ -66,7 +66,7 @@ def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[S
 
 
 def candidates(operations: Sequence[Operation], done: int) -> list[int]:
-    """Which of those left may be the next: nothing answered that is left ended before it began."""
+    """Operations that can be next: no remaining answered one ended before they began."""
     found = []
     soonest = math.inf
     for n, each in enumerate(operations):

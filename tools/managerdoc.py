@@ -59,7 +59,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came of a case."""
+    """Outcome of a case."""
 
     case: Case
     pool: SimulatedPool

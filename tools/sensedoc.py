@@ -83,7 +83,7 @@ class Condition(NamedTuple):
 
 
 def conditions() -> list[Condition]:
-    """What the target's table says."""
+    """Rows of the target's table."""
     done = subprocess.run(
         [HARNESS, "--list-sense"], capture_output=True, text=True, timeout=60, check=True
     )

@@ -282,10 +282,10 @@ def calibrate(
     For each head size a table has its space on the SSD and the share of objects that fit there
     completely. It uses the sizes of the store's data files, or without files a published study.
 
-    A target may serve the store; it goes on, and both are slower for that time.  A folder that knows
-    no direct I/O (in memory, say) is refused.
+    A target can serve the store meanwhile; then both are slower. A folder without direct I/O (for
+    example in memory) is refused.
 
-    Exit 0: done; 1: cannot be measured; 66: no such folder.
+    Exit 0: measured; 1: the folders cannot be measured; 66: no such folder.
     """
     with exits():
         outcome = examine(data or default_data(), ssd, seconds, space)

@@ -180,8 +180,9 @@ class ConfigVerb(AdminChange):
 def show(admin: Admin, path: Path | None, origin: bool) -> None:
     """Show the settings of a target and their origin.
 
-    Of the target that is served here; with FILE, or without a target, what one would be served with.
-    With --origin also who has set what while it serves, when and why.
+    The command shows the target that is served here. With FILE, or without a target, it shows the
+    settings for a future target. --origin adds the values set at run time, with author, time and
+    reason.
     """
     try:
         rows, who = ([], "") if path else settings_now(admin)
@@ -254,7 +255,8 @@ def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
 def check(path: Path | None, target: str | None) -> None:
     """Check a configuration and show what a reload would change.
 
-    Without FILE: with the configuration of this host.  78: it would be refused, or a pool would not serve.
+    Without FILE it checks the configuration of this host. Exit 78: the configuration is refused, or
+    a pool would not serve.
     """
     config = read_config(path)
     lines = [summary(pool) for pool in config.pools]
@@ -286,12 +288,12 @@ def check(path: Path | None, target: str | None) -> None:
 def reload(admin: Admin) -> None:
     """Reload the configuration of a running target.
 
-    It holds as a whole or not at all: what is wrong is told (78), and nothing has changed.  Pools that are
-    new start, those that are gone end with their last job, others get their new values.  Values set
-    at run time (osd pool set) remain.
+    The configuration takes effect completely or not at all. If it has an error, the command reports
+    it (exit 78) and changes nothing. New pools start. Removed pools end after their last job. Other
+    pools get their new values.  Values set at run time (osd pool set) remain.
 
-    Of [target] only memory_budget and package_sets, of [manager] only workers and scale take effect; what
-    else is different needs a restart, and is listed.
+    In [target] only memory_budget and package_sets take effect, in [manager] only workers and
+    scale. Other differences need a restart and are listed.
     """
     try:
         place = None if admin.manager else served(admin.target_said)
@@ -374,9 +376,9 @@ def build(
 ) -> None:
     """Build the package set NAME with pip, for pools that use it.
 
-    Installs wheels of PACKAGES (as pip names them) for this Python into a folder of its own,
-    byte-compiles them and writes a manifest with every file's hash.  Nothing of a package is run.
-    Older sets of the name stay; pools take the newest when the target starts.
+    The command installs wheels of PACKAGES (pip's names) for this Python into a new folder,
+    byte-compiles them, and writes a manifest with the hash of every file. It runs no code of a
+    package. Older sets of the same name remain. Pools use the newest when the target starts.
     """
     try:
         found = build_set(

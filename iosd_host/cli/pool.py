@@ -99,8 +99,8 @@ def set_(admin: Admin, name: str, values: tuple[str, ...]) -> None:
     """Change settings of a pool while it serves.
 
     KEY as in the configuration: max, min, warm_spare, queue, limits.mem, maximum.wall, scale.cooldown ...
-    (docs/pools.md).  All of it is changed, or nothing.  The value holds until 'osd pool reset',
-    also after a restart. 'osd config show --origin' lists it.
+    (docs/pools.md).  Either all values are changed, or none.  The value holds until 'osd pool
+    reset', also after a restart. 'osd config show --origin' lists it.
     """
     wanted = words_of(values)
     with admin.manager_client() as manager:
@@ -135,7 +135,7 @@ def scale(
 ) -> None:
     """Set the number of active slots of a pool, or resize automatically.
 
-    Slots at work finish their jobs; nothing is taken from them.
+    Running jobs are not interrupted.
     """
     check_size(size, auto, least, most)
     with admin.manager_client() as manager:
@@ -215,7 +215,7 @@ pause = plain("pause", "Stop starting jobs of a pool; new jobs wait in its queue
 recycle = plain(
     "recycle",
     "Replace the sandboxes of a pool and the process they fork from.\n\n"
-    "Idle ones now, those at work after their job.",
+    "Idle sandboxes are replaced now, the others after their job.",
 )
 
 
@@ -318,8 +318,8 @@ def share(
 ) -> None:
     """Set the weight and the job limits of a principal.
 
-    PRINCIPAL as 'osd pool usage' names it.  While others wait too, a principal of weight 3 gets three times
-    the slots of one of weight 1.
+    PRINCIPAL is a name from 'osd pool usage'. If several principals wait, one of weight 3 gets
+    three times the slots of one of weight 1.
     """
     given: Fields = {"weight": weight, "queue": queue, "at_once": at_once}
     if reset == any(value is not None for value in given.values()):

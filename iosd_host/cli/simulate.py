@@ -231,8 +231,8 @@ def simulate(
 ) -> None:  # fmt: skip
     """Simulate how a pool is resized under a load.
 
-    TRACE is a CSV of time,jobs: seconds, and how many jobs come from then to the next row's time; -
-    is standard input.  Nothing is asked of a target; jobs, sandboxes and commands are numbers.
+    TRACE is a CSV file with the columns time,jobs: seconds, and the number of jobs that arrive
+    until the next row's time. - is standard input. The simulation needs no target.
     """
     try:
         measured = read_trace(trace)

@@ -140,13 +140,14 @@ def check(
 ) -> None:
     """Check a store that no target serves; change nothing.
 
-    Finds records that do not decode, data files without records and the reverse, wrong lengths
-    and counts, memberships and jobs known to one side only, counters that are too low.
+    The check finds records that do not decode, data files without records and records without
+    files. It also finds wrong lengths and counts, incomplete memberships and jobs, and counters
+    that are too low.
 
-    A line for each problem: what, where, and what 'osd target repair' would do about it.
+    It prints a line for each problem: its kind, its place, and the action of 'osd target repair'.
 
-    With --checksums every byte of data is read, which takes as long as reading the disk does: a
-    hard disk reads some 500 GB an hour, an SSD ten times that.
+    With --checksums it reads all data. A hard disk reads about 500 GB per hour, an SSD ten times as
+    much.
 
     Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
@@ -184,8 +185,8 @@ def repair(
     The repair never deletes users' data. Data that belongs to no object becomes an object in the
     lost+found partition 0x7fffffff00000001. Its name and attributes describe its origin.
 
-    Looks first, and asks; may be interrupted, and run again.  All repairs are logged in repair.log
-    in the store's folder.
+    The command checks first, and asks for confirmation. You can interrupt it and run it again.  All
+    repairs are logged in repair.log in the store's folder.
 
     Exit 0: the store is clean; 65: some damage could not be repaired; 18: the store is in use.
     """
@@ -246,8 +247,9 @@ def dump(
 ) -> None:
     """Print the records of a store that no target serves.
 
-    Superblocks, records, attributes, memberships, jobs and what waits to be removed, a line each;
-    what does not decode byte for byte.  Works on stores that a target refuses to open.
+    It prints a line for each superblock, record, attribute, membership, job and pending removal.
+    Records that do not decode are printed as bytes. It also reads stores that a target refuses to
+    open.
 
     Exit 0: done; 66: there is no such object; 18: the store is in use.
     """

@@ -87,7 +87,7 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for another attempt",
             "the last attempt lost its sandbox; the next one starts by itself",
-            "The system failed under the job, which had changed nothing or may run twice.",
+            "The system failed during the job. The job had changed nothing, or it can run twice.",
             ITSELF,
         ),
         (
@@ -111,8 +111,8 @@ REASONS: dict[int, Reason] = {
             "CANCELLED",
             "killed on request",
             "what the script had written stays written",
-            "Somebody killed it. The script was told by osd.Ended and had its grace to clean up.",
-            "yes, if it is still wanted and may run twice.",
+            "Somebody killed it. osd.Ended was raised in the script, which then had its grace time.",
+            "yes, if it is still wanted and can run twice.",
         ),
         (
             108,
@@ -162,9 +162,9 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for its pool, which does not serve",
             "the administrator sees why with osd pool show; it then runs by itself",
-            "The pool's package set is not what was built, or is not there, or the pool is not "
-            "configured any more. The hint of the job's status says which; the pool is tried again "
-            "every now and then.",
+            "The pool's package set was changed or is missing, or the pool was removed from the "
+            "configuration. The hint of the job's status says which. The target retries the pool at "
+            "intervals.",
             ITSELF,
         ),
         (
@@ -258,17 +258,16 @@ REASONS: dict[int, Reason] = {
             "TIMEOUT",
             "wall-clock limit reached",
             "raise the wall limit, or split the work into smaller jobs",
-            "The time since it started passed --limit-wall, 60 s unless told otherwise, at most a day. "
-            "The script was told by osd.Ended and had its grace.",
-            "with a higher limit, if what it wrote does not matter.",
+            "The time since it started exceeded --limit-wall, 60 s by default, at most a day. "
+            "osd.Ended was raised in the script, which then had its grace time.",
+            "with a higher limit, if repeated writes do no harm.",
         ),
         (
             302,
             "LIMIT_EXCEEDED",
             "processor-time limit reached",
             "raise the cpu limit, or split the work into smaller jobs",
-            "Its processor time, user and system, passed --limit-cpu, the wall limit unless told "
-            "otherwise.",
+            "Its processor time, user and system, passed --limit-cpu, the wall limit by default.",
             "with a higher limit.",
         ),
         (
@@ -276,8 +275,8 @@ REASONS: dict[int, Reason] = {
             "OUT_OF_MEMORY",
             "memory limit reached",
             "raise the memory limit, or read the data in smaller blocks",
-            "The script was refused memory, or the kernel ended it, at --limit-mem, 256 MiB unless told "
-            "otherwise. The status has the peak. osd.userobject.data.blocks() reads in blocks.",
+            "The script was refused memory, or the kernel ended it, at --limit-mem, 256 MiB by "
+            "default. The status has the peak. osd.userobject.data.blocks() reads in blocks.",
             "with a higher limit, or less data at a time.",
         ),
         (
@@ -285,7 +284,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "standard output passed its limit",
             "write large results to an object instead of printing them, or raise the output limit",
-            "It printed more than --limit-output, 64 MiB unless told otherwise. What came before is "
+            "It printed more than --limit-output, 64 MiB by default. Earlier output is "
             "kept; nothing is ever cut silently.",
             "with a higher limit.",
         ),
@@ -295,7 +294,7 @@ REASONS: dict[int, Reason] = {
             "thread limit reached",
             "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack of "
             "8 MiB",
-            "It started more threads than it may have, one unless told otherwise, or more than its "
+            "It started more threads than it may have, one by default, or more than its "
             "memory holds.",
             "with a higher limit.",
         ),
@@ -304,7 +303,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "open-file limit reached",
             "close files and objects when done with them; at most 256 can be open",
-            "It holds more descriptors than it may: 256, unless told less.",
+            "It holds more descriptors than it may: 256 by default.",
             SAME,
         ),
         (
@@ -336,7 +335,7 @@ REASONS: dict[int, Reason] = {
             "SANDBOX_LOST",
             "the sandbox was lost",
             "not the script's fault; it was tried as often as allowed, submit it again",
-            "The sandbox's process went away under the job, in every attempt it had.",
+            "The sandbox's process ended during the job, in each of its attempts.",
             "yes.",
         ),
         (
@@ -346,7 +345,7 @@ REASONS: dict[int, Reason] = {
             "check what was written, then submit it again; mark jobs that may run twice idempotent",
             "The system failed under the job, which had changed objects, so it was not run again by "
             "itself.",
-            "yes, if what it wrote does not matter. --idempotent says so beforehand.",
+            "yes, if repeated writes do no harm. --idempotent declares that in advance.",
         ),
         (
             403,
@@ -372,7 +371,7 @@ REASONS: dict[int, Reason] = {
             "submit it again; mark jobs that may run twice idempotent",
             "The target came up again and found the job running, with no attempt left or with objects "
             "changed.",
-            "yes, if what it wrote does not matter. --idempotent says so beforehand.",
+            "yes, if repeated writes do no harm. --idempotent declares that in advance.",
         ),
         (
             406,

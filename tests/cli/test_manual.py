@@ -126,7 +126,7 @@ def test_every_noun_has_examples() -> None:
 
 
 def test_pages_of_the_host(shown: dict[str, str]) -> None:
-    """What the programs say of their options, and the schema of its keys, and no more."""
+    """The programs' own texts about options, the schema's about keys, and no more."""
     usage = subprocess.run(
         [find_component(SANDBOXD), "--no-such-option"], capture_output=True, text=True
     ).stderr

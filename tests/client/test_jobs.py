@@ -114,7 +114,7 @@ print("last")
 
 
 def test_a_follower_asks_often_enough() -> None:
-    """Whatever the target suggests for a long job, a line is shown within 100 ms."""
+    """A line is shown within 100 ms, also if the target suggests a longer interval."""
     backoff = Backoff(FOLLOW_MOST)
     assert max(backoff.next(1.0) for _ in range(1000)) < 0.095
 
@@ -200,7 +200,7 @@ def test_many_at_once(target: Target, zone: ObjectRef) -> None:
 
 
 def test_more_finished_jobs_than_are_waited_for(target: Target, zone: ObjectRef) -> None:
-    """Then they are asked for one by one; a removed one says so."""
+    """Then they are polled one by one, and a removed one is reported."""
     for _ in range(80):
         target.exec("pass", zone=zone, wait="10s")
     jobs = [target.exec("import time; time.sleep(0.02)", zone=zone) for _ in range(4)]

@@ -50,7 +50,7 @@ class Target:
 
     @property
     def challenged(self) -> tuple[int, bytes]:
-        """What the initiator wants to have answered."""
+        """The initiator's challenge."""
         return int(self.said["CHAP_I"]), bytes.fromhex(self.said["CHAP_C"][2:])
 
     def prove(self, response: str, name: str = "disk") -> PduRequest:
@@ -73,7 +73,8 @@ def test_both_prove_themselves() -> None:
 
 
 def test_a_reflected_challenge_proves_nothing() -> None:
-    """Who does not know the secret has the initiator answer its own challenge in another login."""
+    """An attacker without the secret lets the initiator answer its own challenge in another
+    login."""
     target = Target(7, b"c" * 16)
     other = Target(*target.challenged)
     with pytest.raises(LoginRejected, match="could not prove"):

@@ -150,7 +150,7 @@ def test_unanswered_command_after_kill(kept: Held) -> None:
 
 
 def test_unanswered_creation_after_kill(kept: Held) -> None:
-    """Nobody was told of the collection: it goes, and its id is free."""
+    """The collection was never acknowledged: it is removed, and its id is free."""
     collection = kept.populate()
     request = create_tracking(collection.partition_id, 0x5_0000, collection.object_id)
     command = kept.start(request)

@@ -38,7 +38,7 @@ class Skipped(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.  data: all of Data-In.  residual_in: expected less transferred."""
+    """The answer. data: all of Data-In. residual_in: expected less transferred bytes."""
 
     built: w.Built
     status: int
@@ -359,7 +359,7 @@ class LogicalUnit:
         return self.send(w.Request(0x888E, self.pid)).status == GOOD
 
     def destroy(self) -> None:
-        """What follows destroys everything on the logical unit: skip unless that is allowed."""
+        """The test destroys everything on the logical unit: skip it unless that is allowed."""
         if not self.destructive:
             self.skip("formats the logical unit: --destructive")
         self.need("FORMAT OSD")

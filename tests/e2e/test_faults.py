@@ -127,7 +127,7 @@ AHS = {
 
 @pytest.mark.parametrize("name", AHS)
 def test_additional_header_segment(fragile: Serving, name: str) -> None:
-    """Whatever becomes of the daemon: it serves again, and what was acknowledged is there."""
+    """After every fate of the daemon it serves again, and acknowledged data is there."""
     with fragile.connect() as target:
         obj = target.create_and_write(target.create_partition(), b"kept", attributes=[GREEN])
         ahs, words = AHS[name]

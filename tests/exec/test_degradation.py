@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What becomes of jobs while something under them is short, stuck, broken or full: they wait and say for
-what, or end and say why; ordinary commands do not notice; all is well again when the cause is gone.
+"""Jobs while a resource is short, stuck, broken or full. They wait or end, and their status has the
+reason. Ordinary commands are not affected. All works again when the cause is gone.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_stopped(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
 def test_its_limits_are_not_set_while_it_is_stopped(
     own: Serving, target: pyosd.Target, zone: ObjectRef
 ) -> None:
-    """Which is no attempt of the job's."""
+    """This does not count as an attempt of the job."""
     until(lambda: target.pools()[0].ready)  # what is short is a limit, not a sandbox
     with stopped(own.pids["iosd-sandboxd"]):
         job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem="100MiB"))

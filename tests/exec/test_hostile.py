@@ -63,7 +63,7 @@ def groups_of(serving: Serving) -> dict[str, list[int]]:
 
 
 def files_of_sandboxes() -> list[Path]:
-    """What users of sandboxes own where everybody may write."""
+    """Files of users of sandboxes in folders where everybody can write."""
     found = []
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         for path in Path(folder).glob("*"):
@@ -74,7 +74,7 @@ def files_of_sandboxes() -> list[Path]:
 
 
 class Host:
-    """What a target at rest looks like from outside, to be compared with what it is after a job."""
+    """The state of an idle target from outside, to compare it with the state after a job."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
@@ -152,7 +152,7 @@ DENIED_ENDS = {"a thread more than allowed": (JobState.LIMIT_EXCEEDED, 305)}
 
 
 def test_denied(play: Submit, host: Host) -> None:
-    """What one line of Python may try: an exception of the script, each."""
+    """Attacks in one line of Python. Each ends in an exception of the script."""
     got_through = {}
     for what, script in DENIED.items():
         status = play("import os\n" + script, QUICK)

@@ -31,7 +31,7 @@ LONGEST = 5 << 20
 
 @dataclass
 class Books:
-    """What the target should say: objects' lengths and collections by partition."""
+    """The expected figures: objects' lengths and collections by partition."""
 
     lengths: dict[ObjectRef, int] = field(default_factory=dict)
     attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)

@@ -105,7 +105,7 @@ def test_secrets_are_in_no_log_and_no_command_line(served: Serving) -> None:
 
 
 def test_no_secret_is_an_argument_of_tgtadm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is run for an account names its user only; the secret takes the socket."""
+    """The command line for an account has only its user; the secret goes through the socket."""
     ran: list[tuple[str, ...]] = []
     told: list[ChapAccount] = []
 

@@ -241,7 +241,7 @@ def test_build_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_check_beside_two_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is checked all the same; what it is not compared with is said and is no error."""
+    """The file is checked nevertheless. Missing comparisons are reported and are no error."""
     urls = [f"iscsi://127.0.0.1:{port}/iqn.x/1" for port in (1, 2)]
     running = [{"url": url, "name": "iqn.x", "config": "/another.toml"} for url in urls]
     monkeypatch.setattr("iosd_host.cli.config.places.running", lambda kind: running)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`osd pool simulate`: traces as people have them, and what is told of them."""
+"""`osd pool simulate`: traces of users, and the report about them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FIXED = Scale(auto=False)
 
 
 def check(record: SimulationRecord, bounds: Bounds) -> None:
-    """What holds at every step, whatever the load."""
+    """Invariants at every step, for every load."""
     first, _ = record.steps[0]
     for load, decisions in record.steps:
         pools = {pool.name: pool for pool in load.pools}
@@ -59,7 +59,7 @@ def check(record: SimulationRecord, bounds: Bounds) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_waiting_is_the_fluids(case: Case) -> None:
-    """Where slots are what is short, the policy costs a fifth at most over having all of them always."""
+    """If slots are short, the policy costs at most a fifth more than all slots at all times."""
     found = simulated(case)
     check(found.record, found.bounds)
     wait = found.pool.mean_wait(found.target.now)

@@ -467,7 +467,7 @@ def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
 
 
 def test_killed_while_members_end(make_harness: MakeHarness) -> None:
-    """A cancel that was acknowledged goes on after a crash, to the last member."""
+    """An acknowledged cancel continues after a crash, to the last member."""
     harness = make_harness()
     zone = ref(harness.osd.create_partition())
     for _ in range(2):

@@ -52,7 +52,7 @@ def test_record_goes_when_its_time_is_over(target: Target) -> None:
 
 
 def test_each_goes_at_its_own_time(target: Target) -> None:
-    """What is found too young when another goes is not left to the sweep of every minute."""
+    """A record that is too young at one removal does not wait for the sweep of every minute."""
     held = [run(target, "pass", hold=True, expire=seconds) for seconds in (0.3, 0.9)]
     for job in held:
         with suppress(errors.JobExpired):  # while we are late ourselves

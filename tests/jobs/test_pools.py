@@ -74,7 +74,7 @@ def test_jobs_outlive_their_pool(start: Start) -> None:
 
 
 def test_a_pool_may_sleep(start: Start) -> None:
-    """Without min and spares nothing waits for jobs; one that comes gets a sandbox all the same."""
+    """Without min and spares no sandbox is prestarted, and a job still gets one."""
     target = start("name=default;max=2;min=0;spares=0\n")
     until(lambda: found(target)["default"].state == "serving")
     assert found(target)["default"].ready == 0

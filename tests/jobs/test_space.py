@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a client occupies or reads is counted, whichever way it goes."""
+"""Space and reads of a client are counted on every path."""
 
 from __future__ import annotations
 

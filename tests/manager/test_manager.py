@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the manager does to a target, and what it answers, where the target says what it is told to."""
+"""The manager's actions on a target and its answers, with a target that sends prepared readings."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def next_reading(desk: Desk) -> None:
 
 
 def told(target: FakeTarget, kind: Type = Type.POOL) -> list[dict[str, str]]:
-    """What the target was told, without who and why."""
+    """Requests to the target, without author and reason."""
     return [
         {key: value for key, value in keys.items() if key not in ("by", "why")}
         for each, keys in target.changes
@@ -336,7 +336,8 @@ async def test_what_is_refused_is_set_again_one_by_one(folder: Path) -> None:
 
 @in_loop
 async def test_one_pool_gives_before_another_has(folder: Path) -> None:
-    """What was set one after the other holds together, and can be set only so again."""
+    """Values that were set one after the other hold together, and can only be set together
+    again."""
     async with faked(folder) as target, managing(folder, target.path) as desk:
         target.slots, target.pools = 8, [pool("default"), pool("numpy")]
         await ready(desk)

@@ -53,7 +53,7 @@ class Names:
 
 @dataclass
 class Seen:
-    """What a client sees of an object: bytes, attributes, collections or members."""
+    """A client's view of an object: bytes, attributes, collections or members."""
 
     data: bytes = b""
     attributes: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class Store:
         return {each["kind"] for each in self.check()}
 
     def repair(self) -> list[dict[str, Any]]:
-        """What repair did; it must have mended all."""
+        """Actions of repair, which must have repaired everything."""
         result = self.run(commands.repair, "--json", "--yes")
         *problems, summary = map(json.loads, result.stdout.splitlines())
         assert result.exit_code == 0, result.output
@@ -306,7 +306,7 @@ def look_at(osd: Commands, obj: ObjectRef) -> Seen:
 
 
 def lost(osd: Commands) -> dict[str, Seen]:
-    """What is in lost+found, by name."""
+    """Contents of lost+found, by name."""
     partition = 0x7FFF_FFFF_0000_0001
     if partition not in osd.list_partitions():
         return {}

@@ -27,7 +27,7 @@ HEAD = 2 << 20
 
 @pytest.fixture
 def on_disk() -> Iterator[Path]:
-    """Where the sources are built, which is no place in memory."""
+    """The build folder, which is not in memory."""
     with tempfile.TemporaryDirectory(dir=SOURCE / "build") as folder:
         yield Path(folder)
 

@@ -117,7 +117,8 @@ def scrubbed(roots: Roots) -> None:
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_power_failure_is_no_damage(roots: Roots, sealed: bool) -> None:
-    """What was not at rest may be a mixture of old and new then.  What was sealed is not."""
+    """A file that was being written can then be a mixture of old and new bytes.  Sealed files are
+    not."""
     if sealed:
         roots.harness.finish()
         scrubbed(roots)

@@ -33,7 +33,7 @@ CHAP = """\
 user = "ada"
 secret = "correct horse battery"
 """
-# What apt, dpkg, adduser and systemd write about what they have done; caches.
+# Logs of apt, dpkg, adduser and systemd; caches.
 NOISE: tuple[str, ...] = (
     "var/log/",
     "var/cache/",
@@ -72,7 +72,7 @@ STARTED = time.monotonic()
 
 
 def dependencies(debs: list[Path]) -> str:
-    """What the packages need that are not among them."""
+    """Dependencies of the packages outside of them."""
     found = []
     for deb in debs:
         words = ["dpkg-deb", "-f", str(deb), "Depends"]
@@ -153,7 +153,7 @@ def install(machine: Machine) -> None:
 
 
 def portals(machine: Machine) -> set[str]:
-    """Where tgtd listens, by /proc/net/tcp and tcp6: little-endian addresses."""
+    """Listening addresses of tgtd, from /proc/net/tcp and tcp6: little-endian addresses."""
     found = set()
     for name in ("tcp", "tcp6"):
         for line in machine.run("cat", f"/proc/net/{name}").splitlines()[1:]:
@@ -199,7 +199,7 @@ def serves(machine: Machine) -> None:
 
 
 def manages(machine: Machine) -> None:
-    """The manager looks after the target, shows it, and changes it; the configuration is read again."""
+    """The manager manages the target, shows it, and changes it. The configuration is read again."""
     fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8470/metrics').read().decode())"
     read = ("/usr/bin/python3", "-c", fetch)
     machine.wait(lambda: "iosd_workers" in machine.try_run(*read)[1], "metrics")
@@ -302,8 +302,8 @@ def purge(machine: Machine) -> None:
 
 
 def beside(machine: Machine) -> None:
-    """A tgtd that has a disk already goes on as it was, with the object store beside it: at once in the
-    hardened daemon, in the distribution's once that is allowed."""
+    """A tgtd with a disk continues as before, with the object store in addition. The hardened
+    daemon permits this at once, the distribution's only if it is allowed."""
     disk = machine.root / "srv/disk"
     disk.write_bytes(bytes(1 << 20))
     conf = machine.root / "etc/tgt/conf.d/disk.conf"

@@ -78,7 +78,7 @@ def administer(live: Live, peer: Peer, chance: random.Random) -> None:
 
 
 def look(peer: Peer, osd: Commands, _: random.Random) -> None:
-    """What others see of it meanwhile."""
+    """The view of other clients meanwhile."""
     peer.snapshot()
     peer.ask(Type.USAGE)
     assert osd.pools()

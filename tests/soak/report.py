@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a soak showed, in words, in JSON, and as a plot."""
+"""Results of a soak, as text, in JSON, and as a plot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLAT, GROWS, NOTHING_SAID = 0, 1, 3
 
 
 def verdict(outcome: Outcome, slope: Slope) -> Verdict:
-    """What is said of a figure, all told.
+    """The verdict on a figure.
 
     A short run warms up still: growth there says nothing (what is open at rest does).  In a long one
     an interval that contains 0 is flat, however wide.  Pages that leak are resident and nobody
@@ -144,7 +144,7 @@ def write_json(outcome: Outcome, path: Path) -> None:
 
 
 def read_json(path: Path) -> Outcome:
-    """What an earlier run read, judged anew."""
+    """Readings of an earlier run, judged again."""
     found = json.loads(path.read_text())
     outcome = Outcome(found["seed"], found["seconds"], warm_up_of(found["seconds"]))
     outcome.samples = [Sample(**each) for each in found["samples"]]

@@ -35,14 +35,14 @@ def run(*command: str | Path, cwd: Path = ROOT, environment: dict[str, str] | No
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """Where other users can look, as they can into /usr/local."""
+    """A folder that other users can read, like /usr/local."""
     with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 def places(top: Path) -> dict[str, str]:
-    """What else than the prefix is installed into."""
+    """Folders of the installation other than the prefix."""
     return {"SYSCONFDIR": str(top / "etc"), "MODULEDIR": str(top / "tgt")}
 
 

@@ -116,10 +116,10 @@ def describe(commands: Commands, *, with_partitions: bool) -> JsonRow:
 def df(settings: Settings, partitions: bool) -> None:
     """Show used and free space of devices, store and partitions.
 
-    A device's row is its file system: SIZE, USED and FREE count whatever is on it.  DATA is
-    the length of the objects' data there.  The row 'store' is what the target may store:
-    USED counts data, attributes and jobs against its capacity, and FREE is what can still
-    be written.  A partition's SIZE is its capacity quota.
+    The row of a device describes its file system: SIZE, USED and FREE count all files there. DATA
+    is the length of the objects' data. The row 'store' describes the capacity of the target: USED
+    counts data, attributes and jobs, and FREE is the space that can still be written. A partition's
+    SIZE is its capacity quota.
     """
     with settings.connect() as target:
         record = describe(target, with_partitions=partitions)

@@ -85,7 +85,8 @@ def head_of(commands: Commands, address: ObjectRef) -> JsonRow:
 def obj_heads(settings: Settings, addresses: tuple[ObjectRef, ...], size: int | None) -> None:
     """Show how many bytes of objects are on the SSD (heads) and on disk.
 
-    --set 0 keeps an object off the SSD; once an object has bytes its head size stays.
+    --set 0 keeps an object off the SSD. The head size of an object cannot change after its first
+    write.
     """
     with settings.connect() as target:
         if size is not None:

@@ -125,8 +125,8 @@ def scrub(settings: Settings, action: str, rate: int | None, wait: bool) -> None
 
     The target starts a scrub every --scrub-days days. A scrub pauses while commands wait, and
     continues after a restart. 'start' also continues a scrub that was stopped.  Damage is shown
-    until a later scrub no
-    longer finds it: write the bytes again, or restore the object.
+    until a later scrub no longer finds it. To repair it, write the bytes again, or restore the
+    object.
 
     Exit 0: no damage is known; 65: some is.
     """

@@ -291,8 +291,9 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     line of code: "#OSD --limit-mem 256MiB".
 
     On a terminal, or with --wait or --follow, the command waits for the end and prints the script's
-    output.  The output of an array is printed with --follow only, when a member has ended.
-    Otherwise the command prints the job's id.  'osd run' always waits, 'osd submit' never does.
+    output.  The output of an array is printed only with --follow, member by member when each has
+    ended. Otherwise the command prints the job's id.  'osd run' always waits, 'osd submit' never
+    does.
 
     SCRIPT may be a .py file, a .pyz zipapp, or a .pyc file if the target accepts byte-code; -: stdin.
     """

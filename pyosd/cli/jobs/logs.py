@@ -178,9 +178,10 @@ def logs(
 ) -> None:
     """Print what scripts have printed so far.
 
-    Of one job the bytes as they are, but for control characters on a terminal.  Of several, or of the
-    members of an array, whole lines, each with its job's id before it.  Of standard error the first 20
-    and the last 40 KiB are kept; a line tells how much is missing.
+    For one job the bytes are printed unchanged; on a terminal control characters are escaped. For
+    several jobs, or the members of an array, whole lines are printed, each after its job's id. The
+    target keeps the first 20 and the last 40 KiB of standard error. A line gives the number of
+    missing bytes.
     """
     with settings.connect() as target:
         wholes = wholes_of(settings, target, addresses)

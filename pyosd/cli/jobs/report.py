@@ -184,8 +184,8 @@ def words_of(found: JsonRow) -> list[str]:
 def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     """Print all facts about a job on one page, for a bug report.
 
-    State, timing, usage, limits in force, hashes, versions, traceback and the last lines of standard
-    error.  No address of the target, no login.
+    The page has state, times, usage, limits, hashes, versions, traceback and the last lines of
+    standard error. It does not contain the address of the target or a login.
     """
     with settings.connect() as target:
         job = job_of(settings, target, address)
@@ -244,13 +244,13 @@ def retry(
 ) -> None:
     """Run an ended job again as a new job and print its id.
 
-    Zone, name, tags, pool, limits and idempotence are the old job's, and so are code and arguments,
-    unless --script FILE or ARGS after -- say otherwise.  The target keeps the code of jobs that did not
-    complete; to run one again that COMPLETED, --script is needed.  The new job names the old one as its
-    predecessor.
+    The new job has the zone, name, tags, pool, limits and idempotence of the old one. It also has
+    its code and arguments, unless you give --script FILE or ARGS after --. The target keeps the
+    code of jobs that did not complete. For a job that COMPLETED, give --script. The status of the
+    new job names the old one as its predecessor.
 
-    An array is run again whole, with --failed only its members that ended in any state but COMPLETED; a
-    member ARRAY[INDEX] becomes an array of that index.
+    All members of an array are run again, with --failed only those that did not end COMPLETED. A
+    member ARRAY[INDEX] becomes an array with that index.
     """
     settings: Settings = ctx.obj
     if modules and script is None:

@@ -39,9 +39,9 @@ NAMED_MOST = 10  # failed members that the last line names
 def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
     """Print what the script gave to osd.result().
 
-    Bytes are written as they are, but for control characters on a terminal.  Any other value is
-    printed as JSON, arrays of numpy as nested lists.  Of an array of jobs the list of its members'
-    results is printed, in order of index.
+    Bytes are printed unchanged; on a terminal control characters are escaped. Other values are
+    printed as JSON, arrays of numpy as nested lists. For an array of jobs the result is a list of
+    its members' results, in order of index.
 
     A member that did not complete has null in that list, and a line on standard error names it. The
     exit code is that of the array (10 if a member failed).  With -o json each member has its state,

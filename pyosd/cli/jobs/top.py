@@ -262,7 +262,7 @@ def live(target: Target, settings: Settings, interval: float) -> None:
 def top(settings: Settings, once: bool, interval: float) -> None:
     """Show the queue, the rates and the unfinished jobs, live.
 
-    q or Ctrl-C leaves.  Rates count what happened between two looks; asking takes at most a tenth of
+    q or Ctrl-C ends it. Rates are averages between two readings. Readings take at most a tenth of
     the time.
     """
     with settings.connect() as target:

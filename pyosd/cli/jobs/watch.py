@@ -117,7 +117,7 @@ def wait(
 ) -> None:
     """Wait until jobs have ended.
 
-    The first that is not COMPLETED gives the exit code.
+    The exit code is that of the first job that is not COMPLETED.
     """
     with settings.connect() as target:
         crowd = FollowedJobs(jobs_of(settings, target, addresses))
@@ -180,9 +180,9 @@ def watch(
 ) -> None:
     """Show the progress of jobs until all have ended.
 
-    Those named, else all that are unfinished now.  A live table where stderr is a terminal, else a
-    line for each change of state.  The first job that is not COMPLETED gives the exit code, unless a
-    condition of --exit held before.
+    Without JOB it shows all unfinished jobs. On a terminal stderr shows a live table, elsewhere a
+    line for each change of state. The exit code is that of the first job that is not COMPLETED,
+    unless a condition of --exit is met before.
     """
     with settings.connect() as target:
         named = jobs_of(settings, target, addresses) if addresses else unfinished(target)

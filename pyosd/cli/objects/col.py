@@ -92,7 +92,7 @@ def create(
 ) -> None:
     """Create a collection and print its id.
 
-    ADDRESS: a partition, whose target picks the id, or PID/CID with the id wanted.
+    ADDRESS is PID/CID with the new id, or a partition: then the target chooses the id.
     """
     if source and (not tracking or source.partition_id != address.partition_id):
         raise click.UsageError("--from goes with --tracking, and stays in the partition")
@@ -181,7 +181,7 @@ def rm(
 ) -> None:
     """Remove empty collections; with --force or --objects, any.
 
-    --objects asks first; where nobody can be asked it needs --yes.
+    --objects asks for confirmation. Without a terminal it requires --yes.
     """
     names = ", ".join(map(str, addresses))
     if objects:

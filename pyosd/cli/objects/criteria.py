@@ -21,10 +21,10 @@ TOKEN = re.compile(
 REVERSED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<", "=": "=", "==": "==", "!=": "!="}
 NAME = re.compile(r"(?P<page>\w+)/(?P<number>\w+)")
 CRITERION_HELP = (
-    "CRITERION: 'PAGE/NUMBER OP VALUE', quoted for the shell, where OP is =, >=, <=, > or <, or "
-    "'LOW <= PAGE/NUMBER <= HIGH', or PAGE/NUMBER alone: whatever has it.  A VALUE is a number (8 "
-    "bytes, as 'osd obj attr set --int' stores it), \"text in quotes\", a word, or hex:00ff; values "
-    "compare byte by byte."
+    "CRITERION is 'PAGE/NUMBER OP VALUE', quoted for the shell, where OP is =, >=, <=, > or <. It can "
+    "also be 'LOW <= PAGE/NUMBER <= HIGH', or PAGE/NUMBER alone: objects with this attribute.  VALUE "
+    "is a number (8 bytes, as 'osd obj attr set --int' stores it), \"text in quotes\", a word, or "
+    "hex:00ff. Values compare byte by byte."
 )
 
 CriterionToken = tuple[str, str]  # kind (op, text or word) and what it says

@@ -90,8 +90,8 @@ def index(
 ) -> None:
     """Show, add or drop the attribute indexes of a partition.
 
-    The index answers 'osd obj find' without reading every object, and makes setting
-    attributes of its pages slower.  One that is building is not used yet.
+    With an index, 'osd obj find' does not read every object. Setting attributes of its pages
+    becomes slower. An index is not used before it is complete.
     """
     partition = ObjectRef(address.partition_id)
     if not address.partition_id or address.object_id:

@@ -60,8 +60,8 @@ def copy(
 ) -> None:
     """Copy an object inside the target and print the copy's id.
 
-    DESTINATION: a partition, whose target picks the id, or PID/OID with the id wanted.
-    --method space shares blocks where the file system can; bytes never does.
+    DESTINATION is PID/OID with the new id, or a partition: then the target chooses the id. --method
+    space shares blocks if the file system supports that; bytes never does.
     """
     if not destination.partition_id:
         raise click.UsageError("a copy goes to a partition: PID or PID/OID")

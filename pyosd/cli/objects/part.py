@@ -68,7 +68,7 @@ def part() -> None:
 def create(settings: Settings, pid: int) -> None:
     """Create a partition and print its id.
 
-    PID: the id wanted, 0x10000 or more; without it the target picks one.
+    PID is the new id, 0x10000 or more. Without PID the target chooses an id.
     """
     with settings.connect() as target:
         click.echo(ref(target.create_partition(pid)))
@@ -101,7 +101,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
 def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes: bool) -> None:
     """Remove empty partitions; with --contents, also non-empty ones.
 
-    --contents asks first; where nobody can be asked it needs --yes.
+    --contents asks for confirmation. Without a terminal it requires --yes.
     """
     names = ", ".join(map(str, addresses))
     if contents:

@@ -140,8 +140,8 @@ def add(
     collections), or PID for the partition itself. It can also be root, or * for everything. 0 with
     --type partition means partitions that do not exist yet.
 
-    PERMISSION: READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT, GLOBAL,
-    POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
+    PERMISSION is READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT,
+    GLOBAL, POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
     """
     role = permissions in ROLES
     found = ask(
@@ -239,8 +239,8 @@ def revoke(settings: Settings, object_: str, type_: str | None, target_name: str
     """Revoke all credentials for an object by a new policy access tag.
 
     Credentials issued for this object alone are no longer valid. Jobs that use them end. The first
-    time it only begins to have a tag; what was given without one ends with the partition's keys:
-    osd key freeze.
+    revocation only gives the object a tag. To end older credentials without a tag, use 'osd key
+    freeze'.
     """
     target = target_of(settings, target_name)
     click.echo(ask(settings, "acl.revoke", target=target, object=object_, type=type_)["tag"])

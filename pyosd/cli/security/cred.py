@@ -127,7 +127,7 @@ def record_of(capability: Capability) -> JsonRow:
 def show(settings: Settings, file: Path) -> None:
     """Show what a file of credentials permits, without its keys.
 
-    USER is the AUDIT: the SHA-256 of the name of whom they were given to, 20 bytes of it.
+    The column USER has the first 20 bytes of the SHA-256 of the user's name (AUDIT).
     """
     import json
 

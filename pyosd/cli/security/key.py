@@ -83,8 +83,8 @@ def import_(
 ) -> None:
     """Import a target into the security manager by its master key file.
 
-    The target's URL is that of --target or the profile, with its CHAP name and secret. Its
-    master key is changed at once, so that the file is worth nothing afterwards: delete it.
+    The target's URL is that of --target or the profile, with its CHAP name and secret. Its master
+    key is changed at once. The file is then useless: delete it.
     """
     from pyosd.secmgr.files import read_private
 
