@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import SERVE, SOURCE
+from tests.serving import SERVE
 
+ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = ("--portal", "127.0.0.1:0", "--no-sandboxes", "--no-manager", "-o", "json")
 
 
@@ -24,7 +25,7 @@ def test_a_target_without_programs_in_run(tmp_path: Path, folders: tuple[str, ..
     before = set(Path("/tmp").glob("iosd-*"))
     with subprocess.Popen(
         ["unshare", "-m", "sh", "-ec", f'{mounts}\nexec "$@"', "sh", *command],
-        cwd=SOURCE,
+        cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != "IOSD_RUN"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
