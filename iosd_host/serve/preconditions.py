@@ -25,6 +25,7 @@ __all__ = [
     "isolation_of_host",
     "open_control_folder",
     "prepare_store",
+    "program_root",
     "run_root",
 ]
 
@@ -150,3 +151,15 @@ def run_root() -> str:
         if folder and os.access(folder, os.W_OK):
             return folder
     return tempfile.gettempdir()
+
+
+def program_root(root: str) -> str:
+    """Where tgtd and the module are copied to: `root`, unless it is mounted with noexec, as Debian's /run.
+
+    Raises: CannotServe: nothing can be executed in any of these folders.
+    """
+    folders = (root, "/tmp", "/var/tmp")
+    for folder in folders:
+        if not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            return folder
+    raise CannotServe(f"cannot start tgtd: {', '.join(folders)} are mounted with noexec")

@@ -42,6 +42,7 @@ from iosd_host.serve.preconditions import (
     choose_isolation,
     open_control_folder,
     prepare_store,
+    program_root,
     run_root,
 )
 from iosd_host.serve.process import ProcessFailed, SupervisedProcess, as_user, terminate
@@ -77,9 +78,15 @@ class Supervisor:
         self.level = (
             choose_isolation(config.isolation, config.uid_base) if config.sandboxes else None
         )
-        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
+        root = run_root()
+        programs = program_root(root)
+        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=root))
+        separate = programs != root
+        self.programs = (
+            Path(tempfile.mkdtemp(prefix="iosd-", dir=programs)) if separate else self.run
+        )
         self.services: list[SupervisedProcess] = []
-        self.module = self.run / paths.MODULE.name
+        self.module = self.programs / paths.MODULE.name
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
         self.control = self.run / "control" / "socket"
@@ -116,6 +123,7 @@ class Supervisor:
         """
         uid = self.config.uid
         self.run.chmod(0o755)
+        self.programs.chmod(0o755)
         self.ipc.mkdir(mode=0o700)
         self.control.parent.mkdir(mode=0o700)
         # Copies: the source tree may lie where tgtd's user cannot look.
@@ -123,7 +131,7 @@ class Supervisor:
         self.module.chmod(0o644)
         self.program = self.daemon.path
         if self.daemon.kind != STOCK:
-            self.program = Path(shutil.copy(self.program, self.run / paths.TGTD.name))
+            self.program = Path(shutil.copy(self.program, self.programs / paths.TGTD.name))
             self.program.chmod(0o755)
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, uid)
@@ -330,7 +338,8 @@ class Supervisor:
             await service.stop()
         if self.credential is not None:
             self.credential.close()
-        shutil.rmtree(self.run, ignore_errors=True)
+        for folder in {self.run, self.programs}:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def with_default(config: TargetConfig) -> tuple[Pool, ...]:

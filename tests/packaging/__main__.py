@@ -232,9 +232,10 @@ def network(machine: Machine) -> None:
     accounts.write_text(CHAP)
     accounts.chmod(0o600)
     before = config.read_text()
+    # `osd target detach` withdraws the credential of the portal that the configuration names then.
+    machine.run("systemctl", "stop", "iosd.target", "tgt")
     lines = (f'portal = "{ADDRESS}:3260"', 'allow = ["192.0.2.0/24"]', f'chap_file = "{CHAP_FILE}"')
     config.write_text("\n".join(["[target]", *lines, ""]))
-    machine.run("systemctl", "stop", "iosd.target", "tgt")
     machine.run("systemctl", "start", "tgt", "iosd.target")
     settle(machine)
     assert portals(machine) == {"0A0200C0"}
@@ -243,9 +244,10 @@ def network(machine: Machine) -> None:
     known = ("env", "IOSD_CHAP_USER=ada", "IOSD_CHAP_SECRET=correct horse battery")
     zone = ("--zone", "0x10000/0x10000", "--wait", "--target", url)
     assert machine.run(*known, "osd", "exec", "-", *zone, stdin=SCRIPT).strip() == "the store"
+    machine.run("systemctl", "stop", "iosd-attach")
     config.write_text(before)
     accounts.unlink()
-    machine.run("systemctl", "restart", "iosd-attach")
+    machine.run("systemctl", "start", "iosd-attach")
     settle(machine)
     told([*inside, "delete", f"{ADDRESS}/32", "dev", "lo"])
     job(machine)
