@@ -28,7 +28,6 @@ bin    := $(venv)/bin
 stamp  := $(venv)/.installed
 tools  := $(venv)/.dev-installed
 peers  := $(venv)/.bench-installed
-plots  := $(venv)/.soak-installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
 python_sources := pyosd iosd_host iosd_secmgr examples tests bench tools packaging setup.py
@@ -38,7 +37,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help host packages build-packages test-packages venv build dev demo tgtd tgtd-asan test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
+.PHONY: help host packages build-packages install-packages test-packages venv build dev demo tgtd tgtd-asan test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -49,8 +48,11 @@ packages:       ## install the missing Debian packages of packages.txt (as root)
 build-packages:
 	@tools/install-packages.sh build run
 
+install-packages:
+	@tools/install-packages.sh install
+
 test-packages:
-	@tools/install-packages.sh build run test
+	@tools/install-packages.sh build run install test
 
 $(stamp): setup.py pyproject.toml VERSION packages.txt packaging/pip/cmake_trees.py \
 		$(projects:%=%/setup.py) $(projects:%=%/pyproject.toml) | build-packages
@@ -137,17 +139,13 @@ $(peers): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
 	touch $@
 
-$(plots): $(stamp)
-	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[soak]"
-	touch $@
-
 mutants: dev    ## plants faults in a copy of the source; the gate's tests must find each
 	@$(bin)/python -m tests.mutants $(MUTANTS)
 
 thrash: dev     ## SECONDS=60 of every fault there is, under clients whose answers are checked
 	@$(bin)/python -m tests.soak.thrash --seconds $(SECONDS) $(THRASH_ARGS)
 
-soak: dev $(plots) ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
+soak: dev       ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
 	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
 bench: dev $(peers) ## the table of benchmarks, into bench/results/latest.json, and report.html
@@ -160,7 +158,7 @@ bench-compare:  ## OLD=FILE NEW=FILE, reports of make bench: what changed beyond
 bench-tiers: dev $(peers) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
 	@$(bin)/python -m bench.tiers $(BENCH_ARGS)
 
-install: build  ## into $(DESTDIR)$(PREFIX)
+install: build install-packages ## into $(DESTDIR)$(PREFIX)
 	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"
 
 uninstall:      ## remove what install put there
@@ -182,6 +180,6 @@ vm-test: deb    ## the packages in a Debian 12 as it is installed, with cgroup v
 	@$(PYTHON) -m tests.packaging.vm dist
 
 clean:          ## remove what building made
-	rm -rf build dist .venv .run *.egg-info packaging/pip/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist .venv .run *.egg-info packaging/pip/*/*.egg-info packaging/pip/*/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f pyosd/*.so
 	find pyosd iosd_host iosd_secmgr examples tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -31,7 +31,8 @@ MARK = "osd_cmd_flush_osd"
 WARM, TIMES = 20, 100
 PAUSE_S = 0.0002  # a command that follows the last one at once may have to go to a worker
 ENVIRONMENT = (
-    # Which copy of memcpy and its like libc takes, the processor says: here it is the oldest anywhere.
+    # libc selects its copy of memcpy and similar functions by the processor. Here it is always the
+    # oldest.
     "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,"
     "-SSSE3,-SSE4_1,-SSE4_2",
     "IOSD_LOG_LEVEL=error",
@@ -57,7 +58,7 @@ def unavailable() -> str:
 
 
 def argv(out: Path) -> list[str]:
-    """What stands before the harness on its command line; out: where profiles go."""
+    """The command line before the harness. out: folder of profiles."""
     return [
         *("env", *ENVIRONMENT, "valgrind", "--tool=callgrind"),
         *(f"--callgrind-out-file={out}", f"--dump-before={MARK}"),
@@ -79,7 +80,8 @@ def count(osd: Commands, cases: Mapping[str, Case], out: Path) -> dict[str, Prof
 
 
 def _place(function: str, library: str) -> str:
-    """What a function is called everywhere: the C library's have names where its symbols are."""
+    """One name of a function for all machines. Functions of the C library have names only with its
+    symbols."""
     if function.startswith("0x") or library.startswith(("libc.", "ld-linux")):
         return library
     return function.partition("'")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script pays for its calls: the bare way to the proxy and back (bench/hop.c), and the paper's
+"""The cost of a script's calls: the round trip to the proxy (bench/hop.c), and the paper's
 operations from a script against the same calls of the object layer (operations.py).
 """
 

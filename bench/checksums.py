@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What checksums of data cost: READ with verification, WRITE, and CREATE AND WRITE, each as a ratio to the
-same command of a target without them, both served at the same time and asked in turn."""
+"""The cost of checksums of data: READ with verification, WRITE, and CREATE AND WRITE. Each is a
+ratio to the same command of a target without checksums. Both targets run at the same time and are
+measured in turn."""
 
 from __future__ import annotations
 

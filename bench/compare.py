@@ -37,7 +37,7 @@ class Change:
 
 
 def compared(old: Row, new: Row, between_runs: float = BETWEEN_RUNS) -> Change | None:
-    """What became of a row; None: one of the two was not measured."""
+    """The change of a row; None: one of the two was not measured."""
     if not (old.ratio and new.ratio and old.interval and new.interval):
         return None
     factor = new.ratio / old.ratio if new.more_is_better else old.ratio / new.ratio
@@ -77,7 +77,7 @@ def _came_and_went(old: Report, new: Report) -> Iterator[str]:
 
 
 def format_changes(old: Report, new: Report, found: list[Change]) -> str:
-    """What a person reads."""
+    """The report as text."""
     lines = list(_warnings(old, new))
     for word in (WORSE, BETTER):
         lines += [str(change) for change in found if change.word == word]

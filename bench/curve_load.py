@@ -14,7 +14,7 @@ import pyosd
 from bench.plan import Plan
 from bench.stats import Curve, point
 from bench.target import BenchTarget
-from pyosd.wire.transport import Command, Pending, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending
 
 PART = 4  # of the time of a sample elsewhere: there are many
 _CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3), which Python has not
@@ -40,10 +40,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def keep_under_way(
-    transports: Sequence[Transport], commands: Sequence[Command], depth: int, seconds: float
+    transports: Sequence[CommandTransport], commands: Sequence[Command], depth: int, seconds: float
 ) -> int:
     """Commands in turn, so many outstanding on each session, for about so long; how many were answered."""
-    under_way: deque[tuple[Transport, Pending]] = deque()
+    under_way: deque[tuple[CommandTransport, Pending]] = deque()
     sent = done = 0
     for _ in range(depth):
         for transport in transports:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What commands cost by the number of objects, each number in a store of its own; and READs of objects
-picked at random from so many, beside READs of as many places of tgtd's own disk.
+"""The cost of commands by the number of objects, each number in a separate store. Also READs of
+random objects, against READs of as many places of tgtd's own disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a command costs by the number of workers, and a job by the number of sandboxes, both changed while
-the target serves; beside the disk's sixteen threads, and a ProcessPoolExecutor with as many workers.
+"""The cost of a command by the number of workers, and of a job by the number of sandboxes, both
+changed while the target serves. The baselines are the disk's sixteen threads, and a
+ProcessPoolExecutor with as many workers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a command costs by the number of sessions, by queue depth and by an object's size, beside the same
-on tgtd's own disk; by workers, sandboxes and objects: curve_pools.py, curve_objects.py.
+"""The cost of a command by the number of sessions, by queue depth and by an object's size, against
+the same on tgtd's own disk. By workers, sandboxes and objects: curve_pools.py, curve_objects.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.wire import disk_cdb
 from pyosd import requests
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import encode
-from pyosd.wire.transport import Command, Pending, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending
 
 SESSIONS = (1, 2, 4, 8, 16, 32, 64)
 DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -111,7 +111,7 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
     return ((at, min(CHUNK, size - at)) for at in range(0, size, CHUNK))
 
 
-def _whole(name: str, transport: Transport, commands: list[Command]) -> Sample:
+def _whole(name: str, transport: CommandTransport, commands: list[Command]) -> Sample:
     """All of an object or of as many bytes of the disk, read or written; again while it is soon done."""
 
     def sample() -> Mapping[str, float]:
@@ -131,7 +131,7 @@ def _whole(name: str, transport: Transport, commands: list[Command]) -> Sample:
     return sample
 
 
-def _of_size(osd: pyosd.Target, disk: Transport, size: int) -> list[Sample]:
+def _of_size(osd: pyosd.Target, disk: CommandTransport, size: int) -> list[Sample]:
     obj = _written(osd, size)
     buffers = [bytearray(min(size, CHUNK)) for _ in range(CHUNKS_DEPTH)]
     data = bytes(min(size, CHUNK))

@@ -41,7 +41,7 @@ Measure = Callable[[Plan], Iterator[Row | Curve]]
 
 @dataclass(frozen=True)
 class Group:
-    """What is measured together, on targets of its own, which take half a second to start."""
+    """Rows that are measured together, on separate targets, which take half a second to start."""
 
     name: str
     title: str

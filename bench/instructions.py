@@ -160,7 +160,8 @@ def _build() -> str:
 
 
 def made_of() -> dict[str, str]:
-    """What counts depend on besides the source.  Patches of a distribution do not tell."""
+    """Conditions other than the source on which counts depend.  Patches of a distribution do not
+    tell."""
     database = ctypes.CDLL("libdb-5.3.so")
     database.db_version.restype = ctypes.c_char_p
     version = database.db_version(None, None, None).decode()

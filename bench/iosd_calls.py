@@ -48,7 +48,7 @@ def _table_one(bench: Bench, samples: int) -> Iterator[Row | Curve]:
 
 
 def _figure_three(found: list[dict[str, Sample]]) -> Curve:
-    """Where each layer ends, from the bottom; the paper's are the dashes."""
+    """Sums of the layers from the bottom. The dashes are the paper's."""
     series: dict[str, list[Point]] = {}
     paper: dict[str, list[Point]] = {}
     for until, layer in enumerate(LAYERS, 1):

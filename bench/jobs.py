@@ -67,7 +67,7 @@ def _method(count: int) -> str:
 def jobs_per_s(
     osd: pyosd.Target, zone: ObjectRef, seconds: float, code: bytes = b"pass", room: int = 0
 ) -> float:
-    """Synchronous jobs, always as many on their way; all of them durable when they are counted.
+    """Synchronous jobs, with a constant number outstanding. All are durable when they are counted.
 
     Args: room: bytes for the result.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What figures were taken on: the machine, and versions of what has part in them."""
+"""The machine of the figures, and versions of the software involved."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _cpu() -> str:
 
 
 def _version(library: str, function: str, *arguments: None) -> str:
-    """What a library's own function says its version is."""
+    """Version that a library's own function returns."""
     path = ctypes.util.find_library(library)
     if path is None:
         return UNKNOWN

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's log job near the data against fetch-and-compute over a 1 Gb/s link, and against what the model
-of the iOSD paper's section VI.D makes of a sixteenth of the log.
+"""The demo's log job near the data against fetch-and-compute over a 1 Gb/s link. Also against the
+prediction of the model in section VI.D of the iOSD paper, made from a sixteenth of the log.
 
 Nothing overlaps here: the log is fetched, then the script is started on it.  So T_fac(x) = T_net(x) +
 T_cpu(x), and both ways are lines over x (bench/offload_model.py).

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What one client's long commands cost another client: small WRITEs beside PUNCHes of large objects."""
+"""The cost of one client's long commands for another client: small WRITEs during PUNCHes of large
+objects."""
 
 from __future__ import annotations
 

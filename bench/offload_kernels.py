@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What bench/offload_model.py computes, beside the data and at the client: `compute(blocks)` of each."""
+"""The computations of bench/offload_model.py, beside the data and at the client: `compute(blocks)`
+of each."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def fitted(points: Mapping[int, Sequence[float]]) -> Line:
 
 @dataclass(frozen=True)
 class Model:
-    """What decides: T_net, T_cpu, T_off."""
+    """The largest term: T_net, T_cpu, T_off."""
 
     net: Line
     cpu: Line

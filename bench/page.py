@@ -3,53 +3,54 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from bench import svg
 from bench.chapters import chapters
+from bench.plots import draw_curve, draw_rows
 from bench.saved import Report
 from bench.stats import Row
 from bench.table import WORDS, machine_line, quantity, ratio_text, sign, tally
 
-CELL = 220
-STYLE = f"""
-:root{{color-scheme:light dark;{svg.LIGHT_VARIABLES}}}
-@media(prefers-color-scheme:dark){{:root{{{svg.DARK_VARIABLES}}}}}
-body{{margin:0 auto;padding:1.5rem 1rem 4rem;max-width:74rem;background:var(--paper);color:var(--ink);
-font:15px/1.5 system-ui,sans-serif}}
-h1{{font-size:1.6rem}}h2{{margin-top:2.5rem;border-bottom:1px solid var(--grid)}}h3{{margin-bottom:.3rem}}
-a{{color:var(--c0)}}small,.soft{{color:var(--soft)}}
-code,td:first-child b{{font:13px ui-monospace,monospace}}
-.tiles{{display:flex;flex-wrap:wrap;gap:.8rem;padding:0;list-style:none}}
-.tiles li{{border:1px solid var(--grid);border-radius:8px;padding:.4rem 1rem;min-width:6rem}}
-.tiles b{{display:block;font-size:1.6rem}}
-.wide{{overflow-x:auto}}table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}}
-th,td{{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}}
-th:first-child,td:first-child{{text-align:left;white-space:normal;min-width:16rem;width:40%}}
-td.reason{{text-align:left;white-space:normal}}
-td small{{display:block}}td:last-child,th:last-child{{text-align:left}}
-.met{{color:var(--c2)}}.missed{{color:var(--c1);font-weight:600}}
-.plots{{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,32rem),1fr));gap:1rem}}
-.plots svg{{width:100%;height:auto}}svg{{display:block}}
-{svg.STYLE}
+STYLE = """
+:root{color-scheme:light dark;--paper:#ffffff;--ink:#1b1b1b;--soft:#5c6470;--grid:#dfe3e8;
+--link:#0072b2;--met:#007a58;--missed:#c05000}
+@media(prefers-color-scheme:dark){:root{--paper:#14171c;--ink:#eceff4;--soft:#a3adba;
+--grid:#343b46;--link:#56b4e9;--met:#2fd0a0;--missed:#ff8a3c}}
+body{margin:0 auto;padding:1.5rem 1rem 4rem;max-width:74rem;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.6rem}h2{margin-top:2.5rem;border-bottom:1px solid var(--grid)}h3{margin-bottom:.3rem}
+a{color:var(--link)}small,.soft{color:var(--soft)}
+code,td:first-child b{font:13px ui-monospace,monospace}
+.tiles{display:flex;flex-wrap:wrap;gap:.8rem;padding:0;list-style:none}
+.tiles li{border:1px solid var(--grid);border-radius:8px;padding:.4rem 1rem;min-width:6rem}
+.tiles b{display:block;font-size:1.6rem}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal;min-width:16rem;width:40%}
+td.reason{text-align:left;white-space:normal}
+td small{display:block}td:last-child,th:last-child{text-align:left}
+.met{color:var(--met)}.missed{color:var(--missed);font-weight:600}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,32rem),1fr));gap:1rem}
+.plots img{width:100%;height:auto;background:#ffffff;border-radius:8px}
 """
 METHOD = """
 <p>Ours and the baseline are measured in turn, A B A B …, in one run, after a warm-up; each pair gives a
 ratio. The figure is the median ratio with the 95 % bootstrap interval of it; an aim is met when the
 interval reaches it. Times by themselves say little on a machine with few processors that client, target
 and sandboxes share; ratios of one run do. Rows of a 99th percentile, and of a rate, have the aim as their
-baseline. In the column of intervals right of the grey line is better than the baseline, on an axis of
-powers; the bar is the aim. <code>docs/benchmarks.md</code> says of each row what is measured against
+baseline. In a plot of rows, right of 1 is better than the baseline; the axis is logarithmic, and the
+bar is the aim. <code>docs/benchmarks.md</code> says of each row what is measured against
 what.</p>
 """
 
 
-def _row(row: Row, cell: str, method: str, paper: bool) -> str:
+def _row(row: Row, method: str, paper: bool) -> str:
     name = f"<b>{escape(row.id)}</b>" + (" simulated" if row.simulated else "")
     name += f"<small>{escape(method)}</small>" if method else ""
     if row.ratio is None:
-        span = 6 + paper
+        span = 5 + paper
         return (
             f'<tr><td>{name}<td class="reason" colspan="{span}">not measured: {escape(row.reason)}'
         )
@@ -57,24 +58,27 @@ def _row(row: Row, cell: str, method: str, paper: bool) -> str:
     theirs = f"<td>{quantity(row.paper, row.unit)}" if paper else ""
     return (
         f"<tr><td>{name}<td>{quantity(row.ours, row.unit)}<td>{quantity(row.baseline, row.unit)}{theirs}"
-        f'<td>{ratio_text(row)}<td>{cell}<td>{sign(row.aim)}<td class="{word}">{word}'
+        f'<td>{ratio_text(row)}<td>{sign(row.aim)}<td class="{word}">{word}'
     )
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     paper = any(row.paper is not None for row in rows)
-    shown = svg.drawn(rows)
-    axis = svg.axis_of(shown, 6, CELL - 6) if shown else None
     yield '<div class="wide"><table><thead><tr><th>row<th>ours<th>baseline'
-    yield (
-        "<th>paper" if paper else ""
-    ) + "<th>ratio<th>worse ← 1 → better<th>aim<th></thead><tbody>"
+    yield ("<th>paper" if paper else "") + "<th>ratio<th>aim<th></thead><tbody>"
     said = ""
     for row in rows:
-        cell = svg.draw_cell(row, axis, CELL) if axis and row in shown else ""
-        yield _row(row, cell, row.method if row.method != said and row.ratio else "", paper)
+        yield _row(row, row.method if row.method != said and row.ratio else "", paper)
         said = row.method
     yield "</tbody></table></div>"
+
+
+def _image(title: str, content: str) -> str:
+    """A plot within the page; each is a document of its own, so that their ids do not meet."""
+    if not content:
+        return ""
+    packed = base64.b64encode(content.encode()).decode()
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{packed}">'
 
 
 def _group(report: Report, name: str) -> Iterator[str]:
@@ -84,11 +88,13 @@ def _group(report: Report, name: str) -> Iterator[str]:
     yield f", {took.size} run</small></p>" if took.size != "usual" else "</small></p>"
     if took.error:
         yield f'<p class="missed">It ended early: {escape(took.error)}</p>'
-    if rows := [row for row in report.rows if row.group == name]:
+    rows = [row for row in report.rows if row.group == name]
+    if rows:
         yield from _table(rows)
     yield '<div class="plots">'
+    yield _image(took.title, draw_rows(rows, took.title))
     yield from (
-        svg.draw_curve(curve, alone=False) for curve in report.curves if curve.group == name
+        _image(curve.title, draw_curve(curve)) for curve in report.curves if curve.group == name
     )
     yield "</div>"
 

@@ -104,7 +104,7 @@ def fetch(address: tuple[str, int], path: Path) -> int:
 
 
 def compute(path: Path) -> bytes:
-    """What the demo's script prints, which finds a file where it expects an object."""
+    """The output of the demo's script, which reads a file instead of an object."""
     with path.open("rb") as file:
         log = SimpleNamespace(
             get=lambda: None, put=lambda: None, length=lambda: path.stat().st_size, data=file

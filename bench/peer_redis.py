@@ -57,7 +57,7 @@ class Redis:
         return self.answer()
 
     def per_second(self, seconds: float, *words: bytes) -> float:
-        """Answers a second with OUTSTANDING requests on their way."""
+        """Answers per second with OUTSTANDING requests at a time."""
         under_way = done = 0
         start = time.perf_counter()
         end = start + seconds

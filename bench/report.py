@@ -2,8 +2,8 @@
 """`python -m bench.report`: report.html beside the report, and the blocks of docs/performance.md with their
 plots.  The same report gives the same bytes.
 
-A block is between `<!-- bench:NAME -->` and `<!-- /bench -->`: NAME is a group, or summary.  What is
-around is written by hand.
+A block is between `<!-- bench:NAME -->` and `<!-- /bench -->`: NAME is a group, or summary.  The
+text around it is written by hand.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import svg
 from bench.page import page
+from bench.plots import draw_curve, draw_rows
 from bench.saved import Report
 from bench.stats import Row
 from bench.table import WORDS, machine_line, quantity, ratio_text, sign, tally
@@ -65,10 +65,10 @@ def _plots(report: Report, name: str) -> dict[str, tuple[str, str]]:
     """Of each file its title and content."""
     rows = [row for row in report.rows if row.group == name]
     title = report.groups[name].title
-    found = {f"{name}.svg": (title, svg.draw_rows(rows, title, alone=True))}
+    found = {f"{name}.svg": (title, draw_rows(rows, title))}
     for curve in report.curves:
         if curve.group == name:
-            found[f"{curve.id}.svg"] = (curve.title, svg.draw_curve(curve, alone=True))
+            found[f"{curve.id}.svg"] = (curve.title, draw_curve(curve))
     return {file: plot for file, plot in found.items() if plot[1]}
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What sandboxes cost others, and how they end: memory of an idle one, kill to terminal state, and the
-READs of other clients while scripts do their worst.
+"""The cost of sandboxes for others: memory of an idle one, time from kill to terminal state, and
+READs of other clients during hostile scripts.
 """
 
 from __future__ import annotations

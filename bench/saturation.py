@@ -99,7 +99,7 @@ async def _offer(place: Place, kind: str, rate: float, seconds: float, seed: int
         async def one(command: Command) -> None:
             nonlocal in_window, refused
             arrived = perf_counter()
-            response = await target.execute(command)
+            response = await target.transport.execute(command)
             now = perf_counter()
             refused += response.status == BUSY
             if response.status != BUSY:

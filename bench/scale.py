@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What commands cost in a partition of a million objects, against one of a thousand in the same store;
-and how long a target takes to be back after kill -9 with much in its store.
+"""The cost of commands in a partition of a million objects, against one of a thousand in the same
+store. Also the time of a restart after kill -9 with a full store.
 """
 
 from __future__ import annotations

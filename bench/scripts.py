@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script pays for running in a sandbox: reads and a scan of a page-cached object, against plain
-CPython on a local file of the same bytes.  Each side times its own loop and reports it.
+"""The cost of running in a sandbox: reads and a scan of a page-cached object, against plain CPython
+on a local file of the same bytes.  Each side times its own loop and reports it.
 """
 
 from __future__ import annotations

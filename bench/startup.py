@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a command of `osd` takes before it does anything, beside an interpreter that does nothing.
+"""The start-up time of a command of `osd`, against an interpreter that does nothing.
 
 The baseline of cli_exec_noop submits the same script and waits for it in a process that is connected
 already, so that the difference is what the program itself takes.

@@ -4,6 +4,9 @@
 Method (docs/benchmarks.md): ours and the baseline are measured in turn, A B A B ..., in one run;
 each pair gives a ratio; the figure is the median ratio with a 95 % bootstrap interval; `met` when
 the interval reaches the aim.  Never a single time.
+
+The bootstrap is written here: scipy's resamples at random, so its reports differ from run to run, and
+the median's interval has the closed form below.
 """
 
 from __future__ import annotations

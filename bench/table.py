@@ -50,7 +50,7 @@ def tally(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def machine_line(report: Report) -> str:
-    """Where it was measured, in one line."""
+    """The machine of the measurement, in one line."""
     found = dict(report.machine)
     memory = found.pop("memory_bytes") / (1 << 30)
     cpu = f"{found.pop('cpu')}, {found.pop('cores')} processors, {memory:.0f} GiB"

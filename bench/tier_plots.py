@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib import pyplot
+
+from bench.plots import size
 from bench.stats import bootstrap
 from bench.tier_places import HDD, SSD, TIERS
 
@@ -25,24 +28,18 @@ KIB, HEAD = 1 << 10, 2 << 20
 
 @dataclass
 class Found:
-    """What plots are made of: bytes a second of each place by direction and size, or offset of the step."""
+    """Data of plots: bytes per second of each place by direction and size, or offset of the
+    step."""
 
     curves: dict[str, dict[int, Samples]] = field(default_factory=dict)
     steps: dict[str, dict[int, Samples]] = field(default_factory=dict)
-
-
-def _size(number: float, _: object = None) -> str:
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if number >= unit:
-            return f"{number / unit:g} {name}"
-    return f"{number / KIB:g} KiB"
 
 
 def _sizes(axes: Any) -> None:
     """Sizes along the x axis, a power of 32 apart."""
     axes.set_xscale("log", base=2)
     axes.set_xticks([KIB << step for step in range(0, 21, 5)])
-    axes.xaxis.set_major_formatter(_size)
+    axes.xaxis.set_major_formatter(size)
     axes.minorticks_off()
     axes.axvline(HEAD, color="grey", linewidth=0.8, linestyle=":")
 
@@ -114,15 +111,8 @@ def _steps(pyplot: Any, steps: dict[str, dict[int, Samples]], path: Path) -> Non
 
 
 def draw(found: Found, folder: Path) -> None:
-    """tiers-throughput.png, tiers-ratios.png and tiers-steps.png, where matplotlib is installed."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        print("bench: no plots: matplotlib is not installed", file=sys.stderr)
-        return
+    """tiers-throughput.png, tiers-ratios.png and tiers-steps.png."""
     mpl.use("agg")
-    from matplotlib import pyplot
-
     _throughput(pyplot, found.curves, folder / "tiers-throughput.png")
     _ratios(pyplot, found.curves, folder / "tiers-ratios.png")
     _steps(pyplot, found.steps, folder / "tiers-steps.png")

@@ -24,7 +24,7 @@ from pyosd.types import AttributeValue
 from pyosd.wire.attributes import LOGICAL_LENGTH
 from pyosd.wire.capability import SecurityMethod
 from pyosd.wire.cdb import encode
-from pyosd.wire.transport import Command, Transport
+from pyosd.wire.transport import Command, CommandTransport
 
 READ_10, WRITE_10 = 0x28, 0x2A
 NEAREST = {"read_64b": "read", "write_64b": "write", "append_64b": "write"}
@@ -120,7 +120,7 @@ def latencies(target: BenchTarget, plan: Plan) -> Iterator[Row]:
 class _Pass:
     """Commands that move FILE_BYTES, one at a time; prepare: what comes before, and is not counted."""
 
-    transport: Transport
+    transport: CommandTransport
     commands: list[Command]
     prepare: Callable[[], object] = lambda: None
 

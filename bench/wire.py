@@ -16,7 +16,7 @@ from bench.target import BenchTarget, bench_target
 from pyosd import requests
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import encode
-from pyosd.wire.transport import Command, Pending, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending
 
 SIZES = {"4k": 4096, "64k": 64 << 10, "1m": 1 << 20}
 DEPTHS = (1, 8)
@@ -24,7 +24,9 @@ SPAN = 32 << 20  # bytes of the object, and of the disk, that are touched
 BLOCK = 512
 
 
-def throughput(transport: Transport, commands: list[Command], depth: int, seconds: float) -> float:
+def throughput(
+    transport: CommandTransport, commands: list[Command], depth: int, seconds: float
+) -> float:
     """MiB/s with `depth` commands outstanding for about `seconds`; commands are sent in turn."""
     size = max(commands[0].data_in_length, len(commands[0].data_out))
     under_way: collections.deque[Pending] = collections.deque()
@@ -78,7 +80,7 @@ def _rows(target: BenchTarget, seconds: float, pairs: int) -> Iterator[Row]:
                 for depth in DEPTHS:
 
                     def run(
-                        transport: Transport, commands: list[Command], depth: int = depth
+                        transport: CommandTransport, commands: list[Command], depth: int = depth
                     ) -> Callable[[], float]:
                         return lambda: throughput(transport, commands, depth, seconds)
 

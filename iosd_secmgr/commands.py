@@ -161,7 +161,7 @@ def serve(
 def verify(settings: Settings, data: Path | None, head: str | None) -> None:
     """Verify the audit log and print its head; exit 65 if it is damaged.
 
-    With --data the folder is read, else the running security manager checks.
+    With --data the command reads the folder. Otherwise the running security manager checks its log.
     """
     if data is None:
         print_verified(*verify_by_asking(settings, head))

@@ -24,7 +24,7 @@ ADMIN_TOKEN = "admin.token"
 
 
 def default_folder() -> Path:
-    """Where it is unless told otherwise."""
+    """Its default path."""
     if os.geteuid() == 0:
         return Path("/var/lib/iosd-secmgr")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -33,7 +33,7 @@ def default_folder() -> Path:
 
 @dataclass
 class Opened:
-    """What is in a folder."""
+    """Contents of a folder."""
 
     folder: Path
     sealer: Sealer
@@ -103,5 +103,5 @@ def _first_admin(opened: Opened, admin: str) -> str:
 
 
 def open_folder(folder: Path, ask: Callable[[], str] | None = None) -> Opened:
-    """What osd secmgr init made.  ask: for the passphrase.  Raises: SecmgrError."""
+    """Open the folder that osd secmgr init made. ask: for the passphrase.  Raises: SecmgrError."""
     return _open(folder, sealing.load(folder, ask))

@@ -3,7 +3,8 @@
 
 What the target answered is an OSDError; what the caller did wrong before anything was sent is a
 ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
-children say how a job ended.
+children say how a job ended.  An exception of the package osd, which scripts import, has the same
+name where it has the same meaning (osd/_errors.py).
 Not here: which sense data becomes which exception (wire/sense.py).
 """
 
@@ -79,17 +80,34 @@ class PermissionDenied(OSDError, PermissionError):
 
 
 class IntegrityError(OSDError):
-    """An answer's integrity check value is wrong or missing: somebody changed it on its way, or it
-    is not the target's.  Nothing of it was used; whether the command acted is unknown.
+    """The integrity check value of an answer is wrong or missing: the answer was changed on the
+    network, or another device sent it.  Nothing of it was used; whether the command acted is
+    unknown.
     """
 
 
-class QuotaExceeded(OSDError):
+class NoSpace(OSDError):
     """A quota or the space of the target is used up; nothing was written."""
 
 
 class Conflict(OSDError):
-    """The state of things forbids it: an id is taken, not empty, a job is in the way."""
+    """The state of things forbids it: a job that has not ended is in the way, or Exists, NotEmpty."""
+
+
+class Exists(Conflict):
+    """The requested id is taken, or reserved."""
+
+
+class NotEmpty(Conflict):
+    """The partition still has objects, or the collection members."""
+
+
+class Invalid(OSDError):
+    """The target refused an argument: a field of the command, or a value of an attribute."""
+
+
+class StorageError(OSDError):
+    """The target's storage failed; its log says how."""
 
 
 class TaskAborted(OSDError):
@@ -157,18 +175,10 @@ class LoginRejected(Unreachable):
 
 
 class EndedJob(Protocol):
-    """The job of a JobError: a pyosd.Job."""
+    """The job of a JobError: a Job or an AsyncJob."""
 
     id: ObjectRef
     name: str
-
-    def output(self) -> bytes:
-        """What the script printed."""
-        ...
-
-    def stderr(self) -> bytes:
-        """What is kept of the job's standard error."""
-        ...
 
 
 class JobError(Exception):

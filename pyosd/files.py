@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar, cast
 
 from pyosd import errors
-from pyosd.iscsi.session import CHUNK
+from pyosd.commands.data import CHUNK
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Information, Page
@@ -120,7 +120,7 @@ def _name_of(path: Path) -> str:
 
 
 def place_of(folder: Path, entry: Entry) -> Path:
-    """Where an object goes: its name below the folder, or its id if it has none.
+    """Path for an object: its name below the folder, or its id if it has none.
 
     Raises: ValueError: the name would lead out of the folder, or no file can have it.
     """

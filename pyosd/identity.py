@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who this client is to a target: CHAP names and secrets, credentials; from files and the environment.
+"""The client's identity at a target: CHAP names and secrets, credentials, from files and the
+environment.
 
 Secrets come from files of their owner's alone, or from IOSD_CHAP_SECRET and IOSD_CHAP_TARGET_SECRET; never
-from a command line.  What is handed to a child are names of files: for_child().
+from a command line.  A child process receives names of files: for_child().
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Target, which connect() gives: the OSD commands, transfers of whole objects, and jobs.
+"""Target, which connect() gives: the OSD commands and jobs, for threads.
 
 Not here: single commands (commands/), sessions and reconnecting (iscsi/session.py), a job's methods
 (jobs/job.py).
@@ -7,43 +7,32 @@ Not here: single commands (commands/), sessions and reconnecting (iscsi/session.
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import BinaryIO, Unpack
+from typing import Unpack
 
-from pyosd import requests
 from pyosd.commands import Commands
-from pyosd.commands.pool_status import PoolStatus, pools
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import (
-    CHUNK,
     DEFAULT_TIMEOUT,
-    QUEUE_DEPTH,
     IscsiTransport,
     PendingCommand,
     TargetAddress,
     TaskFunction,
-    local_address,
 )
-from pyosd.jobs import job_array, retrying, submission
+from pyosd.jobs import job_array, submission
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.jobs.target_table import TargetTable
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
-from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
-from pyosd.wire.attributes import CURRENT_PRINCIPAL, LOGICAL_LENGTH
-from pyosd.wire.job_status import JobStatus
+from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
 
-_FIRST_READ = 64 << 10  # of an object whose end is not known
 
-
-class Target(Commands):
-    """A logical unit with the OSD commands as methods, whole-object transfers, and jobs."""
+class Target(TargetTable, Commands):
+    """A logical unit with the OSD commands and jobs as methods, for threads."""
 
     def __init__(
         self,
@@ -69,19 +58,6 @@ class Target(Commands):
     def __repr__(self) -> str:
         address = self._iscsi.address
         return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
-
-    def principals(self, obj: ObjectRef) -> frozenset[str]:
-        """The names that JobStatus.principal may have for jobs of this session.
-
-        obj: any object whose attributes this session may read.  With a security manager's credentials it
-        is one name, which the target says.  Else the target knows sessions by CHAP user or by address.
-        """
-        told = self.get_attribute(obj, *CURRENT_PRINCIPAL).decode(errors="replace")
-        if told.startswith("audit:"):
-            return frozenset((told,))
-        place, user = self._iscsi.address, self._iscsi.address.chap
-        own = local_address(place.host, place.port)
-        return frozenset((f"addr:{own}", f"addr:[{own}]", *([f"chap:{user.user}"] if user else [])))
 
     def close(self) -> None:
         """Log out; jobs go on.  Never raises; may be repeated."""
@@ -119,116 +95,6 @@ class Target(Commands):
         """Name a partition; nothing is sent."""
         return ref(partition_id)
 
-    # ---- whole objects --------------------------------------------------------------------------
-
-    def length(self, obj: ObjectRef) -> int:
-        """Logical length of a user object, bytes.  Raises: NotFound."""
-        return int.from_bytes(self.get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number))
-
-    def iter_read(
-        self, obj: ObjectRef, start: int = 0, length: int | None = None, chunk: int = CHUNK
-    ) -> Iterator[memoryview]:
-        """Read a range piece by piece, several READs ahead of the caller.
-
-        Args: length: bytes wanted; None: to the end.  chunk: bytes of one READ.
-        Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
-        Raises: NotFound; as pyosd.commands.unit says.
-        """
-        end = None if length is None else start + length
-        under_way: deque[tuple[int, PendingReply]] = deque()
-        at, got = start, 0
-        while True:
-            while len(under_way) < QUEUE_DEPTH:
-                want = chunk if end is None else min(chunk, end - at)
-                if end is None:  # beyond the end a target sends zeros: no more of them than data
-                    want = min(want, max(got, _FIRST_READ) - (at - start - got))
-                if want <= 0:
-                    break
-                under_way.append((want, self.submit(requests.read(obj, at, want))))
-                at += want
-            if not under_way:
-                return
-            want, pending = under_way.popleft()
-            reply = pending.reply()
-            if reply.error:
-                raise reply.error
-            if reply.data:
-                yield reply.data
-            if len(reply.data) < want:
-                return
-            got += want
-
-    def read_range(self, obj: ObjectRef, start: int = 0, length: int | None = None) -> bytearray:
-        """Read a range into one buffer, with READs of 1 MiB under way side by side.
-
-        Args: length: bytes wanted; None: to the end.
-        Returns: 0..length bytes; less only where the object ends.
-        """
-        if length is None:
-            length = max(0, self.length(obj) - start)
-        buffer = bytearray(length)
-        got = self.read_into(obj, start, buffer)
-        del buffer[got:]
-        return buffer
-
-    def read_into(self, obj: ObjectRef, start: int, buffer: MutableBuffer) -> int:
-        """Read into a buffer, straight from the socket.
-
-        Args: buffer: writable, C-contiguous, item size 1.
-        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends,
-        and then the rest of the buffer holds zeros.
-        """
-        under_way: deque[PendingReply] = deque()
-        view, got = memoryview(buffer), 0
-        pieces = iter(range(0, len(view), CHUNK))
-        with view:
-            for at in itertools.chain(pieces, itertools.repeat(-1)):
-                if at >= 0:
-                    piece = view[at : at + CHUNK]
-                    request = requests.read(obj, start + at, len(piece), buffer=piece)
-                    under_way.append(self.submit(request))
-                if not under_way:
-                    return got
-                if at >= 0 and len(under_way) < QUEUE_DEPTH:
-                    continue
-                reply = under_way.popleft().reply()
-                if reply.error:
-                    raise reply.error
-                got += len(reply.data)
-        raise AssertionError("unreachable")
-
-    def write_range(self, obj: ObjectRef, start: int, data: Buffer) -> int:
-        """Write any amount of data, with WRITEs of 1 MiB under way side by side.
-
-        Returns: bytes written.
-        Raises: as pyosd.commands.unit says; then any of the pieces may have been written.
-        """
-        view = memoryview(data).cast("B")
-        pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
-        return self._write_pieces(obj, start, pieces)
-
-    def write_from(self, obj: ObjectRef, source: BinaryIO, start: int = 0) -> int:
-        """Write what a binary file gives until its end.  Returns: bytes written."""
-        return self._write_pieces(obj, start, iter(lambda: source.read(CHUNK), b""))
-
-    def _write_pieces(self, obj: ObjectRef, start: int, pieces: Iterator[Buffer]) -> int:
-        under_way: deque[PendingReply] = deque()
-        at = start
-        for piece in pieces:
-            if len(under_way) >= QUEUE_DEPTH:
-                self._settle(under_way.popleft())
-            under_way.append(self.submit(requests.write(obj, at, piece)))
-            at += memoryview(piece).nbytes
-        while under_way:
-            self._settle(under_way.popleft())
-        return at - start
-
-    @staticmethod
-    def _settle(pending: PendingReply) -> None:
-        reply = pending.reply()
-        if reply.error:
-            raise reply.error
-
     # ---- jobs -----------------------------------------------------------------------------------
 
     @takes_options(prepare)
@@ -265,7 +131,7 @@ class Target(Commands):
 
         See pyosd.jobs.retrying.retry.
         """
-        return retrying.retry(self, job, code=code, failed=failed, **how)
+        return job_array.retry(self, job, code=code, failed=failed, **how)
 
     def job(self, job: ObjectRef) -> Job:
         """A job known by its surrogate; nothing is sent."""
@@ -274,14 +140,6 @@ class Target(Commands):
     def array(self, job: ObjectRef) -> job_array.JobArray:
         """An array known by its surrogate; nothing is sent."""
         return job_array.JobArray(self, job)
-
-    def pools(self) -> list[PoolStatus]:
-        """What kinds of sandboxes the target has, and how busy each is; `default` is the first."""
-        return pools(self)
-
-    def jobs(self, partition_id: int) -> list[JobStatus]:
-        """Every job whose surrogate is in a partition, by id."""
-        return submission.list_jobs(self, partition_id)
 
 
 def connect(

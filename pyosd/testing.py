@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests of scripts: a target for the time of a test, and a script run at either end of it.
+"""Tests of scripts: a target for the time of a test, and a script run in its sandbox or at the
+client.
 
     import pyosd.testing
 
@@ -11,8 +12,8 @@
         assert outcome.result == {"words": 2}
 
 Nothing here stands in for a target: serve() starts the real one, `osd target serve`, on a store and a
-port of its own, in about a second.  Where scripts cannot be isolated (no root, no daemon built) run()
-still runs them, over a session, by the rules of a job's zone.
+port of its own, in about a second.  If scripts cannot be isolated (no root, no daemon built), run()
+runs them over a session, with the rules of a job's zone.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a script left, the same from either end.
+    """The outcome of a script, the same from a sandbox and from a client.
 
     output, stderr: what it wrote.  result: what it gave to osd.result(), None: nothing.
     exit_code: 0, what it exited with, or 1 where it raised.
@@ -137,7 +138,7 @@ class ServedTarget:
     def both(self, script: Script, **options: Any) -> Outcome:
         """Run a script here, then as a job, and see that it leaves the same.
 
-        What it changes must not matter to its second run.  Standard error is not compared.
+        Its changes must not affect its second run.  Standard error is not compared.
 
         Raises: AssertionError: it does not; else as run() and exec().
         """
@@ -156,7 +157,7 @@ def text_of(script: Script) -> bytes:
 
 
 def name_of(script: Script) -> str:
-    """What tracebacks call it."""
+    """Its name in tracebacks."""
     return "" if isinstance(script, str) and "\n" in script else Path(script).name
 
 
@@ -239,6 +240,6 @@ def stop(process: subprocess.Popen[str], log: Path) -> None:
 
 
 def last_step(log: str) -> str:
-    """What a target that does not end was about to do: the last that its supervisor has said."""
+    """The last lines of the supervisor of a target that does not end."""
     said = [line for line in log.splitlines() if "iosd-supervisor" in line]
     return said[-1] if said else "it said nothing"

@@ -26,7 +26,7 @@ AttributeNumber = NewType("AttributeNumber", int)
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to send.  A memoryview must be C-contiguous; item size does not matter."""
 MutableBuffer: TypeAlias = bytearray | memoryview
-"""Where received bytes go.  A memoryview must be writable, C-contiguous, of item size 1."""
+"""Buffer for received bytes.  A memoryview must be writable, C-contiguous, of item size 1."""
 
 FIRST_ID = 0x10000
 """The lowest id a partition, collection or user object can have."""
@@ -117,7 +117,7 @@ ROOT = ref()
 
 
 class AttributeId(NamedTuple):
-    """Which attribute: page and number, unsigned 32 bits each."""
+    """Address of an attribute: page and number, unsigned 32 bits each."""
 
     page: int
     number: int

@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def choose_seed(given: int | None) -> int:
-    """Where this run's random choices come from.  A gate makes the same ones each time, as hypothesis
+    """Source of this run's random choices.  A gate makes the same ones each time, as hypothesis
     does there: it judges a change, and what was broken before is for other runs to find.
     """
     if given is not None:
@@ -109,7 +109,7 @@ LOCKS = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
-    """Where every random choice of this run comes from."""
+    """Source of every random choice of this run."""
     return request.config.stash[SEED]
 
 
@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """What every worker of a run (pytest-xdist) has in common."""
+    """Common state of all workers of a run (pytest-xdist)."""
     node.workerinput["iosd_seed"] = node.config.stash[SEED]
     node.workerinput["iosd_locks"] = node.config.stash[LOCKS].name
 

@@ -79,7 +79,7 @@ def run_tests(jobs: int, words: Iterable[str]) -> int:
 
 
 def lines_of_c() -> Lines:
-    """What gcov counted, over all programs that a file is compiled into."""
+    """Counts of gcov, over all programs that a file is compiled into."""
     found: Lines = defaultdict(dict)
     for notes in (TREE / "build").rglob("*.gcno"):
         command = ["gcov", "--json-format", "--stdout", str(notes)]
@@ -96,7 +96,7 @@ def lines_of_c() -> Lines:
 
 
 def lines_of_python() -> Lines:
-    """What coverage.py recorded in all processes."""
+    """Records of coverage.py from all processes."""
     folder = TREE / "python"
     coverage = [sys.executable, "-m", "coverage"]
     words = [f"--rcfile={folder / 'settings'}", "-q"]

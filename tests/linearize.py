@@ -5,6 +5,9 @@ Wing and Gong's search with Lowe's memory of what was tried: take any operation 
 the others left had ended, if its answer is what the state gives, and go on; a state reached with the
 same operations done is looked at once.  An operation without an answer (its target was killed) may
 have happened at any time between its beginning and its end (the target's), or never.
+
+It is written here because the model of the store is in Python: the checkers that exist (Knossos in
+Clojure, Porcupine in Go) would need it a second time.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[S
 
 
 def candidates(operations: Sequence[Operation], done: int) -> list[int]:
-    """Which of those left may be the next: nothing answered that is left ended before it began."""
+    """Operations that can be next: no remaining answered one ended before they began."""
     found = []
     soonest = math.inf
     for n, each in enumerate(operations):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What this host lacks for some tests: `python3 -m tests.machine` prints it, and nothing where all can run.
+"""Missing requirements of this host for some tests. `python3 -m tests.machine` prints them, and
+nothing if all tests can run.
 
 A chroot or a container with default settings gives no namespaces to sandboxes.  Tests that need
 sandboxes are skipped there, all with the same reason.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a store should hold: objects with data and attributes, partitions, collections.
+"""The expected contents of a store: objects with data and attributes, partitions, collections.
 
 Pure; knows nothing of commands or bytes on the wire.  Used by the property tests (the answers must
 be the model's) and by the crash tests (what was acknowledged must be there afterwards).

@@ -248,7 +248,7 @@ class Client:
     # ---- looking afterwards ----
 
     def losses(self, osd: Commands) -> list[str]:
-        """What was acknowledged and is not there; what is there is the base of what follows."""
+        """Acknowledged data that is missing. The present data is the base of later checks."""
         found: list[str] = []
         there = {each.object_id for each in osd.list_objects(self.partition)}
         expected = set(self.objects)

@@ -44,7 +44,7 @@ def from_registry(name: str, requirements: tuple[str, ...]) -> PackageSet:
 
 
 def asked(found: PackageSet, requirements: tuple[str, ...]) -> list[str]:
-    """What the set has of what is wanted, in the same words."""
+    """The requirements that the set fulfils, in the same form."""
     versions = found.manifest()["distributions"]
     names = [each.partition("==")[0] for each in requirements]
     return [f"{each}=={versions.get(each)}" for each in names]

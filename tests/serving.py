@@ -141,7 +141,7 @@ class Serving:
         return Path(self.description["master_key"])
 
     def text(self) -> str:
-        """What it logged so far."""
+        """Its log so far."""
         return self.log.read_text(errors="replace")
 
     def connect(self, **options: Any) -> pyosd.Target:
@@ -213,7 +213,7 @@ def own_options(*options: str) -> list[str]:
 
 
 def arguments(extra: Sequence[str] = ()) -> list[str]:
-    """What to serve with here: sandboxes where they are built, at the level the host can give."""
+    """Options for this host: sandboxes if they are built, at the level that the host supports."""
     if sandboxes_missing():
         return ["--no-sandboxes", *extra]
     return ["--isolation", "best", *extra]

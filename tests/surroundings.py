@@ -37,7 +37,7 @@ def settle() -> Callable[[], None]:
     folder.chmod(0o755)
     for name in FOLDERS:
         os.environ[name] = str(folder / name)
-    # What tests start shall not say in /run/iosd that it runs, nor take what says so there for its own.
+    # Processes of tests must not announce themselves in /run/iosd, nor use announcements there.
     os.environ["IOSD_RUN"] = str(folder / "run")
     (folder / "run").mkdir()
     return lambda: shutil.rmtree(folder, ignore_errors=True)

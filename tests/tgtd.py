@@ -216,8 +216,8 @@ class Attacker(RawSession):
         return self.receive()
 
     def outcome(self) -> str | int:
-        """What an offence gets: "closed", "nothing", the reason of a Reject, or another PDU's opcode
-        as text."""
+        """Response to an offence: "closed", "nothing", the reason of a Reject, or another PDU's
+        opcode as text."""
         try:
             header, data = self.answer()
         except TimeoutError:

@@ -190,7 +190,7 @@ class Fuzzer:
         return self.rng.choice(USUAL if self.rng.random() < 0.9 else LENGTHS)
 
     def more(self, session: Attacker) -> dict[str, Any]:
-        """Where it goes, and its number: mostly the next."""
+        """Its destination, and its number: mostly the next."""
         found: dict[str, Any] = {"tag": self.rng.randrange(8), "attribute": self.rng.randrange(5)}
         if self.rng.random() < 0.05:
             found["serial"] = max(0, session.serial + self.rng.randrange(-3, 40))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints docs/attributes.md, made of what ``osd_harness --list-attributes`` prints.
+"""Print docs/attributes.md, made from the output of ``osd_harness --list-attributes``.
 
-A test compares the file with this; ``python -m tools.attrdoc >docs/attributes.md`` brings it up to
-date.
+A test compares the file with this output. ``python -m tools.attrdoc >docs/attributes.md`` updates
+it.
 """
 
 from __future__ import annotations
@@ -19,113 +19,138 @@ HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harnes
 INTRODUCTION = """\
 # Attributes
 
-Every attribute of the standard that this target has, made from the table in
-`target/object/attr_table.c` (and `target/command/current.c`) by `tools/attrdoc.py`; a test compares
-the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
+This page lists every attribute of the standard that this target has. `tools/attrdoc.py` makes it
+from the tables in `target/object/attr_table.c` and `target/command/current.c`. A test compares
+them. Numbers are hexadecimal, lengths are in bytes, values are big-endian.
 
 ## Rules
 
-- **Pages.** Each type of object has pages in a range of its own: user objects from 0, partitions
-  from 30000000, collections from 60000000, the root from 90000000; F0000000-FFFFFFFD belong to any.
-  In each range, counted from its beginning: 0-7F are the standard's, 80-7FFF are reserved,
-  8000-FFFF and 20000000 on are read only, 10000-1FFFFFFF are the application's. User objects'
-  unassigned pages 8-7F are the application's too. A page of another type's range, or a reserved
-  one: 26/00 (in page format 24/00), with the attribute in descriptor 08h.
-- **Number 0** is the page's identification: 8 bytes vendor, 32 bytes name. Standard pages have the
-  one below. An application's page takes up to 40 bytes with a NUL in them; until then, if it has
-  any attribute, it is `unidentified attributes page`.
-- **Undefined** attributes have length 0, in answers as in sets: setting length 0 makes undefined
-  what is kept as it is, and a policy or security value what it was at first. What always has a value
-  refuses it.
-- **Number FFFFFFFF** asks for all of a page, page FFFFFFFF for all pages: the standard's, those of
-  jobs, and those that have attributes, ascending; both FFFFFFFF for everything. A number on page
-  FFFFFFFF: that number of each page that has it. The Current Command page is of the command, not of
-  the object, and is in no such answer. One list may come to 1,048,576 attributes in this way for
-  one object, else 55/00 with key 4.
-- **Refused** are lengths and values other than those below, and what is not settable: 26/00, where
-  CDBFMT 1 carried it 24/00 at byte 52. Of a list in which one attribute is refused none is set. One
-  named twice has the last value. CDBFMT 1 with page 0 sets nothing.
-- **At most** 65,536 attributes, of 65,534 bytes each, on one object; a 65,537th: 55/07.
-- **Inherited** values are those that what is made inside begins with: of the root in new
-  partitions, of a partition in new user objects.
+- **Pages.** Each type of object has its own range of pages: user objects from 0, partitions from
+  30000000, collections from 60000000, the root from 90000000. All types have F0000000-FFFFFFFD. In
+  each range, counted from its beginning, pages 0-7F belong to the standard. 80-7FFF are reserved.
+  8000-FFFF and 20000000 and higher are read only. 10000-1FFFFFFF belong to the application, and so
+  do the unassigned pages 8-7F of user objects. A page of another type's range, or a reserved one:
+  26/00 (in page format 24/00), with the attribute in descriptor 08h.
+- **Number 0** identifies the page: 8 bytes vendor, 32 bytes name. The identification of a standard
+  page is in its title below. For a page of the application a client sets up to 40 bytes that
+  contain a NUL. Until then a page with attributes is called `unidentified attributes page`.
+- **Undefined** attributes have length 0, in answers and in set lists. To make an attribute
+  undefined, set length 0. This resets a policy or security value to its first value. An attribute
+  that always has a value refuses length 0.
+- **Number FFFFFFFF** requests all attributes of a page. Page FFFFFFFF requests all pages in
+  ascending order: those of the standard, those of jobs, and those that have attributes. With a
+  number, it requests this number of each page that has it. Such an answer never contains the
+  Current Command page, because that page belongs to the command instead of the object. One list can
+  request 1,048,576 attributes of one object in this way. More: 55/00 with key 4.
+- **Refused** are lengths and values other than those below, and attributes that are not settable:
+  26/00, with CDBFMT 1 24/00 at byte 52. If one attribute of a list is refused, none is set. If a
+  list names an attribute twice, the last value is set. CDBFMT 1 with page 0 sets nothing.
+- **At most** 65,536 attributes of one object, of 65,534 bytes each. One more: 55/07.
+- **Inherited** values are the first values of new objects: those of the root for new partitions,
+  those of a partition for new user objects.
 - **Lengths.** 0: the attribute exists in the standard and never has a value here.
 
 ## Quotas
 
-Enforced before anything changes: by CREATE, CREATE PARTITION, WRITE, APPEND, CREATE AND WRITE,
-CLEAR, COPY USER OBJECTS, the logical length and the Collections page; 55/07 with key 7. All ones:
-no limit. A quota below what is in use refuses growth and nothing else.
-A capacity quota limits attributes and jobs beside the data ([limits.md](limits.md), Space).
+The target checks quotas before it changes anything. CREATE, CREATE PARTITION, WRITE, APPEND, CREATE
+AND WRITE, CLEAR, COPY USER OBJECTS, the logical length and the Collections page are refused with
+55/07 and key 7. A value of all ones means no limit. A quota below the present use refuses growth
+only. A capacity quota limits attributes and jobs together with the data
+([limits](limits.md#space)).
 
 ## Timestamps
 
-| What happens | Whose time moves | Which |
+| Event | Object | Timestamp |
 |---|---|---|
-| attributes are read; set | the object's | attributes accessed; modified |
-| a user object is read; written or cut | its own, its partition's | data accessed; modified |
-| objects are listed; made or removed | the partition's | data accessed; modified |
-| members are listed or queried; join or leave | the collection's | data accessed; modified |
+| attributes are read; set | the object | attributes accessed; modified |
+| a user object is read; written or cut | the user object and its partition | data accessed; modified |
+| objects are listed; created or removed | the partition | data accessed; modified |
+| members are listed or queried; added or removed | the collection | data accessed; modified |
 
-Not with byte 12 of the CDB 7Fh, nor where the timestamp bypass of the partition (for everything in
-it) or of the root (for its own times) is 7Fh. Values 01-7E and 80-FF of byte 12, the reserved and
-the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a second of them.
+Timestamps do not change if byte 12 of the CDB is 7Fh. They do not change either if the timestamp
+bypass is 7Fh: that of the partition for all its objects, that of the root for the root's own times.
+Values 01-7E (reserved) and 80-FF (vendor) of byte 12 are refused with 24/00 at 12. A crash can lose
+up to a second of the times of access.
 
 ## Pages of this target
 
-2000_0001h to 2000_0003h are a job's ([jobs](jobs-internals.md)), 5000_0001h says which pages the
-value index covers,
-5000_0002h of a partition has the bytes its capacity quota is compared with, be64 each: 1 all
-charged bytes, 2 those charged for attributes, 3 those charged for jobs among the data
-([limits.md](limits.md)); the rest of 1 is the used capacity. 4 has the bytes of jobs
-that stand apart, 5 the number of their objects.
-B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
-B000_0002h of the root has figures of the database, be64 each: 1 commits, 2 aborts, 3 deadlocks,
-4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now; and
-9 bytes of the process's heap that are in use; 10 user objects and collections of all partitions,
-11 bytes that count against the capacity, 12 bytes that can still be written.
+| Page | Object | Contents |
+|---|---|---|
+| 0000_0007h | user object | counters of the [atomic commands](commands.md#atomic-commands) |
+| 2000_0001h to 2000_0003h | user object | [a job](jobs-internals.md) |
+| 2000_0004h | user object | its head, below |
+| 5000_0001h | partition | the pages that the [value index](query.md) covers |
+| 5000_0002h | partition | space in use, below |
+| B000_0001h | root | description of EXEC |
+| B000_0002h | root | figures of the database, below |
+| B000_0003h | root | the two devices, below |
+| B000_0004h | root | checksums and the scrub, below |
 
-Where the store has an SSD (tiers.md) user objects have page 2000_0004h, about their heads:
+Page 5000_0002h has the bytes that count against the capacity quota ([limits](limits.md#space)),
+be64 each:
+
+| # | Contents |
+|---|---|
+| 1 | all charged bytes; without 2 and 3 they are the used capacity |
+| 2 | bytes charged for attributes |
+| 3 | bytes charged for jobs among the data |
+| 4 | bytes of jobs that lie apart |
+| 5 | number of objects of jobs that lie apart |
+
+Page B000_0002h of the root, be64 each:
+
+| # | Contents |
+|---|---|
+| 1 to 4 | commits, aborts, deadlocks and checkpoints since the target started |
+| 5 to 8 | lockers, locks, locked things and open transactions at present |
+| 9 | bytes of the process's heap in use |
+| 10 | user objects and collections of all partitions |
+| 11 | bytes that count against the capacity |
+| 12 | bytes that can still be written |
+
+If the store has an SSD ([tiers](tiers.md)), user objects have page 2000_0004h, about their heads:
 
 | # | Bytes | Set by | |
 |---|---|---|---|
-| 1 | 8 | client, until the first byte is written; then 26/00 | head size: so many bytes belong to the SSD |
-| 2 | 1 | | where the head is: 0 nowhere yet, 1 SSD, 2 hard disk |
+| 1 | 8 | client, before the first write; then 26/00 | head size: number of bytes that belong on the SSD |
+| 2 | 1 | | place of the head: 0 none yet, 1 SSD, 2 hard disk |
 | 3, 4 | 8 | | bytes of the object on the SSD, on the hard disk |
 
-Head sizes are 0 to 2^40. The root has page B000_0003h; what is settable but 6 holds until the target ends:
+Head sizes are 0 to 2^40. The root has page B000_0003h. Settable values, except 6, are lost when the
+target ends:
 
 | # | Bytes | Set by | |
 |---|---|---|---|
 | 1 | 8 | client | head size of new objects |
 | 2 | 1 | client | policy: 0 first, 1 small-only, 2 off |
 | 3, 4 | 1 | client | high-water and low-water mark of the SSD, per cent, 1 to 99 |
-| 5 | 8 | client | bytes a second that the mover copies at most, 64 KiB to 1 TiB |
-| 6 | 1 | client: 0, 1 | drain of the SSD: 0 no, 1 under way, 2 no head is left; FORMAT OSD ends it |
-| 7, 8 | 8 | | bytes of the SSD's file system, and free ones |
-| 9, A | 8 | | the same of the hard disk; also with one folder |
+| 5 | 8 | client | limit of the mover in bytes per second, 64 KiB to 1 TiB |
+| 6 | 1 | client: 0, 1 | drain of the SSD: 0 no, 1 running, 2 finished; FORMAT OSD ends it |
+| 7, 8 | 8 | | bytes of the SSD's file system: total, free |
+| 9, A | 8 | | the same for the hard disk; also if the store has one folder |
 | B, C | 8 | | bytes of heads on the SSD, on the hard disk |
 | D, E | 8 | | heads moved to the SSD, to the hard disk since the target started |
-| F, 10 | 8 | | bytes of these |
-| 11 | 8 | | heads that the last pass of the mover had to leave where they should not be |
+| F, 10 | 8 | | bytes of these heads |
+| 11 | 8 | | heads that the last pass of the mover could not move |
 
-Root page B000_0004h is about checksums and the scrub (reliability.md). Where the store keeps no checksums
-it has number 1 alone:
+Root page B000_0004h describes checksums and the scrub ([reliability](reliability.md)). If the store
+keeps no checksums, the page has only number 1:
 
 | # | Bytes | Set by | |
 |---|---|---|---|
 | 1 | 1 | | 1: the store keeps checksums |
-| 2 | 1 | client: 1 start or go on, 0 stop | the scrub: 0 idle, 1 running, 2 stopped |
-| 3 | 8 | client, until the target ends | bytes a second that it reads at most, 64 KiB to 1 TiB |
-| 4 | 8 | | ms from the end of one scrub to the next; 0: only when told to |
-| 5, 6 | 8 | | when the last scrub began, and ended: ms since 1970, 0 never |
-| 7, 8 | 8 | | objects it has looked at, blocks of 4 KiB it has compared |
+| 2 | 1 | client: 1 start or continue, 0 stop | the scrub: 0 idle, 1 running, 2 stopped |
+| 3 | 8 | client, until the target ends | limit of its reads in bytes per second, 64 KiB to 1 TiB |
+| 4 | 8 | | ms from the end of one scrub to the next; 0: only on request |
+| 5, 6 | 8 | | begin and end of the last scrub: ms since 1970, 0 never |
+| 7, 8 | 8 | | objects examined, blocks of 4 KiB compared |
 | 9, A | 8 | | blocks that had no checksum and got one; blocks that differed from theirs |
-| B | 8 | | objects that it could not read |
-| C, D | 8 | | partition and object id where it is |
-| E | 8 | | blocks known as damaged |
+| B | 8 | | objects that could not be read |
+| C, D | 8 | | partition and object id of the present position |
+| E | 8 | | blocks known to be damaged |
 | F | 24 each | | the first 256 of these: partition id, object id, first byte |
 | 10-12 | 8 | | blocks compared, given their first checksum, found damaged since the target started |
-| 13 | 8 | | files whose checksums were given up since then, after a power failure |
+| 13 | 8 | | files whose checksums were dropped since then, after a power failure |
 """
 
 
@@ -156,8 +181,8 @@ def page() -> str:
         forms = [row.length for row in listed if row.numbers == "form"]
         parts.append(f"## {number[:4]}_{number[4:]}h {name}\n")
         if forms:
-            parts.append(f"Page form: {forms[0]} bytes behind the header.\n")
-        parts.append("| Number | Length | Settable | What |\n|---|---|---|---|")
+            parts.append(f"Page form: {forms[0]} bytes after the header.\n")
+        parts.append("| Number | Length | Settable | Contents |\n|---|---|---|---|")
         parts += [
             f"| {row.numbers} | {row.length} | {row.settable} | {row.what} |"
             for row in listed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints docs/cli.md, made of what ``--help`` prints and of the table of exit codes.
+"""Print docs/cli.md, made from the help texts and from the table of exit codes.
 
-A test compares the file with this; ``python -m tools.clidoc >docs/cli.md`` brings it up to date.
+A test compares the file with this output. ``python -m tools.clidoc >docs/cli.md`` updates it.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ WIDTH = 88
 INTRODUCTION = """\
 # The program `osd`
 
-Data goes to stdout, talk to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x; the type
-of the object is looked up. A job's id is the PID/OID of its surrogate object. `-o json` prints one
-JSON object with a `"schema"` of its own, to which fields are only ever added. `-` as a file means
-stdin.
+Data goes to stdout, messages go to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x.
+`osd` finds out the type of the object itself. A job's id is the PID/OID of its surrogate object.
+`-o json` prints one JSON object with a `"schema"`. Later versions only add fields to it. `-` as a
+file means stdin.
 
-With `-o json`, `-o jsonl` or `--json` an error is one JSON object on stderr, with the same exit code as
-the text:
+With `-o json`, `-o jsonl` or `--json` an error is one JSON object on stderr, on one line, with the
+same exit code as the text:
 
 ```json
 {"schema": "iosd.error/1",
  "error": {"code": 2, "name": "USAGE", "message": "No such option '--foo'.", "hint": "see: osd ps --help"}}
 ```
 
-It is on one line. `hint` is absent if there is none. `name` is one of the names of exit codes below.
+`hint` is absent if there is none. `name` is the name of an exit code below.
 
-These short words are the same as longer ones: `osd run` is `osd exec --wait`, `osd submit` is
-`osd exec --no-wait`, `osd ps` is `osd job ls`. `osd wait`, `osd logs`, `osd result` and `osd kill` are
-verbs of `osd job`.
+There are short words for longer ones: `osd run` is `osd exec --wait`, `osd submit` is `osd exec
+--no-wait`, `osd ps` is `osd job ls`. `osd wait`, `osd logs`, `osd result` and `osd kill` are verbs
+of `osd job`.
 
-On a terminal, tables and sentences fit its width (`COLUMNS` names another); on a pipe nothing is
-cut or folded, so that a line stays a line.
+On a terminal, tables and sentences are wrapped at its width (`COLUMNS` names another). On a pipe
+nothing is cut or wrapped, so a record stays on one line.
 
-The target is named by `--target`, else by `IOSD_TARGET`, else by the profile in
-`~/.config/iosd/config.toml`. This holds for all verbs, also for those that ask the resource manager:
+The option `--target` names the target, else `IOSD_TARGET`, else the profile in
+`~/.config/iosd/config.toml`. This holds for all verbs, also for those of the resource manager:
 
 ```toml
 [profile.default]
 target = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
-partition = 0x10000            # where a lone number names a job
+partition = 0x10000            # a lone number names a job here
 chap-user = "me"               # the secret: IOSD_CHAP_SECRET, or a file
 chap-secret-file = "~/.config/iosd/secret"
-chap-target-user = "disk"      # the target proves itself too: IOSD_CHAP_TARGET_SECRET, or a file
+chap-target-user = "disk"      # the target must prove its name: IOSD_CHAP_TARGET_SECRET, or a file
 chap-target-secret-file = "~/.config/iosd/target-secret"
-secmgr = "https://secmgr.example:8471"  # hands out credentials (docs/secmgr.md), or a file of them:
+secmgr = "https://secmgr.example:8471"  # issues credentials; or a file of them:
 secmgr-token-file = "~/.config/iosd/token"
 secmgr-ca = "~/.config/iosd/secmgr-ca.pem"
 credentials = "~/.config/iosd/credentials"
 ```
 
-Files of secrets must be their owner's alone (`chmod 600`). A URL with a secret in it is not taken from the
-command line, where everybody may read it.
+Files with secrets must be readable by their owner only (`chmod 600`). `osd` refuses a URL with a
+secret on the command line, because all users of the machine can read command lines.
 """
 
 

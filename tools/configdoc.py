@@ -11,19 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosd_host.cli.serve import standards
 from iosd_host.config.files import (
-    HEADS_KEYS,
     MANAGER_KEYS,
     MANAGER_TABLES,
-    OWN_KEYS,
-    TARGET_KEYS,
     in_force,
     load,
     needs_restart,
 )
 from iosd_host.config.pools import POOL_KEYS, TABLES
 from iosd_host.config.schema import Key
+from iosd_host.config.target_keys import HEADS_KEYS, TARGET_KEYS
 
 __all__ = ["ROWS", "SECTIONS", "Row", "default_file", "rows"]
 
@@ -35,7 +32,7 @@ ABOUT = {
     "access": "Who may use it.",
 }
 SECTIONS: dict[str, tuple[Sequence[Key], str]] = {
-    "target": ((*TARGET_KEYS, *OWN_KEYS), "The target."),
+    "target": (TARGET_KEYS, "The target."),
     "heads": (HEADS_KEYS, "Objects' heads on the SSD (docs/tiers.md)."),
     "manager": (MANAGER_KEYS, "The resource manager."),
     "manager.workers": (MANAGER_TABLES["workers"], "Threads that run commands."),
@@ -46,23 +43,8 @@ SECTIONS: dict[str, tuple[Sequence[Key], str]] = {
 # Keys that have no default, or one that follows from the host or from other keys: a value that could be
 # there.  All of them together are a configuration that can be served.
 EXAMPLES = {
-    "target.data": '"/var/lib/iosd"',
-    "target.ssd": '"/mnt/ssd/iosd"',
-    "target.allow": '["127.0.0.1"]',
-    "target.tgtd": '"stock"',
-    "target.chap_user": '"alice"',
-    "target.chap_secret_file": '"/etc/iosd/chap_secret"',
-    "target.chap_file": '"/etc/iosd/chap.toml"',
-    "target.security": '"capkey"',
-    "target.master_key": '"/etc/iosd/master.key"',
-    "target.uid": "64733",
-    "target.uid_base": "2130706432",
-    "target.workers": "4",
-    "target.cpu_share": "5",
-    "target.log_format": '"text"',
-    "target.log_level": '"info"',
-    "target.memory_budget": '"4GiB"',
-    "heads.size": '"2MiB"',
+    **{f"target.{key.name}": key.example for key in TARGET_KEYS if key.example},
+    **{f"heads.{key.name}": key.example for key in HEADS_KEYS if key.example},
     "manager.state": '"/var/lib/iosd-manager"',
     "manager.keys": '"/etc/iosd/keys"',
     "manager.http": '"127.0.0.1:9464"',
@@ -103,7 +85,7 @@ class Row:
 
 def _defaults() -> dict[str, str]:
     with tempfile.NamedTemporaryFile(suffix=".toml") as empty:
-        found = in_force(load(Path(empty.name)), standards())
+        found = in_force(load(Path(empty.name)))
         return {name: json.dumps(setting.value) for name, setting in found.items()}
 
 
@@ -115,8 +97,6 @@ def rows() -> Iterator[Row]:
             name = f"{section}.{key.name}"
             example = EXAMPLES.get(name)
             value = example if example is not None else defaults.get(name, "")
-            if not value and key.default is None:
-                value = "false"  # a flag of `osd target serve`
             meaning = key.meaning + " (needs a restart)" * needs_restart(name)
             yield Row(section, key.name, meaning, value, example is None)
 

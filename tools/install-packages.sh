@@ -12,7 +12,7 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 
 missing=
-[ $# != 0 ] || set -- build run test
+[ $# != 0 ] || set -- build run install test
 for part in "$@"; do
 	grep -qx "\[$part\]" "$list" || { echo "packages.txt has no part '$part'" >&2 && exit 2; }
 done

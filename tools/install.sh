@@ -42,6 +42,17 @@ place() {
 	echo "$2" >>"$outside"
 }
 
+# A copy of the Python sources, because setuptools writes beside them: another build may run in this tree.
+# VERSION is a link, by which packaging/pip/cmake_trees.py finds the C trees that are built here.
+copy() {
+	mkdir -p build
+	work=$(mktemp -d "$PWD/build/install.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ --exclude='pip/*/build' -c LICENSE \
+		README.md iosd_host iosd_secmgr packaging/pip pyosd pyproject.toml setup.py | tar -x -C "$work"
+	ln -s "$PWD/VERSION" "$work/VERSION"
+}
+
 remove() {
 	# What earlier releases made, which noted nothing.
 	if [ -d "$lib/man" ] && [ ! -e "$outside" ]; then
@@ -118,10 +129,10 @@ install)
 	made=$(missing "$prefix/lib/iosd")
 	mkdir -p "$lib"
 	echo "$made" >"$lib/folders"
-	rm -rf build/pip # setuptools would install what an earlier build left there
+	copy
 	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" \
-		. packaging/pip/iosd-host packaging/pip/iosd-secmgr
-	rm -rf "$lib/bin" build/pip
+		"$work" "$work/packaging/pip/iosd-host" "$work/packaging/pip/iosd-secmgr"
+	rm -rf "$lib/bin" "$work"
 	: >"$outside"
 	sed -s -n '/^\[console_scripts\]/,/^\[/s/^\([a-z-]*\) *= *\([a-z_.]*\):\([a-z_]*\)$/\1 \2 \3/p' \
 		"$lib"/iosd*.dist-info/entry_points.txt >"$lib/commands"

@@ -22,7 +22,7 @@ else
 	export DEB_BUILD_PROFILES=pkg.iosd.stock
 fi
 tar --exclude=./build --exclude=./dist --exclude='./.*' --exclude='*.egg-info' --exclude='*.so' \
-	--exclude=__pycache__ -c . | tar -x -C "$tree"
+	--exclude='pip/*/build' --exclude=__pycache__ -c . | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"
 date=$(git log -1 --format=%cD 2>/dev/null || date -R -r VERSION)
 sed "s/@VERSION@/$version/; s/@DATE@/$date/" "$tree/debian/changelog.in" >"$tree/debian/changelog"

@@ -15,8 +15,8 @@ work=$(mktemp -d "$PWD/build/wheels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 # A copy: setuptools writes into the folder of a project, and adds what an older list of files names.
-tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ -c LICENSE MANIFEST.in README.md VERSION \
-	iosd_host iosd_secmgr packaging/pip pyosd pyproject.toml sandbox setup.py target | tar -x -C "$work"
+tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ --exclude='pip/*/build' -c LICENSE MANIFEST.in \
+	README.md VERSION iosd_host iosd_secmgr packaging/pip pyosd pyproject.toml sandbox setup.py target | tar -x -C "$work"
 for project in "$@"; do
 	folder=$work/packaging/pip/$project
 	[ "$project" != iosd ] || folder=$work

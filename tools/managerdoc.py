@@ -6,17 +6,19 @@ tests/host/test_simulation.py holds the same cases against a fluid's waiting tim
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import matplotlib as mpl
+from matplotlib import pyplot
+
 from iosd_host.policy.events import Bounds, Scale, SetActive
 from iosd_host.policy.simulate import (
-    Commands,
-    Record,
+    SimulatedCommands,
     SimulatedPool,
     SimulatedTarget,
+    SimulationRecord,
     exponential,
     fluid_wait,
     run,
@@ -57,13 +59,13 @@ CASES = (
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came of a case."""
+    """Outcome of a case."""
 
     case: Case
     pool: SimulatedPool
     target: SimulatedTarget
     bounds: Bounds
-    record: Record
+    record: SimulationRecord
 
     def row(self) -> str:
         """Of the table."""
@@ -89,20 +91,18 @@ def simulated(case: Case) -> Simulated:
     return Simulated(case, pool, target, bounds, run(target, bounds, case.seconds))
 
 
-def commands_first() -> Record:
+def commands_first() -> SimulationRecord:
     """Jobs that would take every processor, and for 100 s commands that need them."""
     pool = SimulatedPool("default", 1, 4, steady(100), exponential(0.5), active=4)
-    target = SimulatedTarget([pool], Commands(square(1000, 20000, 400, 0.25), hindered=3.0))
+    target = SimulatedTarget(
+        [pool], SimulatedCommands(square(1000, 20000, 400, 0.25), hindered=3.0)
+    )
     return run(target, Bounds(workers=(2, 8)), 240.0)
 
 
-def plot(path: Path, records: dict[str, Record]) -> None:
-    """Slots and what waits, for each.  Raises: ImportError: no matplotlib."""
-    import matplotlib as mpl
-
+def plot(path: Path, records: dict[str, SimulationRecord]) -> None:
+    """Slots and what waits, for each."""
     mpl.use("Agg")
-    from matplotlib import pyplot
-
     page, axes = pyplot.subplots(
         2, len(records), figsize=(4 * len(records), 5), sharex="col", layout="constrained"
     )
@@ -129,7 +129,7 @@ def plot(path: Path, records: dict[str, Record]) -> None:
     pyplot.close(page)
 
 
-def main() -> int:
+def main() -> None:
     """Write table and plot."""
     found = [simulated(case) for case in CASES]
     page = DOCS / "manager.md"
@@ -138,13 +138,8 @@ def main() -> int:
     lines = [BEGIN, "", *HEADING, *(each.row() for each in found), "", END]
     page.write_text(before + "\n".join(lines) + after)
     records = {each.case.name: each.record for each in (found[2], found[3], found[4])}
-    try:
-        plot(DOCS / "manager.png", records | {"commands first": commands_first()})
-    except ImportError:
-        print("no plot: matplotlib is not installed", file=sys.stderr)
-        return 1
-    return 0
+    plot(DOCS / "manager.png", records | {"commands first": commands_first()})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,128 +20,177 @@ from pyosd.cli.frame.codes import MEANING
 from pyosd.cli.frame.verb import common_options
 from pyosd.jobs.reasons import BLOCKS, REASONS
 from tools.clidoc import INTRODUCTION
+from tools.manpage import entry, manual_page, option_rows, plain, prose, usage
 from tools.manpages_host import host_pages
-from tools.roff import as_roff, escaped, option_rows, title
 
 __all__ = ["EXAMPLES", "pages", "write"]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-SECURITY_WORD = "the security page of iosd's documentation"
 SEE = "osd(1), iosd(7), iosd-reasons(7), iosd-security(7)"
 
-# Page -> (command line, what it does).  $job is the last job submitted.
+# Page -> (command line, its effect).  $job is the last submitted job.
 EXAMPLES: dict[str, list[tuple[str, str]]] = {
-    "doctor": [("osd doctor", "What this host can do, layer by layer.")],
+    "doctor": [("osd doctor", "Show what this host supports, layer by layer.")],
     "target": [
-        ("osd target ping --wait 30s", "Return once the target answers."),
-        ("osd target info", "What it is and what it can do."),
+        ("osd target ping --wait 30s", "Wait until the target answers, at most 30 s."),
+        ("osd target info", "Show the target's identity, methods and features."),
     ],
     "pool": [
-        ("osd pool ls", "The pools of sandboxes, and how busy each is."),
-        ("osd pool show default", "One of them, with its limits."),
-        ("osd pool set default queue=500 --why 'a busy day'", "Change it while it serves."),
-        ("osd pool drain default --wait", "Take no more jobs, and wait for those it has."),
-        ("osd pool resume default", "Take jobs again."),
-        ("osd pool reset default", "As configured again."),
-        ("osd pool usage --sort cpu", "Who has used most."),
+        ("osd pool ls", "List the pools of sandboxes and their load."),
+        ("osd pool show default", "Show one pool and its limits."),
+        (
+            "osd pool set default queue=500 --why 'a busy day'",
+            "Change the length of the queue without a restart.",
+        ),
+        (
+            "osd pool drain default --wait",
+            "Accept no more jobs, and wait for the end of those that run.",
+        ),
+        ("osd pool resume default", "Accept jobs again."),
+        ("osd pool reset default", "Return to the configured values."),
+        ("osd pool usage --sort cpu", "List principals, those with the most processor time first."),
     ],
     "manager": [
-        ("osd manager status", "What it looks after, and why pools have the size they have."),
-        ("osd manager changes -n 5", "What was changed last, by whom and why."),
-        ("osd manager keys ls", "Who may ask it."),
+        (
+            "osd manager status",
+            "List the targets it manages, and explain the present sizes of pools.",
+        ),
+        ("osd manager changes -n 5", "Show the last five changes, their authors and reasons."),
+        ("osd manager keys ls", "List the keys that may send requests."),
     ],
     "config": [
-        ("osd config check", "What serving with the present configuration would do."),
-        ("osd config show --origin", "Each value, and where it comes from."),
+        ("osd config check", "Check the configuration, and show what a reload would change."),
+        ("osd config show --origin", "Show each value and its source."),
     ],
     "part": [
-        ("osd part create 0x10000", "Make a partition of that id."),
+        ("osd part create 0x10000", "Create a partition with this id."),
         ("osd part ls", "List partitions."),
-        ("osd part check 0x10000", "Have the target check its structures."),
+        ("osd part check 0x10000", "Have the target check the partition's structures."),
     ],
     "obj": [
-        ("echo 'hello world' | osd obj write 0x10000", "Store what comes; its id is printed."),
-        ("osd obj read 0x10000/0x10000", "Print it."),
+        (
+            "echo 'hello world' | osd obj write 0x10000",
+            "Store standard input as a new object, and print its id.",
+        ),
+        ("osd obj read 0x10000/0x10000", "Print the object's data."),
         ("osd obj attr set 0x10000/0x10000 0x10000/1 --int 42", "Set an attribute."),
         ("osd obj find 0x10000 '0x10000/1 >= 40' -o id", "Find objects by their attributes."),
     ],
     "col": [
-        ("osd col create 0x10000/0x20000", "Make a collection."),
-        ("osd col add 0x10000/0x20000 0x10000/0x10000", "Put an object into it."),
+        ("osd col create 0x10000/0x20000", "Create a collection."),
+        ("osd col add 0x10000/0x20000 0x10000/0x10000", "Add an object to it."),
         ("osd col members 0x10000/0x20000", "List its members."),
     ],
     "exec": [
         (
             "printf 'import osd\\nprint(osd.zone.data.read())' >script.py",
-            "A script; osd-module.md of the documentation says what it may use.",
+            "Write a script. The page osd-module.md of the documentation describes its functions.",
         ),
-        ("osd exec script.py --zone 0x10000/0x10000 --wait", "Run it next to an object, and wait."),
+        (
+            "osd exec script.py --zone 0x10000/0x10000 --wait",
+            "Run it next to an object, and wait for its end.",
+        ),
         (
             "job=$(osd exec script.py --zone 0x10000/0x10000 --no-wait --key once)",
-            "Submit and go; the same key finds the same job.",
+            "Submit it and return. A second submission with the same key returns the same job.",
         ),
-        ("osd exec script.py --zone 0x10000/0x10000 --local", "Run it here, over a session."),
+        (
+            "osd exec script.py --zone 0x10000/0x10000 --local",
+            "Run it on this machine. It reads the object over the network.",
+        ),
     ],
     "job": [
-        ('osd job wait "$job"', "Return when it has ended, with a code for how."),
-        ('osd job logs "$job"', "Print what it printed."),
-        ('osd job why "$job"', "What it waits for, or how it ended."),
-        ('osd job rm "$job"', "Remove its record, output and result."),
+        ('osd job wait "$job"', "Wait for the job's end. The exit code says how it ended."),
+        ('osd job logs "$job"', "Print the job's output."),
+        ('osd job why "$job"', "Explain why the job waits or how it ended."),
+        ('osd job rm "$job"', "Remove the job's record, output and result."),
     ],
-    "run": [("osd run script.py --zone 0x10000/0x10000", "Run it, wait, and print its output.")],
+    "run": [
+        (
+            "osd run script.py --zone 0x10000/0x10000",
+            "Run a script, wait for its end, and print its output.",
+        )
+    ],
     "submit": [
-        ("job=$(osd submit script.py --zone 0x10000/0x10000)", "Submit and go; it prints the id.")
+        (
+            "job=$(osd submit script.py --zone 0x10000/0x10000)",
+            "Submit a script, print the job's id, and return.",
+        )
     ],
-    "wait": [('osd wait "$job"', "Wait for the end; the exit code says how it ended.")],
+    "wait": [('osd wait "$job"', "Wait for the job's end. The exit code says how it ended.")],
     "logs": [('osd logs -f "$job"', "Print the output while the job runs.")],
-    "result": [('osd result "$job"', "Print what the script gave to osd.result().")],
+    "result": [('osd result "$job"', "Print the value that the script passed to osd.result().")],
     "kill": [('osd kill "$job"', "End a running job.")],
-    "ps": [("osd ps --state running --state queued", "What is under way.")],
+    "ps": [("osd ps --state running --state queued", "List the jobs that run or wait in a queue.")],
     "secmgr": [
-        ("osd secmgr init --data secmgr", "Make one, with a token for its administrator."),
-        ("osd secmgr serve --data secmgr", "Run it; it prints its URL, for IOSD_SECMGR."),
-        ("osd secmgr status", "Which targets it has keys of."),
-        ("osd secmgr audit show -n 5", "What was given, refused and changed last."),
-        ("osd secmgr audit verify", "Is the log whole? Prints its head, to keep elsewhere."),
+        (
+            "osd secmgr init --data secmgr",
+            "Set up a security manager, with a token for its administrator.",
+        ),
+        ("osd secmgr serve --data secmgr", "Run it. It prints its URL, for IOSD_SECMGR."),
+        ("osd secmgr status", "List the targets whose keys it has."),
+        ("osd secmgr audit show -n 5", "Show the last five entries of its audit log."),
+        (
+            "osd secmgr audit verify",
+            "Check that the audit log is complete, and print its head. Keep the head elsewhere.",
+        ),
     ],
     "key": [
-        ("osd key import master.key", "Take a target over by the file its first start made."),
-        ("osd key ls", "Which keys it has."),
-        ("osd key rotate", "New working keys; no credential is harmed."),
-        ("osd key freeze 0x10000", "End everything that was given for a partition."),
+        (
+            "osd key import master.key",
+            "Take over a target with the file that its first start made.",
+        ),
+        ("osd key ls", "List the target's keys."),
+        ("osd key rotate", "Set new working keys. Credentials stay valid."),
+        ("osd key freeze 0x10000", "Void all credentials for a partition."),
     ],
     "acl": [
-        ("osd acl user add alice", "A user, who may do nothing yet."),
-        ("osd acl token add alice --save alice.token", "By which alice proves who she is."),
-        ("osd acl add alice READ,GET_ATTR 0x10000/0x10000", "She may read this object."),
-        ("osd acl add alice READ,WRITE,EXEC '0x10000/*' --for 1h", "For an hour, all of them."),
-        ("osd acl check WRITE 0x10000/0x10001 --user alice", "May she? By which rule?"),
-        ("osd acl revoke 0x10000/0x10000", "End what was given for this object."),
+        ("osd acl user add alice", "Add a user, who has no permissions yet."),
+        (
+            "osd acl token add alice --save alice.token",
+            "Save a token with which alice logs in.",
+        ),
+        ("osd acl add alice READ,GET_ATTR 0x10000/0x10000", "Permit alice to read this object."),
+        (
+            "osd acl add alice READ,WRITE,EXEC '0x10000/*' --for 1h",
+            "Permit more on all objects of the partition, for an hour.",
+        ),
+        (
+            "osd acl check WRITE 0x10000/0x10001 --user alice",
+            "Check whether alice may write, and by which rule.",
+        ),
+        ("osd acl revoke 0x10000/0x10000", "Revoke the credentials for this object."),
     ],
     "cred": [
-        ("osd cred get READ 0x10000/0x10000 --save credentials", "For somebody else to use."),
-        ("osd cred show credentials", "What it permits, and how long."),
-        ("osd cred ls -n 5", "What was given last."),
+        (
+            "osd cred get READ 0x10000/0x10000 --save credentials",
+            "Save a credential to a file, for another user.",
+        ),
+        ("osd cred show credentials", "Show the permissions and the end of each credential."),
+        ("osd cred ls -n 5", "List the last five credentials that were issued."),
     ],
-    "reasons": [("osd reasons 301", "What a job's reason number means.")],
-    "completion": [("osd completion bash >osd.bash", "Completion for that shell.")],
-    "version": [("osd version", "Which one this is.")],
+    "reasons": [("osd reasons 301", "Explain a job's reason number.")],
+    "completion": [("osd completion bash >osd.bash", "Write the completion script for bash.")],
+    "version": [("osd version", "Show the version.")],
     "put": [
-        ("osd put script.py 0x10000", "Store a file as an object; its name is the file's."),
+        (
+            "osd put script.py 0x10000",
+            "Store a file as an object. The object gets the file's name.",
+        ),
         (
             "osd put . 0x10000 --if-exists skip",
-            "Store all files below a folder that are not there yet.",
+            "Store the files below a folder, except those that exist already.",
         ),
     ],
     "get": [
         (
             "osd get 0x10000 copy --name '*.py'",
-            "Fetch the objects whose names match into a folder.",
+            "Fetch the objects with matching names into a folder.",
         ),
         (
             "osd get 0x10000 copy",
-            "Fetch all objects of a partition; those of the same name are replaced.",
+            "Fetch all objects of a partition. Files of the same name are replaced.",
         ),
     ],
 }
@@ -149,10 +198,17 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
 WITH_SECMGR = ("secmgr", "key", "acl", "cred")
 ENVIRONMENT = (
     ("IOSD_TARGET", "URL of the target: iscsi://HOST[:PORT]/NAME/LUN"),
-    ("IOSD_PROFILE", "Table of the configuration file."),
-    ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Who logs in, where the target asks."),
-    ("NO_COLOR", "Set: no colours."),
+    ("IOSD_PROFILE", "Profile of the configuration file."),
+    ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Name and secret for the login, if the target asks."),
+    ("NO_COLOR", "Print without colours if this variable is set."),
 )
+REASONS_HEAD = """\
+## DESCRIPTION
+
+A job's reason is a number that says why it waits or why it ended. It is in attribute 4 of page
+2000_0001h of its surrogate, in the sense data of an EXEC that waited, and in the output of osd.
+**osd job why** explains the reason of a job. **osd reasons** prints what is here.
+"""
 
 
 def verbs(command: click.Command, context: click.Context) -> Iterator[click.Context]:
@@ -166,111 +222,83 @@ def verbs(command: click.Command, context: click.Context) -> Iterator[click.Cont
         yield from verbs(inner, click.Context(inner, parent=context, info_name=name))
 
 
-def help_text(command: click.Command) -> str:
-    """What --help says before the options."""
-    return (command.help or "").replace("\b\n", "")
-
-
 def options(command: click.Command, context: click.Context) -> Iterator[str]:
     """The options a command has beside those of every verb, with their words."""
     return option_rows(command, context, {option.name for option in common_options()})
 
 
-def usage(context: click.Context) -> str:
-    """The synopsis of a verb."""
-    pieces = " ".join(context.command.collect_usage_pieces(context))
-    return f".B {escaped(context.command_path)}\n{escaped(pieces)}"
+def synopsis(context: click.Context) -> str:
+    """How a verb is called."""
+    return usage(context.command_path, " ".join(context.command.collect_usage_pieces(context)))
 
 
 def examples(name: str) -> list[str]:
     """Section EXAMPLES, where the page has any."""
-    rows = EXAMPLES.get(name, [])
-    body = [f".TP\n.B {escaped(line)}\n{escaped(text)}" for line, text in rows]
-    return [".SH EXAMPLES", *body] if rows else []
+    body = [entry(line, plain(text)) for line, text in EXAMPLES.get(name, [])]
+    return ["## EXAMPLES", *body] if body else []
 
 
 def exit_status() -> list[str]:
     """Section EXIT STATUS, from the table of codes."""
-    rows = [f".TP\n.B {code.value}\n{escaped(text)}" for code, text in MEANING.items()]
-    return [".SH EXIT STATUS", *rows]
+    rows = [entry(str(code.value), plain(text)) for code, text in MEANING.items()]
+    return ["## EXIT STATUS", *rows]
 
 
 def command_page(name: str, command: click.Command, root: click.Context) -> str:
     """The page of a noun or a plain verb."""
     context = click.Context(command, parent=root, info_name=name)
     short = command.get_short_help_str(100).rstrip(".")
-    parts = [title(f"OSD-{name.upper()}", 1), ".SH NAME", f"osd\\-{name} \\- {escaped(short)}"]
-    parts += examples(name)
+    parts = [f"## NAME\n\nosd-{name} - {plain(short)}", *examples(name)]
     found = list(verbs(command, context))
-    parts.append(".SH SYNOPSIS")
-    parts += [f"{usage(each)}\n.br" for each in found]
+    parts += ["## SYNOPSIS", "\\\n".join(synopsis(each) for each in found)]
     single = not isinstance(command, click.Group)
-    parts += [".SH DESCRIPTION", as_roff(help_text(command))]
+    parts += ["## DESCRIPTION", prose(command.help or "")]
     for each in found:
         if not single:
-            parts += [f'.SH "{escaped(each.command_path)}"', usage(each), ".PP"]
-            parts.append(as_roff(help_text(each.command)))
+            parts += [f"## `{each.command_path}`", synopsis(each), prose(each.command.help or "")]
         mine = list(options(each.command, each))
-        parts += ([".SH OPTIONS"] if single and mine else []) + mine
-    parts += [".SH COMMON FLAGS", "Those of every verb are in", ".BR osd (1)."]
-    parts += [*exit_status(), ".SH SEE ALSO", escaped(SEE)]
-    return "\n".join(parts) + "\n"
+        parts += (["## OPTIONS"] if single and mine else []) + mine
+    parts += ["## COMMON FLAGS", "The flags of every verb are in **osd**(1)."]
+    parts += [*exit_status(), "## SEE ALSO", SEE]
+    return manual_page(f"OSD-{name.upper()}", 1, parts)
 
 
 def program_page(root: click.Context) -> str:
     """osd(1)."""
+    short = " ".join((main.help or "").split(".")[0].split())
     parts = [
-        title("OSD", 1),
-        ".SH NAME",
-        f"osd \\- {escaped((main.help or '').split('.')[0].replace(chr(10), ' '))}",
+        f"## NAME\n\nosd - {plain(short)}",
         *examples("part"),
-        ".SH SYNOPSIS",
-        ".B osd\n.I NOUN VERB\n[OPTIONS] [ARGS]",
-        ".SH DESCRIPTION",
-        as_roff(INTRODUCTION.split("\n", 2)[2]),
-        ".SH COMMANDS",
+        "## SYNOPSIS",
+        "**osd** *NOUN VERB* [OPTIONS] [ARGS]",
+        "## DESCRIPTION",
+        INTRODUCTION.split("\n", 2)[2],
+        "## COMMANDS",
     ]
     for name in main.list_commands(root):
         command = main.get_command(root, name)
         assert command is not None
-        short = command.get_short_help_str(100)
-        parts.append(f".TP\n.BR osd\\-{escaped(name)} (1)\n{escaped(short)}")
-    parts.append(".SH FLAGS OF EVERY VERB")
+        parts.append(entry(f"osd-{name}(1)", plain(command.get_short_help_str(100))))
     everywhere = click.Command("osd", params=common_options(), add_help_option=False)
-    for option in everywhere.params:
-        record = option.get_help_record(click.Context(everywhere))
-        if record is not None:
-            parts.append(f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}")
-    parts.append(".SH ENVIRONMENT")
-    parts += [f".TP\n.B {escaped(name)}\n{escaped(text)}" for name, text in ENVIRONMENT]
-    parts += [".SH FILES", ".TP\n.I ~/.config/iosd/config.toml\nProfiles; see DESCRIPTION."]
-    parts += [*exit_status(), ".SH SEE ALSO", "iosd(7), iosd\\-reasons(7), iosd\\-security(7)"]
-    return "\n".join(parts) + "\n"
+    parts += ["## FLAGS OF EVERY VERB", *option_rows(everywhere, click.Context(everywhere))]
+    parts += ["## ENVIRONMENT", *(entry(name, plain(text)) for name, text in ENVIRONMENT)]
+    parts += ["## FILES", entry("~/.config/iosd/config.toml", "Profiles; see DESCRIPTION.")]
+    parts += [*exit_status(), "## SEE ALSO", "iosd(7), iosd-reasons(7), iosd-security(7)"]
+    return manual_page("OSD", 1, parts)
 
 
 def reasons_page() -> str:
     """iosd-reasons(7)."""
-    parts = [
-        title("IOSD-REASONS", 7),
-        ".SH NAME",
-        "iosd\\-reasons \\- why jobs of an iosd target wait or end",
-        ".SH DESCRIPTION",
-        "A job says by a number why it waits, or why it ended: in attribute 4 of page 2000_0001h of its",
-        "surrogate, in the sense data of an EXEC that waited, and in what osd prints.",
-        ".B osd job why",
-        "tells it of a job,",
-        ".B osd reasons",
-        "prints what is here.",
-    ]
+    name = "iosd-reasons - reasons why jobs of an iosd target wait or end"
+    parts = [f"## NAME\n\n{name}", REASONS_HEAD]
     for block, words in BLOCKS.items():
-        parts.append(f'.SH "{block}xx: {escaped(words.upper())}"')
+        parts.append(f"## `{block}xx:` {plain(words)}")
         for number, reason in REASONS.items():
             if number // 100 == block:
                 head, *lines = reason.paragraph()
-                text = "\n.br\n".join(escaped(line) for line in lines)
-                parts.append(f'.SS "{escaped(head)}"\n{text}')
-    parts += [".SH SEE ALSO", "osd\\-job(1), osd\\-reasons(1), iosd(7)"]
-    return "\n".join(parts) + "\n"
+                parts += [f"### {plain(head)}", "\\\n".join(plain(line) for line in lines)]
+    parts += ["## SEE ALSO", "osd-job(1), osd-reasons(1), iosd(7)"]
+    return manual_page("IOSD-REASONS", 7, parts)
 
 
 def section(text: str, *left_out: str) -> str:
@@ -283,36 +311,28 @@ def section(text: str, *left_out: str) -> str:
 
 def model_page() -> str:
     """iosd(7)."""
-    jobs = section((DOCS / "jobs.md").read_text(), "Reasons")
-    limits = section((DOCS / "limits.md").read_text())
-    return "\n".join(
-        [
-            title("IOSD", 7),
-            ".SH NAME",
-            "iosd \\- jobs next to the data: their model and limits",
-            ".SH DESCRIPTION",
-            as_roff(jobs),
-            ".SH LIMITS",
-            as_roff(limits),
-            ".SH SEE ALSO",
-            "osd(1), osd\\-exec(1), osd\\-job(1), iosd\\-reasons(7), iosd\\-security(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd - jobs next to the data: their model and limits",
+        "## DESCRIPTION",
+        section((DOCS / "jobs.md").read_text(), "Reasons"),
+        "## LIMITS",
+        section((DOCS / "limits.md").read_text()),
+        "## SEE ALSO",
+        "osd(1), osd-exec(1), osd-job(1), iosd-reasons(7), iosd-security(7)",
+    ]
+    return manual_page("IOSD", 7, parts)
 
 
 def security_page() -> str:
     """iosd-security(7)."""
-    return "\n".join(
-        [
-            title("IOSD-SECURITY", 7),
-            ".SH NAME",
-            "iosd\\-security \\- what protects a target from the scripts it runs",
-            ".SH DESCRIPTION",
-            as_roff(section((DOCS / "security.md").read_text())),
-            ".SH SEE ALSO",
-            "osd\\-doctor(1), iosd(7), iosd\\-reasons(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd-security - how a target is protected from the scripts it runs",
+        "## DESCRIPTION",
+        section((DOCS / "security.md").read_text()),
+        "## SEE ALSO",
+        "osd-doctor(1), iosd(7), iosd-reasons(7)",
+    ]
+    return manual_page("IOSD-SECURITY", 7, parts)
 
 
 def pages() -> dict[str, str]:

@@ -12,52 +12,51 @@ import click
 
 from iosd_host.cli.iosd_manager import main as manager
 from tools.configdoc import ROWS, SECTIONS
-from tools.roff import as_roff, escaped, option_rows, title
+from tools.manpage import entry, manual_page, option_rows, plain, usage
 
 __all__ = ["host_pages", "sandboxd_options"]
 
 ROOT = Path(__file__).resolve().parents[1]
 TOML = """\
-TOML tables, read by `osd target serve` and by what systemd's units start. For what stands nowhere
-the default holds; flags of `osd target serve` win over the file. A pool may have a file of its own,
-`pools.d/NAME.toml` beside this one, with tables `[pool]`, `[pool.limits]`, `[pool.maximum]` and
-`[pool.scale]`, which wins over this one.
+The configuration of an iosd target, as TOML tables. `osd target serve` and systemd's units read it.
+If a key is missing, its default holds. Flags of `osd target serve` override the file. A pool may
+have a file of its own, `pools.d/NAME.toml` beside this one, with tables `[pool]`, `[pool.limits]`,
+`[pool.maximum]` and `[pool.scale]`. That file overrides this one.
 
 Sizes and times are texts with units: "256MiB" (B, KiB, MiB, GiB, TiB), "30s" (us, ms, s, min, h,
-d). A key that does not exist is an error, which names the nearest one that does. `osd config check`
-says what serving with a file would do, `osd config show --origin` what holds now and where it was
-said.
+d). An unknown key is an error, which names the most similar key. `osd config check` checks a file
+and shows what a reload would change. `osd config show --origin` shows the present values and their
+sources.
 
-The file that is installed has every key, commented out. Where a key below has no default there, or
-one that depends on the host, an example stands in its place.
+The installed file has every key, commented out. If a key below has no default, or one that depends
+on the host, an example stands in its place.
 """
 SANDBOX = """\
 iosd-sandboxd makes the processes in which scripts of an iosd target run, limits them, and kills
-what is left of them. It serves one target at a time, through a Unix socket; when that closes, all
-sandboxes end. It runs as root to give the strongest isolation; iosd-security(7) says what that
-consists of and what it is worth, `osd doctor` what this host can give. Which pools there are, and
-their package sets, is said by options: `osd target serve` and `osd target sandboxd` give those that
-follow from iosd.toml(5), so nobody needs to write them.
+their remains. It serves one target at a time, through a Unix socket. When the connection closes,
+all sandboxes end. It runs as root to give the strongest isolation: iosd-security(7) describes the
+layers, and `osd doctor` shows those that this host supports. Options name the pools and their
+package sets. `osd target serve` and `osd target sandboxd` derive these options from iosd.toml(5).
 
-**Under systemd** `iosd-sandboxd.service` runs it. Jobs wait while it is away; it is started again
-when it dies. Sandboxes have control groups below its own (`Delegate=yes`), and uids of their own,
-N+1 and up of `--uid-base`: nothing else of the host may use those. One that runs out of memory is
-killed alone.
+**Under systemd** `iosd-sandboxd.service` runs it, and restarts it when it dies. Jobs wait
+meanwhile. Sandboxes have control groups below its own (`Delegate=yes`), and uids of their own, from
+N+1 of `--uid-base` on. No other program of the host may use these uids. A sandbox that runs out of
+memory is killed alone.
 
-It tells its readiness by a line on standard output and to systemd, its log to standard error;
-SIGTERM and SIGINT end it in order. Exit status 0 after that, 1 when it cannot serve as asked, 2
-when an option is wrong.
+It reports its readiness by a line on standard output and to systemd, and logs to standard error.
+SIGTERM and SIGINT end it in order. The exit status is 0 after that, 1 if it cannot serve as
+requested, 2 if an option is wrong.
 """
 MANAGER = """\
-iosd-manager watches targets through their control sockets and has the numbers of their workers,
-slots and warm sandboxes follow the load, within the bounds of iosd.toml(5). It answers the verbs of
-osd-pool(1) and others by keys, keeps what administrators set, the log of changes and history, and
-has metrics and a console where configured. A target without a manager goes on with the sizes that
-it has.
+iosd-manager is the resource manager. It watches targets through their control sockets, and adjusts
+the numbers of their workers, slots and prestarted sandboxes to the load, within the bounds of
+iosd.toml(5). It answers the verbs of osd-pool(1) and others to holders of a key. It stores the
+settings of administrators, the log of changes and the history, and has metrics and a console if
+they are configured. A target without a manager keeps its present sizes.
 
-**Under systemd** `iosd-manager.service` runs it as the user iosd, by `osd target manager`, which
-gives the options that follow from iosd.toml(5). SIGHUP has it read configuration and keys again;
-SIGTERM ends it in order. A second one on the same state stands by until the first is gone.
+**Under systemd** `iosd-manager.service` runs it as the user iosd-manager, by `osd target manager`,
+which derives its options from iosd.toml(5). SIGHUP makes it read configuration and keys again.
+SIGTERM ends it in order. A second manager on the same state waits until the first has ended.
 """
 
 
@@ -79,62 +78,56 @@ def sandboxd_options() -> list[tuple[str, str]]:
 def toml_page() -> str:
     """iosd.toml(5)."""
     parts = [
-        title("IOSD.TOML", 5),
-        ".SH NAME\niosd.toml \\- what an iosd target is served with",
-        ".SH SYNOPSIS\n.I /etc/iosd/iosd.toml\n.br\n.I /etc/iosd/pools.d/NAME.toml",
-        ".SH DESCRIPTION",
-        as_roff(TOML),
+        "## NAME\n\niosd.toml - configuration of an iosd target",
+        "## SYNOPSIS",
+        "*/etc/iosd/iosd.toml*\\\n*/etc/iosd/pools.d/NAME.toml*",
+        "## DESCRIPTION",
+        TOML,
     ]
     for section, (_, about) in SECTIONS.items():
         shown = section.replace("pools.default", "pools.NAME")
-        parts += [f'.SH "[{escaped(shown)}]"', escaped(about)]
+        parts += [f"## `[{shown}]`", plain(about)]
         for row in ROWS:
             if row.section == section:
                 word = "default" if row.default else "example"
-                parts.append(
-                    f".TP\n\\fB{escaped(row.name)}\\fR\n{escaped(row.meaning)}\n.br\n"
-                    f"{word}: {escaped(row.value)}"
-                )
-    parts += [".SH SEE ALSO", "osd\\-config(1), osd\\-target(1), osd\\-pool(1), iosd(7)"]
-    return "\n".join(parts) + "\n"
+                parts.append(entry(row.name, plain(f"{row.meaning}; {word}: {row.value}")))
+    parts += ["## SEE ALSO", "osd-config(1), osd-target(1), osd-pool(1), iosd(7)"]
+    return manual_page("IOSD.TOML", 5, parts)
 
 
 def sandbox_page() -> str:
     """iosd-sandbox(8)."""
-    rows = [f".TP\n\\fB{escaped(name)}\\fR\n{escaped(words)}" for name, words in sandboxd_options()]
-    return "\n".join(
-        [
-            title("IOSD-SANDBOX", 8),
-            ".SH NAME\niosd\\-sandbox, iosd\\-sandboxd \\- processes in which scripts run next to the data",
-            ".SH SYNOPSIS\n.B iosd\\-sandboxd\n\\-\\-socket PATH \\-\\-python\\-dir DIR [OPTION...]\n.br",
-            ".B iosd\\-sandboxd \\-\\-print\\-level",
-            ".SH DESCRIPTION",
-            as_roff(SANDBOX),
-            ".SH OPTIONS",
-            *rows,
-            ".SH SEE ALSO",
-            "osd\\-doctor(1), osd\\-target(1), iosd.toml(5), iosd(7), iosd\\-security(7)\n",
-        ]
-    )
+    parts = [
+        "## NAME\n\niosd-sandbox, iosd-sandboxd - processes in which scripts run next to the data",
+        "## SYNOPSIS",
+        usage("iosd-sandboxd", "--socket PATH --python-dir DIR [OPTION...]")
+        + "\\\n**iosd-sandboxd --print-level**",
+        "## DESCRIPTION",
+        SANDBOX,
+        "## OPTIONS",
+        *(entry(name, plain(words)) for name, words in sandboxd_options()),
+        "## SEE ALSO",
+        "osd-doctor(1), osd-target(1), iosd.toml(5), iosd(7), iosd-security(7)",
+    ]
+    return manual_page("IOSD-SANDBOX", 8, parts)
 
 
 def manager_page() -> str:
     """iosd-manager(8)."""
     context = click.Context(manager, info_name="iosd-manager")
     short = (manager.help or "").partition("\n")[0].rstrip(".")
-    return "\n".join(
-        [
-            title("IOSD-MANAGER", 8),
-            f".SH NAME\niosd\\-manager \\- {escaped(short[:1].lower() + short[1:])}",
-            f".SH SYNOPSIS\n.B iosd\\-manager\n{escaped(' '.join(manager.collect_usage_pieces(context)))}",
-            ".SH DESCRIPTION",
-            as_roff(MANAGER),
-            ".SH OPTIONS",
-            *option_rows(manager, context),
-            ".SH SEE ALSO",
-            "osd\\-pool(1), osd\\-target(1), iosd.toml(5), iosd(7)\n",
-        ]
-    )
+    parts = [
+        f"## NAME\n\niosd-manager - {plain(short[:1].lower() + short[1:])}",
+        "## SYNOPSIS",
+        usage("iosd-manager", " ".join(manager.collect_usage_pieces(context))),
+        "## DESCRIPTION",
+        MANAGER,
+        "## OPTIONS",
+        *option_rows(manager, context),
+        "## SEE ALSO",
+        "osd-pool(1), osd-target(1), iosd.toml(5), iosd(7)",
+    ]
+    return manual_page("IOSD-MANAGER", 8, parts)
 
 
 def host_pages() -> dict[str, str]:

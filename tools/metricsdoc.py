@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints docs/metrics.md, made of the table of metrics.
+"""Print docs/metrics.md, made from the table of metrics.
 
-A test compares the file with this; ``python -m tools.metricsdoc >docs/metrics.md`` brings it up to date.
+A test compares the file with this output. ``python -m tools.metricsdoc >docs/metrics.md`` updates
+it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ __all__ = ["page"]
 INTRODUCTION = """\
 # Metrics
 
-What `/metrics` of a resource manager answers, in Prometheus' text (docs/observing.md). Units are in the
-names: seconds, bytes. What a target cannot say is absent, not 0. Counters begin at 0 when the target
-starts. No label ever names a job, an object or a user: their number has no bound.
+This page lists the metrics that `/metrics` of a resource manager returns in the text format of
+Prometheus ([observing](observing.md)). Names contain the unit: seconds or bytes. If a target does
+not know a value, the value is absent instead of 0. Counters begin at 0 when the target starts. No
+label names a job, an object or a user, because their number has no limit.
 
 | name | kind | labels | |
 | --- | --- | --- | --- |

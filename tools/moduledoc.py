@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints docs/osd-module.md, made of the docstrings of the package that scripts import.
+"""Print docs/osd-module.md, made from the docstrings of the package that scripts import.
 
-A test compares the file with this, and runs the examples at both ends;
-``python -m tools.moduledoc >docs/osd-module.md`` brings it up to date.
+A test compares the file with this output, and runs the examples in a sandbox and at a client.
+``python -m tools.moduledoc >docs/osd-module.md`` updates it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ __all__ = ["documented", "manual"]
 INTRODUCTION = """\
 # The module `osd`
 
-What a script may import, name by name; made from the docstrings, which `help(osd)` shows too
-(`python -m tools.moduledoc`). What the names have in common, and where a sandbox and a client differ:
-[scripts.md](scripts.md).
+This page lists the names that a script can import. `python -m tools.moduledoc` makes it from the
+docstrings, which `help(osd)` also prints. [Scripts](scripts.md) describes the rules of all names,
+and the differences between a sandbox and a client.
 
 """
 EXAMPLES = """
-In the examples `p` is a partition with one user object, `u`, that holds the three lines `one`, `two`
-and `three`; the arguments are the words `one` and `two`, the zone is the root. A test runs each, with a
-`p` of its own, in a sandbox and at a client (`use` there only; `url` is the target's).
+In the examples `p` is a partition with one user object, `u`, that holds the three lines `one`,
+`two` and `three`. The arguments are the words `one` and `two`, the zone is the root. A test runs
+each example with a new `p`, in a sandbox and at a client (`use` only at a client; `url` is the URL
+of the target).
 """
 SECTIONS = {
     "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log"),

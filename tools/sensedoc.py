@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints docs/sense.md, made of what ``osd_harness --list-sense`` prints.
+"""Print docs/sense.md, made from the output of ``osd_harness --list-sense``.
 
-A test compares the file with this; ``python -m tools.sensedoc >docs/sense.md`` brings it up to
-date.
+A test compares the file with this output. ``python -m tools.sensedoc >docs/sense.md`` updates it.
 """
 
 from __future__ import annotations
@@ -18,38 +17,51 @@ HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harnes
 INTRODUCTION = """\
 # Sense data
 
-Every condition that ends a command otherwise than GOOD, made from the table in
-`target/command/sense_table.c` by `tools/sensedoc.py`; a test compares the two, and another one
-provokes each row. Numbers are hexadecimal, but fields: these are bytes of the CDB.
+This page lists every condition in which a command ends with another status than GOOD.
+`tools/sensedoc.py` makes it from the table in `target/command/sense_table.c`. One test compares the
+two, and another one provokes each row. Numbers are hexadecimal, except fields, which are decimal
+numbers of bytes of the CDB.
 
 ## Form
 
-Descriptor format, current errors (72), the descriptors in this order, so that what Linux cuts off
-after 96 bytes or misreads comes last:
+Sense data are in descriptor format, current errors (72). Linux cuts them off after 96 bytes and
+misreads some descriptors. The descriptors therefore have this order:
 
 | Type | Descriptor | When |
 |---|---|---|
 | 07 | response integrity check value, before all others | security methods CMDRSP and ALLDATA |
-| 06 | object identification: functions not initiated, functions completed, ids | always, but see below |
-| 02 | sense-key specific: field pointer into the CDB | there is a field to point at |
-| 01 | command-specific information | see below |
-| 00 | information | see below |
+| 06 | object: functions not initiated, functions completed, ids | if the table below has it |
+| 02 | sense-key specific: field pointer into the CDB | a field of the CDB is at fault |
+| 01 | command-specific information | the table below says so |
+| 00 | information | the table below says so |
 | 08 | attribute identification: page and number of each | attributes caused the failure |
 
-Function bits: 80000000 validation, 20000000, 00002000 and 00000020 the capability (command, set, get),
-10000000 the command, 00100000 implicit state attributes, 00001000 set and 00000010 get attributes. What
-is found while validating, missing objects and taken ids among it, leaves everything (B0103030) not
-initiated. A capability that is refused: validation completed, the capability's bits in neither word.
-Later: in neither word is what began and failed, or was undone because a later part of the same command
-failed; an attribute that is refused behind a CREATE leaves its 10000000 in neither.
+The descriptor 06 has two words of function bits, one for functions not initiated and one for
+completed functions:
 
-With key 1, RECOVERED ERROR, data and attributes are delivered as with GOOD; with the conditions `job
-ended` too. Of a list in which attributes are refused all of these are named, up to 16, and none is
-set. Sense data are never deferred (73): a command that runs on after its answer reports in its
-collection's Command Tracking page.
+| Bits | Function |
+|---|---|
+| 80000000 | validation |
+| 20000000, 00002000, 00000020 | check of the capability for the command, for set and for get |
+| 10000000 | the command |
+| 00100000 | implicit state attributes |
+| 00001000, 00000010 | set attributes, get attributes |
 
-Unit attentions are tgtd's own: 29/00 for the first command of a new session, and what its
-administration causes.
+- If validation finds an error, such as a missing object or an id that is in use, no function is
+  initiated (B0103030).
+- If a capability is refused, validation is completed. The bits of the capability are in neither
+  word.
+- A function that began and failed is in neither word. The same holds for a function that was undone
+  because a later part of the command failed. For example, if an attribute is refused after a
+  CREATE, 10000000 is in neither word.
+
+With key 1, RECOVERED ERROR, data and attributes are delivered as with GOOD. The same holds for the
+conditions `job ended`. If attributes of a list are refused, the sense data name up to 16 of them,
+and none is set. Sense data are never deferred (73). A command that continues after its answer
+reports its end in the Command Tracking page of its collection.
+
+tgtd itself makes the unit attentions: 29/00 for the first command of a new session, and those that
+its administration causes.
 
 ## Conditions
 
@@ -71,7 +83,7 @@ class Condition(NamedTuple):
 
 
 def conditions() -> list[Condition]:
-    """What the target's table says."""
+    """Rows of the target's table."""
     done = subprocess.run(
         [HARNESS, "--list-sense"], capture_output=True, text=True, timeout=60, check=True
     )

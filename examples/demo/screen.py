@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from examples.demo.ways import Outcome, Progress
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_seconds, print_table
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds, print_table
 
 __all__ = ["heading", "print_comparison", "print_counts", "working"]
 
@@ -64,7 +64,7 @@ def print_counts(output: bytes, kind: str, headers: tuple[str, ...], last: bool 
     print_table(columns, [{"cells": row} for row in shown], header=True, colour=False)
 
 
-def cell(position: int) -> Callable[[Record], str]:
+def cell(position: int) -> Callable[[JsonRow], str]:
     """What fills column number `position`."""
     return lambda row: str(row["cells"][position])
 
@@ -79,7 +79,7 @@ COMPARISON = (
 
 def print_comparison(results: list[tuple[str, Outcome, Outcome]]) -> None:
     """Print both ways side by side."""
-    rows: list[Record] = []
+    rows: list[JsonRow] = []
     for name, near, local in results:
         for what, show in FIGURES:
             rows.append({"name": name, "what": what, "near": show(near), "local": show(local)})

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import click
 
-from iosd_host.cli.param_type import Duration
 from iosd_host.cli.store import exits
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_PROBLEMS
@@ -25,6 +24,7 @@ from iosd_host.store_tools.backup.restore import restore as restore_store
 from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.report import shown_progress
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.params import DurationParam
 
 __all__ = ["backup", "restore"]
 
@@ -94,7 +94,7 @@ def backup() -> None:
 )
 @click.option(
     "--pause",
-    type=Duration(0.001, 30),
+    type=DurationParam(0.001, 30),
     default="5s",
     show_default=True,
     help="Longest time that commands of clients may wait, up to 30s.",
@@ -112,7 +112,7 @@ def make(
     data: Path | None,
     ssd: Path | None,
     keep: int | None,
-    pause: int,
+    pause: float,
     control: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,15 +121,16 @@ def make(
     Files that did not change since the newest backup there are shared with it (hard links).  Use one
     FOLDER for each store, on another disk.
 
-    The target goes on serving.  Commands that change something wait for a moment at the end, while the
-    last changed files and the database are copied: about 0.1 s, and 1 s more for each GB of database.
+    The target continues to serve.  At the end the last changed files and the database are copied.
+    Commands that change something wait meanwhile: about 0.1 s, and 1 s more for each GB of
+    database.
 
     Protect FOLDER like the store: it holds the data and the keys.
 
-    Exit 0: the backup is whole; 1: nothing was taken; 18: the target that serves the store was not found,
-    or another backup is being made.
+    Exit 0: the backup is complete; 1: no backup was made; 18: the target that serves the store was
+    not found, or another backup is running.
     """
-    settings = BackupSettings(control, pause // 1000, keep)
+    settings = BackupSettings(control, int(pause * 1000), keep)
     with (
         private(),
         exits(),
@@ -148,9 +149,9 @@ def make(
 def list_(*, folder: Path, as_json: bool) -> None:
     """List the backups in FOLDER, oldest first.
 
-    A backup that was interrupted is not whole and not listed; the next one removes it.
+    An interrupted backup is incomplete and not listed. The next backup removes it.
 
-    Exit 0: all are listed; 65: a backup is damaged, which a line on standard error names.
+    Exit 0: all are listed; 65: a backup is damaged, and a line on standard error names it.
     """
     bad = 0
     with exits():
@@ -172,9 +173,9 @@ def list_(*, folder: Path, as_json: bool) -> None:
 def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -> None:
     """Compare the files of a backup with its manifest (SHA-256).
 
-    Reads the newest backup, or the one called NAME.
+    Without NAME it reads the newest backup.
 
-    Exit 0: every file is as it was backed up; 65: one is not.
+    Exit 0: no file has changed since the backup; 65: a file has changed.
     """
     if everything and name:
         raise click.UsageError("--all and NAME exclude each other")
@@ -221,11 +222,12 @@ def restore(
 ) -> None:
     """Restore a store from the newest backup in FOLDER, or from NAME.
 
-    Every file is compared with the manifest while it is copied.  No target serves the new store before it
-    is whole; a restore that was interrupted begins again when you run it again.
+    Every file is compared with the manifest while it is copied. No target serves the new store
+    before it is complete. To continue an interrupted restore, run the command again: it starts from
+    the beginning.
 
-    Run as root, the store belongs to the owner of the folder given with --data, or, where that does not
-    exist yet, to the user who owned the store.
+    If you run it as root, the store belongs to the owner of the folder of --data. If that folder
+    does not exist yet, it belongs to the owner of the original store.
 
     Exit 0: the store can be served; 1: the backup is damaged; 78: a folder is not empty.
     """

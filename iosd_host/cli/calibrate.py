@@ -14,25 +14,23 @@ from typing import Any
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.param_type import Seconds
 from iosd_host.cli.store import exits, store_options
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_NO_INPUT, EXIT_WRONG_STATE
-from iosd_host.config.schema import show_size, size
+from iosd_host.config.schema import show_size
 from iosd_host.store_tools.format.records import FileName, FormatError
-from iosd_host.store_tools.format.superblock import Role
-from iosd_host.store_tools.head_size import THESIS, Need, Proposal, Tally, propose
+from iosd_host.store_tools.format.superblock import RootRole
+from iosd_host.store_tools.head_size import THESIS, HeadSizeCost, Proposal, Tally, propose
 from iosd_host.store_tools.measure import MeasuredDevice, measure
 from iosd_host.store_tools.opening.folders import Refused, as_owner, is_store, lock
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import DurationParam, SizeParam
 
 __all__ = ["calibrate"]
 
 SCHEMA = "iosd.calibrate/1"
 CITED_BYTES = 1 << 40
 """What the table says of an empty store is for 1 TiB of objects."""
-SPACE_LEAST, SPACE_MOST = 16 << 20, 1 << 40
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Calibration:
     data: MeasuredDevice
     ssd: MeasuredDevice | None
     proposal: Proposal | None
-    needs: Sequence[Need]
+    needs: Sequence[HeadSizeCost]
     objects: int
     stored_bytes: int
     notes: Sequence[str]
@@ -52,7 +50,7 @@ class Calibration:
 
 
 @contextlib.contextmanager
-def held(folders: Sequence[tuple[Path, Role]]) -> Iterator[bool]:
+def held(folders: Sequence[tuple[Path, RootRole]]) -> Iterator[bool]:
     """Keep targets from opening these stores meanwhile.  Yields: whether one is served already."""
     served = False
     with contextlib.ExitStack() as stack:
@@ -109,7 +107,7 @@ def examine(data: Path, ssd: Path | None, seconds: float, space: int) -> Calibra
     for path in roots:
         if not path.is_dir():
             raise Refused(EXIT_NO_INPUT, f"'{path}' is no folder: make it, or give another")
-    roles = [(data, Role.MAIN)] + ([(ssd, Role.HEADS)] if ssd is not None else [])
+    roles = [(data, RootRole.MAIN)] + ([(ssd, RootRole.HEADS)] if ssd is not None else [])
     with as_owner(data), held(roles) as served:
         devices = [measure(path, seconds, space) for path in roots]
         tally = Tally()
@@ -126,7 +124,7 @@ def examine(data: Path, ssd: Path | None, seconds: float, space: int) -> Calibra
 
 
 def notes_on(devices: Sequence[MeasuredDevice], served: bool) -> Iterator[str]:
-    """What to know of the figures."""
+    """Notes about the figures."""
     if served:
         yield "a target serves this store: its commands shared the devices with the measurement"
     if len(devices) == 1:
@@ -221,7 +219,7 @@ def proposal_lines(proposal: Proposal, ssd: MeasuredDevice) -> Iterator[str]:
 
 
 def need_lines(outcome: Calibration) -> Iterator[str]:
-    """What each head size takes, the proposed one marked."""
+    """The space for each head size, with a mark at the proposed one."""
     if outcome.objects:
         stored = bytes_text(outcome.stored_bytes)
         yield f"For the objects of this store that have data ({outcome.objects}, {stored}):"
@@ -249,32 +247,17 @@ def lines(outcome: Calibration) -> Iterator[str]:
         yield f"note: {note}"
 
 
-class Space(ParamType[int]):
-    """Bytes with a unit."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse it."""
-        if isinstance(value, int):
-            return value
-        try:
-            return int(size(SPACE_LEAST, SPACE_MOST)(value))
-        except ValueError as error:
-            self.fail(f"must be {error}", param, ctx)
-
-
 @click.command(cls=HelpPage)
 @store_options
 @click.option(
     "--seconds",
-    type=Seconds(0.5, 3600),
+    type=DurationParam(0.5, 3600),
     default="10s",
     help="Approximate time to measure each device, 500ms to 1h.  [10s]",
 )
 @click.option(
     "--space",
-    type=Space(),
+    type=SizeParam("16MiB", "1TiB"),
     default="256MiB",
     show_default=True,
     help="Disk space to use for the measurement, at most a quarter of the free space.",
@@ -291,17 +274,18 @@ def calibrate(
 ) -> None:
     """Measure the two devices of a store and propose a head size.
 
-    Access time by random reads of 4 KiB, throughput by transfers of 4 KiB to 16 MiB, with direct I/O
-    on a temporary file in each folder, which need not hold a store yet.  The head size is the access
-    time of --data x the rate of writes to --ssd: what the SSD can move before a hard disk begins.
+    The command measures with direct I/O on a temporary file in each folder: access time by random
+    reads of 4 KiB, throughput by transfers of 4 KiB to 16 MiB. The folders need not contain a
+    store.  The head size is the access time of --data x the rate of writes to --ssd: what the SSD
+    can move before a hard disk begins.
 
-    A table says how much of the SSD each head size takes, and which part of the objects is wholly
-    there: from the sizes of the store's data files, or if there are none from a published study.
+    For each head size a table has its space on the SSD and the share of objects that fit there
+    completely. It uses the sizes of the store's data files, or without files a published study.
 
-    A target may serve the store; it goes on, and both are slower for that time.  A folder that knows
-    no direct I/O (in memory, say) is refused.
+    A target can serve the store meanwhile; then both are slower. A folder without direct I/O (for
+    example in memory) is refused.
 
-    Exit 0: done; 1: cannot be measured; 66: no such folder.
+    Exit 0: measured; 1: the folders cannot be measured; 66: no such folder.
     """
     with exits():
         outcome = examine(data or default_data(), ssd, seconds, space)

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.serve import standards
 from iosd_host.cli.target_config import read_config
 from iosd_host.cli.units import configured
 from iosd_host.cli.verb import Admin, AdminChange, target_name, when
@@ -52,7 +51,7 @@ class Several(Exception):
 
 
 def served(name: str | None) -> dict[str, Any] | None:
-    """What a supervisor of this host says that it serves; None: none does.
+    """The configuration that a supervisor of this host reports; None: no supervisor serves it.
 
     Args: name: iSCSI name or URL of the target; None: the only one.
 
@@ -112,12 +111,12 @@ def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
 
 def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
     """What serving with a file would be."""
-    found = in_force(read_config(path), standards())
+    found = in_force(read_config(path))
     return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
 
 
 def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
-    """What holds for a target of this host, and who says so; [], "": there is none.
+    """The settings of a target of this host, and their source; [], "": there is none.
 
     The manager knows what was set since the start, the supervisor what was configured.
     """
@@ -151,7 +150,7 @@ def as_written(name: str, value: Any) -> Any:
 
 
 def origin_of(row: dict[str, Any]) -> str:
-    """Where a value comes from, and who set it."""
+    """The origin of a value, and its author."""
     if row["origin"] != "live":
         return str(row["origin"])
     why = f": {row['why']}" if row.get("why") else ""
@@ -181,8 +180,9 @@ class ConfigVerb(AdminChange):
 def show(admin: Admin, path: Path | None, origin: bool) -> None:
     """Show the settings of a target and their origin.
 
-    Of the target that is served here; with FILE, or without a target, what one would be served with.
-    With --origin also who has set what while it serves, when and why.
+    The command shows the target that is served here. With FILE, or without a target, it shows the
+    settings for a future target. --origin adds the values set at run time, with author, time and
+    reason.
     """
     try:
         rows, who = ([], "") if path else settings_now(admin)
@@ -232,7 +232,7 @@ def refusal(path: Path | None) -> str:
 
 def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
     """What a reload would do to a target that is served here."""
-    source = Source.of(place["config"], place["flags"], standards())
+    source = Source.of(place["config"], place["flags"])
     if path is not None and str(path.resolve()) != place["config"]:
         yield f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
     try:
@@ -255,7 +255,8 @@ def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
 def check(path: Path | None, target: str | None) -> None:
     """Check a configuration and show what a reload would change.
 
-    Without FILE: with the configuration of this host.  78: it would be refused, or a pool would not serve.
+    Without FILE it checks the configuration of this host. Exit 78: the configuration is refused, or
+    a pool would not serve.
     """
     config = read_config(path)
     lines = [summary(pool) for pool in config.pools]
@@ -287,12 +288,12 @@ def check(path: Path | None, target: str | None) -> None:
 def reload(admin: Admin) -> None:
     """Reload the configuration of a running target.
 
-    It holds as a whole or not at all: what is wrong is told (78), and nothing has changed.  Pools that are
-    new start, those that are gone end with their last job, others get their new values.  What is set
-    while it serves (osd pool set) stays so.
+    The configuration takes effect completely or not at all. If it has an error, the command reports
+    it (exit 78) and changes nothing. New pools start. Removed pools end after their last job. Other
+    pools get their new values.  Values set at run time (osd pool set) remain.
 
-    Of [target] only memory_budget and package_sets, of [manager] only workers and scale take effect; what
-    else is different needs a restart, and is listed.
+    In [target] only memory_budget and package_sets take effect, in [manager] only workers and
+    scale. Other differences need a restart and are listed.
     """
     try:
         place = None if admin.manager else served(admin.target_said)
@@ -325,7 +326,7 @@ def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:
 
 
 def describe(found: PackageSet) -> Iterator[str]:
-    """What was built, and what to write into the configuration."""
+    """The result of the build, and the lines for the configuration."""
     manifest = found.manifest()
     versions = ", ".join(f"{name} {version}" for name, version in manifest["distributions"].items())
     yield f"{found.id}: {versions}"
@@ -375,9 +376,9 @@ def build(
 ) -> None:
     """Build the package set NAME with pip, for pools that use it.
 
-    Installs wheels of PACKAGES (as pip names them) for this Python into a folder of its own,
-    byte-compiles them and writes a manifest with every file's hash.  Nothing of a package is run.
-    Older sets of the name stay; pools take the newest when the target starts.
+    The command installs wheels of PACKAGES (pip's names) for this Python into a new folder,
+    byte-compiles them, and writes a manifest with the hash of every file. It runs no code of a
+    package. Older sets of the same name remain. Pools use the newest when the target starts.
     """
     try:
         found = build_set(

@@ -32,7 +32,7 @@ from iosd_host.manager.manager import VERSION, Manager
 from iosd_host.manager.methods import methods
 from iosd_host.manager.requests import Requests
 from iosd_host.manager.server import Server, ServerError, make_pair
-from iosd_host.manager.settings import Settings, configured, served
+from iosd_host.manager.settings import TargetSettings, configured, served
 from iosd_host.manager.state_store import FolderLock, StateError, StateStore
 from iosd_host.manager.target import ManagedTarget
 from iosd_host.policy.policy import Policy
@@ -50,8 +50,8 @@ HTTP = "127.0.0.1:8470"
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the command line says.
+class ManagerOptions:
+    """The settings of the command line.
 
     Attributes:
         targets: name and control socket of each.
@@ -77,7 +77,7 @@ class Options:
 
 
 def notify(words: str) -> None:
-    """Tell who started us (sd_notify), if they listen."""
+    """Tell who started us (sd_notify), if they listen: one datagram is not worth a dependency."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -101,7 +101,7 @@ async def wait_turn(lock: FolderLock) -> None:
 
 
 def announce(
-    options: Options, manager: Manager, keys: ClientKeys, http: str | None
+    options: ManagerOptions, manager: Manager, keys: ClientKeys, http: str | None
 ) -> PlaceFile | None:
     """Say where administrators of this host find us; None: it cannot be said."""
     fields = {"schema": places.SCHEMAS[places.MANAGER], "pid": os.getpid(), "url": manager.url}
@@ -117,7 +117,7 @@ def announce(
     return place
 
 
-def configuration(name: str, options: Options) -> dict[str, Setting]:
+def configuration(name: str, options: ManagerOptions) -> dict[str, Setting]:
     """Of a target.  Raises: ConfigError."""
     found = served(name, options.targets[name])
     return configured(options.config) if found is None else found
@@ -140,14 +140,14 @@ def become(uid: int) -> None:
 class Process:
     """The manager, its server and its keys, from start to stop."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ManagerOptions) -> None:
         self.options = options
         self.keys = ClientKeys(options.keys, make_pair)
         configurations = {name: configuration(name, options) for name in options.targets}
         self.manager = Manager(StateStore(options.state), lambda name: configuration(name, options))
         who = f"iosd-manager {VERSION}"  # the target knows the process
         for name, path in options.targets.items():
-            settings = Settings(configurations[name], self.manager.store.overrides(name))
+            settings = TargetSettings(configurations[name], self.manager.store.overrides(name))
             log, cgroup = self.manager.log, options.cgroup
             target = ManagedTarget(name, path, who, settings, Policy, log, Timing(), cgroup)
             self.manager.add(target)
@@ -178,7 +178,8 @@ class Process:
         except AddressTaken as error:
             if self.options.http_asked:
                 raise
-            # Whoever listens there is not us, and may be a stranger: what asks there asks them.
+            # Another process listens there, perhaps a stranger's. Requests to this address would
+            # reach it.
             LOG.warning("%s; another port is taken for metrics and console", error)
             host = self.options.http.rpartition(":")[0]
             self.http = await self.console.start(f"{host}:0")
@@ -197,7 +198,7 @@ class Process:
             except ConfigError as error:
                 LOG.error("configuration of %s stays as it is: %s", name, error)
                 continue
-            target.use(Settings(base, target.settings.overrides.values()))
+            target.use(TargetSettings(base, target.settings.overrides.values()))
         LOG.info("keys and configuration have been read again")
 
     async def run(self) -> None:
@@ -215,7 +216,7 @@ class Process:
             self.place.close()
 
 
-async def manage(options: Options, stop: asyncio.Event) -> None:
+async def manage(options: ManagerOptions, stop: asyncio.Event) -> None:
     """Run until `stop`."""
     process = Process(options)
     try:
@@ -234,7 +235,7 @@ async def manage(options: Options, stop: asyncio.Event) -> None:
         await process.close()
 
 
-async def run(options: Options) -> None:
+async def run(options: ManagerOptions) -> None:
     """All of the process's life."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -356,7 +357,7 @@ def main(
     place = announced or places.own_path(places.MANAGER)
     own = keys or state / "keys"
     where = None if http == "none" else http or HTTP
-    options = Options(
+    options = ManagerOptions(
         dict(targets),
         state,
         own,

@@ -102,7 +102,8 @@ ROLES = {
 def status(admin: Admin) -> None:
     """Show the managed targets, the manager's actions and their reasons.
 
-    For each target workers and pressure, for each pool its mode, its size and why it has that one.
+    It shows workers and pressure of each target, and the mode, the size and its reason for each
+    pool.
     """
     with admin.manager_client() as client:
         found = client.ask("status")
@@ -176,7 +177,7 @@ CHANGE_COLUMNS = (
 def changes(admin: Admin, most: int, after: int | None, pool: str | None, who: str | None) -> None:
     """Show the newest changes with author, reason, old and new value.
 
-    NAME is as the column WHO has it; what stands in brackets may be left out.
+    NAME is a name from the column WHO. You can omit the part in brackets.
     """
     filters = {"pool": pool, "who": who}
     with admin.manager_client() as client:
@@ -242,8 +243,9 @@ def keys_add(
 ) -> None:
     """Add the key of an administrator or a viewer.
 
-    Makes a pair of keys.  The manager keeps the public one; the secret is written to a file for NAME,
-    who puts it at ~/.config/iosd/manager.key_secret, or names it in IOSD_MANAGER_KEY.
+    The command creates a pair of keys. The manager keeps the public key. The command writes the
+    secret key to a file. NAME copies it to ~/.config/iosd/manager.key_secret, or names it in
+    IOSD_MANAGER_KEY.
     """
     path = file or Path(f"{name}.key_secret")
     role = "viewer" if viewer else "admin"

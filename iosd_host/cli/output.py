@@ -23,7 +23,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 class Piece(io.StringIO):
-    """What is printed, for a stream that may be a terminal."""
+    """Text for a stream that may be a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Piece(io.StringIO):
 
 @contextmanager
 def in_one_piece() -> Iterator[None]:
-    """Whatever is printed meanwhile, in one piece; nothing if it fails."""
+    """Collect the output and print it in one piece, or nothing after a failure."""
     with redirect_stdout(Piece(sys.stdout)) as piece:
         yield
     click.echo(piece.getvalue(), nl=False, color=True)  # colours are decided already

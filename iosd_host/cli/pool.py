@@ -11,13 +11,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from iosd_host.cli.param_type import Seconds
 from iosd_host.cli.verb import Admin, AdminChange, AdminListing, Fields, check_size, seconds, when
 from iosd_host.common.exit_codes import EXIT_WAIT_OVER
 from iosd_host.config.live_keys import check_words
 from iosd_host.config.schema import ConfigError
 from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import DurationParam
 from pyosd.cli.output.tables import Column, format_bytes
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 
 LOOK_S = 0.1  # between two looks at a pool that drains
 COMPLETE_S = 0.15
+LONGEST_S = 10 * 366 * 86400.0
 
 
 class PoolName(ParamType[str]):
@@ -58,7 +59,7 @@ class PoolName(ParamType[str]):
 
 
 POOL = PoolName()
-DURATION = Seconds()
+DURATION = DurationParam(most_s=LONGEST_S)
 
 
 def words_of(values: tuple[str, ...]) -> dict[str, str]:
@@ -77,7 +78,7 @@ def words_of(values: tuple[str, ...]) -> dict[str, str]:
 
 
 def settings_of(manager: ManagerClient, admin: Admin, pool: str) -> dict[str, Fields]:
-    """What holds of a pool now, by key.  Raises: ManagerError: there is no such pool."""
+    """The present values of a pool, by key.  Raises: ManagerError: there is no such pool."""
     found = manager.ask("config.show", target=admin.target_name).get("settings", [])
     start = f"pools.{pool}."
     own = {each["key"][len(start) :]: each for each in found if each["key"].startswith(start)}
@@ -98,8 +99,8 @@ def set_(admin: Admin, name: str, values: tuple[str, ...]) -> None:
     """Change settings of a pool while it serves.
 
     KEY as in the configuration: max, min, warm_spare, queue, limits.mem, maximum.wall, scale.cooldown ...
-    (docs/pools.md).  All of it is changed, or nothing.  What is set so holds until 'osd pool reset',
-    also after a restart; 'osd config show --origin' lists it.
+    (docs/pools.md).  Either all values are changed, or none.  The value holds until 'osd pool
+    reset', also after a restart. 'osd config show --origin' lists it.
     """
     wanted = words_of(values)
     with admin.manager_client() as manager:
@@ -134,7 +135,7 @@ def scale(
 ) -> None:
     """Set the number of active slots of a pool, or resize automatically.
 
-    Slots at work finish their jobs; nothing is taken from them.
+    Running jobs are not interrupted.
     """
     check_size(size, auto, least, most)
     with admin.manager_client() as manager:
@@ -186,7 +187,7 @@ def wait_idle(manager: ManagerClient, admin: Admin, name: str, longest: float | 
 def drain(admin: Admin, name: str, wait: bool, longest: float | None) -> None:
     """Refuse new jobs of a pool and finish those it has.
 
-    Who submits is told BUSY (exit 17).  'osd pool resume' ends it.
+    Submissions are refused as BUSY (exit 17). 'osd pool resume' ends this.
     """
     with admin.manager_client() as manager:
         result = manager.ask("pool.drain", target=admin.target_name, pool=name, why=admin.why)
@@ -214,7 +215,7 @@ pause = plain("pause", "Stop starting jobs of a pool; new jobs wait in its queue
 recycle = plain(
     "recycle",
     "Replace the sandboxes of a pool and the process they fork from.\n\n"
-    "Idle ones now, those at work after their job.",
+    "Idle sandboxes are replaced now, the others after their job.",
 )
 
 
@@ -317,8 +318,8 @@ def share(
 ) -> None:
     """Set the weight and the job limits of a principal.
 
-    PRINCIPAL as 'osd pool usage' names it.  While others wait too, a principal of weight 3 gets three times
-    the slots of one of weight 1.
+    PRINCIPAL is a name from 'osd pool usage'. If several principals wait, one of weight 3 gets
+    three times the slots of one of weight 1.
     """
     given: Fields = {"weight": weight, "queue": queue, "at_once": at_once}
     if reset == any(value is not None for value in given.values()):

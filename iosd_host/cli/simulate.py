@@ -17,17 +17,16 @@ from typing import TextIO
 import click
 
 from iosd_host.cli.output import print_lines
-from iosd_host.cli.param_type import Duration
 from iosd_host.cli.target_config import pool_flags
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.config.files import DEFAULT_FILE
 from iosd_host.config.schema import ConfigError, Setting
-from iosd_host.manager.settings import Settings, configured
+from iosd_host.manager.settings import TargetSettings, configured
 from iosd_host.policy.events import Bounds, SetActive, SetSpares
 from iosd_host.policy.simulate import (
-    Record,
     SimulatedPool,
     SimulatedTarget,
+    SimulationRecord,
     constant,
     exponential,
     fluid_wait,
@@ -37,12 +36,12 @@ from iosd_host.policy.simulate import (
 from iosd_host.policy.traces import Trace, table
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.params import DurationParam
 
 __all__ = ["simulate"]
 
 SECONDS_MOST, JOBS_MOST = 86_400.0, 10_000_000
-TIME = Duration(0.0001, SECONDS_MOST)
-MICROSECOND = 1e-6
+TIME = DurationParam(0.0001, SECONDS_MOST)
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def rates(rows: Sequence[tuple[float, float]]) -> Trace:
     return table([*steps, (rows[-1][0] - start, 0.0)])
 
 
-def rows_of(record: Record, seconds: float, count: int) -> list[Moment]:
+def rows_of(record: SimulationRecord, seconds: float, count: int) -> list[Moment]:
     """About so many moments, evenly spread; `came` since the one before."""
     found: list[Moment] = []
     arrived = 0
@@ -134,7 +133,7 @@ def table_lines(rows: Iterable[Moment], summary: Summary) -> Iterator[str]:
     )
 
 
-def reason_lines(record: Record) -> Iterator[str]:
+def reason_lines(record: SimulationRecord) -> Iterator[str]:
     """Every decision."""
     for load, decisions in record.steps:
         for each in decisions:
@@ -144,7 +143,7 @@ def reason_lines(record: Record) -> Iterator[str]:
                 yield f"{load.at:8.2f}s  {what} {size}: {each.why}"
 
 
-def plot(path: Path, record: Record, title: str) -> None:
+def plot(path: Path, record: SimulationRecord, title: str) -> None:
     """Slots, jobs that wait, and for how long.  Raises: ImportError: no matplotlib."""
     import matplotlib as mpl
 
@@ -178,7 +177,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     """The pool's name, all settings, and what follows for the policy.  Raises: ConfigError."""
     flags = pool_flags((words,), None, None)
     found = configured(path, flags)
-    return flags[0][1], found, Settings(found, ()).bounds()
+    return flags[0][1], found, TargetSettings(found, ()).bounds()
 
 
 @click.command(cls=HelpPage)
@@ -227,13 +226,13 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     help="Output format: table, json or csv.  [table]",
 )
 def simulate(
-    trace: TextIO, config: Path | None, words: str, work: int, alike: bool, warm: int, rows: int,
+    trace: TextIO, config: Path | None, words: str, work: float, alike: bool, warm: float, rows: int,
     why: bool, image: Path | None, seed: int, output: str,
 ) -> None:  # fmt: skip
     """Simulate how a pool is resized under a load.
 
-    TRACE is a CSV of time,jobs: seconds, and how many jobs come from then to the next row's time; -
-    is standard input.  Nothing is asked of a target; jobs, sandboxes and commands are numbers.
+    TRACE is a CSV file with the columns time,jobs: seconds, and the number of jobs that arrive
+    until the next row's time. - is standard input. The simulation needs no target.
     """
     try:
         measured = read_trace(trace)
@@ -244,18 +243,17 @@ def simulate(
     except ConfigError as error:
         print_error(EXIT_CONFIG, str(error))
         sys.exit(EXIT_CONFIG)
-    work_s, warm_s = work * MICROSECOND, warm * MICROSECOND
     low, high = (int(settings[f"pools.{name}.{key}"].value) for key in ("min", "max"))
     load, seconds = rates(measured), measured[-1][0] - measured[0][0]
-    pool = SimulatedPool(name, low, high, load, constant(work_s) if alike else exponential(work_s),
-                         warm_s, active=max(1, low))  # fmt: skip
+    pool = SimulatedPool(name, low, high, load, constant(work) if alike else exponential(work),
+                         warm, active=max(1, low))  # fmt: skip
     target = SimulatedTarget([pool], cores=bounds.cores, seed=seed)
     record = run(target, bounds, seconds)
     sizes = [(0.0, max(1, low)), *record.sizes(SetActive, name)]
     summary = Summary(
         pool.arrived, pool.mean_wait(target.now),
         max(pool.waited_most, target.now - pool.waiting[0][0] if pool.waiting else 0.0),
-        fluid_wait(load, high, work_s, seconds), high, turns(sizes),
+        fluid_wait(load, high, work, seconds), high, turns(sizes),
     )  # fmt: skip
     tell(record, rows_of(record, seconds, rows), summary, output, why)
     if image is not None:
@@ -263,15 +261,17 @@ def simulate(
             plot(
                 image,
                 record,
-                f"{trace.name}: pool {name}, {low} to {high} slots, {work_s:g} s a job",
+                f"{trace.name}: pool {name}, {low} to {high} slots, {work:g} s a job",
             )
         except ImportError:
             print_error(EXIT_FAILED, "no plot: matplotlib is not installed")
             sys.exit(EXIT_FAILED)
 
 
-def tell(record: Record, rows: list[Moment], summary: Summary, output: str, why: bool) -> None:
-    """What came of it, in the format asked for."""
+def tell(
+    record: SimulationRecord, rows: list[Moment], summary: Summary, output: str, why: bool
+) -> None:
+    """The outcome, in the requested format."""
     if output == "json":
         shown = {"schema": "iosd.simulation/1", "rows": [asdict(row) for row in rows]}
         click.echo(json.dumps(shown | {"summary": asdict(summary)}))

@@ -11,14 +11,13 @@ from typing import Any, TypeVar
 
 import click
 
-from iosd_host.cli.param_type import Size
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_NO_INPUT, EXIT_PROBLEMS
 from iosd_host.common.paths import MissingComponent
-from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.check.sums import Pace, keeps_sums, trusted_epoch
 from iosd_host.store_tools.check.whole_store import check_store
-from iosd_host.store_tools.dump import SCHEMA, Address, dump_store, write_data
+from iosd_host.store_tools.dump import SCHEMA, StoreAddress, dump_store, write_data
 from iosd_host.store_tools.format.records import FormatError
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
 from iosd_host.store_tools.opening.folders import Refused
@@ -29,30 +28,31 @@ from iosd_host.store_tools.session import looking, mending
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import SizeParam
 
 __all__ = ["check", "dump", "repair"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class AddressType(ParamType[Address]):
+class AddressType(ParamType[StoreAddress]):
     """``root``, PID or PID/OID."""
 
     name = "ADDRESS"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Address:
+    ) -> StoreAddress:
         """Parse it."""
-        if isinstance(value, Address):
+        if isinstance(value, StoreAddress):
             return value
         try:
-            return Address.parse(str(value))
+            return StoreAddress.parse(str(value))
         except ValueError:
             self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
 
 
-def store_options(command: Command) -> Command:
+def store_options(command: Decorated) -> Decorated:
     """Which store."""
     folder = click.Path(path_type=Path)
     ssd = click.option("--ssd", type=folder, help="Folder of the store on its SSD, if it has one.")
@@ -62,8 +62,8 @@ def store_options(command: Command) -> Command:
     return data(ssd(command))
 
 
-def work_option(command: Command) -> Command:
-    """Where the copy of the database goes."""
+def work_option(command: Decorated) -> Decorated:
+    """Folder for the copy of the database."""
     folder = click.Path(path_type=Path, exists=True, file_okay=False)
     return click.option(
         "--work", type=folder, help="Folder with room for a copy of the database.  [TMPDIR]"
@@ -102,7 +102,7 @@ def report_check(store: Store, as_json: bool, verbose: bool, compare: Pace | Non
 
 
 def compared(store: Store, pace: Pace) -> str:
-    """What the comparison of data with its checksums came to, for people."""
+    """The result of comparing data with checksums, as text."""
     if not keeps_sums(store):
         return "no checksums to compare: this store keeps none"
     text = f"{pace.read >> 20} MiB compared with their checksums"
@@ -117,7 +117,7 @@ def compared(store: Store, pace: Pace) -> str:
 @click.option("--checksums", is_flag=True, help="Read all data and compare it with its checksums.")
 @click.option(
     "--rate",
-    type=Size("0"),
+    type=SizeParam(most="1TiB"),
     default="0",
     show_default=True,
     help="Most bytes per second to read with --checksums; 0: no limit.",
@@ -140,15 +140,16 @@ def check(
 ) -> None:
     """Check a store that no target serves; change nothing.
 
-    Finds records that do not decode, data files without records and the reverse, wrong lengths
-    and counts, memberships and jobs known to one side only, counters that are too low.
+    The check finds records that do not decode, data files without records and records without
+    files. It also finds wrong lengths and counts, incomplete memberships and jobs, and counters
+    that are too low.
 
-    A line for each problem: what, where, and what 'osd target repair' would do about it.
+    It prints a line for each problem: its kind, its place, and the action of 'osd target repair'.
 
-    With --checksums every byte of data is read, which takes as long as reading the disk does: a
-    hard disk reads some 500 GB an hour, an SSD ten times that.
+    With --checksums it reads all data. A hard disk reads about 500 GB per hour, an SSD ten times as
+    much.
 
-    Exit 0: clean; 65: there is something to mend; 18: the store is in use.
+    Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
     with exits(), looking(data or default_data(), ssd, work) as store:
         pace = Pace(rate) if checksums else None
@@ -181,13 +182,13 @@ def repair(
 ) -> None:
     """Repair a store that no target serves.
 
-    Never deletes what users stored: what has no place any more becomes an object in the
-    lost+found partition 0x7fffffff00000001, with a name and attributes that say what it was.
+    The repair never deletes users' data. Data that belongs to no object becomes an object in the
+    lost+found partition 0x7fffffff00000001. Its name and attributes describe its origin.
 
-    Looks first, and asks; may be interrupted, and run again.  What it does is written to
-    repair.log in the store's folder.
+    The command checks first, and asks for confirmation. You can interrupt it and run it again.  All
+    repairs are logged in repair.log in the store's folder.
 
-    Exit 0: the store is clean; 65: something could not be mended; 18: the store is in use.
+    Exit 0: the store is clean; 65: some damage could not be repaired; 18: the store is in use.
     """
     folder = data or default_data()
     with exits():
@@ -199,7 +200,7 @@ def repair(
                 sys.exit(EXIT_PROBLEMS if report.errors else 0)
             if not report.errors:
                 return
-            click.confirm(f"mend {folder}?", abort=True, err=True)
+            click.confirm(f"repair {folder}?", abort=True, err=True)
         with mending(folder, ssd) as store:
             left = report_repair(store, as_json)
     if left:
@@ -214,7 +215,7 @@ def report_repair(store: Store, as_json: bool) -> int:
     report.end_repair(outcome.mended, outcome.left)
     if not as_json:
         click.echo(f"the log is {store.roots.main.path / LOG}", err=True)
-    if any(each.kind is Kind.STORE_IDS_DIFFER for each in outcome.left):
+    if any(each.kind is ProblemKind.STORE_IDS_DIFFER for each in outcome.left):
         click.echo("osd: the SSD directory belongs to another store: give the right one", err=True)
     return len(outcome.left)
 
@@ -237,7 +238,7 @@ def report_repair(store: Store, as_json: bool) -> int:
 )
 def dump(
     *,
-    address: Address | None,
+    address: StoreAddress | None,
     data: Path | None,
     ssd: Path | None,
     work: Path | None,
@@ -246,8 +247,9 @@ def dump(
 ) -> None:
     """Print the records of a store that no target serves.
 
-    Superblocks, records, attributes, memberships, jobs and what waits to be removed, a line each;
-    what does not decode byte for byte.  Works on stores that a target refuses to open.
+    It prints a line for each superblock, record, attribute, membership, job and pending removal.
+    Records that do not decode are printed as bytes. It also reads stores that a target refuses to
+    open.
 
     Exit 0: done; 66: there is no such object; 18: the store is in use.
     """
@@ -266,7 +268,7 @@ def dump(
         sys.exit(EXIT_NO_INPUT)
 
 
-def dump_data(store: Store, address: Address, output: Any) -> None:
+def dump_data(store: Store, address: StoreAddress, output: Any) -> None:
     """The bytes of one object."""
     try:
         length = write_data(store, address, output)

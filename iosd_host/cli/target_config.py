@@ -5,22 +5,26 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from iosd_host.common.exit_codes import EXIT_CONFIG
 from iosd_host.common.users import OLD_UID, TARGET_USER, uid_of
-from iosd_host.config.files import HEADS_KEYS, TARGET_KEYS, Config, flag_of, load
+from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, parse_flag
-from iosd_host.config.schema import ConfigError
+from iosd_host.config.schema import ConfigError, split_portal
+from iosd_host.config.source import Source
+from iosd_host.config.target_keys import OPTIONS
 from iosd_host.serve.chap import Accounts, SecretError, checked, read_accounts, read_secret
 from iosd_host.serve.parts import TargetConfig
 from pyosd.cli.frame.failure import print_error
 
-__all__ = ["default_data", "flags_given", "pool_flags", "read_config", "target_config"]
+__all__ = ["default_data", "pool_flags", "read_config", "read_source", "target_config"]
+
+PORT = 3260
 
 
 def default_uid() -> int:
@@ -54,10 +58,15 @@ def read_chap(user: str | None, secret_file: Path | None, file: Path | None) -> 
         raise click.UsageError(str(error)) from None
 
 
-def read_config(path: Path | None, *others: Any) -> Config:
+def read_config(path: Path | None) -> Config:
     """The configuration, or an end with 78 and what is wrong with it."""
+    return read_source(Source(path))
+
+
+def read_source(source: Source) -> Config:
+    """The same with flags."""
     try:
-        return load(path, *others)
+        return source.read()[0]
     except ConfigError as error:
         print_error(EXIT_CONFIG, str(error))
         sys.exit(EXIT_CONFIG)
@@ -79,108 +88,54 @@ def pool_flags(
     return flags
 
 
-def flags_given(ctx: click.Context) -> dict[str, Any]:
-    """What the command line says of keys of [target] and [heads], by parameter."""
-    said = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-    found = {}
-    names = [key.name for key in TARGET_KEYS] + [flag_of(key.name) for key in HEADS_KEYS]
-    for name in names:
-        value = ctx.params.get(name)
-        if ctx.get_parameter_source(name) in said:
-            if isinstance(value, tuple) and name == "portal":
-                value = "{}:{}".format(*value)
-            found[name] = str(value) if isinstance(value, Path) else value
-    return found
+def options_of_module(config: Config) -> Iterator[str]:
+    """The options of the module that are keys of the configuration."""
+    for table, key in OPTIONS.values():
+        value = getattr(config, table)[key.name].value
+        if key.module and value is not None and value is not False:
+            yield f"{key.module}={int(value) if value is True else value}"
 
 
 def target_config(
+    config: Config,
     *,
-    config_file: Path | None,
-    data: Path | None,
-    ssd: Path | None,
-    portal: tuple[str, int],
-    unsafe_portal: bool,
-    tgtd: str | None,
-    allow: tuple[str, ...],
-    name: str,
-    chap_user: str | None,
-    chap_secret_file: Path | None,
-    chap_file: Path | None,
-    security: str | None,
-    master_key: Path | None,
-    uid: int | None,
-    uid_base: int | None,
-    workers: int | None,
-    slots: int | None,
-    pool: tuple[str, ...],
-    package_sets: Path | None,
-    isolation: str,
-    cpu_share: int | None,
-    reuse: str | None,
-    allow_bytecode: bool,
-    queue_per_principal: int | None,
-    no_sandboxes: bool,
-    durability: str,
-    head_size: int | None,
-    head_policy: str,
-    head_high_water: int,
-    head_low_water: int,
-    head_rate: int,
-    on_ssd_loss: str,
-    io: str,
-    checksums: str,
-    verify: str,
-    scrub_rate: int,
-    scrub_days: int,
-    script_turn: int,
-    osc_compat: bool,
-    module: Path | None,
-    module_option: tuple[str, ...],
-    no_manager: bool,
+    secrets: bool = True,
+    manager: bool = True,
+    module: Path | None = None,
+    module_options: Sequence[str] = (),
 ) -> TargetConfig:
-    """What the options of `osd target serve`, files and defaults among them, come to."""
-    settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
-    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}"]
-    options += [f"heads={head_policy}", f"head_high={head_high_water}"]
-    options += [f"head_low={head_low_water}", f"head_rate={head_rate}"]
-    options += [f"checksums={checksums}", f"verify={verify}"]
-    options += [f"scrub_rate={scrub_rate}", f"scrub_days={scrub_days}"]
-    options += [f"script_turn={script_turn}", *module_option]
-    if head_size is not None:
-        options.append(f"head_size={head_size}")
-    if head_low_water > head_high_water:
-        raise click.UsageError("--head-low-water must not be above --head-high-water")
-    if allow_bytecode:
-        options.append("allow_bytecode=1")
-    if queue_per_principal is not None:
-        options.append(f"queue_principal={queue_per_principal}")
-    if osc_compat:
-        options.append("osc_compat=1")
-    if workers is not None:
-        options.append(f"workers={workers}")
-    use_manager = settings.manager["enabled"].value and not no_manager
-    root = os.geteuid() == 0
+    """What files, options and defaults come to.
+
+    Args:
+        secrets: read the CHAP accounts, whose file only its owner reads.
+        manager: run a resource manager, if the configuration has one.
+        module, module_options: of tests.
+    """
+    said = {name: setting.value for name, setting in config.target.items()}
+    root, uid = os.geteuid() == 0, said["uid"]
     if uid is not None and uid != os.geteuid() and not root:
         raise click.UsageError("--uid needs root")
+    files = [said[name] and Path(said[name]) for name in ("chap_secret_file", "chap_file")]
+    use_manager = manager and config.manager["enabled"].value
     return TargetConfig(
-        data=(data or default_data()).resolve(),
-        portal=portal,
-        name=name,
-        ssd=ssd and ssd.resolve(),
-        unsafe_portal=unsafe_portal,
-        tgtd=tgtd,
-        allow=allow,
-        chap=read_chap(chap_user, chap_secret_file, chap_file),
+        data=(Path(said["data"]) if said["data"] else default_data()).resolve(),
+        portal=split_portal(said["portal"], PORT),
+        name=said["name"],
+        ssd=said["ssd"] and Path(said["ssd"]).resolve(),
+        unsafe_portal=said["unsafe_portal"],
+        tgtd=said["tgtd"],
+        allow=said["allow"] or (),
+        chap=read_chap(said["chap_user"], *files) if secrets else None,
         uid=(default_uid() if uid is None else uid) if root else None,
-        uid_base=uid_base,
-        cpu_share=cpu_share,
-        isolation=isolation,
-        pools=settings.pools,
-        memory_budget=settings.memory_budget,
-        sandboxes=not no_sandboxes,
-        options=tuple(options),
+        uid_base=said["uid_base"],
+        cpu_share=said["cpu_share"],
+        isolation=said["isolation"],
+        pools=config.pools,
+        memory_budget=config.memory_budget,
+        sandboxes=not said["no_sandboxes"],
+        options=(*options_of_module(config), *module_options),
         module=module,
-        security=security,
-        master_key=master_key and master_key.resolve(),
-        manager=settings.manager if use_manager else None,
+        security=said["security"],
+        master_key=said["master_key"] and Path(said["master_key"]).resolve(),
+        manager=config.manager if use_manager else None,
     )

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from iosd_host.cli.iosd_manager import main as run_manager
-from iosd_host.cli.param_type import Seconds
-from iosd_host.cli.serve import serve
-from iosd_host.cli.target_config import target_config
+from iosd_host.cli.serve import serve, source_of
+from iosd_host.cli.target_config import read_source, target_config
 from iosd_host.common import logs, paths
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.common.places import CONTROL_SOCKET
@@ -29,6 +28,7 @@ from iosd_host.serve.process import ProcessFailed
 from iosd_host.serve.supervise import plain_environment
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.params import DurationParam
 
 FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
@@ -67,25 +67,21 @@ CONTROL = place(
 SAYS = {"there": "are the same", "changed": "have been read again"}
 WAIT = click.option(
     "--wait",
-    type=Seconds(0.1, 3600),
+    type=DurationParam(0.1, 3600),
     default="30s",
     help="Longest time to wait for tgtd, at most 1h.  [30s]",
 )
 
 
 def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
-    """What `osd target serve` would serve with this file and no flag.
-
-    secrets: also the CHAP accounts, whose file only its owner reads.
+    """The configuration that `osd target serve` would serve with this file and no flag. secrets:
+    also the CHAP accounts, whose file only its owner can read.
     """
     words = [] if path is None else ["--config", str(path)]
-    with serve.make_context("serve", words) as context:
-        given = dict(context.params)
-    logs.configure(given.pop("log_format"), given.pop("log_level"))
-    del given["ready_fd"], given["output"]
-    if not secrets:
-        given |= {"chap_user": None, "chap_secret_file": None, "chap_file": None}
-    return target_config(**given)
+    with serve.make_context("serve", words) as context:  # its variables of the environment hold
+        config = read_source(source_of(context))
+    logs.configure(*(config.target[f"log_{each}"].value for each in ("format", "level")))
+    return target_config(config, secrets=secrets)
 
 
 def fail(error: Exception, code: int) -> None:
@@ -183,7 +179,7 @@ def manager(
     """Run iosd-manager for the target of the configuration."""
     settings = configured(config, secrets=False)
     if settings.manager is None:
-        click.echo("osd: the configuration wants no manager: [manager] enabled = false", err=True)
+        click.echo("osd: the configuration has no manager: [manager] enabled = false", err=True)
         sys.exit(NOT_WANTED if wanted else EXIT_CONFIG)
     if wanted:
         return

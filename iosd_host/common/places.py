@@ -49,7 +49,7 @@ START_FIELD = 19  # of /proc/PID/stat, behind the name: the start time in ticks 
 
 
 def folder() -> Path:
-    """Where the files are: IOSD_RUN, else /run/iosd for root and a folder of their own for others."""
+    """Folder of the files: IOSD_RUN, else /run/iosd for root, else a folder of the user."""
     said = os.environ.get("IOSD_RUN")
     if said:
         return Path(said)
@@ -150,7 +150,7 @@ def _distrust(where: Path, found: os.stat_result) -> str:
 
 
 def running(kind: str) -> Iterator[dict[str, Any]]:
-    """What is true now: the fields of each file of that kind, MANAGER or TARGET, in order of names."""
+    """The fields of each valid file of that kind, MANAGER or TARGET, in order of names."""
     where = _trusted(folder())
     for path in sorted(where.glob(f"{kind}-*.json")) if where is not None else ():
         found = _read(path)
@@ -178,7 +178,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         except OSError:
             return None
         found = _parse(text)
-        # What is not whole is just being written.
+        # An incomplete file is just being written.
         if found is not None or not text or time.monotonic() > until:
             return found
         time.sleep(STEP_S)

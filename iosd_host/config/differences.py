@@ -16,7 +16,7 @@ __all__ = ["Differences", "compare", "lines_of"]
 
 @dataclass
 class Differences:
-    """What another configuration changes.
+    """Changes of a new configuration.
 
     Attributes:
         added, removed: names of pools.
@@ -59,7 +59,7 @@ def lines_of(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def compare(was: Mapping[str, Setting], now: Mapping[str, Setting]) -> Differences:
-    """What is different between settings in force."""
+    """Differences between settings in force."""
     before, after = ({pool_of(key) for key in each} - {None} for each in (was, now))
     found = Differences(
         sorted(str(name) for name in after - before), sorted(str(name) for name in before - after)

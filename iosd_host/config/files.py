@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iosd_host.common import logs
-from iosd_host.config.packages import DEFAULT_SETS
 from iosd_host.config.pools import (
     DEFAULT,
     POOL_KEYS,
@@ -31,30 +29,25 @@ from iosd_host.config.pools import (
 )
 from iosd_host.config.schema import (
     ConfigError,
+    Count,
+    Duration,
     Key,
     Setting,
     check,
-    choice,
-    count,
-    duration,
     endpoints,
     flag,
     http,
-    portal,
-    size,
     text,
     texts,
 )
+from iosd_host.config.target_keys import HEADS_KEYS, OPTIONS, TARGET_KEYS
 from iosd_host.policy.resources import default_workers
 
 __all__ = [
     "DEFAULT_FILE",
-    "HEADS_KEYS",
     "MANAGER_KEYS",
-    "METHODS",
-    "TARGET_KEYS",
+    "MANAGER_TABLES",
     "Config",
-    "flag_of",
     "in_force",
     "key_of",
     "load",
@@ -63,61 +56,6 @@ __all__ = [
 ]
 
 DEFAULT_FILE = Path("/etc/iosd/iosd.toml")
-LEVELS = ("full", "no-cgroup", "no-userns", "minimal", "best")
-
-METHODS = ("nosec", "capkey", "cmdrsp", "alldata")
-
-# Those that `osd target serve` has a flag for are named as that one, with _ for -.
-TARGET_KEYS = (
-    Key("data", text, None, "folder of the store"),
-    Key("ssd", text, None, "folder on an SSD for the heads (first bytes) of objects"),
-    Key("portal", portal, None, "address and port to listen on"),
-    Key(
-        "unsafe_portal",
-        flag,
-        None,
-        "allow a portal that is not loopback with a tgtd that is not hardened",
-    ),
-    Key("tgtd", text, None, "iSCSI daemon: stock, hardened, or a path"),
-    Key("allow", texts, None, "addresses or networks of initiators that may log in"),
-    Key("name", text, None, "iSCSI name of the target"),
-    Key("chap_user", text, None, "CHAP name that initiators log in with"),
-    Key("chap_secret_file", text, None, "file with the secret of chap_user"),
-    Key("chap_file", text, None, "file with CHAP accounts and the target's own account"),
-    Key(
-        "security", choice(*METHODS), None, "lowest security method of a store that is created now"
-    ),
-    Key("master_key", text, None, "file for a new store's master key [DATA.master-key]"),
-    Key("uid", count(0, 2**31 - 1), None, "user to run tgtd as"),
-    Key("uid_base", count(1, 2**31 - 2049), None, "user id before the first one of the sandboxes"),
-    Key("workers", count(1, 64), None, "number of threads that run commands"),
-    Key("isolation", choice(*LEVELS), None, "least isolation of scripts"),
-    Key("cpu_share", count(0, 90), None, "least per cent of a busy processor for scripts"),
-    Key("allow_bytecode", flag, None, "accept jobs that are .pyc files"),
-    Key("no_sandboxes", flag, None, "serve storage only; run no scripts"),
-    Key(
-        "durability",
-        choice("process", "sync"),
-        None,
-        "what an acknowledged write survives: a crash (process), or power loss (sync)",
-    ),
-    Key(
-        "io",
-        choice("cached", "direct"),
-        None,
-        "read and write object data through the page cache or directly",
-    ),
-    Key("checksums", choice("as-stored", "on", "off"), None, "checksums of every 4 KiB of data"),
-    Key("verify", choice("scrub", "always"), None, "when to compare data with its checksums"),
-    Key("script_turn", duration(0, 0.01), None, "time slice of a script while commands arrive"),
-    Key("osc_compat", flag, None, "use OSC's dialect where it contradicts OSD-2"),
-    Key("log_format", choice(*logs.FORMATS), None, "format of the log: text or json"),
-    Key("log_level", choice(*logs.LEVELS), None, "lowest level to log"),
-)
-OWN_KEYS = (
-    Key("memory_budget", size(1, 1 << 60), None, "memory limit of the jobs of all pools together"),
-    Key("package_sets", text, str(DEFAULT_SETS), "folder that holds the package sets"),
-)
 MANAGER_KEYS = (
     Key("enabled", flag, True, "run a resource manager beside the target"),
     Key(
@@ -133,44 +71,15 @@ MANAGER_KEYS = (
     ),
     Key("http_names", texts, (), "host names that browsers use for that address"),
 )
-# Those that `osd target serve` has a flag for are named as flag_of says.
-HEADS_KEYS = (
-    Key("size", size(0, 1 << 40), None, "head size of new objects [as the store was formatted]"),
-    Key(
-        "policy",
-        choice("first", "small-only", "off"),
-        "first",
-        "which new objects begin on the SSD",
-    ),
-    Key(
-        "high_water",
-        count(1, 99),
-        95,
-        "per cent of the SSD above which new heads are stored on the data disk",
-    ),
-    Key("low_water", count(1, 99), 90, "per cent of the SSD below which heads move back to it"),
-    Key(
-        "rate",
-        size(64 << 10, 1 << 40),
-        64 << 20,
-        "most bytes per second that move between SSD and data disk",
-    ),
-    Key(
-        "on_ssd_loss",
-        choice("fail", "read-through"),
-        "fail",
-        "without the SSD folder: do not start, or serve the rest",
-    ),
-)
 LEAST, MOST = default_workers(os.cpu_count() or 1)
 WORKERS_KEYS = (
     Key("auto", flag, True, "resize with the load"),
-    Key("min", count(1, 64), LEAST, "smallest number of threads"),
-    Key("max", count(1, 64), MOST, "largest number of threads [four a processor]"),
-    Key("patience", duration(0.001, 60), 50_000, "time a command waits before jobs give way"),
+    Key("min", Count(1, 64), LEAST, "smallest number of threads"),
+    Key("max", Count(1, 64), MOST, "largest number of threads [four a processor]"),
+    Key("patience", Duration(0.001, 60), 50_000, "time a command waits before jobs give way"),
 )
 MANAGER_TABLES = {"workers": WORKERS_KEYS, "scale": SCALE_KEYS}
-KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS = {f"target.{key.name}": key for key in TARGET_KEYS}
 KEYS |= {f"heads.{key.name}": key for key in HEADS_KEYS}
 KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
 KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.items() for key in keys}
@@ -182,10 +91,10 @@ LIVE = ("target.memory_budget", "target.package_sets", "manager.workers.", "mana
 
 @dataclass(frozen=True)
 class Config:
-    """What the files and flags say.
+    """The settings of files and flags.
 
     Attributes:
-        target: every key of TARGET_KEYS and OWN_KEYS.
+        target: every key of TARGET_KEYS.
         heads: every key of HEADS_KEYS.
         pools: complete; `default` is the first.
         manager: every key of MANAGER_KEYS, and of MANAGER_TABLES as "workers.KEY", "scale.KEY".
@@ -197,24 +106,10 @@ class Config:
     manager: dict[str, Setting]
 
     @property
-    def flags(self) -> dict[str, Any]:
-        """What `osd target serve` takes where no flag says otherwise."""
-        found = {key.name: self.target[key.name].value for key in TARGET_KEYS}
-        for key in HEADS_KEYS:
-            said = self.heads[key.name]
-            found[flag_of(key.name)] = None if said.origin == "default" else said.value
-        return {name: value for name, value in found.items() if value is not None}
-
-    @property
     def memory_budget(self) -> int | None:
         """Bytes; None: not declared."""
         budget: int | None = self.target["memory_budget"].value
         return budget
-
-
-def flag_of(name: str) -> str:
-    """The parameter of `osd target serve` for a key of [heads]."""
-    return name if name == "on_ssd_loss" else f"head_{name}"
 
 
 def key_of(name: str) -> Key:
@@ -239,15 +134,8 @@ def needs_restart(name: str) -> bool:
     return not name.startswith(("pools.", *LIVE))
 
 
-def in_force(
-    config: Config, standards: Mapping[str, Any], given: Mapping[str, Any] | None = None
-) -> dict[str, Setting]:
-    """Every setting that has a value, by its full name, written as in a file.
-
-    Args:
-        standards: what keys of [target] are that nobody says anything of.
-        given: what flags say, by their parameters.
-    """
+def in_force(config: Config) -> dict[str, Setting]:
+    """Every setting that has a value, by its full name, written as in a file."""
     found: dict[str, Setting] = {}
 
     def add(name: str, setting: Setting) -> None:
@@ -255,19 +143,9 @@ def in_force(
             shown = key_of(name).show(setting.value)
             found[name] = Setting([*shown] if isinstance(shown, tuple) else shown, setting.origin)
 
-    for name, setting in config.target.items():
-        if given and name in given:
-            setting = Setting(given[name], f"--{name.replace('_', '-')}")
-        elif setting.value is None and isinstance(standards.get(name), str | int):
-            setting = Setting(standards[name], "default")
-        add(f"target.{name}", setting)
-    for name, setting in config.heads.items():
-        flag = flag_of(name)
-        if given and flag in given:
-            setting = Setting(given[flag], f"--{flag.replace('_', '-')}")
-        add(f"heads.{name}", setting)
-    for name, setting in config.manager.items():
-        add(f"manager.{name}", setting)
+    for table in ("target", "heads", "manager"):
+        for name, setting in getattr(config, table).items():
+            add(f"{table}.{name}", setting)
     for pool in config.pools:
         for name, setting in pool.settings.items():
             add(f"pools.{pool.name}.{name}", setting)
@@ -285,22 +163,23 @@ def read(path: Path) -> dict[str, Any]:
 def load(
     path: Path | None,
     flags: Sequence[tuple[str, str, Mapping[str, Any]]] = (),
-    package_sets: Path | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Config:
     """Read the files and check all of it.
 
     Args:
         path: None: the system's, if it is there.
         flags: of pools: its origin, the pool's name, and what it says.
-        package_sets: the folder of package sets, whatever the file says.
+        given: of keys of [target] and [heads], by parameters of `osd target serve` (OPTIONS); values as
+            they would stand in a file.
 
     Raises:
         ConfigError: a file cannot be read, a key is unknown, a value wrong, or the memory of all
             pools above the budget.
     """
     tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = {DEFAULT: []}
-    target = check({}, (*TARGET_KEYS, *OWN_KEYS), "", "target")
-    heads = _heads_of({}, "")
+    target = check({}, TARGET_KEYS, "", "target")
+    heads = check({}, HEADS_KEYS, "", "heads")
     manager = _manager_of({}, "")
     if path is not None or DEFAULT_FILE.exists():
         path = path or DEFAULT_FILE
@@ -308,17 +187,16 @@ def load(
             inside = read(each)
             if each == path:
                 target |= _target_of(inside, each)
-                heads |= _heads_of(inside.get("heads", {}), str(each))
+                heads |= check(inside.get("heads", {}), HEADS_KEYS, str(each), "heads")
                 manager |= _manager_of(inside.get("manager", {}), str(each))
             for name, table in _pools_of(inside, each, each != path):
                 tables.setdefault(name, []).append((str(each), table))
     for origin, name, table in flags:
         tables.setdefault(name, []).append((origin, table))
-    if package_sets is not None:
-        target["package_sets"] = Setting(str(package_sets), "--package-sets")
+    _take_options(given or {}, target, heads)
     sets = Path(target["package_sets"].value)
     budget = target["memory_budget"].value
-    # What [manager.scale] says holds for pools that say nothing themselves.
+    # [manager.scale] holds for pools without values of their own.
     scale = {
         key.name: key.show(manager[f"scale.{key.name}"].value)
         for key in SCALE_KEYS
@@ -332,16 +210,24 @@ def load(
 
 
 def _target_of(tables: Mapping[str, Any], path: Path) -> dict[str, Setting]:
-    found = check(tables.get("target", {}), (*TARGET_KEYS, *OWN_KEYS), str(path), "target")
+    found = check(tables.get("target", {}), TARGET_KEYS, str(path), "target")
     check(tables, (), str(path), "", ("target", "heads", "pools", "manager"))
     return found
 
 
-def _heads_of(table: object, where: str) -> dict[str, Setting]:
-    found = check(table, HEADS_KEYS, where, "heads")
-    if found["low_water"].value > found["high_water"].value:
-        raise ConfigError(f"{where}: [heads] low_water is above high_water")
-    return found
+def _take_options(
+    given: Mapping[str, Any], target: dict[str, Setting], heads: dict[str, Setting]
+) -> None:
+    """What the command line says goes over what the files say."""
+    for parameter, value in given.items():
+        table, key = OPTIONS[parameter]
+        option = f"--{parameter.replace('_', '-')}"
+        found = check({key.name: value}, [key], option, table)
+        (target if table == "target" else heads).update(found)
+    low, high = heads["low_water"], heads["high_water"]
+    if low.value > high.value:
+        origin = high.origin if low.origin == "default" else low.origin
+        raise ConfigError(f"{origin}: [heads] low_water is above high_water")
 
 
 def _manager_of(table: object, where: str) -> dict[str, Setting]:

@@ -64,7 +64,7 @@ def show_value(name: str, value: Any) -> str:
 
 NOTES = {
     "running": "jobs start again",
-    "paused": "jobs that run go on, others wait",
+    "paused": "running jobs continue, others wait",
     "draining": "jobs it has run to their end, others are refused (BUSY)",
 }
 
@@ -83,6 +83,6 @@ def note_of(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         elif key in ("max", "active") and str(value).isdigit() and str(before).isdigit():
             grows = int(str(value)) > int(str(before))
             found[
-                "takes effect as jobs arrive" if grows else "jobs that run go on to their end"
+                "takes effect as jobs arrive" if grows else "running jobs continue to their end"
             ] = None
     return "; ".join(filter(None, found))

@@ -57,7 +57,7 @@ class PackageSet:
     folder: Path
 
     def manifest(self) -> dict[str, Any]:
-        """What manifest.json says.  Raises: PackagesError."""
+        """Contents of manifest.json.  Raises: PackagesError."""
         try:
             manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_bytes())
         except OSError as error:
@@ -250,7 +250,7 @@ def put_in_place(home: Path, work: Path, manifest: dict[str, Any]) -> PackageSet
 
 
 def id_of(name: str, manifest: bytes) -> str:
-    """As osd/_engine/packages.py has it."""
+    """The same as in osd/_engine/packages.py."""
     return f"{name}-{hashlib.sha256(manifest).hexdigest()[:DIGEST_SHOWN]}"
 
 

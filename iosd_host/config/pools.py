@@ -17,17 +17,17 @@ from typing import Any
 
 from iosd_host.config.packages import PackagesError, PackageSet, find
 from iosd_host.config.schema import (
+    Choice,
     ConfigError,
+    Count,
+    Duration,
     Key,
+    NumberInRange,
     Setting,
+    Size,
     check,
-    choice,
-    count,
-    duration,
     flag,
     known,
-    number,
-    size,
     text,
     texts,
 )
@@ -54,7 +54,8 @@ DAY_S = 86400.0
 
 
 def principals(value: Any) -> str:
-    """Who may use a pool, as the module compares it: "addr:ADDRESS" and "chap:NAME", by commas."""
+    """Users of a pool in the form that the module compares: "addr:ADDRESS" and "chap:NAME", with
+    commas."""
     found = ",".join(map(_principal, texts(value) if value else ()))
     if not all("!" <= character <= "~" for character in found) or ";" in found or len(found) > 511:
         raise ValueError("principals, 511 bytes at most: addresses, names proven by CHAP")
@@ -79,29 +80,29 @@ def _quoted(name: str) -> str:
 
 
 POOL_KEYS = (
-    Key("engine", choice("python"), "python", "language engine of the scripts"),
+    Key("engine", Choice("python"), "python", "language engine of the scripts"),
     Key(
         "max",
-        count(1, SLOTS_MOST),
+        Count(1, SLOTS_MOST),
         None,
         "number of slots: jobs that run at once [a processor each, at least 2, if memory allows]",
     ),
-    Key("min", count(0, SLOTS_MOST), None, "smallest number of prestarted sandboxes [1]"),
+    Key("min", Count(0, SLOTS_MOST), None, "smallest number of prestarted sandboxes [1]"),
     Key(
         "warm_spare",
-        count(0, 2 * SLOTS_MOST),
+        Count(0, 2 * SLOTS_MOST),
         None,
         "prestarted sandboxes beyond those that run jobs [max + 1]",
     ),
     Key(
         "idle_timeout",
-        duration(0.001, DAY_S),
+        Duration(0.001, DAY_S),
         300_000_000,
         "idle time after which only min sandboxes stay prestarted",
     ),
     Key(
         "queue",
-        count(1, 10_000),
+        Count(1, 10_000),
         10_000,
         "most jobs that may wait; further ones are refused with BUSY",
     ),
@@ -114,24 +115,24 @@ POOL_KEYS = (
     ),
     Key(
         "max_jobs_per_sandbox",
-        count(1, 1_000_000),
+        Count(1, 1_000_000),
         1000,
         "jobs after which a reused sandbox is replaced",
     ),
     Key(
         "reuse",
-        choice("never", "verified", "trusted"),
+        Choice("never", "verified", "trusted"),
         "never",
         "when a sandbox runs another job of the same principal",
     ),
 )
-# What a job gets that asks for nothing; what it may ask for.
+# Defaults of a job, and the maximum that it can request.
 LIMIT_KEYS = (
-    Key("wall", duration(0.001, DAY_S), None, "wall-clock time of a job"),
-    Key("cpu", duration(0.001, DAY_S), None, "processor time of a job"),
-    Key("mem", size(32 * MIB, 1 << 50), None, "memory of a job"),
-    Key("threads", count(1, 16), None, "threads of a job"),
-    Key("output", size(1, 1 << 30), None, "standard output of a job"),
+    Key("wall", Duration(0.001, DAY_S), None, "wall-clock time of a job"),
+    Key("cpu", Duration(0.001, DAY_S), None, "processor time of a job"),
+    Key("mem", Size(32 * MIB, 1 << 50), None, "memory of a job"),
+    Key("threads", Count(1, 16), None, "threads of a job"),
+    Key("output", Size(1, 1 << 30), None, "standard output of a job"),
 )
 # key: how the module calls it, what it gets where nothing is said, and at most (None: no bound)
 LIMITS: dict[str, tuple[str, int, int | None]] = {
@@ -149,12 +150,12 @@ SCALE_KEYS = (
         True,
         "resize with the load; otherwise keep the size that an administrator set",
     ),
-    Key("interval", duration(0.02, 60), 1_000_000, "time between two checks while no job waits"),
-    Key("wait_count", count(1, 1000), 3, "checks in a row before the pool shrinks"),
-    Key("up_factor", number(1.01, 64), 2.0, "largest factor of growth in one step"),
+    Key("interval", Duration(0.02, 60), 1_000_000, "time between two checks while no job waits"),
+    Key("wait_count", Count(1, 1000), 3, "checks in a row before the pool shrinks"),
+    Key("up_factor", NumberInRange(1.01, 64), 2.0, "largest factor of growth in one step"),
     Key(
         "cooldown",
-        duration(0, 3600),
+        Duration(0, 3600),
         5_000_000,
         "time to wait after a change in the other direction",
     ),
@@ -192,7 +193,7 @@ class Pool:
         return self.settings[key].value
 
     def line(self) -> str:
-        """What the module and iosd-sandboxd read (target/wire/pool_file.h)."""
+        """The file for the module and iosd-sandboxd (target/wire/pool_file.h)."""
         words = {"name": self.name, "engine": self["engine"]}
         words |= {"max": self["max"], "min": self["min"]}
         words |= {"warm_spare": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}

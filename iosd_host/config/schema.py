@@ -2,6 +2,9 @@
 """The keys that a table of a configuration file may have: one row each, and the check of values.
 
 Pure.  Not here: the tables themselves (files.py, pools.py).
+
+Validation libraries report a wrong value, but not the nearest key that exists, nor the origin of each
+value, which `osd config show --origin` needs.
 """
 
 from __future__ import annotations
@@ -11,28 +14,30 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
     "SECONDS",
     "SIZES",
+    "Choice",
     "ConfigError",
+    "Count",
+    "Duration",
     "Key",
+    "NumberInRange",
     "Setting",
+    "Size",
     "check",
-    "choice",
-    "count",
-    "duration",
     "endpoints",
+    "file",
     "flag",
     "http",
     "known",
     "measure",
-    "number",
+    "path",
     "portal",
     "seconds_of",
-    "size",
     "split_portal",
     "text",
     "texts",
@@ -53,17 +58,29 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Key:
-    """A row: what may stand at a key.
+    """A row: what may stand at a key, and its option of `osd target serve`, if it has one.
 
     Attributes:
         default: None: it is not set.
         meaning: one line for people.
+        help: of the option; "": as meaning.
+        unset: what holds while a key without a default is not set, for people.
+        example: a value that could be there, as in a file, where the default depends on the host.
+        metavar: of the option's value; "": as its kind has it.
+        envvar: a variable of the environment that gives the option, too.
+        module: the option of the module in tgtd that gets the value; "": none does.
     """
 
     name: str
     convert: Convert
     default: Any
     meaning: str
+    help: str = field(default="", kw_only=True)
+    unset: str = field(default="", kw_only=True)
+    example: str = field(default="", kw_only=True)
+    metavar: str = field(default="", kw_only=True)
+    envvar: str | None = field(default=None, kw_only=True)
+    module: str = field(default="", kw_only=True)
 
     def show(self, value: Any) -> Any:
         """A value as it would be written: sizes and times with units."""
@@ -120,6 +137,16 @@ def text(value: Any) -> str:
     return value
 
 
+def path(value: Any) -> str:
+    """The path of what may be absent."""
+    return text(value)
+
+
+def file(value: Any) -> str:
+    """The path of a file that is read at the start."""
+    return text(value)
+
+
 def texts(value: Any) -> tuple[str, ...]:
     """A list of texts, or one that separates them by commas (flags write it so)."""
     found = value.split("+") if isinstance(value, str) else value
@@ -139,7 +166,7 @@ def split_portal(value: str, port: int | None = None) -> tuple[str, int]:
 
 
 def portal(value: Any) -> str:
-    """Where tgtd listens: an IP address, and a port if one likes."""
+    """Address of tgtd: an IP address, and optionally a port."""
     try:
         ipaddress.ip_address(split_portal(text(value), 3260)[0])
     except ValueError:
@@ -148,7 +175,7 @@ def portal(value: Any) -> str:
 
 
 def http(value: Any) -> str:
-    """Where metrics and console are."""
+    """Address of metrics and console."""
     try:
         if text(value) != "none" and not split_portal(value)[0]:
             raise ValueError
@@ -158,7 +185,7 @@ def http(value: Any) -> str:
 
 
 def endpoints(value: Any) -> tuple[str, ...]:
-    """Where the resource manager listens."""
+    """Address of the resource manager."""
     try:
         found = texts(value)
         for each in found:
@@ -180,45 +207,54 @@ def flag(value: Any) -> bool:
     return value
 
 
-def choice(*words: str) -> Convert:
+@dataclass(frozen=True, init=False)
+class Choice:
     """One of these words."""
 
-    def convert(value: Any) -> str:
-        if value not in words:
-            near = difflib.get_close_matches(str(value), words, 1)
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "words", words)
+
+    def __call__(self, value: Any) -> str:
+        if value not in self.words:
+            near = difflib.get_close_matches(str(value), self.words, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise ValueError(f"one of {', '.join(words)}{hint}")
+            raise ValueError(f"one of {', '.join(self.words)}{hint}")
         return str(value)
 
-    return convert
 
-
-def count(least: int, most: int) -> Convert:
+@dataclass(frozen=True)
+class Count:
     """A whole number in a range; a flag writes it as text."""
 
-    def convert(value: Any) -> int:
+    least: int
+    most: int
+
+    def __call__(self, value: Any) -> int:
         if isinstance(value, str) and value.isascii() and value.isdigit():
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"a whole number from {least} to {most}")
-        return value
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not self.least <= value <= self.most:
+            raise ValueError(f"a whole number from {self.least} to {self.most}")
+        return int(value)
 
-    return convert
 
-
-def number(least: float, most: float) -> Convert:
+@dataclass(frozen=True)
+class NumberInRange:
     """A number in a range, whole or not; a flag writes it as text."""
 
-    def convert(value: Any) -> float:
+    least: float
+    most: float
+
+    def __call__(self, value: Any) -> float:
         try:
             found = float("" if isinstance(value, bool) else value)
         except (TypeError, ValueError):
             found = math.nan
-        if not least <= found <= most:
-            raise ValueError(f"a number from {least:g} to {most:g}")
+        if not self.least <= found <= self.most:
+            raise ValueError(f"a number from {self.least:g} to {self.most:g}")
         return found
-
-    return convert
 
 
 def measure(value: Any, units: Mapping[str, float]) -> float | None:
@@ -241,32 +277,42 @@ def seconds_of(value: Any) -> float | None:
     return total if at else None
 
 
-def size(least: int, most: int) -> Convert:
+@dataclass(frozen=True)
+class Size:
     """Bytes, with a unit: "256MiB"."""
 
-    def convert(value: Any) -> int:
+    least: int
+    most: int
+
+    def __call__(self, value: Any) -> int:
         number = measure(value, SIZES)
-        if number is None or not least <= number <= most:
-            raise ValueError(
-                f'a size with a unit, like "256MiB", from {show_size(least)} to {show_size(most)}'
-            )
+        if number is None or not self.least <= number <= self.most:
+            least, most = show_size(self.least), show_size(self.most)
+            raise ValueError(f'a size with a unit, like "256MiB", from {least} to {most}')
         return int(number)
 
-    convert.show = show_size  # type: ignore[attr-defined]
-    return convert
+    def show(self, value: Any) -> str:
+        """Bytes in the largest unit that leaves no rest."""
+        return show_size(value)
 
 
-def duration(least_s: float, most_s: float) -> Convert:
+@dataclass(frozen=True)
+class Duration:
     """A time with units, "30s" or "1h30m"; microseconds as the target requires."""
 
-    def convert(value: Any) -> int:
+    least_s: float
+    most_s: float
+
+    def __call__(self, value: Any) -> int:
         number = seconds_of(value)
-        if number is None or not least_s <= number <= most_s:
-            raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
+        if number is None or not self.least_s <= number <= self.most_s:
+            bounds = f"from {self.least_s:g} to {self.most_s:g} s"
+            raise ValueError(f'a time with a unit, like "30s", {bounds}')
         return round(number * 1_000_000)
 
-    convert.show = show_duration  # type: ignore[attr-defined]
-    return convert
+    def show(self, value: Any) -> str:
+        """Microseconds in the largest unit that leaves no rest."""
+        return show_duration(value)
 
 
 def show_size(value: Any) -> str:

@@ -16,38 +16,29 @@ __all__ = ["Source"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a configuration comes from, so that it can be read again.
+    """Source of a configuration, so that it can be read again.
 
     Attributes:
         path: the file; None: the system's, if it is there.
         pools: what flags say of pools: origin, name, table.
-        package_sets: the folder that a flag says.
-        given: what flags say of other keys, by their names in [target].
-        standards: what those keys are that nobody says anything of.
+        given: what flags say of keys of [target] and [heads], as config.load takes it.
     """
 
     path: Path | None = None
     pools: tuple[tuple[str, str, Mapping[str, Any]], ...] = ()
-    package_sets: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
-    standards: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, path: Path | None = None) -> tuple[Config, dict[str, Setting]]:
         """The configuration, and its settings in_force.  path: another file.  Raises: ConfigError."""
-        config = load(path or self.path, self.pools, self.package_sets)
-        return config, in_force(config, self.standards, self.given)
+        config = load(path or self.path, self.pools, self.given)
+        return config, in_force(config)
 
     def fields(self) -> dict[str, Any]:
         """As JSON."""
-        sets = self.package_sets and str(self.package_sets)
-        return {"pools": self.pools, "package_sets": sets, "given": dict(self.given)}
+        return {"pools": self.pools, "given": dict(self.given)}
 
     @classmethod
-    def of(
-        cls, path: str | None, fields: Mapping[str, Any], standards: Mapping[str, Any]
-    ) -> Source:
+    def of(cls, path: str | None, fields: Mapping[str, Any]) -> Source:
         """From JSON."""
         pools = tuple((origin, name, table) for origin, name, table in fields["pools"])
-        sets = fields["package_sets"]
-        file = Path(path) if path else None
-        return cls(file, pools, sets and Path(sets), fields["given"], standards)
+        return cls(Path(path) if path else None, pools, fields["given"])

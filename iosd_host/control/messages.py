@@ -80,7 +80,7 @@ _CODES = frozenset(ErrorCode)
 
 
 class FrameError(ValueError):
-    """What came is no frame, or what shall go cannot be one."""
+    """Received bytes are no frame, or a message to send cannot be one."""
 
 
 class VersionError(FrameError):

@@ -56,7 +56,7 @@ def families(reading: Reading | None) -> Iterator[Family]:
 
 
 class OneReading(Collector):
-    """What the library wants: something to collect from."""
+    """A collector, in the form that the library requires."""
 
     def __init__(self, reading: Reading | None) -> None:
         self.reading = reading

@@ -70,7 +70,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the figures of one moment come from.
+    """Source of the figures of one moment.
 
     Attributes:
         snapshot: the target's answer.
@@ -124,7 +124,7 @@ def rows(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def at(snapshot: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path, words with dots between; None: nothing."""
+    """The value at a path of words with dots; None: nothing."""
     for word in path.split("."):
         snapshot = table(snapshot).get(word)  # type: ignore[assignment]
     return snapshot
@@ -282,7 +282,7 @@ def alive(reading: Reading) -> Iterator[Sample]:
 
 
 def decided(reading: Reading) -> Iterator[Sample]:
-    """What the policy did."""
+    """Decisions of the policy."""
     for words, count in reading.decisions.items():
         yield Sample(words, float(count))
 
@@ -309,7 +309,7 @@ def devices(reading: Reading) -> Iterator[Sample]:
 
 
 def capacity(reading: Reading) -> Iterator[Sample]:
-    """What the store may hold, and holds."""
+    """Capacity and use of the store."""
     store = table(reading.snapshot.get("store"))
     for kind, key in (
         ("total", "capacity_bytes"),

@@ -13,20 +13,20 @@ from typing import NamedTuple
 __all__ = ["listener", "peer_uid", "process_of"]
 
 LISTEN, ESTABLISHED = 0x0A, 0x01
-Address = tuple[str, int]
+Endpoint = tuple[str, int]
 
 
 class SocketRow(NamedTuple):
     """A line of /proc/net/tcp."""
 
-    local: Address
-    remote: Address
+    local: Endpoint
+    remote: Endpoint
     state: int
     uid: int
     inode: int
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> Endpoint:
     """Of "0100007F:1F90": words of four bytes in the host's order, and the port."""
     digits, _, port = text.partition(":")
     raw = bytes.fromhex(digits)
@@ -53,7 +53,7 @@ def _plain(host: str) -> str:
     return str(mapped or address)
 
 
-def peer_uid(ours: Address, theirs: Address) -> int | None:
+def peer_uid(ours: Endpoint, theirs: Endpoint) -> int | None:
     """The user at the other end of a connection within this host; None: it is not known."""
     wanted = (_plain(theirs[0]), theirs[1]), (_plain(ours[0]), ours[1])
     for row in _rows():
@@ -62,7 +62,7 @@ def peer_uid(ours: Address, theirs: Address) -> int | None:
     return None
 
 
-def listener(address: Address) -> tuple[int, int] | None:
+def listener(address: Endpoint) -> tuple[int, int] | None:
     """User and inode of the socket that listens at an address, or at all addresses with its port."""
     host, port = _plain(address[0]), address[1]
     for row in _rows():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Changes by administrators: checked, applied by the target, stored, and logged; in that order.
 
-A change that the target refuses is not stored.  A change that the target has applied and that cannot be
-stored is answered with an error that says so.  Not here: changes by the policy (target.py).
+A change that the target refuses is not stored.  If the target has applied a change that cannot be
+stored, the answer is an error about that.  Not here: changes by the policy (target.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iosd_host.control.link import LOST, STANDBY, LinkLost, NoAnswer
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.control.supervisor import ask_supervisor
 from iosd_host.manager.requests import AdminRequest, RequestRefused
-from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name, place_of
+from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, TargetSettings, full_name, place_of
 from iosd_host.manager.state_store import Change, Override
 from iosd_host.manager.target import ManagedTarget, frame_of
 from iosd_host.policy.events import Load, Mode
@@ -87,7 +87,7 @@ class Changes:
                 kept.pop(full_name(each))
             pool = wish.name if wish.kind == POOL else None
             log = Change(target.name, request.method, request.who, request.why, was, now, pool)
-            target.use(Settings(settings.base, kept.values()))
+            target.use(TargetSettings(settings.base, kept.values()))
             target.explain(pool, request.who, request.why, now)
             await self.keep([log], put, drop)
         answer = {"target": target.name, wish.kind: wish.name, "was": was, "is": now}
@@ -246,7 +246,7 @@ class Changes:
                 raise RequestRefused("bad-value", str(error)) from None
             await self.ask(target, request, Type.RELOAD, {})
             before = target.settings
-            target.use(Settings(base, before.overrides.values()))
+            target.use(TargetSettings(base, before.overrides.values()))
             try:
                 await target.restore("the configuration has been read again")
             except (LinkLost, NoAnswer, FrameError, TargetError):
@@ -258,7 +258,7 @@ class Changes:
 
 
 def in_words(found: Differences) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What another configuration changes, as was and is of the log of changes."""
+    """Changes of a new configuration, as old and new values for the log of changes."""
     was, now = ({key: pair[side] for key, pair in found.changed.items()} for side in (0, 1))
     was |= dict.fromkeys((f"pool {name}" for name in found.removed), "there")
     now |= dict.fromkeys((f"pool {name}" for name in found.removed), "gone")
@@ -287,7 +287,7 @@ async def config_reload(target: ManagedTarget, request: AdminRequest) -> dict[st
 
 
 def sizes_of(load: Load | None, wish: _Wanted, was: Mapping[str, Any]) -> dict[str, str]:
-    """What a size was that the load had made."""
+    """The former size, which the load had determined."""
     if load is None:
         return {}
     active = {pool.name: pool.active for pool in load.pools}.get(wish.name)
@@ -316,7 +316,7 @@ def checked(words: Mapping[str, Any]) -> dict[str, str]:
 
 
 def pool_wish(name: str, values: Mapping[str, Any], drop: Sequence[str] = ()) -> _Wanted:
-    """Values of a pool, and what the target is told of them."""
+    """Values of a pool, and the message about them for the target."""
     frame: dict[str, Any] = {}
     for key, value in values.items():
         if not key.startswith("scale."):
@@ -324,8 +324,8 @@ def pool_wish(name: str, values: Mapping[str, Any], drop: Sequence[str] = ()) ->
     return _Wanted(POOL, name, values, frame, drop)
 
 
-def difference(settings: Settings, wish: _Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was and what will be, by short key."""
+def difference(settings: TargetSettings, wish: _Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Old and new values, by short key."""
     was, now = {}, {}
     for key in {**wish.values, **dict.fromkeys(wish.drop)}:
         full = full_name(Override(wish.kind, wish.name, key, None))

@@ -36,7 +36,7 @@ EVENT = struct.Struct("=Hi")  # first frame of a monitor's message: event, value
 ANSWER_MOST = 64 << 20
 KEY_FILE = Path("iosd", "manager.key_secret")  # below ~/.config
 
-# What kinds of errors there are -> how a program ends (conventions: 69 unreachable, 77 not permitted ...).
+# Exit codes of a program by kind of error (69 unreachable, 77 not permitted ...).
 EXIT_CODES = {
     "several": 2,
     "bad-request": 2,
@@ -76,7 +76,7 @@ class ManagerError(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """Where a manager is, its public key, and our own pair."""
+    """A manager's address, its public key, and our own pair of keys."""
 
     url: str
     server: str
@@ -90,7 +90,7 @@ def make_pair() -> CurvePair:
 
 
 def users_key() -> Path:
-    """Where a user keeps the key that an administrator has given them."""
+    """File of the key that an administrator has given to the user."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / KEY_FILE
 
 
@@ -100,7 +100,7 @@ def find(
     timeout_s: float = TIMEOUT_S,
     target: str | None = None,
 ) -> Access:
-    """Which manager is meant, and how to prove who we are.
+    """The selected manager, and our key for it.
 
     Args:
         url: of the manager; None: IOSD_MANAGER, else that of the target, else the one that runs here,
@@ -135,9 +135,9 @@ def _running() -> dict[str, dict[str, Any]]:
 
 
 def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, Any] | None:
-    """The manager that is served beside a target of this host; None: no target says so.
+    """The manager that serves a target of this host; None: no target names one.
 
-    A supervisor says so before it is up, and while it is started again.
+    A supervisor names it before it runs, and during its restart.
 
     Args: target: its URL, with or without the LUN, or its name; None: the only one.  url: of the manager;
         None: any.
@@ -169,7 +169,7 @@ def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, 
 
 
 def _access(url: str, place: Mapping[str, Any] | None, file: Path) -> Access:
-    """What the key file and the manager's own say."""
+    """Contents of the key file and of the manager's own."""
     if not file.exists():
         raise ManagerError(
             "not-permitted",
@@ -220,7 +220,7 @@ def _fields(file: Path) -> dict[str, str]:
 
 
 def user_name() -> str:
-    """Who we are on this host; "" nobody knows."""
+    """Our user name on this host; "" if unknown."""
     try:
         return os.environ.get("SUDO_USER") or getpass.getuser()
     except (KeyError, OSError):
@@ -340,7 +340,7 @@ class ManagerClient:
         )
 
     def _heed(self, event: int) -> None:
-        """What the handshake comes to."""
+        """Outcome of the handshake."""
         if event == zmq.Event.HANDSHAKE_SUCCEEDED:
             self.known = True
         elif event == zmq.Event.HANDSHAKE_FAILED_AUTH:

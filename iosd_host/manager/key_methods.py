@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from iosd_host.config.schema import Key, choice, text
+from iosd_host.config.schema import Choice, Key, text
 from iosd_host.manager.keys import (
     ADMIN,
     KEY,
     LOCAL,
     NAME,
     VIEWER,
-    Client,
     ClientKeys,
     CurvePair,
+    KeyHolder,
     write_key,
 )
-from iosd_host.manager.requests import AdminRequest, Method, RequestRefused
+from iosd_host.manager.requests import AdminRequest, ManagerMethod, RequestRefused
 from iosd_host.manager.state_store import Change
 
 __all__ = ["key_methods"]
@@ -26,12 +26,12 @@ __all__ = ["key_methods"]
 WHO = Key("name", text, None, "of a client")
 PARAMS = (
     WHO,
-    Key("role", choice(ADMIN, VIEWER), VIEWER, "what it may do"),
+    Key("role", Choice(ADMIN, VIEWER), VIEWER, "what it may do"),
     Key("public", text, None, "its public key, Z85"),
 )
 
 
-def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[Method]:
+def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[ManagerMethod]:
     """The rows.  log: keeps a line of the log of changes."""
 
     async def changed(request: AdminRequest, was: str, now: str) -> None:
@@ -64,7 +64,7 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
         await changed(request, "none", role)
         return {"name": name, "role": role}
 
-    def find(name: str) -> Client | None:
+    def find(name: str) -> KeyHolder | None:
         return next((each for each in keys.clients.values() if each.name == name), None)
 
     async def rm(request: AdminRequest) -> Any:
@@ -87,7 +87,7 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
         return {"name": name, "role": client.role}
 
     return [
-        Method("keys.ls", ls),
-        Method("keys.add", add, PARAMS, ("name", "public"), changes=True),
-        Method("keys.rm", rm, (WHO,), ("name",), changes=True),
+        ManagerMethod("keys.ls", ls),
+        ManagerMethod("keys.add", add, PARAMS, ("name", "public"), changes=True),
+        ManagerMethod("keys.rm", rm, (WHO,), ("name",), changes=True),
     ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,10 @@ __all__ = [
     "LOCAL",
     "NOBODY",
     "VIEWER",
-    "Client",
+    "Answer",
     "ClientKeys",
     "CurvePair",
+    "KeyHolder",
     "KeysError",
     "read_key",
 ]
@@ -51,14 +52,16 @@ class CurvePair:
 
 
 @dataclass(frozen=True)
-class Client:
-    """Whose key it is, and what it may do: ADMIN or VIEWER."""
+class KeyHolder:
+    """Owner of a key, and its role: ADMIN or VIEWER."""
 
     name: str
     role: str
 
 
-NOBODY = Client("", "")
+NOBODY = KeyHolder("", "")
+Answer = Callable[[KeyHolder, bytes], Awaitable[bytes]]
+"""Answers a request of a key's holder; both are JSON."""
 
 
 def read_file(path: Path) -> dict[str, str]:
@@ -117,7 +120,7 @@ class ClientKeys:
         self.folder = folder
         self.authorized = folder / "authorized"
         self.local = folder / f"{LOCAL}.key_secret"
-        self.clients: dict[str, Client] = {}
+        self.clients: dict[str, KeyHolder] = {}
         secret = folder / "server.key_secret"
         try:
             self.authorized.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -139,7 +142,7 @@ class ClientKeys:
 
     def reload(self) -> list[str]:
         """Read the clients' keys again; returns what is wrong with files, which count as absent."""
-        found: dict[str, Client] = {}
+        found: dict[str, KeyHolder] = {}
         wrong = []
         for path in sorted(self.authorized.glob("*.key"))[:CLIENTS_MOST]:
             try:
@@ -155,7 +158,7 @@ class ClientKeys:
         return wrong
 
     @staticmethod
-    def _client(path: Path) -> tuple[Client, str]:
+    def _client(path: Path) -> tuple[KeyHolder, str]:
         if not NAME.fullmatch(path.stem):
             raise KeysError(f"{path}: the name of a client has letters, digits, _ . @ -")
         if path.stat().st_mode & 0o022:
@@ -163,8 +166,8 @@ class ClientKeys:
         role = read_file(path).get("role", VIEWER)
         if role not in (ADMIN, VIEWER):
             raise KeysError(f"{path}: role must be {ADMIN} or {VIEWER}, not '{role}'")
-        return Client(path.stem, role), read_key(path).public
+        return KeyHolder(path.stem, role), read_key(path).public
 
-    def who(self, public: str) -> Client | None:
+    def who(self, public: str) -> KeyHolder | None:
         """The client that has this key now; None: nobody."""
         return self.clients.get(public)

@@ -46,7 +46,7 @@ SHARES = ("weight", "queue", "at_once")
 
 
 class Manager:
-    """All of it.  Whoever makes one closes it; `run` in between.
+    """All of it.  The creator closes it. Call `run` in between.
 
     Args: configuration: of a target, read when it is called; raises ConfigError.
     """
@@ -68,7 +68,7 @@ class Manager:
         self.warnings = Limited(LOG)
 
     def add(self, target: ManagedTarget) -> None:
-        """Look after this one, too; before `run`."""
+        """Manage this target, too; before `run`."""
         target.synced = self.store.boot(target.name)
         if target.synced is not None:
             self.boots[target.name] = target.synced
@@ -146,7 +146,7 @@ class Manager:
     async def keep(
         self, changes: Sequence[Change], put: Sequence[Override], drop: Sequence[Override]
     ) -> None:
-        """What an administrator has changed; when it returns, it is on the disk."""
+        """Record a change of an administrator. When this returns, the change is on the disk."""
         async with self.writing:
             try:
                 await self._write_changes()
@@ -245,7 +245,7 @@ class Manager:
         return rows
 
     async def usage(self, target: str | None = None) -> list[dict[str, Any]]:
-        """What principals have used in all runs of a target, and their shares and jobs now."""
+        """Usage of principals in all runs of a target, and their present shares and jobs."""
         found = self.target(target)
         now = await self._usage(found)
         sums = await self.stored(self.store.usage, found.name)
@@ -259,7 +259,7 @@ class Manager:
 
 
 def sums_of(row: dict[str, Any]) -> dict[str, Any]:
-    """What of a principal's usage is a sum since the target started."""
+    """Fields of a principal's usage that are sums since the target started."""
     return {
         key: value
         for key, value in row.items()

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from iosd_host.config.schema import Key, count, flag, text, texts
+from iosd_host.config.schema import Count, Key, flag, text, texts
 from iosd_host.manager.changes import Changes, config_reload
 from iosd_host.manager.manager import Manager
-from iosd_host.manager.requests import AdminRequest, Method
+from iosd_host.manager.requests import AdminRequest, ManagerMethod
 from iosd_host.policy.events import Mode
 
 __all__ = ["methods"]
@@ -35,7 +35,7 @@ def table(value: Any) -> dict[str, Any]:
     return value
 
 
-SLOTS, THREADS, JOBS = count(0, 64), count(1, 64), count(0, 10_000)
+SLOTS, THREADS, JOBS = Count(0, 64), Count(1, 64), Count(0, 10_000)
 TARGET = Key("target", name, None, "its name; may be left out where there is one")
 POOL = (TARGET, Key("pool", name, None, "its name"))
 AUTO = Key("auto", flag, None, "follow the load")
@@ -45,14 +45,14 @@ SIZES = tuple(Key(key, SLOTS, None, "slots") for key in ("active", "min", "max")
 COUNTS = tuple(Key(key, THREADS, None, "threads") for key in ("count", "min", "max"))
 PRINCIPAL = (TARGET, Key("principal", name, None, "as pool.usage names it"))
 SHARE = (
-    Key("weight", count(1, 1000), None, "of its share"),
+    Key("weight", Count(1, 1000), None, "of its share"),
     Key("queue", JOBS, None, "jobs waiting; 0: the default"),
     Key("at_once", JOBS, None, "running; 0: no cap"),
 )
-SINCE = Key("since", count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970")
+SINCE = Key("since", Count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970")
 WHO = Key("who", name, None, "a name in the log, policy, or people: all but the policy")
-MOST = Key("most", count(1, 10_000), 100, "rows at most")
-STEP = Key("step", count(1, 1 << 31), 10, "seconds between rows")
+MOST = Key("most", Count(1, 10_000), 100, "rows at most")
+STEP = Key("step", Count(1, 1 << 31), 10, "seconds between rows")
 
 
 class Looks:
@@ -77,7 +77,7 @@ class Looks:
         return {"jobs": await self.manager.jobs(request.params["target"])}
 
     async def settings(self, request: AdminRequest) -> Any:
-        """What holds, and who has set it."""
+        """Values in force, and their authors."""
         return {"settings": self.manager.target(request.params["target"]).settings.show()}
 
     async def changes(self, request: AdminRequest) -> Any:
@@ -93,22 +93,22 @@ class Looks:
         return {"loads": await self.manager.history(**values)}
 
 
-def methods(manager: Manager) -> list[Method]:
+def methods(manager: Manager) -> list[ManagerMethod]:
     """The rows."""
     looks, changes = Looks(manager), Changes(manager.keep, manager.configuration)
 
     def change(
         name: str, run: Callable[..., Any], keys: Sequence[Key], *required: str, **more: Any
-    ) -> Method:
+    ) -> ManagerMethod:
         """A row that changes a target."""
 
         async def one(request: AdminRequest) -> Any:
             return await run(manager.target(request.params["target"]), request, **more)
 
-        return Method(name, one, keys, required, changes=True)
+        return ManagerMethod(name, one, keys, required, changes=True)
 
     return [
-        Method("status", looks.status),
+        ManagerMethod("status", looks.status),
         change("pool.set", changes.pool_set, (*POOL, VALUES), "pool", "values"),
         change("pool.scale", changes.pool_scale, (*POOL, AUTO, *SIZES), "pool"),
         change("pool.drain", changes.pool_mode, POOL, "pool", mode=Mode.DRAINING),
@@ -116,15 +116,15 @@ def methods(manager: Manager) -> list[Method]:
         change("pool.pause", changes.pool_mode, POOL, "pool", mode=Mode.PAUSED),
         change("pool.recycle", changes.pool_recycle, POOL, "pool"),
         change("pool.reset", changes.pool_reset, (*POOL, KEYS), "pool"),
-        Method("pool.usage", looks.usage, (TARGET,)),
+        ManagerMethod("pool.usage", looks.usage, (TARGET,)),
         change("principal.set", changes.principal_set, (*PRINCIPAL, *SHARE), "principal"),
         change("principal.reset", changes.principal_reset, PRINCIPAL, "principal"),
         change("workers.set", changes.workers_set, (TARGET, AUTO, *COUNTS)),
         change("workers.reset", changes.workers_reset, (TARGET,)),
-        Method("config.show", looks.settings, (TARGET,)),
+        ManagerMethod("config.show", looks.settings, (TARGET,)),
         change("config.reload", config_reload, (TARGET,)),
         change("config.apply", changes.config_apply, (TARGET,)),
-        Method("jobs", looks.jobs, (TARGET,)),
-        Method("changes", looks.changes, (TARGET, SINCE, MOST, WHO, POOL[1])),
-        Method("history", looks.history, (TARGET, SINCE, STEP, MOST)),
+        ManagerMethod("jobs", looks.jobs, (TARGET,)),
+        ManagerMethod("changes", looks.changes, (TARGET, SINCE, MOST, WHO, POOL[1])),
+        ManagerMethod("history", looks.history, (TARGET, SINCE, STEP, MOST)),
     ]

@@ -116,7 +116,7 @@ def pressure_of(folder: Path = PROC, suffix: str = "") -> Pressure:
 
 
 def summary(load: Load) -> dict[str, Any]:
-    """What is kept of it (state_store.merge says how several become one)."""
+    """The stored part (state_store.merge combines several)."""
     workers, pressure = load.workers, load.pressure
     return {
         "workers": {"count": workers.count, "busy": workers.busy, "queued": workers.queued},

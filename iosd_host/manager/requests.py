@@ -15,9 +15,9 @@ from typing import Any
 
 from iosd_host.common.rate_limited_log import Limited
 from iosd_host.config.schema import ConfigError, Key, check
-from iosd_host.manager.keys import ADMIN, Client
+from iosd_host.manager.keys import ADMIN, KeyHolder
 
-__all__ = ["SCHEMA", "AdminRequest", "Method", "RequestRefused", "Requests"]
+__all__ = ["SCHEMA", "AdminRequest", "ManagerMethod", "RequestRefused", "Requests"]
 
 LOG = logging.getLogger("iosd.requests")
 
@@ -59,7 +59,7 @@ class AdminRequest:
     id: int | str | None
     method: str
     params: Mapping[str, Any]
-    client: Client
+    client: KeyHolder
     user: str = ""
     why: str = ""
 
@@ -70,7 +70,7 @@ class AdminRequest:
 
 
 @dataclass(frozen=True)
-class Method:
+class ManagerMethod:
     """A row.
 
     Attributes:
@@ -89,11 +89,11 @@ class Method:
 class Requests:
     """The table at work."""
 
-    def __init__(self, methods: Sequence[Method]) -> None:
+    def __init__(self, methods: Sequence[ManagerMethod]) -> None:
         self.methods = {method.name: method for method in methods}
         self.bad = Limited(LOG)
 
-    async def answer(self, client: Client, body: bytes) -> bytes:
+    async def answer(self, client: KeyHolder, body: bytes) -> bytes:
         """Answer any bytes; nothing is raised."""
         serial: int | str | None = None
         try:
@@ -110,7 +110,7 @@ class Requests:
             fault = RequestRefused("internal", "the manager failed at this", "its log says how")
             return encode({"schema": SCHEMA, "id": serial, "error": fault.fields()})
 
-    def _method(self, fields: Mapping[str, Any], client: Client) -> Method:
+    def _method(self, fields: Mapping[str, Any], client: KeyHolder) -> ManagerMethod:
         schema = fields.get("schema")
         if schema != SCHEMA:
             raise RequestRefused(
@@ -138,7 +138,10 @@ class Requests:
 
     @staticmethod
     def _request(
-        method: Method, fields: Mapping[str, Any], serial: int | str | None, client: Client
+        method: ManagerMethod,
+        fields: Mapping[str, Any],
+        serial: int | str | None,
+        client: KeyHolder,
     ) -> AdminRequest:
         unknown = sorted(set(fields) - FIELDS)
         if unknown:
@@ -184,7 +187,7 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 
 
 def id_of(fields: Mapping[str, Any]) -> int | str | None:
-    """What the answer repeats."""
+    """Field that the answer repeats."""
     serial = fields.get("id")
     if isinstance(serial, bool) or not isinstance(serial, int | str | None):
         raise RequestRefused("bad-request", "id is a number or a text")

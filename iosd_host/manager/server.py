@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import zmq
@@ -20,7 +20,7 @@ import zmq.asyncio
 from zmq.utils import z85
 
 from iosd_host.common.rate_limited_log import Limited
-from iosd_host.manager.keys import NOBODY, Client, ClientKeys, CurvePair
+from iosd_host.manager.keys import NOBODY, Answer, ClientKeys, CurvePair, KeyHolder
 
 __all__ = ["MESSAGE_MOST", "Server", "ServerError", "make_pair"]
 
@@ -34,7 +34,6 @@ ZAP = "inproc://zeromq.zap.01"
 HANDSHAKE_MS = 5000
 STALE_MS = 30_000  # a connection that shows no life for so long is closed
 
-Answer = Callable[[Client, bytes], Awaitable[bytes]]
 """Answers any bytes of a client; raises nothing."""
 
 
@@ -136,7 +135,10 @@ class Server:
             await self.zap.send_multipart(self._judge(await self.zap.recv_multipart()))
 
     def _judge(self, frames: Sequence[bytes]) -> list[bytes]:
-        """ZAP's answer: the client's key becomes the User-Id of its messages."""
+        """ZAP's answer: the client's key becomes the User-Id of its messages.
+
+        Not pyzmq's authenticator: its callback does not get the address, which the log line needs.
+        """
         serial = frames[1] if len(frames) > 1 else b""
         if len(frames) == 7 and frames[0] == b"1.0" and frames[2] == DOMAIN:
             address, mechanism, key = frames[3], frames[5], frames[6]
@@ -184,10 +186,10 @@ class Server:
             self.bad.warning("a message of %d frames is no request", len(frames))
             return
         answer = await self.answer(self._client(frames[-1]), body)
-        # Who has gone meanwhile, or reads nothing, gets none: ROUTER drops it.
+        # ROUTER drops the answer if the client has disconnected or does not read.
         with contextlib.suppress(zmq.Again):
             await self.router.send_multipart([*envelope, answer], flags=zmq.DONTWAIT)
 
-    def _client(self, frame: zmq.Frame) -> Client:
-        """Who sent it; a key that was taken away since it connected is nobody's."""
+    def _client(self, frame: zmq.Frame) -> KeyHolder:
+        """The sender. A key that was removed since the connection belongs to nobody."""
         return self.keys.who(str(frame.get("User-Id"))) or NOBODY

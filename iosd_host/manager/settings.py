@@ -20,7 +20,7 @@ from iosd_host.manager.state_store import Override
 from iosd_host.policy.events import Bounds, Scale
 from iosd_host.policy.resources import default_workers
 
-__all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of", "served"]
+__all__ = ["POOL", "PRINCIPAL", "WORKERS", "TargetSettings", "configured", "place_of", "served"]
 
 POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
 TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
@@ -31,7 +31,7 @@ MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
 
 def configured(path: Path | None, flags: PoolFlags = ()) -> dict[str, Setting]:
     """What a file, or the system's where it is there, and flags of pools say.  Raises: ConfigError."""
-    found = in_force(load(path, flags), {})
+    found = in_force(load(path, flags))
     return {name: Setting(_text(each.value), each.origin) for name, each in found.items()}
 
 
@@ -42,14 +42,15 @@ def _text(value: Any) -> str:
 
 
 def place_of(name: str, control: Path) -> dict[str, Any] | None:
-    """What the supervisor of a target says, if one of this host serves it; control: the target's socket."""
+    """Settings that the supervisor of a target reports, if one of this host serves it. control: the
+    target's socket."""
     found = [each for each in places.running(places.TARGET) if each.get("name") == name]
     exact = [each for each in found if each.get("control") == str(control)]
     return exact[0] if exact else found[0] if len(found) == 1 else None
 
 
 def served(name: str, control: Path) -> dict[str, Setting] | None:
-    """What it says that it serves; None: there is none."""
+    """The configuration that it reports; None: there is none."""
     place = place_of(name, control)
     if place is None or not isinstance(place.get("settings"), list):
         return None
@@ -60,7 +61,7 @@ def served(name: str, control: Path) -> dict[str, Setting] | None:
     }
 
 
-class Settings:
+class TargetSettings:
     """Of one target.
 
     Attributes:
@@ -94,7 +95,7 @@ class Settings:
         return {name for name in map(pool_of, self.base) if name is not None}
 
     def bounds(self) -> Bounds:
-        """What the policy may do."""
+        """Permitted actions of the policy."""
         least, most = default_workers(os.cpu_count() or 1)
         least = self._value("manager.workers.min", least)
         most = self._value("manager.workers.max", most)

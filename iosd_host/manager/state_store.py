@@ -154,7 +154,7 @@ class FolderLock:
         return True
 
     def holder(self) -> str:
-        """Process id of who has it."""
+        """Process id of the owner."""
         return os.pread(self.descriptor, 32, 0).decode(errors="replace").strip() or "?"
 
     def close(self) -> None:
@@ -317,9 +317,10 @@ class StateStore:
         self.database.execute("INSERT OR REPLACE INTO boots VALUES (?, ?)", (target, boot))
 
     def put_usage(self, target: str, boot: str, usage: Mapping[str, Mapping[str, int]]) -> None:
-        """What principals have used since the target started; replaces what was put of this boot.
+        """Usage of principals since the target started. It replaces the earlier figures of this
+        boot.
 
-        What was put of other boots is summed up under the boot "": it grows no more.
+        Figures of earlier boots are added up under the boot "", because they no longer change.
         """
         with self._transaction() as database:
             [(others,)] = database.execute(

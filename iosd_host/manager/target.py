@@ -23,7 +23,7 @@ from iosd_host.config.live_keys import LIVE_KEYS, frame_words
 from iosd_host.control.link import LOST, MANAGER, Link, LinkLost, NoAnswer, Timing
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.manager.reading import load_of, pressure_of, summary
-from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, Settings
+from iosd_host.manager.settings import POOL, PRINCIPAL, WORKERS, TargetSettings
 from iosd_host.manager.state_store import OURSELVES, POLICY, Change, Override
 from iosd_host.policy.events import (
     Bounds,
@@ -50,7 +50,7 @@ class Decider(Protocol):
     """Decides (policy/policy.py)."""
 
     def step(self, load: Load, bounds: Bounds) -> Sequence[Decision]:
-        """What should change now."""
+        """Changes to make now."""
 
 
 class ManagedTarget:
@@ -77,7 +77,7 @@ class ManagedTarget:
         name: str,
         path: Path,
         who: str,
-        settings: Settings,
+        settings: TargetSettings,
         policy: Callable[[], Decider],
         log: Callable[[Change], None],
         timing: Timing,
@@ -103,8 +103,8 @@ class ManagedTarget:
         self._told: tuple[str, str | None] = (LOST, None)
         self.use(settings)
 
-    def use(self, settings: Settings) -> None:
-        """What holds from now on."""
+    def use(self, settings: TargetSettings) -> None:
+        """TargetSettings from now on."""
         self.settings = settings
         self.bounds = settings.bounds()
         scales = [self.bounds.workers_scale, *self.bounds.pools.values()]
@@ -156,7 +156,7 @@ class ManagedTarget:
 
     async def _look(self) -> None:
         if self.synced != self.link.boot:
-            await self.restore("the target has been started anew")
+            await self.restore("the target was restarted")
         if self.load is None or not self.fresh:
             return
         self.fresh = False
@@ -371,7 +371,7 @@ class ManagedTarget:
 
 
 def frame_of(kind: Type, key: str, value: Any) -> dict[str, Any]:
-    """What a target is told for one override; nothing for what is the manager's own."""
+    """Messages to a target for one override; none for settings of the manager itself."""
     if kind != Type.POOL or key not in LIVE_KEYS:
         return {key: value}
     return dict(frame_words({key: LIVE_KEYS[key].convert(value)}))

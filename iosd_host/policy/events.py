@@ -134,7 +134,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the policy may do with one target.
+    """Limits of the policy for one target.
 
     Attributes:
         workers: least and most threads for commands.

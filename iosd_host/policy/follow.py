@@ -2,8 +2,9 @@
 """A size that follows a need without hunting: up at once, down late and in steps.  Pure.
 
 Why a pool cannot oscillate, whatever its load does: growing is never refused, since jobs wait; so it is
-shrinking that is rationed.  A fall that turns round a rise happens only if, with the rise that may
-follow it at once, there are at most TURNS turns in the WINDOW that ends with it.  In any window, what
+shrinking that is rationed.  A decrease after an increase happens only if there are at most TURNS
+turns in the WINDOW that ends with it. An increase that can follow it at once is counted too.  In
+any window, what
 comes after its last such fall is one rise at most: so there are never more.
 """
 
@@ -22,7 +23,7 @@ TURNS = 6
 """Changes of direction within any WINDOW, at most."""
 REGRETS_MOST = 3
 FORCED_RESERVE = 2
-"""Turns that a fall for want of load leaves to those that cannot wait: commands suffer, memory."""
+"""Turns that a decrease for low load leaves to urgent decreases (slow commands, memory)."""
 
 
 class Turns:
@@ -48,8 +49,8 @@ class Turns:
 class Follower:
     """One size: of a pool, of the workers, of a pool's spares.
 
-    A fall that had to be taken back within a WINDOW was too early: the next one waits for twice as many
-    looks that agree, up to three times over; a WINDOW without growing makes up for it.
+    A decrease that had to be reversed within a WINDOW was too early. The next one needs twice as
+    many readings that agree, doubled at most three times. A WINDOW without an increase resets this.
     """
 
     def __init__(self) -> None:

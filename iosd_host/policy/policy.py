@@ -42,7 +42,7 @@ QUEUE_AGE = 0.001
 
 @dataclass
 class _Pool:
-    """What is remembered of one pool."""
+    """State of one pool."""
 
     active: Follower = field(default_factory=Follower)
     spares: Follower = field(default_factory=Follower)
@@ -60,7 +60,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What a pool's load asks for, before memory and commands have their say.
+    """Size that a pool's load requires, before limits of memory and commands.
 
     Attributes:
         least, high: bounds.
@@ -94,7 +94,7 @@ class Policy:
         self._asked: dict[tuple[str, str], _Asked] = {}
 
     def step(self, load: Load, bounds: Bounds) -> list[Decision]:
-        """What should change, in the order in which it should be done."""
+        """Changes, in their order."""
         passed = self._pass(load, bounds)
         load = self._foresee(load)
         workers = self._of_workers(load, bounds)
@@ -263,7 +263,7 @@ class Policy:
         return {wish.pool.name: share for wish, share in zip(wishes, shares, strict=True)}
 
     def _size(self, wish: _Wish, fair: int | None) -> tuple[int, str]:
-        """What a pool should have, and why."""
+        """Size of a pool, and the reason."""
         pool, name = wish.pool, wish.pool.name
         known = self._pools[name]
         if not wish.least <= pool.active <= wish.high:
@@ -332,7 +332,7 @@ class Policy:
 
 
 def _what(decision: Decision) -> tuple[tuple[str, str], int]:
-    """What a decision is about, and the value it sets."""
+    """Subject of a decision, and its value."""
     match decision:
         case SetWorkers(count):
             return ("workers", ""), count

@@ -63,7 +63,7 @@ def staffing(offered: float, uneven: float = 1.0) -> int:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a pool has and wants of the memory for jobs.
+    """A pool's present and required share of the memory for jobs.
 
     Attributes:
         least: slots it always has.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A simulated target, to try the policy on a load.  No clock, no I/O.
 
-Time goes in ticks.  Jobs are counted, not kept: those that came in one tick wait together, first
-come first served; each works for a time drawn from its distribution, rounded to ticks by chance so
-that its mean stays.  As in the target a job needs a slot and a sandbox of its own, which takes time
-to come up. Commands are a fluid: what the workers cannot do at once waits.
+Time goes in ticks.  The simulation counts jobs instead of storing them. Jobs of one tick wait
+together in order of arrival. Each runs for a random time of its distribution. The time is rounded
+to ticks at random, which keeps its mean.  As in the target a job needs a slot and a sandbox of its
+own, which takes time to come up. Commands are a fluid: what the workers cannot do at once waits.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from iosd_host.policy.policy import Policy
 from iosd_host.policy.traces import Trace
 
 __all__ = [
-    "Commands",
-    "Record",
+    "SimulatedCommands",
     "SimulatedPool",
     "SimulatedTarget",
+    "SimulationRecord",
     "constant",
     "exponential",
     "fluid_wait",
@@ -192,7 +192,7 @@ class SimulatedPool:
 
 
 @dataclass
-class Commands:
+class SimulatedCommands:
     """Ordinary commands.
 
     Attributes:
@@ -215,7 +215,7 @@ class Commands:
     _rest: float = 0.0
 
     def tick(self, number: int, rng: random.Random, jobs: int, cores: int) -> None:
-        """What comes is done or waits; what workers do beyond that is an instant's, and chance."""
+        """Commands are executed or wait. Further work of the workers within a tick is random."""
         now = number * TICK
         rate, each = self.trace(now), self.each(now) * (1 + self.hindered * jobs / cores)
         self.capacity = self.count / each
@@ -240,12 +240,12 @@ class SimulatedTarget:
     def __init__(
         self,
         pools: Sequence[SimulatedPool],
-        commands: Commands | None = None,
+        commands: SimulatedCommands | None = None,
         cores: int = 4,
         seed: int = 1,
     ) -> None:
         self.pools = {pool.name: pool for pool in pools}
-        self.commands = commands or Commands(lambda at: 0.0)
+        self.commands = commands or SimulatedCommands(lambda at: 0.0)
         self.cores = cores
         self.shedding = False
         self.number = 0
@@ -291,15 +291,15 @@ class SimulatedTarget:
 
 
 def value_of(decision: Decision) -> int:
-    """What a decision sets something to."""
+    """Value of a decision."""
     match decision:
         case SetWorkers(value) | SetActive(_, value) | SetSpares(_, value) | Shed(value):
             return value
 
 
 @dataclass
-class Record:
-    """What was seen and decided: (reading, decisions), in order."""
+class SimulationRecord:
+    """Readings and decisions: (reading, decisions), in order."""
 
     steps: list[tuple[Load, list[Decision]]] = field(default_factory=list)
 
@@ -315,10 +315,10 @@ class Record:
 
 def run(
     target: SimulatedTarget, bounds: Bounds, seconds: float, policy: Policy | None = None
-) -> Record:
+) -> SimulationRecord:
     """Let the policy govern the target for so long: a reading each second, and soon after jobs wait."""
     policy = policy or Policy()
-    record = Record()
+    record = SimulationRecord()
     last = -math.inf
     for _ in range(round(seconds / TICK)):
         target.tick()

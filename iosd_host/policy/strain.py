@@ -33,7 +33,7 @@ FORGIVEN = 300.0
 
 
 class StrainState(Enum):
-    """What one reading says."""
+    """Conclusion from one reading."""
 
     CALM = "calm"
     BETWEEN = "between"
@@ -42,7 +42,8 @@ class StrainState(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a reading says, why, and whether it tells of now or of the last ten seconds."""
+    """Conclusion from a reading, its reason, and whether it describes now or the last ten
+    seconds."""
 
     state: StrainState
     why: str = ""
@@ -53,7 +54,7 @@ class Judgement:
 def _signs(load: Load, bounds: Bounds, factor: float) -> Judgement | None:
     """Whether it is strained, by limits that are times `factor`."""
     workers, pressure = load.workers, load.pressure
-    # Where no worker can be added jobs are the only remedy left.
+    # If no worker can be added, only fewer jobs can help.
     full = workers.count >= max(bounds.workers) or not bounds.workers_scale.auto
     patience = bounds.patience * factor * (0.5 if full else 1.0)
     if workers.queued > 0 and workers.oldest >= patience:

@@ -56,7 +56,7 @@ def diurnal(mean: float, swing: float, period: float) -> Trace:
 
 
 def table(rows: Sequence[tuple[float, float]]) -> Trace:
-    """What was measured: (time, arrivals a second from then on), by time."""
+    """Measured values: (time, arrivals per second from then on), by time."""
     times = [at for at, _ in rows]
     return lambda now: rows[i][1] if (i := bisect.bisect_right(times, now) - 1) >= 0 else 0.0
 

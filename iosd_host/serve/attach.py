@@ -50,7 +50,7 @@ _PEER = struct.Struct("3i")  # of SO_PEERCRED: pid, uid, gid
 
 @dataclass(frozen=True)
 class Places:
-    """What tgtd is told of.
+    """Requests to tgtd.
 
     Attributes:
         sandboxd: socket of iosd-sandboxd.

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Accounts", "Chap", "SecretError", "add_account", "read_accounts", "read_secret"]
+__all__ = ["Accounts", "ChapAccount", "SecretError", "add_account", "read_accounts", "read_secret"]
 
 SECRET_LENGTHS = range(12, 257)
 FILE_MAX = 64 << 10
@@ -33,7 +33,7 @@ class SecretError(ValueError):
 
 
 @dataclass(frozen=True)
-class Chap:
+class ChapAccount:
     """A name, and the secret that proves it."""
 
     user: str
@@ -42,10 +42,10 @@ class Chap:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Who may log in, and how the target proves itself to who asks."""
+    """Accounts that can log in, and the account with which the target proves itself."""
 
-    incoming: tuple[Chap, ...]
-    outgoing: Chap | None = None
+    incoming: tuple[ChapAccount, ...]
+    outgoing: ChapAccount | None = None
 
 
 def read_secret(path: Path) -> str:
@@ -64,7 +64,7 @@ def read_secret(path: Path) -> str:
         raise SecretError(f"{path} is no text") from None
 
 
-def checked(user: str, secret: str, where: str) -> Chap:
+def checked(user: str, secret: str, where: str) -> ChapAccount:
     """An account that tgtd takes.  Raises: SecretError."""
     if not user or not user.isprintable() or "," in user or " " in user or len(user) > 223:
         raise SecretError(f"{where}: a user is 1 to 223 characters without comma and blank")
@@ -73,7 +73,7 @@ def checked(user: str, secret: str, where: str) -> Chap:
         raise SecretError(
             f"{where}: a secret of {first} to {last} characters is wanted for '{user}', no comma in it"
         )
-    return Chap(user, secret)
+    return ChapAccount(user, secret)
 
 
 def read_accounts(path: Path) -> Accounts:
@@ -99,7 +99,7 @@ def read_accounts(path: Path) -> Accounts:
     return Accounts(incoming, outgoing)
 
 
-def _account(table: Any, path: Path) -> Chap:
+def _account(table: Any, path: Path) -> ChapAccount:
     if not isinstance(table, dict) or table.keys() != {"user", "secret"}:
         raise SecretError(f"{path}: an account has 'user' and 'secret'")
     if not all(isinstance(each, str) for each in table.values()):
@@ -107,7 +107,7 @@ def _account(table: Any, path: Path) -> Chap:
     return checked(table["user"], table["secret"], str(path))
 
 
-def add_account(place: str, account: Chap, user: tuple[int, int] | None) -> int:
+def add_account(place: str, account: ChapAccount, user: tuple[int, int] | None) -> int:
     """Tell tgtd of an account.
 
     Args: place: its management socket.  user: uid and gid of tgtd, which it wants of who asks; None:

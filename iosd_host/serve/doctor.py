@@ -76,7 +76,7 @@ def module() -> Finding:
 
 
 def sandboxd() -> Finding:
-    """What isolation iosd-sandboxd can give here."""
+    """Isolation that iosd-sandboxd can provide here."""
     try:
         host = isolation_of_host()
     except (paths.MissingComponent, CannotServe, OSError, subprocess.SubprocessError) as error:
@@ -90,7 +90,7 @@ def sandboxd() -> Finding:
 
 
 def sandbox_uids() -> Finding:
-    """Whether the ids that sandboxes run as are nobody's."""
+    """Whether the user ids of sandboxes are unused."""
     try:
         base = load(None).target["uid_base"].value
         uids = isolation_of_host(base)["uids"]
@@ -109,7 +109,7 @@ def sandbox_uids() -> Finding:
     return Finding("sandbox uids", "ok", detail)
 
 
-# What to do about a layer of the sandboxes that this host does not give.
+# Advice for a layer of the sandboxes that this host does not provide.
 NAMESPACE = "run as root; in a container, allow new namespaces (CAP_SYS_ADMIN, its seccomp profile)"
 CGROUP = (
     "run as root with the controller mounted and writable, or delegate a control group; under cgroup v2 "
@@ -147,7 +147,8 @@ def layer_findings(host: dict[str, Any]) -> Iterator[Finding]:
 
 
 def isolation() -> Iterator[Finding]:
-    """Each layer of the sandboxes; nothing where iosd-sandboxd gives no answer (sandboxd() says so)."""
+    """Each layer of the sandboxes; none if iosd-sandboxd does not answer (sandboxd() reports
+    that)."""
     with contextlib.suppress(
         paths.MissingComponent, CannotServe, OSError, subprocess.SubprocessError
     ):
@@ -155,7 +156,7 @@ def isolation() -> Iterator[Finding]:
 
 
 def cgroups() -> Finding:
-    """Which cgroup hierarchies can limit memory."""
+    """Cgroup hierarchies that can limit memory."""
     root = Path("/sys/fs/cgroup")
     unified = root / "cgroup.controllers"
     if unified.exists() and "memory" in unified.read_text().split():
@@ -236,7 +237,7 @@ LAYERS: tuple[Callable[[], Finding], ...] = (
 
 
 def security() -> Finding:
-    """What a store that is made now asks of its initiators, as the system's configuration has it."""
+    """Security method of a new store, by the system's configuration."""
     try:
         target = load(None).target
     except ConfigError as error:

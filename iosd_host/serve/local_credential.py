@@ -60,7 +60,7 @@ class Published:
 
 
 def folder_path() -> Path:
-    """Where this user's credentials are (pyosd/security/local_credential.py looks there)."""
+    """Folder of this user's credentials (pyosd/security/local_credential.py reads it)."""
     said = os.environ.get("IOSD_RUN")
     if said:
         return Path(said, "credentials")
@@ -76,7 +76,7 @@ def file_name(portal: tuple[str, int], target: str) -> str:
 
 
 def take_key(path: Path) -> str | None:
-    """What the module has left for us; None: the store has no local keys.  The file is removed.
+    """Keys from the module; None: the store has no local keys.  The file is removed.
 
     Raises: CredentialError: it cannot be read.
     """

@@ -21,15 +21,15 @@ from iosd_host.config.schema import Setting
 from iosd_host.serve.parts import manager_options
 from iosd_host.serve.process import ProcessFailed, SupervisedProcess, terminate
 
-__all__ = ["ManagerService", "ServedTarget"]
+__all__ = ["ManagerService", "ManagerTarget"]
 
 NAME = "iosd-manager"
 AGAIN_S = 10.0  # where it cannot start at all
 
 
 @dataclass(frozen=True)
-class ServedTarget:
-    """What the manager is for.
+class ManagerTarget:
+    """Settings of the manager's process.
 
     Attributes:
         control: the target's socket.
@@ -61,7 +61,7 @@ class ManagerService:
 
     def __init__(
         self,
-        target: ServedTarget,
+        target: ManagerTarget,
         folder: Path,
         settings: Mapping[str, Setting],
         up: Callable[[bool], None],
@@ -92,7 +92,7 @@ class ManagerService:
         )
 
     def fields(self) -> dict[str, str]:
-        """Where it is, and the key of this host's administrators, once it has made that."""
+        """Its address, and the key of this host's administrators, once it has made that."""
         return {"url": self.url, "key_file": str(self.keys / "local.key_secret")}
 
     def _prepare(self) -> None:

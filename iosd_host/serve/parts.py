@@ -15,11 +15,11 @@ from pathlib import Path
 from iosd_host.common import paths
 from iosd_host.config.pools import Pool
 from iosd_host.config.schema import Setting
+from iosd_host.config.target_keys import DEFAULT_NAME
 from iosd_host.serve.chap import Accounts
 from iosd_host.serve.master_key import INSIDE
 
 __all__ = [
-    "DEFAULT_NAME",
     "TargetConfig",
     "default_method",
     "is_loopback",
@@ -29,8 +29,6 @@ __all__ = [
     "pools_file",
     "sandboxd_command",
 ]
-
-DEFAULT_NAME = "iqn.2026-11.iosd:target"
 
 
 def is_loopback(host: str) -> bool:
@@ -45,7 +43,7 @@ def default_method(host: str) -> str:
 
 @dataclass(frozen=True)
 class TargetConfig:
-    """What `osd target serve` was asked for.
+    """Settings of `osd target serve`.
 
     Attributes:
         data: folder of the store; made when absent.
@@ -104,7 +102,7 @@ class TargetConfig:
 
     @property
     def master_key_file(self) -> Path:
-        """Where the first master key is kept, once the target has made it in its store."""
+        """File of the first master key, once the target has made it in its store."""
         return self.master_key or self.data.with_name(f"{self.data.name}.master-key")
 
     @property
@@ -178,7 +176,8 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
 
 
 def local_key_file(control: Path) -> Path:
-    """Where the module leaves the local administrator's key: beside its socket, in a private folder."""
+    """File of the local administrator's key, made by the module beside its socket, in a private
+    folder."""
     return control.with_name("local-key")
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "isolation_of_host",
     "open_control_folder",
     "prepare_store",
+    "program_root",
     "run_root",
 ]
 
@@ -80,7 +81,7 @@ def choose_isolation(wanted: str, uid_base: int | None = None) -> str:
         why = "; ".join(str(text) for text in host.get("missing", ())) or "see 'osd doctor'"
         raise CannotServe(
             f"this host cannot isolate scripts at level '{wanted}' ({why}); "
-            f"mend that, or allow less: --isolation {best}"
+            f"repair that, or allow less: --isolation {best}"
         )
     return wanted
 
@@ -145,8 +146,20 @@ def prepare_store(folder: Path, uid: int | None) -> None:
 
 
 def run_root() -> str:
-    """Where the folder of sockets goes; socket paths must be short."""
+    """Parent of the folder of sockets; socket paths must be short."""
     for folder in ("/run", os.environ.get("XDG_RUNTIME_DIR", "")):
         if folder and os.access(folder, os.W_OK):
             return folder
     return tempfile.gettempdir()
+
+
+def program_root(root: str) -> str:
+    """Where tgtd and the module are copied to: `root`, unless it is mounted with noexec, as Debian's /run.
+
+    Raises: CannotServe: nothing can be executed in any of these folders.
+    """
+    folders = (root, "/tmp", "/var/tmp")
+    for folder in folders:
+        if not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            return folder
+    raise CannotServe(f"cannot start tgtd: {', '.join(folders)} are mounted with noexec")

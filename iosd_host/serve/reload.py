@@ -61,8 +61,7 @@ def tell_manager(url: str | None, target: str, by: str, why: str) -> None:
 
     Args: url: of the manager; None: that which says here that it looks after the target.
 
-    Raises:
-        ConfigError: it or the target refuses, or it is not to be found.
+    Raises: ConfigError: it or the target refuses, or it was not found.
     """
     from iosd_host.manager.client import ManagerClient, ManagerError
 
@@ -157,7 +156,8 @@ class Reloader:
                 for pool in config.pools:
                     check_packages(pool.name, pool.missing, self.config)
                 different = compare(self.settings, settings).fields()
-                # What needs a restart goes on as it was, and is found different until then.
+                # Settings that need a restart remain as they were, and are listed as different
+                # until then.
                 for key in (row["key"] for row in different["restart"]):
                     settings.pop(key, None)
                     settings |= {key: self.settings[key]} if key in self.settings else {}

@@ -27,7 +27,7 @@ from iosd_host.config.pools import DEFAULT, Pool, check_pools, make_pool
 from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.config.source import Source
 from iosd_host.serve.local_credential import CredentialError, Published, publish, take_key, withdraw
-from iosd_host.serve.manager_process import ManagerService, ServedTarget
+from iosd_host.serve.manager_process import ManagerService, ManagerTarget
 from iosd_host.serve.master_key import take_out
 from iosd_host.serve.parts import (
     TargetConfig,
@@ -42,6 +42,7 @@ from iosd_host.serve.preconditions import (
     choose_isolation,
     open_control_folder,
     prepare_store,
+    program_root,
     run_root,
 )
 from iosd_host.serve.process import ProcessFailed, SupervisedProcess, as_user, terminate
@@ -77,9 +78,15 @@ class Supervisor:
         self.level = (
             choose_isolation(config.isolation, config.uid_base) if config.sandboxes else None
         )
-        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
+        root = run_root()
+        programs = program_root(root)
+        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=root))
+        separate = programs != root
+        self.programs = (
+            Path(tempfile.mkdtemp(prefix="iosd-", dir=programs)) if separate else self.run
+        )
         self.services: list[SupervisedProcess] = []
-        self.module = self.run / paths.MODULE.name
+        self.module = self.programs / paths.MODULE.name
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
         self.control = self.run / "control" / "socket"
@@ -96,15 +103,15 @@ class Supervisor:
                 lambda again: announce(self.description("restarted" if again else "managed")),
             )
 
-    def _managed_target(self, settings: Mapping[str, Setting]) -> ServedTarget:
-        """What the manager is told, and its user, which is not that of tgtd where we are root."""
+    def _managed_target(self, settings: Mapping[str, Setting]) -> ManagerTarget:
+        """Settings of the manager, and its user. Under root this is another user than tgtd's."""
         config, inside = self.config, self.config.data / "manager"
         if config.uid is None:
-            return ServedTarget(config.name, self.control, inside)
+            return ManagerTarget(config.name, self.control, inside)
         beside = config.data.with_name(f"{config.data.name}-manager")
         state = Path(settings["state"].value or beside)
         uid = manager_uid(config.data, state, config.uid)
-        return ServedTarget(
+        return ManagerTarget(
             config.name, self.control, beside, uid, target_uid=config.uid, moved_from=inside
         )
 
@@ -116,6 +123,7 @@ class Supervisor:
         """
         uid = self.config.uid
         self.run.chmod(0o755)
+        self.programs.chmod(0o755)
         self.ipc.mkdir(mode=0o700)
         self.control.parent.mkdir(mode=0o700)
         # Copies: the source tree may lie where tgtd's user cannot look.
@@ -123,7 +131,7 @@ class Supervisor:
         self.module.chmod(0o644)
         self.program = self.daemon.path
         if self.daemon.kind != STOCK:
-            self.program = Path(shutil.copy(self.program, self.run / paths.TGTD.name))
+            self.program = Path(shutil.copy(self.program, self.programs / paths.TGTD.name))
             self.program.chmod(0o755)
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, uid)
@@ -193,7 +201,7 @@ class Supervisor:
         while not await adm.alive():
             await asyncio.sleep(0.01)
         host = self.config.portal[0]
-        # Where it cannot have its portal, tgtd takes all addresses and port 3260 instead.
+        # If its portal is not available, tgtd uses all addresses and port 3260 instead.
         portals = await adm.portals()
         if len(portals) != 1 or portals[0][0] != host or self.port not in (0, portals[0][1]):
             portal = format_portal(host, self.port)
@@ -246,11 +254,11 @@ class Supervisor:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Address for clients."""
         return f"iscsi://{format_portal(self.config.portal[0], self.port)}/{self.config.name}/{LUN}"
 
     def description(self, event: str) -> dict[str, Any]:
-        """What a client or a test wants to know; the fields of a line "iosd.target/1"."""
+        """Fields of a line "iosd.target/1", for clients and tests."""
         services = [*self.services, *([self.manager.service] if self.manager else [])]
         return {
             "schema": "iosd.target/1",
@@ -330,7 +338,8 @@ class Supervisor:
             await service.stop()
         if self.credential is not None:
             self.credential.close()
-        shutil.rmtree(self.run, ignore_errors=True)
+        for folder in {self.run, self.programs}:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def with_default(config: TargetConfig) -> tuple[Pool, ...]:
@@ -361,7 +370,7 @@ async def shut_down_tgtd(adm: TgtAdm) -> None:
             return
         except TgtError as error:
             if str(error) != said:
-                logs.say("iosd-supervisor", "info", f"tgtd goes on for now: {error}")
+                logs.say("iosd-supervisor", "info", f"tgtd continues for now: {error}")
             said = str(error)
         await asyncio.sleep(0.05)
 
@@ -399,7 +408,7 @@ def has_terminal() -> bool:
 
 
 def heed_hangup(reloader: Reloader, asked_to_stop: asyncio.Event) -> Callable[[], None]:
-    """What SIGHUP does: the terminal we were started at is gone, or somebody wants a reload."""
+    """Effect of SIGHUP: the terminal of the start was closed, or somebody requested a reload."""
     terminal, tasks = has_terminal(), set[asyncio.Task[None]]()
 
     async def reload() -> None:

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
-from iosd_host.serve.chap import Accounts, Chap, add_account
+from iosd_host.serve.chap import Accounts, ChapAccount, add_account
 
 __all__ = ["CONTROL", "LUN", "NEGOTIATION", "TgtAdm", "TgtError"]
 
@@ -168,7 +168,7 @@ class TgtAdm:
         for address in initiators:
             await self.run("bind", "target", *tid, "-I", address)
 
-    async def add_account(self, account: Chap) -> None:
+    async def add_account(self, account: ChapAccount) -> None:
         """Make a CHAP account; its secret shows nowhere.  Raises: TgtError."""
         try:
             error = add_account(self.socket, account, self.user)

@@ -71,7 +71,7 @@ def find_tgtd(wanted: str | None = None) -> Tgtd:
 
 
 def version_of(path: Path) -> str:
-    """What the program says its version is."""
+    """Version that the program prints."""
     try:
         done = subprocess.run(
             [path, "--version"],

@@ -34,24 +34,24 @@ from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.repair.records import incarnations
 
-__all__ = ["SCHEMA", "Address", "dump_store", "write_data"]
+__all__ = ["SCHEMA", "StoreAddress", "dump_store", "write_data"]
 
 SCHEMA = "iosd.store-dump/1"
 PIECE = 1 << 20
 TIMES = ("created", "attr_accessed", "attr_modified", "data_accessed", "data_modified")
-Row = dict[str, Any]
+DumpedRow = dict[str, Any]
 """what, where, then the fields; bytes stay bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Address:
+class StoreAddress:
     """``root``, PID or PID/OID, each decimal or 0x; partition 0: the root."""
 
     partition_id: int
     object_id: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> StoreAddress:
         """Read it.  Raises: ValueError."""
         if text == "root":
             return cls(0)
@@ -62,7 +62,7 @@ class Address:
         return address
 
 
-def dump_store(store: Store, address: Address | None) -> Iterator[Row]:
+def dump_store(store: Store, address: StoreAddress | None) -> Iterator[DumpedRow]:
     """All rows, or those of an address: a partition comes with what is in it."""
     if address is None:
         yield from dump_superblocks(store)
@@ -78,7 +78,7 @@ def dump_store(store: Store, address: Address | None) -> Iterator[Row]:
         yield from dump_address(store, address)
 
 
-def dump_address(store: Store, address: Address) -> Iterator[Row]:
+def dump_address(store: Store, address: StoreAddress) -> Iterator[DumpedRow]:
     """A partition with its objects, or one object; of every incarnation there is."""
     partition_id = address.partition_id
     yield from dump_table(store, Table.PARTITIONS, partition_key(store.epoch, partition_id))
@@ -102,7 +102,7 @@ def dump_address(store: Store, address: Address) -> Iterator[Row]:
         yield from dump_table(store, Table.JOBS, prefix)
 
 
-def dump_sums(store: Store, place: Place) -> Iterator[Row]:
+def dump_sums(store: Store, place: Place) -> Iterator[DumpedRow]:
     """The files with an object's checksums: their header, how many blocks have one."""
     record = store.object(place)
     if record is None or record.type is not RecordType.USER_OBJECT:
@@ -114,7 +114,7 @@ def dump_sums(store: Store, place: Place) -> Iterator[Row]:
             data = path.read_bytes()
         except OSError:
             continue
-        row: Row = {"what": "checksums", "where": str(place), "file": str(path)}
+        row: DumpedRow = {"what": "checksums", "where": str(place), "file": str(path)}
         try:
             row |= dataclasses.asdict(SumsHeader.decode(data))
         except FormatError as error:
@@ -125,7 +125,7 @@ def dump_sums(store: Store, place: Place) -> Iterator[Row]:
         yield row | {"unknown": len(sums) - row["known"]}
 
 
-def dump_superblocks(store: Store) -> Iterator[Row]:
+def dump_superblocks(store: Store) -> Iterator[DumpedRow]:
     """One row a root."""
     for root in store.roots:
         where = str(root.path)
@@ -135,20 +135,20 @@ def dump_superblocks(store: Store) -> Iterator[Row]:
             yield {"what": "superblock", "where": where} | dataclasses.asdict(root.superblock)
 
 
-def dump_table(store: Store, table: Table, prefix: bytes) -> Iterator[Row]:
+def dump_table(store: Store, table: Table, prefix: bytes) -> Iterator[DumpedRow]:
     """Its records in key order."""
     for key, value in store.db.walk(table, prefix):
         try:
             yield from READERS[table](store, key, value)
         except FormatError as error:
-            row: Row = {"what": "damaged record", "where": f"{table.value} {key.hex()}"}
+            row: DumpedRow = {"what": "damaged record", "where": f"{table.value} {key.hex()}"}
             row["error"] = str(error)
             if table is not Table.KEYS:
                 row["value"] = value
             yield row
 
 
-def fields(record: Any) -> Row:
+def fields(record: Any) -> DumpedRow:
     """Of a dataclass, times by their names."""
     row = dataclasses.asdict(record)
     times = row.pop("times", None)
@@ -157,7 +157,7 @@ def fields(record: Any) -> Row:
     return row
 
 
-def read_partition(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_partition(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """Epoch and record."""
     epoch, partition_id = parse_partition_key(key)
     row = fields(PartitionRecord.decode(value))
@@ -165,7 +165,7 @@ def read_partition(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": "partition", "where": f"{partition_id:#x}", "epoch": epoch} | row
 
 
-def read_object(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_object(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """Record, and the sizes of its files."""
     place = Place.of_object_key(key)
     record = ObjectRecord.decode(value)
@@ -181,7 +181,7 @@ def read_object(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield row
 
 
-def read_attribute(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_attribute(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """Page, number, value."""
     parsed = AttributeKey.decode(key)
     row = {"page": parsed.page, "number": parsed.number, "value": value}
@@ -189,7 +189,7 @@ def read_attribute(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": "attribute", "where": str(place), "incarnation": place.incarnation} | row
 
 
-def read_member(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_member(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """From the collection."""
     parsed = MemberKey.decode(key)
     what = "member" if parsed.other_id else "collection mark"
@@ -197,7 +197,7 @@ def read_member(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": what, "where": str(parsed.place)} | row
 
 
-def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """From the member."""
     parsed = MemberKey.decode(key)
     row = {"incarnation": parsed.place.incarnation, "collection": parsed.other_id}
@@ -205,7 +205,7 @@ def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": "membership", "where": str(parsed.place)} | row
 
 
-def read_job(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_job(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """A job, or a part of one."""
     parsed = JobKey.decode(key)
     where = str(parsed.job)
@@ -227,29 +227,29 @@ def read_job(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
         yield {"what": f"job {name}", "where": where, "value": value}
 
 
-def read_job_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_job_key(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """Digest and job."""
     yield {"what": "job key", "where": str(JobId.decode(value)), "sha256": key}
 
 
-def read_index(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
-    """An entry of a value index, its value as the key has it."""
+def read_index(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
+    """An entry of a value index, with its value in the form of the key."""
     entry = IndexEntry.decode(key)
     row = {"page": entry.page, "number": entry.number, "indexed": entry.value}
     place = entry.place
     yield {"what": "index entry", "where": str(place), "incarnation": place.incarnation} | row
 
 
-def read_command(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_command(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """A command that runs in steps."""
     where = str(JobId.decode(key[:16]))
     yield {"what": "command", "where": where, "kind": key[16:].hex(), "value": value}
 
 
-def read_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_key(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """A secret key's name and identifier, never the key; or times of nonces."""
     name = KeyName.decode(key)
-    row: Row = {"where": str(name), "incarnation": name.place.incarnation}
+    row: DumpedRow = {"where": str(name), "incarnation": name.place.incarnation}
     if name.kind is KeyKind.NONCES:
         spans = [list(each) for each in decode_spans(value)]
         yield {"what": "times of nonces"} | row | {"spans_ms": spans}
@@ -260,14 +260,14 @@ def read_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": f"{name.kind.name.lower()} key"} | row | {"key": "sealed, not shown"}
 
 
-def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """Root record, counters, removal queue."""
     known = bool(key) and key[0] in tuple(MetaKind)
     if not known:
         yield {"what": "meta", "where": key.hex(), "value": value}
         return
     kind = MetaKind(key[0])
-    row: Row = {"what": kind.name.lower().replace("_", " "), "where": "store"}
+    row: DumpedRow = {"what": kind.name.lower().replace("_", " "), "where": "store"}
     if kind is MetaKind.ROOT:
         row |= fields(RootRecord.decode(value))
         common = row.pop("common")
@@ -311,7 +311,7 @@ READERS = {
 # ---- data
 
 
-def write_data(store: Store, address: Address, output: IO[bytes]) -> int | None:
+def write_data(store: Store, address: StoreAddress, output: IO[bytes]) -> int | None:
     """Write an object's bytes.  Returns how many; None: there is no such object.
 
     Raises: OSError: a file cannot be read; FormatError: the record does not decode.

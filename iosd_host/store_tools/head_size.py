@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CANDIDATES", "THESIS", "Need", "Proposal", "Range", "Sizes", "Tally", "propose"]
+__all__ = ["CANDIDATES", "THESIS", "HeadSizeCost", "Proposal", "Range", "Sizes", "Tally", "propose"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 CANDIDATES = tuple(64 * KIB << step for step in range(9))
@@ -44,8 +44,9 @@ def propose(access_s: float, write_bytes_s: float) -> Proposal:
 
 
 @dataclass(frozen=True)
-class Need:
-    """What one head size takes: bytes on the SSD, and the share of objects that lie there whole."""
+class HeadSizeCost:
+    """Space for one head size: bytes on the SSD, and the share of objects that fit there
+    completely."""
 
     head_bytes: int
     ssd_bytes: int
@@ -69,10 +70,10 @@ class Tally:
             self._whole[index] += size <= head
             self._ssd_bytes[index] += min(size, head)
 
-    def needs(self) -> list[Need]:
+    def needs(self) -> list[HeadSizeCost]:
         """A row for each candidate; with no object the shares are 0."""
         return [
-            Need(head, ssd_bytes, whole / max(1, self.objects))
+            HeadSizeCost(head, ssd_bytes, whole / max(1, self.objects))
             for head, ssd_bytes, whole in zip(CANDIDATES, self._ssd_bytes, self._whole, strict=True)
         ]
 
@@ -114,7 +115,7 @@ class Range:
         return self.low * self._moment(1 - power, self.high) / self._moment(-power, self.high)
 
     def below(self, size: float) -> float:
-        """Which part of the objects of this range has at most so many bytes."""
+        """Share of the objects of this range that have at most so many bytes."""
         size = min(max(size, self.low), self.high)
         return self._moment(-self.power, size) / self._moment(-self.power, self.high)
 
@@ -146,11 +147,11 @@ class Sizes:
         """Mean size of an object."""
         return sum(each.share * each.mean for each in self.ranges)
 
-    def needs(self, stored_bytes: int) -> list[Need]:
+    def needs(self, stored_bytes: int) -> list[HeadSizeCost]:
         """A row for each candidate, for objects of so many bytes in all."""
         objects = stored_bytes / self.mean
         return [
-            Need(
+            HeadSizeCost(
                 head,
                 round(objects * sum(each.share * each.mean_head(head) for each in self.ranges)),
                 sum(each.share * each.below(head) for each in self.ranges if head >= each.low),

@@ -14,11 +14,16 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from iosd_host.store_tools.check.problems import Kind, Problem
-from iosd_host.store_tools.opening.store import Progress as Tell
-from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.opening.store import Store, StoreProgress
 
 __all__ = ["Report", "print_row", "shown_progress"]
 
@@ -26,7 +31,7 @@ PROBLEM, CHECK, REPAIR = "iosd.store-problem/1", "iosd.store-check/1", "iosd.sto
 
 
 @contextlib.contextmanager
-def shown_progress(wanted: bool) -> Iterator[Tell]:
+def shown_progress(wanted: bool) -> Iterator[StoreProgress]:
     """A bar on stderr, if a person looks at it."""
     if not wanted or not sys.stderr.isatty():
         yield lambda section, done, total: None
@@ -55,15 +60,15 @@ class Report:
 
     def __init__(self, store: Store, as_json: bool, verbose: bool) -> None:
         self.store, self.as_json, self.verbose = store, as_json, verbose
-        self.counts: Counter[Kind] = Counter()
+        self.counts: Counter[ProblemKind] = Counter()
 
     @property
     def errors(self) -> int:
-        """Problems that are to be mended."""
+        """Problems to repair."""
         return sum(count for kind, count in self.counts.items() if kind.is_error)
 
     def problem(self, problem: Problem, done: str = "") -> None:
-        """One that was found, or that was mended: then with what was done."""
+        """A problem that was found, or that was repaired, then with the action."""
         self.counts[problem.kind] += 1
         kind = problem.kind
         if self.as_json:
@@ -96,18 +101,18 @@ class Report:
             self._json(self._summary(CHECK) | {"clean": clean, "errors": self.errors})
             return
         self._counts()
-        what = "clean" if clean else f"{self.errors} to mend: run 'osd target repair'"
+        what = "clean" if clean else f"{self.errors} to repair: run 'osd target repair'"
         click.echo(f"{self.store.roots.main.path}: {what}")
 
     def end_repair(self, mended: int, left: list[Problem]) -> None:
-        """The summary of a repair, and what it could not mend."""
+        """The summary of a repair, and the problems that remain."""
         if self.as_json:
             summary = self._summary(REPAIR) | {"mended": mended, "left": len(left)}
             self._json(summary | {"left_kinds": sorted({each.kind.slug for each in left})})
             return
         for problem in left:
-            click.echo(printable(f"{'not mended':<24} {problem.kind.slug}: {problem}"))
-        text = f"{mended} mended" + (f", {len(left)} left" if left else "")
+            click.echo(printable(f"{'not repaired':<24} {problem.kind.slug}: {problem}"))
+        text = f"{mended} repaired" + (f", {len(left)} left" if left else "")
         click.echo(f"{self.store.roots.main.path}: {text}")
 
     def _summary(self, schema: str) -> dict[str, Any]:
@@ -126,9 +131,9 @@ class Report:
             click.echo(f"{count:>8}  {kind.slug:<24} {kind.meaning}")
 
 
-def sorted_counts(counts: Counter[Kind]) -> list[tuple[Kind, int]]:
+def sorted_counts(counts: Counter[ProblemKind]) -> list[tuple[ProblemKind, int]]:
     """In the order of the table."""
-    return [(kind, counts[kind]) for kind in Kind if counts[kind]]
+    return [(kind, counts[kind]) for kind in ProblemKind if counts[kind]]
 
 
 def wants_colour() -> bool:

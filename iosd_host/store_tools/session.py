@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.common.paths import MissingComponent
-from iosd_host.store_tools.opening.bdb import Database, DatabaseError, text_of
+from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, text_of
 from iosd_host.store_tools.opening.folders import Refused, as_owner, open_roots, private_copy
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.opening.tables import Health, prepare
@@ -54,11 +54,13 @@ def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, aside: Path, create: bool = False) -> Iterator[tuple[Database, Health]]:
-    """The database, mended as far as Berkeley DB needs it.  Raises: Refused: in vain."""
+def opened(
+    folder: Path, aside: Path, create: bool = False
+) -> Iterator[tuple[StoreDatabase, Health]]:
+    """The database, repaired as far as Berkeley DB requires.  Raises: Refused: in vain."""
     try:
         health = prepare(folder, aside)
-        database = Database(folder, create=create)
+        database = StoreDatabase(folder, create=create)
     except DatabaseError as error:
         text = f"the database cannot be opened: {text_of(error)}; restore the store from a backup"
         raise Refused(EXIT_FAILED, text) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ObjectType
 from pyosd.wire.capability import Permission, SecurityMethod
 
@@ -49,7 +49,7 @@ class Rule:
             and self.scope.covers(request.obj, request.object_type)
             and (not self.until_ms or now_ms < self.until_ms)
             and bool(self.permissions & request.permissions)
-            and (self.scope.kind is not Kind.ZONE or Permission.FUN_EXE in request.permissions)
+            and (self.scope.kind is not ScopeKind.ZONE or Permission.FUN_EXE in request.permissions)
         )
 
     def end_ms(self, now_ms: int) -> int:
@@ -60,10 +60,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class AccessRequest:
-    """What is asked for.
-
-    tag: the object's policy access tag where it is known; None: it is not.
-    method: the least wanted.
+    """A request. tag: the object's policy access tag, or None if unknown. method: the weakest
+    acceptable one.
     """
 
     target: str
@@ -75,8 +73,8 @@ class AccessRequest:
 
 
 @dataclass(frozen=True)
-class Grant:
-    """What a request may be given; rules: ids of those it stands on."""
+class AllowedAccess:
+    """The grant for a request. rules: ids of the rules that permit it."""
 
     permissions: Permission
     tag: int
@@ -87,11 +85,11 @@ class Grant:
 
 def decide(
     rules: Iterable[Rule], user: str, groups: Collection[str], request: AccessRequest, now_ms: int
-) -> Grant | None:
-    """What the rules give, exactly the permissions asked for; None: they do not give it.
+) -> AllowedAccess | None:
+    """The grant of exactly the requested permissions; None: the rules do not permit it.
 
-    Where there is a choice: no tag rather than one (the lowest), then the weakest method that
-    is enough, then the longest time.
+    Among several grants, prefer no tag, then the lowest tag, then the weakest sufficient method,
+    then the longest time.
     """
     found = [rule for rule in rules if rule.applies(user, groups, request, now_ms)]
     tags = sorted({0, *(rule.tag for rule in found)}) if request.tag is None else [request.tag]
@@ -119,7 +117,7 @@ def missing(
 
 def _united(
     rules: list[Rule], request: AccessRequest, tag: int, method: SecurityMethod, now_ms: int
-) -> Grant | None:
+) -> AllowedAccess | None:
     """For each permission the rule that lasts longest."""
     best: list[Rule] = []
     for bit in request.permissions:
@@ -129,7 +127,7 @@ def _united(
         best.append(max(having, key=lambda rule: rule.end_ms(now_ms)))
     if not best:
         return None
-    return Grant(
+    return AllowedAccess(
         permissions=request.permissions,
         tag=tag,
         method=method,

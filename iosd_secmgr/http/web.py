@@ -23,7 +23,7 @@ from aiohttp import web
 from iosd_secmgr.access.limits import Buckets
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
-from iosd_secmgr.methods.table import Caller
+from iosd_secmgr.methods.table import Requester
 from pyosd.secmgr.errors import SecmgrError
 
 LOG = logging.getLogger("iosd.secmgr")
@@ -146,7 +146,7 @@ class Web:
         return accept
 
     def _hurry(self, protocol: Any) -> None:
-        """Who connected and asks for nothing makes room for others."""
+        """A connection without a request is closed to make space for others."""
         asked = protocol in self._asked
         self._asked.discard(protocol)
         if not asked and protocol.transport is not None:
@@ -180,7 +180,7 @@ class Web:
         caller = await loop.run_in_executor(self._threads, self._who, request)
         if caller is None:
             self._failures.take(address)
-            LOG.warning("refused: nobody we know, from %s", address)
+            LOG.warning("refused: unknown user, from %s", address)
             raise Refusal("unauthenticated", "neither a good token nor a certificate of ours")
         fields = await self._fields(request)
         requests = fields.get("requests")
@@ -191,7 +191,7 @@ class Web:
         return await loop.run_in_executor(self._threads, self._service.call, caller, method, fields)
 
     async def _fields(self, request: web.Request) -> dict[str, Any]:
-        # What a page of another site can have a browser send is never of this type.
+        # A page of another site cannot make a browser send this type.
         if request.content_type != "application/json":
             raise Refusal("bad-request", "the body must be application/json")
         async with asyncio.timeout(BODY_S):
@@ -204,7 +204,7 @@ class Web:
             raise Refusal("bad-request", "the body is no JSON object")
         return fields
 
-    def _who(self, request: web.Request) -> Caller | None:
+    def _who(self, request: web.Request) -> Requester | None:
         """By token where there is one, else by certificate.  Any thread."""
         header = request.headers.get("Authorization", "")
         if header:

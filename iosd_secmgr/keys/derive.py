@@ -33,7 +33,7 @@ def flipped(seed: bytes) -> bytes:
 
 
 def from_seed(parent: KeyPair, seed: bytes, algorithm: Algorithm) -> KeyPair:
-    """What SET KEY makes of a seed."""
+    """Keys that SET KEY derives from a seed."""
     return KeyPair(
         authentication=mac(parent.generation, flipped(seed), algorithm=algorithm),
         generation=mac(parent.generation, seed, algorithm=algorithm),
@@ -41,7 +41,7 @@ def from_seed(parent: KeyPair, seed: bytes, algorithm: Algorithm) -> KeyPair:
 
 
 def from_secret(old: KeyPair, secret: bytes, system_id: bytes, algorithm: Algorithm) -> KeyPair:
-    """What SET MASTER KEY makes of g^xy."""
+    """Keys that SET MASTER KEY derives from g^xy."""
     return KeyPair(
         authentication=mac(old.generation, flipped(secret), system_id, algorithm=algorithm),
         generation=mac(old.generation, secret, system_id, algorithm=algorithm),

@@ -63,7 +63,7 @@ class Device(Protocol):
         ...
 
     def least_method(self, partition_id: int, credential: Credential) -> SecurityMethod:
-        """What a partition demands of commands; 0: the root, and partition zero."""
+        """Security method of a partition; 0: the root, and partition zero."""
         ...
 
     def frozen(self, partition_id: int, credential: Credential) -> int:
@@ -90,7 +90,7 @@ class Device(Protocol):
 
 
 def identifier_attribute(slot: Slot) -> tuple[ObjectRef, int, int]:
-    """Where a key's identifier is read: object, page, number."""
+    """Address of a key's identifier: object, page, number."""
     if slot.level is Level.MASTER:
         return ROOT, ROOT_POLICY, MASTER_IDENTIFIER
     if slot.level is Level.ROOT:
@@ -102,7 +102,7 @@ def identifier_attribute(slot: Slot) -> tuple[ObjectRef, int, int]:
 
 
 def policy_page(partition_id: int) -> int:
-    """Where a partition's keys are told of; those of partition zero on the root's page."""
+    """Page of a partition's keys; for partition zero the root's page."""
     return PARTITION_POLICY if partition_id else ROOT_POLICY
 
 
@@ -157,7 +157,7 @@ class IscsiDevice:
             return list(target.list_partitions())
 
     def least_method(self, partition_id: int, credential: Credential) -> SecurityMethod:
-        """What a partition demands."""
+        """Security method of a partition."""
         with self._under(credential) as target:
             page = policy_page(partition_id)
             return SecurityMethod(target.get_attribute(ref(partition_id), page, LEAST_METHOD)[0])

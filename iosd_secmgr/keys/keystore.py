@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keys of targets as records: sealed, each for its own place, and the intents to set new ones.
 
-An intent is written before a target is told to set a key, and goes with the transaction that keeps the
-key: whatever dies in between, the seed is there to set the same key again.
+An intent is stored before a target is asked to set a key. The transaction that stores the key
+removes it. After a crash in between, the seed exists, and the same key can be set again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a key of a target is.  partition_id: 0 above the partitions, and for partition zero."""
+    """Place of a key of a target. partition_id: 0 above the partitions, and for partition zero."""
 
     target: str
     level: Level

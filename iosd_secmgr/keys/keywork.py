@@ -3,9 +3,9 @@
 
 A new key goes: intent into the store, SET KEY to the target, key into the store. SET KEY with the
 same seed under the same parent makes the same key, so what is found half done is done again. Only
-SET MASTER KEY cannot be: there it is tried whether the target obeys the new key. Where a target
-does not take a key that we believe in (its store was formatted or put back), the level above sets
-it anew, up to the master key.
+SET MASTER KEY cannot be: there it is tried whether the target obeys the new key. If a target
+refuses a key that we have (its store was formatted or restored), the level above sets it again, up
+to the master key.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NotObeyed(Refusal):
 
 
 def parent_of(slot: Slot) -> Slot:
-    """Whose key authorises and makes this one."""
+    """The level whose key authorises and derives this one."""
     if slot.level is Level.WORKING:
         return replace(slot, level=Level.PARTITION, version=0)
     above = Level.ROOT if slot.level is Level.PARTITION else Level.MASTER
@@ -57,8 +57,8 @@ def parent_of(slot: Slot) -> Slot:
 
 
 class KeyWork:
-    """What can be done to a target's keys, over one session.  The caller sees to it that only one
-    works on a target at a time.
+    """Operations on a target's keys, over one session.  The caller sees to it that only one works
+    on a target at a time.
 
     who: on whose behalf, for the log.  Raises, all: Refusal; pyosd.errors.OSDError.
     """
@@ -176,7 +176,7 @@ class KeyWork:
         )
 
     def _intent(self, slot: Slot, parent: TargetKey, again: bool) -> Intent:
-        """What is about to be set, in the store before the target hears of it."""
+        """The intent to set a key, stored before the request to the target."""
         with self._database.transaction() as tx:
             left = {each.slot: each for each in self._keys.intents(tx, slot.target)}
             if again and slot in left:
@@ -190,7 +190,7 @@ class KeyWork:
             return intent
 
     def _keep(self, intent: Intent) -> None:
-        """The target has it."""
+        """The target has set it."""
         if intent.slot.level is Level.WORKING:
             try:
                 self._confirm(intent)
@@ -229,8 +229,8 @@ class KeyWork:
             raise NotObeyed(intent.slot)
 
     def _thaw(self, intent: Intent) -> None:
-        """Where the version was frozen, and has the new key: not before, or the old one
-        would be good again.  Signed with the key that is still current."""
+        """Unfreeze the version after it has the new key. Before that, the old key would be valid
+        again.  Signed with the key that is still current."""
         slot = intent.slot
         with self._database.transaction() as tx:
             current = self._keys.current(tx, slot.target, slot.partition_id)
@@ -325,7 +325,7 @@ class KeyWork:
         return False
 
     def verify_all(self) -> int:
-        """The same for partition zero and every other one; how many had to be mended."""
+        """The same for partition zero and every other one. Returns the number of repairs."""
         mended = 0 if self.verify(0) else 1
         for partition_id in self.partitions():
             try:

@@ -38,7 +38,7 @@ from pyosd.wire.capability import Algorithm, SecurityMethod
 LOG = logging.getLogger("iosd.secmgr.keys")
 
 SELF = "secmgr"
-"""Who does what nobody asked for, in the log."""
+"""Name in the log for actions without a request."""
 WAIT_S = 15.0  # for somebody else who works on the same target
 TICK_S = 5.0
 VERIFY_RATE, VERIFY_BURST = 1.0, 20.0  # in vain, for one user who says to be refused
@@ -81,7 +81,7 @@ class KeyManager:
     # ---- signing ----
 
     def signer(self, target: str, partition_id: int) -> CredentialSigner:
-        """What capabilities for a partition are signed with now.
+        """The present signing key of capabilities for a partition.
 
         A partition we know nothing of is given keys.  Raises: Refusal: there is no such target or
         partition, or the target is needed and cannot be reached.
@@ -132,10 +132,12 @@ class KeyManager:
         if in_vain:
             self._verified.take(user)
         else:
-            LOG.warning("%s had lost its keys of partition %#x: set anew", target, partition_id)
+            LOG.warning(
+                "%s had lost its keys of partition %#x: they were set again", target, partition_id
+            )
 
     def look_at_tag(self, target: str, obj: ObjectRef, object_type: ObjectType) -> None:
-        """Which policy access tag the object has: it may have been removed and made again."""
+        """The object's policy access tag. The object may have been removed and created again."""
         with self._work(target, SELF) as work:
             tag = work.tag(obj, object_type)
             with self._database.transaction() as tx:
@@ -178,7 +180,7 @@ class KeyManager:
         Returns: partitions whose working keys are new.
         """
         if level is Level.MASTER:
-            raise Refusal("bad-request", "the master key has a command of its own")
+            raise Refusal("bad-request", "set the master key with its own command")
         with self._work(target, who, voiding=level is not Level.WORKING) as work:
             if level is Level.ROOT:
                 work.set_key(Slot(target, Level.ROOT))
@@ -268,7 +270,7 @@ class KeyManager:
             return tag
 
     def keys(self, target: str) -> list[TargetKey]:
-        """What we have of a target.  Raises: Refusal: nothing."""
+        """Our records of a target.  Raises: Refusal: nothing."""
         with self._database.transaction() as tx:
             store.target(tx, target)
             return self._keys.keys(tx, target)

@@ -12,7 +12,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 
-from iosd_secmgr.access.rules import Grant
+from iosd_secmgr.access.rules import AllowedAccess
 from pyosd.security.credentials import Credential
 from pyosd.types import ROOT, ObjectRef, ObjectType, ref
 from pyosd.wire.capability import Algorithm, Capability, Permission, SecurityMethod
@@ -22,12 +22,12 @@ __all__ = ["OWN_NAME", "CredentialSigner", "audit_of", "own_type"]
 OWN_LIFETIME_S = 300
 """Of capabilities that the security manager makes for itself."""
 OWN_NAME = "iosd-secmgr"
-"""Whose these are, for AUDIT."""
+"""The user, for AUDIT."""
 
 
 @dataclass(frozen=True)
 class CredentialSigner:
-    """What capabilities of a target are signed with.  secret: an authentication key; version: of it."""
+    """Signing key of a target's capabilities. secret: an authentication key; version: of it."""
 
     secret: bytes
     version: int
@@ -57,7 +57,7 @@ class CredentialSigner:
 
     def granted(
         self,
-        grant: Grant,
+        grant: AllowedAccess,
         obj: ObjectRef,
         object_type: ObjectType,
         user: str,

@@ -16,13 +16,13 @@ from iosd_secmgr.keys.manager import new_target
 from iosd_secmgr.keys.pki import USER_DAYS
 from iosd_secmgr.methods.params import Params, wrong
 from iosd_secmgr.methods.service import Service
-from iosd_secmgr.methods.table import Caller, Json, Method
+from iosd_secmgr.methods.table import Json, MethodRow, Requester
 from iosd_secmgr.records import store
 from iosd_secmgr.records.audit import Head
 from iosd_secmgr.records.store import RuleRecord
 from pyosd.secmgr.names import names_of
 from pyosd.secmgr.roles import rules_of
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.security.master_key import MasterKey
 from pyosd.types import U64_MAX, ObjectRef, ObjectType
 from pyosd.wire.capability import Algorithm, Permission, SecurityMethod
@@ -31,14 +31,14 @@ TIME_MOST = 1 << 47
 LIFETIME_MOST_S = 86400
 LEVELS = {"working": Level.WORKING, "partition": Level.PARTITION, "root": Level.ROOT}
 ROTATE_LEAST_S = 60
-TAGGED = (Kind.OBJECT, Kind.COLLECTION, Kind.OBJECTS, Kind.COLLECTIONS)
+TAGGED = (ScopeKind.OBJECT, ScopeKind.COLLECTION, ScopeKind.OBJECTS, ScopeKind.COLLECTIONS)
 
 
-def admin_methods(service: Service) -> dict[str, Method]:
+def admin_methods(service: Service) -> dict[str, MethodRow]:
     """The rows of the table that only administrators may use."""
     rules, people, keys = RuleMethods(service), PeopleMethods(service), KeyMethods(service)
     return {
-        name: Method(run)
+        name: MethodRow(run)
         for name, run in {
             "acl.ls": rules.ls,
             "acl.add": rules.add,
@@ -97,13 +97,13 @@ class RuleMethods:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def ls(self, caller: Caller, params: Params) -> Json:
+    def ls(self, caller: Requester, params: Params) -> Json:
         """All rules."""
         params.done()
         with self._service.database.transaction() as tx:
             return {"rules": [rule_json(each) for each in store.rules(tx)]}
 
-    def add(self, caller: Caller, params: Params) -> Json:
+    def add(self, caller: Requester, params: Params) -> Json:
         """A new rule, or those of a role, all or none."""
         user, group = params.text("user", ""), params.text("group", "")
         if bool(user) == bool(group):
@@ -137,7 +137,7 @@ class RuleMethods:
         return made[0] | {"rules": made}
 
     def _granted(self, params: Params) -> list[tuple[Scope, Permission]]:
-        """What the new rules are about: a role in a partition, or one object and permissions."""
+        """Subject of the new rules: a role in a partition, or one object and permissions."""
         role = params.text("role", "")
         text, object_type = params.text("object"), params.type()
         try:
@@ -147,7 +147,7 @@ class RuleMethods:
         except ValueError as error:
             raise wrong(str(error)) from None
 
-    def remove(self, caller: Caller, params: Params) -> Json:
+    def remove(self, caller: Requester, params: Params) -> Json:
         """A rule less.  Credentials given by it are good until they expire."""
         id_ = params.number("id", None, 1, U64_MAX >> 1)
         params.done()
@@ -156,7 +156,7 @@ class RuleMethods:
             self._service.audit.append(tx, caller.user, "acl.rm", rule=fields)
         return fields
 
-    def revoke(self, caller: Caller, params: Params) -> Json:
+    def revoke(self, caller: Requester, params: Params) -> Json:
         """Another policy access tag for an object."""
         target = params.text("target")
         obj, object_type = params.object()
@@ -172,11 +172,11 @@ class PeopleMethods:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def _log(self, tx: Any, caller: Caller, what: str, **detail: Any) -> Json:
+    def _log(self, tx: Any, caller: Requester, what: str, **detail: Any) -> Json:
         self._service.audit.append(tx, caller.user, what, **detail)
         return detail
 
-    def users(self, caller: Caller, params: Params) -> Json:
+    def users(self, caller: Requester, params: Params) -> Json:
         """All users."""
         params.done()
         with self._service.database.transaction() as tx:
@@ -188,7 +188,7 @@ class PeopleMethods:
             ]
         }
 
-    def add_user(self, caller: Caller, params: Params) -> Json:
+    def add_user(self, caller: Requester, params: Params) -> Json:
         """A new user, who may do nothing yet."""
         name = params.text("name")
         params.done()
@@ -196,7 +196,7 @@ class PeopleMethods:
             store.add_user(tx, name, self._service.now_ms())
             return self._log(tx, caller, "user.add", name=name)
 
-    def remove_user(self, caller: Caller, params: Params) -> Json:
+    def remove_user(self, caller: Requester, params: Params) -> Json:
         """With rules, tokens and certificates."""
         name = params.text("name")
         params.done()
@@ -205,7 +205,7 @@ class PeopleMethods:
             store.keep_an_admin(tx)
             return self._log(tx, caller, "user.rm", name=name)
 
-    def disable(self, caller: Caller, params: Params) -> Json:
+    def disable(self, caller: Requester, params: Params) -> Json:
         """Shut a user out, or let back in."""
         name, disabled = params.text("name"), not params.flag("enable")
         params.done()
@@ -214,14 +214,14 @@ class PeopleMethods:
             store.keep_an_admin(tx)
             return self._log(tx, caller, "user.disable", name=name, disabled=disabled)
 
-    def groups(self, caller: Caller, params: Params) -> Json:
+    def groups(self, caller: Requester, params: Params) -> Json:
         """All groups with members."""
         params.done()
         with self._service.database.transaction() as tx:
             rows = store.groups(tx)
         return {"groups": [{"name": name, "members": members} for name, members in rows]}
 
-    def add_group(self, caller: Caller, params: Params) -> Json:
+    def add_group(self, caller: Requester, params: Params) -> Json:
         """A new group."""
         name = params.text("name")
         params.done()
@@ -229,7 +229,7 @@ class PeopleMethods:
             store.add_group(tx, name, self._service.now_ms())
             return self._log(tx, caller, "group.add", name=name)
 
-    def remove_group(self, caller: Caller, params: Params) -> Json:
+    def remove_group(self, caller: Requester, params: Params) -> Json:
         """With its rules."""
         name = params.text("name")
         params.done()
@@ -237,7 +237,7 @@ class PeopleMethods:
             store.remove_group(tx, name)
             return self._log(tx, caller, "group.rm", name=name)
 
-    def join(self, caller: Caller, params: Params) -> Json:
+    def join(self, caller: Requester, params: Params) -> Json:
         """Put a user into a group, or take out."""
         group, user, member = params.text("group"), params.text("user"), not params.flag("leave")
         params.done()
@@ -246,13 +246,13 @@ class PeopleMethods:
             store.keep_an_admin(tx)
             return self._log(tx, caller, "group.join", group=group, user=user, member=member)
 
-    def tokens(self, caller: Caller, params: Params) -> Json:
+    def tokens(self, caller: Requester, params: Params) -> Json:
         """All tokens, but not what they are."""
         params.done()
         with self._service.database.transaction() as tx:
             return {"tokens": [vars(each) for each in store.tokens(tx)]}
 
-    def add_token(self, caller: Caller, params: Params) -> Json:
+    def add_token(self, caller: Requester, params: Params) -> Json:
         """A new token; this answer is the only place where it is."""
         user, label = params.text("user"), params.text("label", "")
         until_ms = params.number("until_ms", 0, 1, TIME_MOST)
@@ -265,7 +265,7 @@ class PeopleMethods:
             )
         return {**said, "token": token}
 
-    def remove_token(self, caller: Caller, params: Params) -> Json:
+    def remove_token(self, caller: Requester, params: Params) -> Json:
         """It is worth nothing from now on."""
         id_ = params.text("id")
         params.done()
@@ -273,7 +273,7 @@ class PeopleMethods:
             user = store.remove_token(tx, id_)
             return self._log(tx, caller, "token.rm", id=id_, user=user)
 
-    def certificates(self, caller: Caller, params: Params) -> Json:
+    def certificates(self, caller: Requester, params: Params) -> Json:
         """All that our authority gave to users."""
         params.done()
         with self._service.database.transaction() as tx:
@@ -285,7 +285,7 @@ class PeopleMethods:
             ]
         }
 
-    def sign(self, caller: Caller, params: Params) -> Json:
+    def sign(self, caller: Requester, params: Params) -> Json:
         """A certificate for a user's key."""
         user, request = params.text("user"), params.text("request")
         days = params.number("days", USER_DAYS, 1, 825)
@@ -301,7 +301,7 @@ class PeopleMethods:
             )
         return {**said, "certificate": pem.decode()}
 
-    def remove_certificate(self, caller: Caller, params: Params) -> Json:
+    def remove_certificate(self, caller: Requester, params: Params) -> Json:
         """It is worth nothing from now on."""
         serial = params.text("id")
         params.done()
@@ -316,13 +316,13 @@ class KeyMethods:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def ls(self, caller: Caller, params: Params) -> Json:
-        """Which keys a target has; never what they are."""
+    def ls(self, caller: Requester, params: Params) -> Json:
+        """List of a target's keys, without their values."""
         target = params.text("target")
         params.done()
         return {"keys": [key_json(each) for each in self._service.keys.keys(target)]}
 
-    def import_(self, caller: Caller, params: Params) -> Json:
+    def import_(self, caller: Requester, params: Params) -> Json:
         """Take a target by its master key, and unless told otherwise replace that."""
         try:
             master = MasterKey.parse(params.text("master"))
@@ -356,7 +356,7 @@ class KeyMethods:
             "open": keys.open_to_all(caller.user, record.name),
         }
 
-    def rotate(self, caller: Caller, params: Params) -> Json:
+    def rotate(self, caller: Requester, params: Params) -> Json:
         """New keys."""
         target, level = params.text("target"), params.text("level", "working")
         partition = params.number("partition", 0, 0, U64_MAX) if params.given("partition") else None
@@ -366,7 +366,7 @@ class KeyMethods:
         found = self._service.keys.rotate(caller.user, target, LEVELS[level], partition)
         return {"target": target, "level": level, "partitions": found}
 
-    def freeze(self, caller: Caller, params: Params) -> Json:
+    def freeze(self, caller: Requester, params: Params) -> Json:
         """All credentials of a partition are worthless from now on."""
         target = params.text("target")
         partition = params.number("partition", None, 0, U64_MAX)
@@ -374,21 +374,21 @@ class KeyMethods:
         found = self._service.keys.freeze(caller.user, target, partition)
         return {"target": target, "partition": partition, "versions": found}
 
-    def set_master(self, caller: Caller, params: Params) -> Json:
+    def set_master(self, caller: Requester, params: Params) -> Json:
         """A new master key, and all below."""
         target, group = params.text("target"), params.number("group", 14, 14, 15)
         params.done()
         self._service.keys.set_master(caller.user, target, group)
         return {"target": target, "group": group}
 
-    def forget(self, caller: Caller, params: Params) -> Json:
+    def forget(self, caller: Requester, params: Params) -> Json:
         """Everything we know of a target.  Without its master key nobody can change its keys again."""
         target = params.text("target")
         params.done()
         self._service.keys.forget(caller.user, target)
         return {"target": target}
 
-    def audit(self, caller: Caller, params: Params) -> Json:
+    def audit(self, caller: Requester, params: Params) -> Json:
         """Records of the log."""
         after = params.number("after", 0, 0, U64_MAX >> 1)
         most = params.number("most", 100, 1, 1000)
@@ -410,8 +410,8 @@ class KeyMethods:
             ]
         }
 
-    def verify(self, caller: Caller, params: Params) -> Json:
-        """What is wrong with the log."""
+    def verify(self, caller: Requester, params: Params) -> Json:
+        """Fault of the log."""
         text = params.text("head", "")
         params.done()
         try:

@@ -13,13 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iosd_secmgr.access.refusal import Refusal
-from iosd_secmgr.access.rules import DEFAULT_LIFETIME_S, AccessRequest, Grant, decide, missing
+from iosd_secmgr.access.rules import (
+    DEFAULT_LIFETIME_S,
+    AccessRequest,
+    AllowedAccess,
+    decide,
+    missing,
+)
 from iosd_secmgr.keys.manager import KeyManager
 from iosd_secmgr.keys.pki import Authority
 from iosd_secmgr.methods.params import Params, wrong
-from iosd_secmgr.methods.table import Caller, Json, Method
+from iosd_secmgr.methods.table import Json, MethodRow, Requester
 from iosd_secmgr.records import store
-from iosd_secmgr.records.audit import Audit, Entry
+from iosd_secmgr.records.audit import Audit, AuditRecord
 from iosd_secmgr.records.database import Database, Transaction
 from pyosd.secmgr import capabilities
 from pyosd.secmgr.names import names_of
@@ -33,7 +39,7 @@ LIST_JOBS = Permission.GET_ATTR | Permission.M_OBJECT
 ENTRIES_MOST = 1000
 LIFETIME_MOST_S = 86400
 GIVEN, REFUSED = "credential", "credential.refused"
-"""What the audit log calls them."""
+"""Their name in the audit log."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +69,20 @@ class Service:
         self.authority = authority
         self.clock = clock
         self.started_ms = self.now_ms()
-        self.methods: dict[str, Method] = {
-            "whoami": Method(self._whoami, admin=False),
-            "credentials": Method(self._credentials, admin=False),
-            "credentials.issued": Method(self._issued, admin=False),
-            "acl.check": Method(self._check, admin=False),
-            "partitions": Method(self._partitions, admin=False),
-            "status": Method(self._status, admin=False),
+        self.methods: dict[str, MethodRow] = {
+            "whoami": MethodRow(self._whoami, admin=False),
+            "credentials": MethodRow(self._credentials, admin=False),
+            "credentials.issued": MethodRow(self._issued, admin=False),
+            "acl.check": MethodRow(self._check, admin=False),
+            "partitions": MethodRow(self._partitions, admin=False),
+            "status": MethodRow(self._status, admin=False),
         }
 
     def now_ms(self) -> int:
         """The time, as records have it."""
         return int(self.clock() * 1000)
 
-    def call(self, caller: Caller, name: str, fields: Any) -> Json:
+    def call(self, caller: Requester, name: str, fields: Any) -> Json:
         """Do what is asked.  Raises: Refusal."""
         method = self.methods.get(name)
         if method is None:
@@ -89,19 +95,19 @@ class Service:
 
     # ---- who asks ----
 
-    def caller(self, user: str) -> Caller:
+    def caller(self, user: str) -> Requester:
         """A user with groups."""
         with self.database.transaction() as tx:
-            return Caller(user, store.groups_of(tx, user))
+            return Requester(user, store.groups_of(tx, user))
 
-    def by_token(self, token: str) -> Caller | None:
-        """Who has this token.  Raises: Refusal: a user who is disabled."""
+    def by_token(self, token: str) -> Requester | None:
+        """Owner of this token.  Raises: Refusal: a user who is disabled."""
         with self.database.transaction() as tx:
             user = store.user_of_token(tx, token, self.now_ms())
-            return Caller(user, store.groups_of(tx, user)) if user else None
+            return Requester(user, store.groups_of(tx, user)) if user else None
 
-    def by_certificate(self, user: str, serial: str) -> Caller | None:
-        """Who has this certificate, which TLS has found to be good.
+    def by_certificate(self, user: str, serial: str) -> Requester | None:
+        """Owner of this certificate, which TLS has verified.
 
         Of our own authority it must not have been taken back; another's names who it is for.
 
@@ -111,13 +117,13 @@ class Service:
             known = self.authority is None or store.has_certificate(tx, serial, user)
             if not known or not store.is_user(tx, user):
                 return None
-            return Caller(store.enabled(tx, user), store.groups_of(tx, user))
+            return Requester(store.enabled(tx, user), store.groups_of(tx, user))
 
-    def _whoami(self, caller: Caller, params: Params) -> Json:
+    def _whoami(self, caller: Requester, params: Params) -> Json:
         params.done()
         return {"user": caller.user, "groups": sorted(caller.groups), "admin": caller.admin}
 
-    def _status(self, caller: Caller, params: Params) -> Json:
+    def _status(self, caller: Requester, params: Params) -> Json:
         params.done()
         trouble = self.keys.trouble()
         with self.database.transaction() as tx:
@@ -145,7 +151,7 @@ class Service:
 
     # ---- credentials ----
 
-    def _credentials(self, caller: Caller, params: Params) -> Json:
+    def _credentials(self, caller: Requester, params: Params) -> Json:
         if not params.given("requests"):
             wanted = self._wanted(params)
             params.done()
@@ -188,7 +194,9 @@ class Service:
         lifetime = params.number("lifetime_s", DEFAULT_LIFETIME_S, 1, LIFETIME_MOST_S)
         return Wanted(request, lifetime, (range_[0], range_[1]), params.flag("refused"))
 
-    def _decide(self, tx: Transaction, caller: Caller, request: AccessRequest) -> Grant | None:
+    def _decide(
+        self, tx: Transaction, caller: Requester, request: AccessRequest
+    ) -> AllowedAccess | None:
         """By the rules there are now; the tag is what we gave the object."""
         record = store.target(tx, request.target)
         known = store.tag_of(tx, request.target, request.obj)
@@ -199,7 +207,7 @@ class Service:
         rules = store.rules_for(tx, caller.user, caller.groups)
         return decide(rules, caller.user, caller.groups, asked, self.now_ms())
 
-    def issue(self, caller: Caller, wanted: list[Wanted]) -> list[Json | Refusal]:
+    def issue(self, caller: Requester, wanted: list[Wanted]) -> list[Json | Refusal]:
         """Credentials, or why not, in the order asked for; all of it is in the log before it is
         given."""
         found: list[Json | Refusal] = []
@@ -233,7 +241,7 @@ class Service:
                 self.audit.append(tx, caller.user, what, **detail)
         return found
 
-    def _one(self, caller: Caller, wanted: Wanted) -> tuple[Credential, Grant, bytes]:
+    def _one(self, caller: Requester, wanted: Wanted) -> tuple[Credential, AllowedAccess, bytes]:
         request = wanted.request
         try:
             with self.database.transaction() as tx:
@@ -256,7 +264,7 @@ class Service:
         )
         return credential, grant, signer.system_id
 
-    def _why_not(self, caller: Caller, request: AccessRequest) -> str:
+    def _why_not(self, caller: Requester, request: AccessRequest) -> str:
         """The permissions that are missing.  The same for a target that is not known here."""
         with self.database.transaction() as tx:
             rules = store.rules_for(tx, caller.user, caller.groups)
@@ -285,7 +293,7 @@ class Service:
         self.keys.look_at_tag(request.target, request.obj, request.object_type)
         return known() != before
 
-    def _check(self, caller: Caller, params: Params) -> Json:
+    def _check(self, caller: Requester, params: Params) -> Json:
         """Would it be given?  Of oneself, or by an administrator of anybody."""
         user = params.text("user", caller.user)
         wanted = self._wanted(params)
@@ -295,7 +303,7 @@ class Service:
         with self.database.transaction() as tx:
             store.need_user(tx, user)
             enabled = store.is_enabled(tx, user)
-            asked = Caller(user, store.groups_of(tx, user))
+            asked = Requester(user, store.groups_of(tx, user))
             grant = self._decide(tx, asked, wanted.request) if enabled else None
         if grant is None:
             lacking = self._why_not(asked, wanted.request) if enabled else f"{user} is disabled"
@@ -308,7 +316,7 @@ class Service:
             "expires_ms": min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000),
         }
 
-    def _partitions(self, caller: Caller, params: Params) -> Json:
+    def _partitions(self, caller: Requester, params: Params) -> Json:
         """The partitions of a target in which the caller may list jobs, by rules that name them."""
         target = params.text("target")
         params.done()
@@ -328,8 +336,8 @@ class Service:
             ]
         return {"partitions": [hex(each) for each in found]}
 
-    def _issued(self, caller: Caller, params: Params) -> Json:
-        """What was given: to oneself, or for administrators to anybody."""
+    def _issued(self, caller: Requester, params: Params) -> Json:
+        """Issued credentials: one's own, or for administrators everybody's."""
         user = params.text("user", "" if caller.admin else caller.user)
         discriminator = params.text("discriminator", "")
         most = params.number("most", 100, 1, ENTRIES_MOST)
@@ -342,7 +350,7 @@ class Service:
             found = self.audit.entries(most=most, who=user, what=GIVEN, newest=True)
         return {"credentials": [issued(each) for each in found]}
 
-    def _trace(self, user: str, discriminator: str) -> list[Entry]:
+    def _trace(self, user: str, discriminator: str) -> list[AuditRecord]:
         if len(discriminator) != 24 or not set(discriminator) <= set("0123456789abcdef"):
             raise wrong("a discriminator has 24 hexadecimal digits")
         with self.database.transaction() as tx:
@@ -354,7 +362,7 @@ class Service:
         return [each for each in found if user in ("", each.who)]
 
 
-def issued(entry: Entry) -> Json:
+def issued(entry: AuditRecord) -> Json:
     """A credential that was given, as it is listed: without its key, which nobody has kept."""
     return {
         "id": entry.detail["discriminator"],

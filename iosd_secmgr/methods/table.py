@@ -10,13 +10,13 @@ from typing import Any
 from iosd_secmgr.methods.params import Params
 from iosd_secmgr.records import store
 
-__all__ = ["Caller", "Json", "Method"]
+__all__ = ["Json", "MethodRow", "Requester"]
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Caller:
+class Requester:
     """Who asks."""
 
     user: str
@@ -29,8 +29,8 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodRow:
     """A row of the table."""
 
-    run: Callable[[Caller, Params], Json]
+    run: Callable[[Requester, Params], Json]
     admin: bool = True

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The audit log: credentials issued and refused, and changes; each record has the hash of the one before.
 
-Anybody can check the chain. Its head (number and hash of the last record) is authenticated with
-the sealing key in the same transaction, and copied now and then into a file beside, so that
-neither a rewritten chain nor a shorter one passes. Against somebody who puts back an older
+Anybody can check the chain. Its head (number and hash of the last record) is authenticated with the
+sealing key in the same transaction. A copy is written to a file at times. So a rewritten chain and
+a shortened one are both detected. Against somebody who puts back an older
 database and file, keep heads elsewhere: verify() takes one. Secrets are never in it.
+
+The chain is written here because a record must commit in the transaction of the change that it
+describes, which a separate log library cannot do.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditRecord:
     """One record.  seq: from 1 on.  at_ms: since 1970.  detail: fields by name."""
 
     seq: int
@@ -124,7 +127,7 @@ class Audit:
         return Head(int(rows[0][0]), bytes(rows[0][1])) if rows else Head(0, FIRST)
 
     def head(self) -> Head:
-        """Where the log ends now."""
+        """Present end of the log."""
         with self._database.transaction() as tx:
             return self._head(tx)
 
@@ -143,7 +146,7 @@ class Audit:
         who: str = "",
         what: str = "",
         newest: bool = False,
-    ) -> list[Entry]:
+    ) -> list[AuditRecord]:
         """Those with a greater number, in order; newest: the last ones of them."""
         conditions, values = ["seq > ?"], [after]
         texts: list[str] = []
@@ -225,7 +228,7 @@ def write_head(path: Path, head: Head, sealer: Sealer) -> None:
     new.replace(path)
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> AuditRecord:
     """A row of the table."""
     seq, at_ms, who, what, detail, hash_ = row
-    return Entry(int(seq), int(at_ms), who, what, json.loads(detail), bytes(hash_))
+    return AuditRecord(int(seq), int(at_ms), who, what, json.loads(detail), bytes(hash_))

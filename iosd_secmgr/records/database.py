@@ -69,7 +69,7 @@ class Transaction(Protocol):
 
 
 class Database:
-    """What store, keystore and audit log share.  Any thread; one transaction at a time."""
+    """Common parts of store, keystore and audit log.  Any thread; one transaction at a time."""
 
     words: dict[str, str]
 
@@ -111,7 +111,7 @@ class SqliteDatabase(Database):
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            # A credential is told of in the log before it is given out, power loss or not.
+            # A credential is recorded in the log before it is issued, also across a power loss.
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 self._db.execute(f"PRAGMA {pragma}")
         except (OSError, sqlite3.Error) as error:

@@ -106,7 +106,7 @@ def load(folder: Path, ask: Callable[[], str] | None = None) -> Sealer:
     if not (folder / SALT_FILE).exists():
         raise SecmgrError(f"no sealing key in {folder}: 'osd secmgr init' makes one")
     if ask is None:
-        raise SecmgrError("the sealing key is a passphrase, and nobody is here to say it")
+        raise SecmgrError("the sealing key is a passphrase, and there is no terminal to enter it")
     return _open_passphrase(folder / SALT_FILE, ask())
 
 

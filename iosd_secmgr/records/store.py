@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.access.rules import Rule
 from iosd_secmgr.records.database import Row, Transaction, hex_id
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.capability import Algorithm, Permission, SecurityMethod
 
@@ -78,7 +78,7 @@ def new_token() -> str:
 
 
 def token_hash(token: str) -> bytes:
-    """What is stored: of something so random a plain hash gives nothing away."""
+    """The stored form. A plain hash of such a random value discloses nothing."""
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
@@ -166,7 +166,9 @@ def remove_group(tx: Transaction, name: str) -> None:
     """With its rules.  Raises: Refusal."""
     need_group(tx, name)
     if name == ADMIN:
-        raise Refusal("conflict", f"'{ADMIN}' stays: without it nobody could change anything")
+        raise Refusal(
+            "conflict", f"'{ADMIN}' cannot be removed: without it nobody could change anything"
+        )
     tx.run("DELETE FROM rules WHERE subject = ? AND is_group = 1", name)
     tx.run("DELETE FROM groups WHERE name = ?", name)
 
@@ -232,7 +234,7 @@ def tokens(tx: Transaction) -> list[Token]:
 
 
 def user_of_token(tx: Transaction, token: str, now_ms: int) -> str | None:
-    """Who has it, if it is still good.
+    """Its owner, if it is still valid.
 
     Raises: Refusal: they are disabled.  Only somebody with the right token hears that.
     """
@@ -289,7 +291,7 @@ def _rule(row: Row) -> RuleRecord:
         subject=subject,
         group=bool(group),
         target=target,
-        scope=Scope(Kind(kind), ref(int(pid, 16), int(oid, 16))),
+        scope=Scope(ScopeKind(kind), ref(int(pid, 16), int(oid, 16))),
         permissions=Permission(permissions),
         tag=tag,
         until_ms=until,

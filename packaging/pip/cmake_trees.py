@@ -2,11 +2,12 @@
 """The build step of setup.py that lets CMake build a C tree.
 
 A tree has one build directory, ``build/<tree>`` of the source tree: ``make build``, the tests and pip
-share it, so nothing is built twice.  No compiler logic lives here.
+share it, so nothing is built twice.  A lock lets one of them in at a time.  No compiler logic lives here.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -55,6 +56,12 @@ class BuildCMake(build_ext):
     def build_extension(self, ext: Extension) -> None:
         assert isinstance(ext, CMakeTree)
         tree = ROOT / "build" / ext.source
+        tree.mkdir(parents=True, exist_ok=True)
+        with (tree / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.build_tree(ext, tree)
+
+    def build_tree(self, ext: CMakeTree, tree: Path) -> None:
         configure = [
             *("-S", str(ROOT / ext.source), "-B", str(tree), "-G", "Ninja", "--log-level=WARNING"),
             f"-DPython_EXECUTABLE={os.path.realpath(sys.executable)}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `import osd` finds at a client: the package scripts import, one and the same as pyosd.osd.
+"""The package `osd` at a client. It is the same as pyosd.osd, which scripts import.
 
 Installed as the package osd.  A sandbox loads pyosd/osd itself under that name.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where ``osd`` begins; installed as ``osd_program``, for it runs before ``pyosd`` is imported.
+"""Entry point of ``osd``. It is installed as ``osd_program`` because it runs before the import of
+``pyosd``.
 
 That takes a tenth of a second, in which Ctrl-C would print a traceback of imports.
 """

@@ -148,7 +148,8 @@ class Program(Nouns):
 
 
 def open_closed() -> None:
-    """Give a standard stream that was closed to us /dev/null: what is written is nobody's to read.
+    """Open /dev/null for a standard stream that is closed, so that later files do not get its
+    number.
 
     Reading it fails, for nobody has said that there is nothing.  Else the next file or socket would be it.
     """

@@ -1,45 +1,118 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sends requests over any Transport: the base of all commands (unit.py)."""
+"""Sends requests over any Transport for threads, and carries dialogues there.
+
+Not here: the same for coroutines (async_unit.py), the commands (unit.py).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
+from pyosd.commands.dialogue import (
+    Ask,
+    Block,
+    Blocking,
+    Dialogue,
+    Finish,
+    Item,
+    Own,
+    Sleep,
+    Start,
+    Step,
+    Stream,
+)
 from pyosd.errors import OSDError
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.security.sealed import open_reply
 from pyosd.security.signing import Aside, Exchange, Signer
-from pyosd.types import AttributeId, AttributeValue, Buffer
-from pyosd.wire.cdb import NO_ATTRIBUTES, NO_LAYOUT, AttributeLists, Encoded, Request, encode
+from pyosd.types import Buffer
+from pyosd.wire.cdb import NO_LAYOUT, Encoded, Request, encode
 from pyosd.wire.reply import PendingReply, Reply, decode_reply
-from pyosd.wire.transport import Command, Pending, Response, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending, Response
 
-__all__ = ["Caller", "lists_of"]
+__all__ = ["Caller"]
 
-
-def lists_of(
-    get: Iterable[AttributeId], set_: Iterable[AttributeValue], allocation: int | None = None
-) -> AttributeLists:
-    """Attributes to get and to set, in list format; allocation: as AttributeLists has it."""
-    wanted, values = tuple(get), tuple(set_)
-    return AttributeLists(wanted, values, allocation) if wanted or values else NO_ATTRIBUTES
+R = TypeVar("R")
 
 
-class Caller:
-    """Requests to one logical unit."""
+class Caller(Blocking):
+    """Requests to one logical unit, for threads."""
 
-    def __init__(self, transport: Transport, credentials: CredentialSource | None = None) -> None:
+    def __init__(
+        self, transport: CommandTransport, credentials: CredentialSource | None = None
+    ) -> None:
         """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
         self._transport = transport
         self.signer = Signer(credentials)
 
     @property
-    def transport(self) -> Transport:
-        """What carries the commands."""
+    def transport(self) -> CommandTransport:
+        """The transport of the commands."""
         return self._transport
 
-    # ---- the general way in ----------------------------------------------------------------------
+    # ---- dialogues ------------------------------------------------------------------------------
+
+    def carry(self, dialogue: Dialogue[R]) -> R:
+        """Carry a dialogue to its end.  Returns: its value."""
+        answer: object = None
+        go_on: Callable[[Any], Step] = dialogue.send
+        while True:
+            try:
+                step = go_on(answer)
+            except StopIteration as stop:
+                value: R = stop.value
+                return value
+            try:
+                answer, go_on = self._take(step), dialogue.send
+            except BaseException as error:
+                answer, go_on = error, dialogue.throw
+
+    def carry_stream(self, stream: Stream[R]) -> Iterator[R]:
+        """Carry a stream: yield its items."""
+        answer: object = None
+        go_on: Callable[[Any], Step | Item[R]] = stream.send
+        try:
+            while True:
+                try:
+                    step = go_on(answer)
+                except StopIteration:
+                    return
+                answer, go_on = None, stream.send
+                if isinstance(step, Item):
+                    yield step.value
+                    continue
+                try:
+                    answer = self._take(step)
+                except BaseException as error:
+                    answer, go_on = error, stream.throw
+        finally:
+            stream.close()
+
+    def _take(self, step: Step) -> object:
+        """Take one step of a dialogue.  Returns: what it brings."""
+        match step:
+            case Ask(request, timeout, credential, refusals):
+                reply = self.reply(request, timeout, credential)
+                if reply.error and refusals:
+                    raise reply.error
+                return reply
+            case Encoded():
+                return self.call_again(step)
+            case Command():
+                return self._transport.execute(step)
+            case Start(request):
+                return self.submit(request)
+            case Finish(started):
+                return started.reply()
+            case Sleep(seconds):
+                time.sleep(seconds)
+                return None
+            case Block(function) | Own(function):
+                return function()
+
+    # ---- the general way in ---------------------------------------------------------------------
 
     def execute(
         self,
@@ -105,8 +178,8 @@ class Caller:
         return decode_reply(request, layout, self._transport.execute(command, timeout))
 
     def _signed_reply(self, request: Request, timeout: float | None) -> Reply:
-        """reply() under the source's credentials: the dialogue only where something is to be asked
-        for, or mended.
+        """reply() with the source's credentials. It runs the dialogue only if a credential must be
+        requested or replaced.
         """
         sealed = self.signer.seal_at_once(request)
         if sealed is None:
@@ -138,7 +211,7 @@ class Caller:
 class _SignedReply(PendingReply):
     """A request under way under a credential: carries the dialogue of signing.py."""
 
-    def __init__(self, request: Request, exchange: Exchange, transport: Transport) -> None:
+    def __init__(self, request: Request, exchange: Exchange, transport: CommandTransport) -> None:
         self._exchange = exchange
         self._transport = transport
         self._reply: Reply | None = None

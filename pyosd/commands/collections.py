@@ -6,11 +6,12 @@ The head of unit.py says what every method raises.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from pyosd import requests
-from pyosd.commands.caller import Caller, lists_of
+from pyosd.commands.attributes import get_attributes, set_attributes
+from pyosd.commands.dialogue import Dialogue, Stream, call, call_again, items
 from pyosd.errors import ProtocolError
 from pyosd.osd._query import Condition, Criterion, Query
 from pyosd.types import (
@@ -25,15 +26,14 @@ from pyosd.types import (
     ref,
 )
 from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, Page
-from pyosd.wire.cdb import LIST_HEADER_LENGTH, AttributeLists, Encoded, Request
+from pyosd.wire.cdb import LIST_HEADER_LENGTH, AttributeLists, Encoded, lists_of
 from pyosd.wire.list_data import QUERY_HEADER_MAX, decode_list, decode_query_result
-from pyosd.wire.reply import Reply
 from pyosd.wire.tracking import CommandTracking
-
-__all__ = ["CollectionCommands", "queries_of", "query_dialogue"]
 
 _ATTRIBUTES_PER_LIST = 256 << 10  # bytes of one answer
 _IDS_PER_LIST = 8192
+_MEMBERSHIPS = 0xFFFF_FF00  # numbers of them: 1 and up
+_ID_BYTES = 8
 _QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
 
 
@@ -43,235 +43,242 @@ def _get_members(collection: ObjectRef, ids: tuple[AttributeId, ...], room: int)
     return Encoded.of(requests.get_member_attributes(collection, attributes=lists))
 
 
-class CollectionCommands(Caller):
-    """Collections, their members, lists and queries."""
+# ---- collections and lists ----------------------------------------------------------------
 
-    # ---- collections and lists ----------------------------------------------------------------
 
-    def create_collection(
-        self, partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
-    ) -> ObjectRef:
-        """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
-        lists = lists_of([CURRENT_OBJECT_ID], attributes)
-        request = requests.create_collection(partition_id, requested_id, attributes=lists)
-        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+def create_collection(
+    partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
+) -> Dialogue[ObjectRef]:
+    """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
+    lists = lists_of([CURRENT_OBJECT_ID], attributes)
+    request = requests.create_collection(partition_id, requested_id, attributes=lists)
+    return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
 
-    def remove_collection(self, collection: ObjectRef, with_members: bool = False) -> None:
-        """Remove a collection (REMOVE COLLECTION, 8896h).
 
-        Args: with_members: drop the memberships first; the member objects stay.
-        Raises: NotFound; Conflict: it has members.
-        """
-        self.call(requests.remove_collection(collection, with_members))
+def remove_collection(collection: ObjectRef, with_members: bool = False) -> Dialogue[None]:
+    """Remove a collection (REMOVE COLLECTION, 8896h).
 
-    def create_tracking_collection(
-        self,
-        partition_id: int,
-        requested_id: int = 0,
-        source: int = 0,
-        *,
-        attributes: Iterable[AttributeValue] = (),
-    ) -> ObjectRef:
-        """Make a tracking collection (CREATE USER TRACKING COLLECTION, 8894h).
+    Args: with_members: drop the memberships first; the member objects stay.
+    Raises: NotFound; Conflict: it has members.
+    """
+    yield from call(requests.remove_collection(collection, with_members))
 
-        Args: source: id of a collection whose members it begins with; 0: it begins empty.
-        Raises: NotFound: no such partition or source; Conflict: the id is taken or reserved.
-        """
-        lists = lists_of([CURRENT_OBJECT_ID], attributes)
-        request = requests.create_user_tracking_collection(
-            partition_id, requested_id, source, attributes=lists
+
+def create_tracking_collection(
+    partition_id: int,
+    requested_id: int = 0,
+    source: int = 0,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+) -> Dialogue[ObjectRef]:
+    """Make a tracking collection (CREATE USER TRACKING COLLECTION, 8894h).
+
+    Args: source: id of a collection whose members it begins with; 0: it begins empty.
+    Raises: NotFound: no such partition or source; Conflict: the id is taken or reserved.
+    """
+    lists = lists_of([CURRENT_OBJECT_ID], attributes)
+    request = requests.create_user_tracking_collection(
+        partition_id, requested_id, source, attributes=lists
+    )
+    return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
+
+
+def remove_member_objects(collection: ObjectRef, *, immediate: bool = False) -> Dialogue[None]:
+    """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h).
+
+    immediate: return at once; tracking() tells how far it is.
+    """
+    yield from call(requests.remove_member_objects(collection, immediate))
+
+
+def tracking(collection: ObjectRef) -> Dialogue[CommandTracking]:
+    """How far the command on a collection is, and how the last one ended."""
+    page = AttributeId(Page.COLLECTION_TRACKING, ALL)
+    lists = AttributeLists((page,), (), 4096)
+    found = (yield from call(requests.get_attributes(collection, attributes=lists))).attributes
+    return CommandTracking.of(found)
+
+
+def list_page(
+    obj: ObjectRef,
+    initial_id: int = 0,
+    count: int = _IDS_PER_LIST,
+    *,
+    collections: bool = False,
+) -> Dialogue[ListResult]:
+    """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
+
+    obj: root: the partitions; a partition: its user objects, or with collections its
+    collections;
+    a collection: its members.
+    """
+    room = LIST_HEADER_LENGTH + 8 * count
+    if collections or obj.object_id:
+        request = requests.list_collection(obj, room, initial_id)
+    else:
+        request = requests.list_objects(obj.partition_id, room, initial_id)
+    try:
+        return decode_list((yield from call(request)).data)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+
+
+def _list_all(obj: ObjectRef, collections: bool = False) -> Dialogue[list[int]]:
+    initial, found = 0, list[int]()
+    while True:
+        page = yield from list_page(obj, initial, collections=collections)
+        found += page.ids
+        if page.continuation_id <= initial:
+            return found
+        initial = page.continuation_id
+
+
+def list_partitions() -> Dialogue[list[PartitionId]]:
+    """Every partition, ascending (LIST, 8883h, of the root)."""
+    return [PartitionId(each) for each in (yield from _list_all(ref()))]
+
+
+def list_objects(partition_id: int) -> Dialogue[list[ObjectRef]]:
+    """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
+    return [ref(partition_id, each) for each in (yield from _list_all(ref(partition_id)))]
+
+
+def list_attributes(partition_id: int, wanted: Iterable[AttributeId]) -> Stream[ObjectAttributes]:
+    """The same attributes of every user object of a partition, ascending (LIST with LIST_ATTR).
+
+    Objects that come or go meanwhile may be in it or not. Yields: some thousand objects a command.
+    Raises: NotFound.
+    """
+    lists = AttributeLists(tuple(wanted))
+    initial = 0
+    while True:
+        request = requests.list_objects(
+            partition_id, _ATTRIBUTES_PER_LIST, initial, with_attributes=True, attributes=lists
         )
-        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
-
-    def remove_member_objects(self, collection: ObjectRef, *, immediate: bool = False) -> None:
-        """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h).
-
-        immediate: return at once; tracking() tells how far it is.
-        """
-        self.call(requests.remove_member_objects(collection, immediate))
-
-    def tracking(self, collection: ObjectRef) -> CommandTracking:
-        """How far the command on a collection is, and how the last one ended."""
-        page = AttributeId(Page.COLLECTION_TRACKING, ALL)
-        lists = AttributeLists((page,), (), 4096)
-        found = self.call(requests.get_attributes(collection, attributes=lists)).attributes
-        return CommandTracking.of(found)
-
-    def list_page(
-        self,
-        obj: ObjectRef,
-        initial_id: int = 0,
-        count: int = _IDS_PER_LIST,
-        *,
-        collections: bool = False,
-    ) -> ListResult:
-        """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
-
-        obj: root: the partitions; a partition: its user objects, or with collections its
-        collections;
-        a collection: its members.
-        """
-        room = LIST_HEADER_LENGTH + 8 * count
-        if collections or obj.object_id:
-            request = requests.list_collection(obj, room, initial_id)
-        else:
-            request = requests.list_objects(obj.partition_id, room, initial_id)
         try:
-            return decode_list(self.call(request).data)
+            page = decode_list((yield from call(request)).data)
         except ValueError as error:
             raise ProtocolError(str(error)) from None
-
-    def _list_all(self, obj: ObjectRef, collections: bool = False) -> Iterator[int]:
-        initial = 0
-        while True:
-            page = self.list_page(obj, initial, collections=collections)
-            yield from page.ids
-            if page.continuation_id <= initial:
-                return
-            initial = page.continuation_id
-
-    def list_partitions(self) -> list[PartitionId]:
-        """Every partition, ascending (LIST, 8883h, of the root)."""
-        return [PartitionId(each) for each in self._list_all(ref())]
-
-    def list_objects(self, partition_id: int) -> list[ObjectRef]:
-        """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
-        return [ref(partition_id, each) for each in self._list_all(ref(partition_id))]
-
-    def list_attributes(
-        self, partition_id: int, wanted: Iterable[AttributeId]
-    ) -> Iterator[ObjectAttributes]:
-        """The same attributes of every user object of a partition, ascending (LIST with LIST_ATTR).
-
-        Objects that come or go meanwhile may be in it or not. Yields: some thousand objects a command.
-        Raises: NotFound.
-        """
-        lists = AttributeLists(tuple(wanted))
-        initial = 0
-        while True:
-            request = requests.list_objects(
-                partition_id, _ATTRIBUTES_PER_LIST, initial, with_attributes=True, attributes=lists
-            )
-            try:
-                page = decode_list(self.call(request).data)
-            except ValueError as error:
-                raise ProtocolError(str(error)) from None
-            yield from page.members
-            if page.continuation_id <= initial:
-                return
-            initial = page.continuation_id
-
-    def list_collections(self, partition_id: int) -> list[ObjectRef]:
-        """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
-        return [ref(partition_id, each) for each in self._list_all(ref(partition_id), True)]
-
-    def list_members(self, collection: ObjectRef) -> list[ObjectRef]:
-        """Every member of a collection, ascending (LIST COLLECTION, 8897h).  Raises: NotFound."""
-        return [ref(collection.partition_id, each) for each in self._list_all(collection)]
-
-    def get_member_attributes(
-        self,
-        collection: ObjectRef,
-        wanted: Iterable[AttributeId],
-        allocation_length: int = 256 << 10,
-    ) -> tuple[ObjectAttributes, ...]:
-        """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
-
-        allocation_length: first guess at the size of the answer; when it was too small the command
-        is repeated with what the target said it needs.
-        """
-        ids, room = tuple(wanted), allocation_length
-        retrieved = self.call_again(_get_members(collection, ids, room)).retrieved
-        while not retrieved.complete:
-            if retrieved.needed <= room:
-                raise ProtocolError("the target left out attributes that there was room for")
-            room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
-            retrieved = self.call_again(_get_members(collection, ids, room)).retrieved
-        return retrieved.members
-
-    def set_member_attributes(
-        self, collection: ObjectRef, values: Iterable[AttributeValue], *, immediate: bool = False
-    ) -> None:
-        """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
-        atomically.
-
-        immediate: return at once; tracking() tells how far it is.
-        """
-        lists = lists_of((), values)
-        self.call(requests.set_member_attributes(collection, immediate, attributes=lists))
-
-    # ---- QUERY --------------------------------------------------------------------------------
-
-    def query(
-        self,
-        where: ObjectRef,
-        condition: Condition | Iterable[Criterion] | None = None,
-        match_all: bool = True,
-        timeout: float | None = None,
-    ) -> list[ObjectRef]:
-        """User objects whose attributes match (QUERY, 88A0h), ascending.
-
-        Args: where: a collection, or a partition: all its user objects.
-            condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria
-            of one QUERY; None: whatever there is.  match_all: of criteria: all of them, else any.
-            timeout: seconds one QUERY may take; without an index the target reads every member.
-        Raises: NotFound; ValueError: nothing a target can answer.
-        """
-        found: set[int] = set()
-        for each in queries_of(condition, match_all):
-            found.update(self.query_ids(where, each, timeout))
-        return [ref(where.partition_id, each) for each in sorted(found)]
-
-    def query_ids(
-        self, where: ObjectRef, query: Query, timeout: float | None = None
-    ) -> tuple[ObjectId, ...]:
-        """The ids one QUERY finds."""
-        dialogue = query_dialogue(where, query)
-        try:
-            request = next(dialogue)
-            while True:
-                request = dialogue.send(self.call(request, timeout))
-        except StopIteration as stop:
-            ids: tuple[ObjectId, ...] = stop.value
-            return ids
-
-    def query_into(
-        self,
-        where: ObjectRef,
-        criteria: Iterable[Criterion],
-        matches: ObjectRef,
-        match_all: bool = True,
-        *,
-        immediate: bool = False,
-    ) -> None:
-        """Make the user objects that match the members of a tracking collection (QUERY).
-
-        Args: where: as of query().  matches: its members so far are let go.
-            immediate: return at once; tracking(matches) tells how far it is.
-        """
-        collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
-        request = requests.query_into(collection, criteria, matches.object_id, match_all, immediate)
-        self.call(request)
+        yield from items(page.members)
+        if page.continuation_id <= initial:
+            return
+        initial = page.continuation_id
 
 
-def queries_of(
-    condition: Condition | Iterable[Criterion] | None, match_all: bool = True
-) -> list[Query]:
-    """What to ask for a condition, or for criteria."""
-    if isinstance(condition, Condition):
-        return condition.queries()
-    return [Query(tuple(condition or ()), match_all)]
+def list_collections(partition_id: int) -> Dialogue[list[ObjectRef]]:
+    """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
+    return [ref(partition_id, each) for each in (yield from _list_all(ref(partition_id), True))]
 
 
-def query_dialogue(
-    where: ObjectRef, query: Query
-) -> Generator[Request, Reply, tuple[ObjectId, ...]]:
-    """One QUERY without I/O: asked again with more room where there were more ids than fit."""
+def list_members(collection: ObjectRef) -> Dialogue[list[ObjectRef]]:
+    """Every member of a collection, ascending (LIST COLLECTION, 8897h).  Raises: NotFound."""
+    return [ref(collection.partition_id, each) for each in (yield from _list_all(collection))]
+
+
+def get_member_attributes(
+    collection: ObjectRef,
+    wanted: Iterable[AttributeId],
+    allocation_length: int = 256 << 10,
+) -> Dialogue[tuple[ObjectAttributes, ...]]:
+    """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
+
+    allocation_length: first guess at the size of the answer; when it was too small the command
+    is repeated with what the target said it needs.
+    """
+    ids, room = tuple(wanted), allocation_length
+    retrieved = (yield from call_again(_get_members(collection, ids, room))).retrieved
+    while not retrieved.complete:
+        if retrieved.needed <= room:
+            raise ProtocolError("the target left out attributes that there was room for")
+        room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
+        retrieved = (yield from call_again(_get_members(collection, ids, room))).retrieved
+    return retrieved.members
+
+
+def set_member_attributes(
+    collection: ObjectRef, values: Iterable[AttributeValue], *, immediate: bool = False
+) -> Dialogue[None]:
+    """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
+    atomically.
+
+    immediate: return at once; tracking() tells how far it is.
+    """
+    lists = lists_of((), values)
+    yield from call(requests.set_member_attributes(collection, immediate, attributes=lists))
+
+
+# ---- membership: a user object's Collections page says what it is in (5.14) -------------------
+
+
+def memberships(member: ObjectRef) -> Dialogue[dict[int, int]]:
+    """The collections that an object is in, by attribute number."""
+    found = yield from get_attributes(member, [AttributeId(Page.USER_COLLECTIONS, ALL)])
+    return {
+        each.number: each.uint for each in found if each.number and len(each.value) == _ID_BYTES
+    }
+
+
+def add_member(collection: ObjectRef, member: ObjectRef) -> Dialogue[None]:
+    """Make a user object a member of a collection; nothing happens if it is one.
+
+    The number comes from the collection's id: two clients that join at once do not take the same one
+    for two collections, which would end the first's membership.
+    """
+    held = yield from memberships(member)
+    if collection.object_id in held.values():
+        return
+    tries = (1 + (collection.object_id + n) % _MEMBERSHIPS for n in range(len(held) + 1))
+    number = next(n for n in tries if n not in held)
+    value = collection.object_id.to_bytes(_ID_BYTES, "big")
+    yield from set_attributes(member, [AttributeValue(Page.USER_COLLECTIONS, number, value)])
+
+
+def remove_member(collection: ObjectRef, member: ObjectRef) -> Dialogue[bool]:
+    """End an object's membership.  Returns: False: it was no member."""
+    held = yield from memberships(member)
+    numbers = [n for n, each in held.items() if each == collection.object_id]
+    values = [AttributeValue(Page.USER_COLLECTIONS, n, b"") for n in numbers]
+    if values:
+        yield from set_attributes(member, values)
+    return bool(values)
+
+
+# ---- QUERY --------------------------------------------------------------------------------
+
+
+def query(
+    where: ObjectRef,
+    condition: Condition | Iterable[Criterion] | None = None,
+    match_all: bool = True,
+    timeout: float | None = None,
+) -> Dialogue[list[ObjectRef]]:
+    """User objects whose attributes match (QUERY, 88A0h), ascending.
+
+    Args: where: a collection, or a partition: all its user objects.
+        condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria
+        of one QUERY; None: whatever there is.  match_all: of criteria: all of them, else any.
+        timeout: seconds one QUERY may take; without an index the target reads every member.
+    Raises: NotFound; ValueError: nothing a target can answer.
+    """
+    found: set[int] = set()
+    for each in queries_of(condition, match_all):
+        found.update((yield from query_ids(where, each, timeout)))
+    return [ref(where.partition_id, each) for each in sorted(found)]
+
+
+def query_ids(
+    where: ObjectRef, query: Query, timeout: float | None = None
+) -> Dialogue[tuple[ObjectId, ...]]:
+    """The ids that one QUERY finds.
+
+    A QUERY whose answer did not fit is sent again with the room it needs.
+    """
     collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
     count = _IDS_PER_LIST
     while True:
         room = QUERY_HEADER_MAX + 8 * count
-        reply = yield requests.query(collection, query.criteria, room, query.match_all)
+        request = requests.query(collection, query.criteria, room, query.match_all)
+        reply = yield from call(request, timeout)
         try:
             result = decode_query_result(reply.data)
         except ValueError as error:
@@ -283,3 +290,30 @@ def query_dialogue(
         if result.total_count <= count:
             raise ProtocolError("the target left out ids that there was room for")
         count = result.total_count + result.total_count // 8
+
+
+def query_into(
+    where: ObjectRef,
+    criteria: Iterable[Criterion],
+    matches: ObjectRef,
+    match_all: bool = True,
+    *,
+    immediate: bool = False,
+) -> Dialogue[None]:
+    """Make the user objects that match the members of a tracking collection (QUERY).
+
+    Args: where: as of query().  matches: its members so far are let go.
+        immediate: return at once; tracking(matches) tells how far it is.
+    """
+    collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
+    request = requests.query_into(collection, criteria, matches.object_id, match_all, immediate)
+    yield from call(request)
+
+
+def queries_of(
+    condition: Condition | Iterable[Criterion] | None, match_all: bool = True
+) -> list[Query]:
+    """What to ask for a condition, or for criteria."""
+    if isinstance(condition, Condition):
+        return condition.queries()
+    return [Query(tuple(condition or ()), match_all)]

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from pyosd import errors
-from pyosd.commands import Commands
+from pyosd.commands.attributes import get_attribute
+from pyosd.commands.dialogue import Dialogue
 from pyosd.types import ROOT, U64_MAX
 from pyosd.wire.attributes import Page
 
@@ -88,9 +89,13 @@ def _limit(key: str, text: str) -> float:
     return int(text) / 1e6 if key in TIMES else int(text)
 
 
-def pools(commands: Commands) -> list[PoolStatus]:
-    """The target's pools, `default` first; none: it runs no scripts, or is of an older release."""
-    text = commands.get_attribute(ROOT, Page.EXEC_ROOT, POOLS).decode(errors="replace")
+def pools() -> Dialogue[list[PoolStatus]]:
+    """The pools of sandboxes, and how busy each is; `default` is the first.
+
+    Returns: an empty list if the target runs no scripts, or is of an older release.
+    """
+    value = yield from get_attribute(ROOT, Page.EXEC_ROOT, POOLS)
+    text = value.decode(errors="replace")
     try:
         return [decode_pool(line) for line in text.splitlines()]
     except ValueError as error:

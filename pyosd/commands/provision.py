@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first keys of a target, by hand: for tests, benchmarks and places without a security manager.
 
-Whoever has the master key can give itself leave for everything; what is made here is forgotten with the
-object.  A security manager (pyosd.secmgr) keeps keys, changes them and knows who may do what.
+The holder of the master key can make capabilities for everything. Those made here are dropped with
+the object.  A security manager (pyosd.secmgr) keeps keys, changes them and knows who may do what.
 """
 
 from __future__ import annotations

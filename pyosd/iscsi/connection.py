@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Drive one connection of the core from threads that may block.
 
-Lives here: Connection, which has a socket, its _core.Session and the commands under way.  aio.py is the
-same for an event loop.
+Lives here: Connection, which has a socket, its _core.Session and the commands under way.
+async_connection.py is the same for an event loop.
 Not here: reconnecting and retrying (session.py), the text of a login (login.py).
 
 Any thread may submit and wait.  One waiting thread at a time, the leader, polls the socket without
@@ -24,7 +24,7 @@ from typing import TypeVar
 from pyosd import _core
 from pyosd.errors import CommandTimeout, ProtocolError, SessionLost, Unreachable
 from pyosd.iscsi.login import (
-    Answer,
+    ChapAnswer,
     LoginParameters,
     PduRequest,
     login,
@@ -49,7 +49,7 @@ class Task:
     def __init__(self) -> None:
         self.tag = -1
         self.done = False
-        self.answer: tuple[int, bytes, object, int, int, int] | Answer | None = None
+        self.answer: tuple[int, bytes, object, int, int, int] | ChapAnswer | None = None
 
 
 def submit(core: _core.Session, command: Command, lun: int) -> int:
@@ -183,7 +183,7 @@ class Connection:
                 task.done = True
                 self._changed.notify_all()
 
-    def converse(self, dialogue: Generator[PduRequest, Answer, T], deadline: float) -> T:
+    def converse(self, dialogue: Generator[PduRequest, ChapAnswer, T], deadline: float) -> T:
         """Carry a dialogue of login.py to its end.  Raises: what it raises; SessionLost."""
         try:
             request = next(dialogue)
@@ -194,7 +194,7 @@ class Connection:
             result: T = stop.value
             return result
 
-    def plain_answer(self, task: Task, deadline: float) -> Answer:
+    def plain_answer(self, task: Task, deadline: float) -> ChapAnswer:
         """Wait for the answer to request()."""
         answer = self.wait(task, deadline)
         assert isinstance(answer, tuple) and len(answer) == 2

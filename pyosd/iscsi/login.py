@@ -3,7 +3,7 @@
 
 Lives here: security negotiation with CHAP (one way and mutual), operational negotiation, SendTargets.
 The dialogues are generators: they yield a request and are sent the answer.  A driver carries both:
-connection.py for threads, aio.py for asyncio.  Everything the target says is checked.
+connection.py for threads, async_connection.py for asyncio.  Everything the target says is checked.
 Source: RFC 7143 sections 6, 12, 13; CHAP: RFC 1994.
 """
 
@@ -48,12 +48,12 @@ class Chap:
 
     def __post_init__(self) -> None:
         if self.target_secret and self.target_secret == self.secret:
-            raise ValueError("CHAP wants another secret for the target than for this side")
+            raise ValueError("CHAP requires different secrets for the target and for this side")
 
 
 @dataclass(frozen=True)
 class LoginParameters:
-    """What a session wants.  target: iSCSI name, "" for discovery."""
+    """The parameters of a session.  target: iSCSI name, "" for discovery."""
 
     initiator: str
     target: str
@@ -65,7 +65,7 @@ class LoginParameters:
 
 @dataclass(frozen=True)
 class Negotiated:
-    """What both sides agreed upon; arguments of _core.Session.start()."""
+    """The negotiated values, which are arguments of _core.Session.start()."""
 
     max_send_segment: int = 8192
     max_burst: int = 262_144
@@ -85,7 +85,7 @@ class PduRequest:
     immediate: bool = True
 
 
-Answer = tuple[bytes, bytes]
+ChapAnswer = tuple[bytes, bytes]
 """Header (48 bytes) and data of an answer."""
 Keys = Mapping[str, str]
 
@@ -188,7 +188,7 @@ class _Login:
 
     def exchange(
         self, stage: int, following: int, transit: bool, keys: Keys
-    ) -> Generator[PduRequest, Answer, tuple[bool, dict[str, str]]]:
+    ) -> Generator[PduRequest, ChapAnswer, tuple[bool, dict[str, str]]]:
         """One request and its whole answer.  Returns: whether the stage is over, and the keys said.
 
         Raises: LoginRejected, ProtocolError.
@@ -218,7 +218,7 @@ def _check_status(header: bytes) -> None:
         raise LoginRejected(f"login refused: {text} (status {status:04x}h)", status)
 
 
-def login(parameters: LoginParameters) -> Generator[PduRequest, Answer, Negotiated]:
+def login(parameters: LoginParameters) -> Generator[PduRequest, ChapAnswer, Negotiated]:
     """The login dialogue.
 
     Returns: what was agreed.  Raises: LoginRejected; ProtocolError; nothing else.
@@ -228,7 +228,7 @@ def login(parameters: LoginParameters) -> Generator[PduRequest, Answer, Negotiat
     return (yield from _operational_stage(state))
 
 
-def _security_stage(state: _Login) -> Generator[PduRequest, Answer, None]:
+def _security_stage(state: _Login) -> Generator[PduRequest, ChapAnswer, None]:
     parameters, chap = state.parameters, state.parameters.chap
     keys = {"InitiatorName": parameters.initiator}
     keys["SessionType"] = "Normal" if parameters.target else "Discovery"
@@ -240,7 +240,7 @@ def _security_stage(state: _Login) -> Generator[PduRequest, Answer, None]:
     if chap and method == "CHAP":
         over = yield from _chap(state, chap)
     elif method != "None":
-        raise LoginRejected("login refused: the target wants CHAP, and no secret was given")
+        raise LoginRejected("login refused: the target requires CHAP, and no secret was given")
     elif chap:
         raise LoginRejected("login refused: the target does not offer CHAP, and it was asked for")
     rounds = 0
@@ -251,7 +251,7 @@ def _security_stage(state: _Login) -> Generator[PduRequest, Answer, None]:
         over, _ = yield from state.exchange(_SECURITY, _OPERATIONAL, True, {})
 
 
-def _chap(state: _Login, chap: Chap) -> Generator[PduRequest, Answer, bool]:
+def _chap(state: _Login, chap: Chap) -> Generator[PduRequest, ChapAnswer, bool]:
     """Prove who we are; where a target secret is given, have the target prove itself."""
     _, offer = yield from state.exchange(_SECURITY, _OPERATIONAL, False, {"CHAP_A": str(_CHAP_MD5)})
     if offer.get("CHAP_A") != str(_CHAP_MD5):
@@ -277,7 +277,7 @@ def _chap(state: _Login, chap: Chap) -> Generator[PduRequest, Answer, bool]:
     return over
 
 
-def _operational_stage(state: _Login) -> Generator[PduRequest, Answer, Negotiated]:
+def _operational_stage(state: _Login) -> Generator[PduRequest, ChapAnswer, Negotiated]:
     segment = state.parameters.max_segment
     keys = {
         "HeaderDigest": "CRC32C" if state.parameters.header_digest else "None",
@@ -332,7 +332,7 @@ def _agreed(said: Keys, segment: int) -> Negotiated:
     )
 
 
-def send_targets() -> Generator[PduRequest, Answer, list[tuple[str, list[str]]]]:
+def send_targets() -> Generator[PduRequest, ChapAnswer, list[tuple[str, list[str]]]]:
     """The discovery dialogue.
 
     Returns: (target name, its addresses "host:port,group") in the order sent.

@@ -2,7 +2,7 @@
 """Sessions with a target: connect, reconnect, send again what is safe to repeat.
 
 Lives here: IscsiTransport (a Transport over connection.Connection), URLs of targets, discovery.
-Not here: commands (commands/), whole objects (target.py), coroutines (aio.py).
+Not here: commands (commands/), coroutines (async_session.py).
 """
 
 from __future__ import annotations
@@ -26,15 +26,11 @@ from pyosd.wire.transport import Command, Response
 DEFAULT_PORT = 3260
 DEFAULT_TIMEOUT = 30.0
 """Seconds a command may take, unless it says otherwise."""
-CHUNK = 1 << 20
-"""Bytes one READ or WRITE of a whole-object transfer moves."""
-QUEUE_DEPTH = 8
-"""Such commands under way at a time."""
-_STARTING = {0x0203, 0x0301}
+STARTING = {0x0203, 0x0301}
 """Login status of a target that listens before its names and rights are there; it had been there."""
-_RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
-_REPEATS_MAX = 3
-_ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
+RETRY_FIRST, RETRY_MOST = 0.05, 1.0
+REPEATS_MAX = 3
+ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
 
 
 class TaskFunction(IntEnum):
@@ -50,7 +46,7 @@ class TaskFunction(IntEnum):
 
 
 class TaskResponse(IntEnum):
-    """What a target answers to them."""
+    """The target's answers to task management functions."""
 
     COMPLETE = 0
     NO_TASK = 1
@@ -155,11 +151,11 @@ class PendingCommand:
             except SessionLost:
                 repeats += 1
                 late = time.monotonic() >= deadline
-                if late or repeats > _REPEATS_MAX or not self._command.repeatable:
+                if late or repeats > REPEATS_MAX or not self._command.repeatable:
                     raise
                 self._connection, self._task = self._transport.send(self._command)
                 continue
-            if attentions == _ATTENTIONS_MAX or not is_unit_attention(
+            if attentions == ATTENTIONS_MAX or not is_unit_attention(
                 response.status, response.sense
             ):
                 return response
@@ -242,22 +238,22 @@ class IscsiTransport:
         starting; Unreachable when out of time.
         """
         deadline = time.monotonic() + self._reconnect_timeout
-        delay = _RETRY_FIRST
+        delay = RETRY_FIRST
         # A new session identifier: the target may still know the old session.
         self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
         while True:
             try:
                 return self._connect()
             except Unreachable as error:
-                final = isinstance(error, LoginRejected) and error.status not in _STARTING
+                final = isinstance(error, LoginRejected) and error.status not in STARTING
                 if final or time.monotonic() + delay > deadline:
                     raise
             time.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 1.5, _RETRY_MOST)
+            delay = min(delay * 1.5, RETRY_MOST)
 
     def send(self, command: Command) -> tuple[Connection, Task]:
         """Send a command once on a live connection."""
-        for _ in range(_REPEATS_MAX):
+        for _ in range(REPEATS_MAX):
             connection = self._live()
             try:
                 return connection, connection.submit(command, self.address.lun)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What to do about the exceptions that scripts most often end with, because a sandbox is not one's own
-machine.  Beside the target's hints, which go by the reason number alone.
+"""Advice for frequent exceptions of scripts. Their causes are differences between a sandbox and
+one's own machine.  Beside the target's hints, which go by the reason number alone.
 """
 
 from __future__ import annotations

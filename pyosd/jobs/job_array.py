@@ -1,55 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Arrays of jobs: one submission, many jobs that differ in osd.array_index.
+"""JobArray: one submission, many jobs that differ in osd.array_index, for threads.
 
 A JobArray is a Job (its surrogate stands for all of them) and the sequence of its members.  How all
 members stand comes in one command, a byte for each.
+Not here: what most methods do (dialogues/arrays.py).
 """
 
 from __future__ import annotations
 
 import html
-import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
-from pyosd import errors, requests
+from pyosd import errors
 from pyosd.commands import Commands
-from pyosd.jobs import submission
-from pyosd.jobs.job import CANCEL, RESULT, Job
-from pyosd.jobs.polling import Backoff, sleep
-from pyosd.jobs.submission import Prepared, place_of, prepare, send, takes_options
-from pyosd.types import AttributeId, AttributeValue, ObjectRef
-from pyosd.wire.attributes import Page
-from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.job_status import (
-    STATES_ID,
-    STATUS_IDS,
-    ArrayPlace,
-    JobState,
-    JobStatus,
-    Number,
-    decode_status,
-)
-from pyosd.wire.reply import PendingReply
+from pyosd.jobs import retrying, submission
+from pyosd.jobs.dialogues import arrays
+from pyosd.jobs.dialogues.followed import FollowedArray
+from pyosd.jobs.job import Job
+from pyosd.jobs.source import Code
+from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.types import ObjectRef
+from pyosd.wire.job_status import ArrayPlace, JobStatus
 
-__all__ = ["JobArray", "submit"]
-
-# Pauses between two looks at all members: a share of the time that has passed.
-_PATIENCE, _PAUSE_LEAST, _PAUSE_MOST = 16, 0.002, 0.25
-_FETCH_DEPTH = 32  # commands under way together that fetch ends of members
-_RESULT_ID = AttributeId(Page.JOB_PAYLOAD, RESULT)
-_PLACE_ID = AttributeId(Page.JOB_STATUS, Number.ARRAY)
-_WAITING = (JobState.QUEUED, JobState.HELD)
+__all__ = ["JobArray", "known", "submit"]
 
 
-class JobArray(Job, Sequence[Job]):
+class JobArray(arrays.ArrayTable, FollowedArray, Job, Sequence[Job]):
     """An array of jobs.
 
-    As a Job it is the whole: it COMPLETED when all members did, was CANCELLED when all others were,
-    and FAILED otherwise; kill(), cancel(), hold(), release() and remove() mean all members.
-    As a sequence it holds its members in order of index: array[0] has the first index, whatever that
+    As a Job it represents all members. It is COMPLETED if all members are, CANCELLED if all others
+    are, and FAILED otherwise. kill(), cancel(), hold(), release() and remove() mean all members. As
+    a sequence it holds its members in order of index: array[0] has the first index, whatever that
     is; member(index) finds one by its index.
     """
 
@@ -103,95 +85,7 @@ class JobArray(Job, Sequence[Job]):
             self._members[index] = job
         return self._members[index]
 
-    # ---- how it goes ----------------------------------------------------------------------------
-
-    def states(self) -> list[JobState]:
-        """The states of all members in order, in one command.  Raises: JobExpired."""
-        try:
-            found = self.commands.get_attributes(self.id, [STATES_ID])
-        except errors.NotFound:
-            raise self._expired() from None
-        states = [JobState(each) for each in found[0].value] if found else []
-        if len(states) != len(self):
-            raise self._expired()
-        return states
-
-    def progress(self) -> float:
-        """The share of members that have ended."""
-        counts = self.status().counts
-        ended = sum(count for state, count in counts.items() if state.terminal)
-        return ended / len(self)
-
-    def as_completed(self, timeout: float | None = None) -> Iterator[Job]:
-        """Yield members as they end, each settled: its result() needs no more commands.
-
-        Args: timeout: seconds from now, None: for ever.
-        Raises: TimeoutError: some go on; JobExpired.
-        """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        left, began = set(self.indices), time.monotonic()
-        while left:
-            states = self.states()
-            ended = [index for index in sorted(left) if states[self.place.position(index)].terminal]
-            left.difference_update(ended)
-            yield from self._settled(ended)
-            if left:
-                pause = (time.monotonic() - began) / _PATIENCE
-                pause = min(max(pause, _PAUSE_LEAST), _PAUSE_MOST)
-                sleep(pause, deadline, f"{len(left)} members of {self.id}")
-
-    def _settled(self, indices: Sequence[int]) -> Iterator[Job]:
-        """Members that have ended, with how; a few commands under way at a time."""
-        wanted = (*STATUS_IDS, _RESULT_ID)
-        for job, found in self._ask(map(self.member, indices), wanted):
-            if not job.settled:
-                job.take_end(found)
-            yield job
-
-    def _ask(
-        self, jobs: Iterator[Job], wanted: tuple[AttributeId, ...]
-    ) -> Iterator[tuple[Job, tuple[AttributeValue, ...]]]:
-        """Attributes of members in order, a few commands under way at a time; () of one that is gone."""
-        lists = AttributeLists(wanted)
-        under_way: deque[tuple[Job, PendingReply]] = deque()
-        while True:
-            for job in islice(jobs, _FETCH_DEPTH - len(under_way)):
-                request = requests.get_attributes(job.id, attributes=lists)
-                under_way.append((job, self.commands.submit(request)))
-            if not under_way:
-                return
-            job, pending = under_way.popleft()
-            reply = pending.reply()
-            if reply.error and not isinstance(reply.error, errors.NotFound):
-                raise reply.error
-            yield job, () if reply.error else reply.attributes
-
-    def statuses(self) -> Iterator[JobStatus]:
-        """Everything the members say, in order; those that were removed are left out."""
-        for job, found in self._ask(iter(self), STATUS_IDS):
-            status = decode_status(job.id, found)
-            if status is not None:
-                yield status
-
-    # ---- how it ended ---------------------------------------------------------------------------
-
-    def results(
-        self, timeout: float | None = None, *, return_exceptions: bool = False
-    ) -> Iterator[Any]:
-        """Yield the members' results in order of index, each as soon as it and all before it are there.
-
-        Args: return_exceptions: yield the exception of a member that did not complete in place of its
-            result, instead of raising it.
-        Raises: as Job.result(), at the first member that did not complete; the others go on.
-        """
-        early: dict[Job, Job] = {}
-        order = iter(self)
-        following = next(order, None)
-        for job in self.as_completed(timeout):
-            early[job] = job
-            while following is not None and following in early:
-                yield _outcome(early.pop(following), return_exceptions)
-                following = next(order, None)
+    # ---- as a Job's methods, about all members --------------------------------------------------
 
     def result(self, timeout: float | None = None) -> list[Any]:
         """Wait for all members; the list of their results.
@@ -199,30 +93,14 @@ class JobArray(Job, Sequence[Job]):
         Raises: TimeoutError: some go on; ScriptError, ...: the array did not complete: the error of
             the first member that failed.
         """
-        self.wait(timeout)
-        return [job.result() for job in self._settled(self.indices)]
-
-    # ---- control --------------------------------------------------------------------------------
-
-    def stop(self) -> None:
-        """Ask for the end of the members that have not started, and do not wait for it."""
-        if self._final is None:
-            self._control(CANCEL)
+        return self.carry(arrays.result(self, timeout))
 
     def cancel(self) -> bool:
         """End the members that have not started.
 
         Returns: whether the whole array is CANCELLED now: none runs, completed or failed.
         """
-        self.stop()
-        if self._final is None:
-            backoff = Backoff()
-            while any(self.status().counts.get(state) for state in _WAITING):
-                time.sleep(backoff.next())
-            counts = self.status().counts
-            if set(counts) == {JobState.CANCELLED}:
-                self.wait()
-        return self.status().state is JobState.CANCELLED
+        return self.carry(arrays.cancel(self))
 
     def __repr__(self) -> str:
         span = "" if self._place is None else f"[{self._place.text}]"
@@ -237,12 +115,6 @@ class JobArray(Job, Sequence[Job]):
             return html_table(self.status())
         except (errors.OSDError, errors.JobError, ValueError) as error:
             return f"<table><tr><th>array</th><td>{html.escape(str(error))}</td></tr></table>"
-
-
-def _outcome(job: Job, return_exceptions: bool) -> Any:
-    """The result of a member that has ended, or the exception that says how it ended."""
-    error = job.exception() if return_exceptions else None
-    return job.result() if error is None else error
 
 
 def html_table(status: JobStatus) -> str:
@@ -261,22 +133,25 @@ def html_table(status: JobStatus) -> str:
 
 def submit_prepared(commands: Commands, prepared: Prepared) -> Job:
     """Send EXEC for one job, or for an array of jobs where the options name indices."""
-    if prepared.params.array is None:
-        return submission.submit_prepared(commands, prepared)
-    return submit_array(commands, prepared)
+    return commands.carry(submission.submit(KINDS, commands, prepared))
 
 
 def submit_array(commands: Commands, prepared: Prepared) -> JobArray:
     """Send EXEC for an array of jobs.  Raises: ValueError: the options name no indices."""
-    params = prepared.params
-    if params.array is None:
-        raise ValueError("an array of jobs needs array=range(...), other indices, or text")
-    reply = send(commands, prepared)
-    if reply.job is None:
-        raise errors.ProtocolError("the target accepted an array without naming it")
-    job = JobArray(commands, reply.job, params.name, place_of(reply.job, params))
-    job.take_reply(reply)
-    return job
+    return commands.carry(submission.submit_array(KINDS, commands, prepared))
+
+
+@takes_options(prepare)
+def submit_job(commands: Commands, prepared: Prepared) -> Job:
+    """Run code near the data (EXEC).
+
+    Returns: the Job, accepted for good.  A job that failed says so in its result().  With array the
+        code runs once for each index, and the result is a JobArray.
+    Raises: TargetBusy: try again later, or compute here.  Conflict: the key belongs to other
+        content.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost: without a
+        key, unknown whether the job was accepted.
+    """
+    return submit_prepared(commands, prepared)
 
 
 @takes_options(prepare)
@@ -290,8 +165,24 @@ def submit(commands: Commands, prepared: Prepared) -> JobArray:
     return submit_array(commands, prepared)
 
 
+KINDS = submission.Kinds(Job, JobArray)
+"""What submitting makes for threads."""
+
+
 def known(commands: Commands, status: JobStatus) -> Job:
     """A job or an array of which the status is known."""
     if status.array is not None and status.array.members:
         return JobArray(commands, status.id, status.name, status.array)
     return Job(commands, status.id, status.name)
+
+
+def retry(
+    commands: Commands,
+    old: Job,
+    *,
+    code: Code | None = None,
+    failed: bool = False,
+    **how: Unpack[submission.Submission],
+) -> Job:
+    """Run a job that has ended again, as a new job; see pyosd.jobs.retrying.retry."""
+    return commands.carry(retrying.retry(KINDS, commands, old, code=code, failed=failed, **how))

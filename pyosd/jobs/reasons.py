@@ -20,7 +20,7 @@ BLOCKS = {
     6: "security",
     9: "internal",
 }
-"""What the hundreds of a reason number stand for."""
+"""Meanings of the hundreds of reason numbers."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reason:
     again: str
 
     def paragraph(self) -> list[str]:
-        """What there is to say, in lines of any length."""
+        """The explanation, in lines of any length."""
         ends = f"The job ends {self.state}." if self.state else "The job waits."
         return [
             f"{self.number}: {self.label}",
@@ -51,7 +51,7 @@ class Reason:
 
 SAME = "no; the same script on the same data ends the same way."
 AFTER = "yes, once that is done."
-ITSELF = "it goes on by itself."
+ITSELF = "it continues by itself."
 
 # number, state, label, hint, cause, again
 REASONS: dict[int, Reason] = {
@@ -87,7 +87,7 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for another attempt",
             "the last attempt lost its sandbox; the next one starts by itself",
-            "The system failed under the job, which had changed nothing or may run twice.",
+            "The system failed during the job. The job had changed nothing, or it can run twice.",
             ITSELF,
         ),
         (
@@ -111,8 +111,8 @@ REASONS: dict[int, Reason] = {
             "CANCELLED",
             "killed on request",
             "what the script had written stays written",
-            "Somebody killed it. The script was told by osd.Ended and had its grace to clean up.",
-            "yes, if it is still wanted and may run twice.",
+            "Somebody killed it. osd.Ended was raised in the script, which then had its grace time.",
+            "yes, if it is still wanted and can run twice.",
         ),
         (
             108,
@@ -162,9 +162,9 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for its pool, which does not serve",
             "the administrator sees why with osd pool show; it then runs by itself",
-            "The pool's package set is not what was built, or is not there, or the pool is not "
-            "configured any more. The hint of the job's status says which; the pool is tried again "
-            "every now and then.",
+            "The pool's package set was changed or is missing, or the pool was removed from the "
+            "configuration. The hint of the job's status says which. The target retries the pool at "
+            "intervals.",
             ITSELF,
         ),
         (
@@ -182,7 +182,7 @@ REASONS: dict[int, Reason] = {
             "",
             "waiting for its pool, which is paused",
             "the administrator has paused it; it runs by itself once the pool is resumed",
-            "A paused pool takes jobs and starts none; those that run go on. osd pool resume ends it.",
+            "A paused pool takes jobs and starts none. Running jobs continue. osd pool resume ends it.",
             ITSELF,
         ),
         (
@@ -241,7 +241,7 @@ REASONS: dict[int, Reason] = {
             "FAILED",
             "the script's process ended without a word",
             "os._exit or the like was called; end the script by returning or by sys.exit",
-            "The process ended without saying how the script did, so nobody knows.",
+            "The process ended without a report, so the outcome of the script is unknown.",
             SAME,
         ),
         (
@@ -258,17 +258,16 @@ REASONS: dict[int, Reason] = {
             "TIMEOUT",
             "wall-clock limit reached",
             "raise the wall limit, or split the work into smaller jobs",
-            "The time since it started passed --limit-wall, 60 s unless told otherwise, at most a day. "
-            "The script was told by osd.Ended and had its grace.",
-            "with a higher limit, if what it wrote does not matter.",
+            "The time since it started exceeded --limit-wall, 60 s by default, at most a day. "
+            "osd.Ended was raised in the script, which then had its grace time.",
+            "with a higher limit, if repeated writes do no harm.",
         ),
         (
             302,
             "LIMIT_EXCEEDED",
             "processor-time limit reached",
             "raise the cpu limit, or split the work into smaller jobs",
-            "Its processor time, user and system, passed --limit-cpu, the wall limit unless told "
-            "otherwise.",
+            "Its processor time, user and system, passed --limit-cpu, the wall limit by default.",
             "with a higher limit.",
         ),
         (
@@ -276,8 +275,8 @@ REASONS: dict[int, Reason] = {
             "OUT_OF_MEMORY",
             "memory limit reached",
             "raise the memory limit, or read the data in smaller blocks",
-            "The script was refused memory, or the kernel ended it, at --limit-mem, 256 MiB unless told "
-            "otherwise. The status has the peak. osd.userobject.data.blocks() reads in blocks.",
+            "The script was refused memory, or the kernel ended it, at --limit-mem, 256 MiB by "
+            "default. The status has the peak. osd.userobject.data.blocks() reads in blocks.",
             "with a higher limit, or less data at a time.",
         ),
         (
@@ -285,7 +284,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "standard output passed its limit",
             "write large results to an object instead of printing them, or raise the output limit",
-            "It printed more than --limit-output, 64 MiB unless told otherwise. What came before is "
+            "It printed more than --limit-output, 64 MiB by default. Earlier output is "
             "kept; nothing is ever cut silently.",
             "with a higher limit.",
         ),
@@ -295,7 +294,7 @@ REASONS: dict[int, Reason] = {
             "thread limit reached",
             "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack of "
             "8 MiB",
-            "It started more threads than it may have, one unless told otherwise, or more than its "
+            "It started more threads than it may have, one by default, or more than its "
             "memory holds.",
             "with a higher limit.",
         ),
@@ -304,7 +303,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "open-file limit reached",
             "close files and objects when done with them; at most 256 can be open",
-            "It holds more descriptors than it may: 256, unless told less.",
+            "It holds more descriptors than it may: 256 by default.",
             SAME,
         ),
         (
@@ -320,7 +319,7 @@ REASONS: dict[int, Reason] = {
             "LIMIT_EXCEEDED",
             "result passed its limit",
             "write large results to an object and return its id",
-            "What it gave to osd.result() is larger than a result may be.",
+            "The argument of osd.result() is larger than the limit of results.",
             SAME,
         ),
         (
@@ -336,7 +335,7 @@ REASONS: dict[int, Reason] = {
             "SANDBOX_LOST",
             "the sandbox was lost",
             "not the script's fault; it was tried as often as allowed, submit it again",
-            "The sandbox's process went away under the job, in every attempt it had.",
+            "The sandbox's process ended during the job, in each of its attempts.",
             "yes.",
         ),
         (
@@ -346,7 +345,7 @@ REASONS: dict[int, Reason] = {
             "check what was written, then submit it again; mark jobs that may run twice idempotent",
             "The system failed under the job, which had changed objects, so it was not run again by "
             "itself.",
-            "yes, if what it wrote does not matter. --idempotent says so beforehand.",
+            "yes, if repeated writes do no harm. --idempotent declares that in advance.",
         ),
         (
             403,
@@ -372,7 +371,7 @@ REASONS: dict[int, Reason] = {
             "submit it again; mark jobs that may run twice idempotent",
             "The target came up again and found the job running, with no attempt left or with objects "
             "changed.",
-            "yes, if what it wrote does not matter. --idempotent says so beforehand.",
+            "yes, if repeated writes do no harm. --idempotent declares that in advance.",
         ),
         (
             406,
@@ -396,7 +395,7 @@ REASONS: dict[int, Reason] = {
             "output or result could not be stored",
             "see the log of the target",
             "The target's storage failed under the job's output.",
-            "once the storage is mended.",
+            "once the storage is repaired.",
         ),
         (
             601,
@@ -420,7 +419,7 @@ REASONS: dict[int, Reason] = {
             "internal failure of the target",
             "the cause is in the target's log",
             "Something happened that must not: a bug. osd job report has what to attach to a report.",
-            "perhaps; report it all the same.",
+            "perhaps; report it in any case.",
         ),
     )
 }

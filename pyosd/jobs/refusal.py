@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Iterator
 
 from pyosd import errors
-from pyosd.commands import Commands
+from pyosd.commands.attributes import get_attribute
+from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus, pools
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
@@ -27,8 +28,8 @@ DAY_S = 86400
 TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
 
 
-def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
-    """What is wrong with parameters the target has refused, or why a pool is BUSY; "" where nothing is
+def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]:
+    """The is wrong with parameters the target has refused, or why a pool is BUSY; "" where nothing is
     found.  Asks the target.
     """
     busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
@@ -36,14 +37,14 @@ def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDErr
         return ""
     if wrong := explain_at_once(params, error):
         return wrong
-    known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
+    known = {pool.name: pool for pool in (yield from pools()) if pool.state not in GONE}
     name = params.pool or DEFAULT_POOL
     if busy:
         return explain_mode(known[name]) if name in known else ""
     if known and name not in known:
         return f"the target has no pool '{name}'; it has: {', '.join(known)}"
     above = explain_limits(known[name], params) if known else ""
-    return above or next(explain_jobs(commands, params), "")
+    return above or (yield from explain_jobs(params))
 
 
 def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
@@ -52,7 +53,7 @@ def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
 
 
 def explain_values(params: ExecParams) -> Iterator[str]:
-    """What no target takes (docs/limits.md)."""
+    """Parameters beyond the limits of every target (docs/limits.md)."""
     texts = [("name", params.name, NAME_MOST)]
     texts += [(f"tag '{key}'", f"{key}={value}", TAG_MOST) for key, value in params.tags.items()]
     for what, text, most in texts:
@@ -82,22 +83,23 @@ def explain_values(params: ExecParams) -> Iterator[str]:
             yield f"{what} of {given}: it must be above 0, and at most {TIMES_MOST[what]} s"
 
 
-def explain_jobs(commands: Commands, params: ExecParams) -> Iterator[str]:
-    """What is wrong with the jobs it should wait for, or that it should be."""
+def explain_jobs(params: ExecParams) -> Dialogue[str]:
+    """The is wrong with the jobs it should wait for, or that it should be."""
     for each in params.after:
         try:
-            state = commands.get_attribute(each.job, Page.JOB_STATUS, Number.STATE)
+            state = yield from get_attribute(each.job, Page.JOB_STATUS, Number.STATE)
         except errors.OSDError:  # no object, or one that has no such page
             state = b""
         if not state:
-            yield f"{each.job}, to be waited for, is no job, or its record is gone"
+            return f"{each.job}, to be waited for, is no job, or its record is gone"
     if params.array:
         first, last, _ = params.array
         members = sum(map(len, params.array_ranges)) or last - first + 1
-        yield (
+        return (
             f"{members} members may be more than the target queues of one client "
             "(1,000, unless served with --queue-per-principal)"
         )
+    return ""
 
 
 def explain_mode(pool: PoolStatus) -> str:

@@ -4,28 +4,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TypeVar, Unpack
 
-from pyosd.commands import Commands
-from pyosd.jobs import job_array
-from pyosd.jobs.job import Job
-from pyosd.jobs.job_array import JobArray
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.jobs.dialogues.followed import Followed, expired
+from pyosd.jobs.dialogues.following import recorded
+from pyosd.jobs.dialogues.following import status as status_of
 from pyosd.jobs.source import Code
-from pyosd.jobs.submission import Submission, prepare
+from pyosd.jobs.submission import Kinds, Submission, prepare, submit
 from pyosd.types import ref
-from pyosd.wire.job_status import JobFlag, JobState, JobStatus, is_apart
+from pyosd.wire.job_status import (
+    STATES_ID,
+    STATUS_IDS,
+    JobFlag,
+    JobState,
+    JobStatus,
+    decode_status,
+    is_apart,
+)
 
 __all__ = ["retry"]
 
 
+J = TypeVar("J", bound=Followed)
+A = TypeVar("A", bound=Followed)
+
+
 def retry(
-    commands: Commands,
-    old: Job,
+    kinds: Kinds[J, A],
+    commands: object,
+    old: Followed,
     *,
     code: Code | None = None,
     failed: bool = False,
     **how: Unpack[Submission],
-) -> Job:
+) -> Dialogue[J | A]:
     """Run a job that has ended once more, as a new job that names the old one as its predecessor.
 
     Zone, name, tags, pool, limits and idempotence are the old job's, unless how says otherwise.  So are
@@ -37,7 +51,7 @@ def retry(
         failed: of an array only the members that did not complete.
     Raises: JobExpired; ValueError: it has not ended, nothing of it failed, or its code is not kept.
     """
-    status = old.status()
+    status = yield from status_of(old)
     if not status.done or status.zone is None:
         raise ValueError(f"{old.label} is {status.state.name}: wait for its end first")
     place = status.array
@@ -47,10 +61,13 @@ def retry(
     if failed and status.state is JobState.COMPLETED:
         raise ValueError(f"{old.label} is COMPLETED: nothing of it failed")
     if failed and place is not None and place.members:
-        states = JobArray(commands, old.id, status.name, place).states()
+        found = yield from recorded(old, get_attributes(old.id, [STATES_ID]))
+        states = [JobState(each) for each in found[0].value] if found else []
+        if len(states) != place.members:
+            raise expired(old.id, old)
         ended = zip(place.indices, states, strict=True)
         indices = [index for index, state in ended if state is not JobState.COMPLETED]
-    if code is None and not _keeps_code(commands, old, status):
+    if code is None and not (yield from _keeps_code(old, status)):
         raise ValueError(
             f"the target no longer has the code of {old.label}: it keeps the code of jobs that did not "
             "complete, up to 2 MiB with the arguments"
@@ -69,13 +86,19 @@ def retry(
         again["array"] = indices
         again["at_once"] = place.at_once if place else 0
     again.update(how)
-    return job_array.submit_prepared(commands, prepare(code, zone=status.zone, **again))
+    prepared = prepare(code, zone=status.zone, **again)
+    return (yield from submit(kinds, commands, prepared))
 
 
-def _keeps_code(commands: Commands, job: Job, status: JobStatus) -> bool:
+def _keeps_code(job: Followed, status: JobStatus) -> Dialogue[bool]:
     """Whether the target still has its code, of a member the array's."""
     if status.array is not None and not status.array.members:
-        status = Job(commands, status.array.array).status()
-        if not status.done:
+        array = status.array.array
+        asking = recorded(job, get_attributes(array, STATUS_IDS))
+        found = decode_status(array, (yield from asking))
+        if found is None:
+            raise expired(array)
+        if not found.done:
             return True
+        status = found
     return bool(status.flags & JobFlag.CODE_KEPT)

@@ -163,7 +163,7 @@ def _definition(function: Callable[..., object], modules: Collection[str]) -> st
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except OSError:
-        raise ValueError(f"the source of {name}() is not to be found") from None
+        raise ValueError(f"the source of {name}() was not found") from None
     definition = ast.parse(source).body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         raise ValueError(f"{name}() has decorators or is async: send a plain def")
@@ -223,7 +223,7 @@ def is_bytecode(code: Code) -> bool:
 
 
 def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
-    """What is sent for the code, and the flag that says how it is packed.
+    """The bytes to send for the code, and the flag of their packing.
 
     Args: compress: True or False: always, never; None: where it pays.
     """

@@ -12,7 +12,7 @@ HEAD = 20 << 10
 
 
 def unseen(value: bytes, at: int) -> tuple[int, bytes]:
-    """What the attribute shows beyond a position; a line tells of bytes that are not kept.
+    """The part of the attribute after a position. A line counts bytes that are not kept.
 
     Args: value: of the attribute; b"": nothing was written.  at: bytes seen before.
     Returns: how many bytes there were in all, and the new ones.

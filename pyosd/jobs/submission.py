@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Concatenate, ParamSpec, TypedDict, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar
 
 from pyosd import errors
 from pyosd.commands import Commands
+from pyosd.commands.collections import get_member_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.commands.execute import exec_code
 from pyosd.jobs.begin import Begin, parse_begin
-from pyosd.jobs.job import Job
+from pyosd.jobs.dialogues.followed import Followed
+from pyosd.jobs.dialogues.following import take_reply
 from pyosd.jobs.modules import Modules, PathLike, is_zipapp, modules_of, pack_zipapp
 from pyosd.jobs.refusal import explain_refusal
 from pyosd.jobs.source import (
@@ -75,7 +79,7 @@ class Submission(TypedDict, total=False):
     key: str | bytes | None
     hold: bool
     idempotent: bool
-    after: Iterable[After | Job | ObjectRef]
+    after: Iterable[After | Followed | ObjectRef]
     expire: Duration | None
     grace: Duration | None
     begin: Begin | None
@@ -94,11 +98,11 @@ class Submission(TypedDict, total=False):
     modules: Modules | PathLike | Iterable[PathLike] | None
 
 
-def to_wait_for(what: After | Job | ObjectRef) -> After:
+def to_wait_for(what: After | Followed | ObjectRef) -> After:
     """A job alone means that it must end COMPLETED."""
     if isinstance(what, After):
         return what
-    return After(what.id if isinstance(what, Job) else what)
+    return After(what.id if isinstance(what, Followed) else what)
 
 
 def _array(indices: Iterable[int] | str | None, at_once: int) -> tuple[Ranges, int]:
@@ -159,7 +163,7 @@ def prepare(
     key: str | bytes | None = None,
     hold: bool = False,
     idempotent: bool = False,
-    after: Iterable[After | Job | ObjectRef] = (),
+    after: Iterable[After | Followed | ObjectRef] = (),
     expire: Duration | None = None,
     grace: Duration | None = None,
     begin: Begin | None = None,
@@ -305,24 +309,46 @@ def takes_options(
     return decorate
 
 
-def submit_prepared(commands: Commands, prepared: Prepared) -> Job:
-    """Send EXEC for one job."""
-    reply = send(commands, prepared)
+J = TypeVar("J", bound=Followed)
+A = TypeVar("A", bound=Followed)
+J_co = TypeVar("J_co", bound=Followed, covariant=True)
+A_co = TypeVar("A_co", bound=Followed, covariant=True)
+
+
+@dataclass(frozen=True)
+class Kinds(Generic[J_co, A_co]):
+    """What a face makes of accepted jobs and arrays.
+
+    job: called with commands, id and name.  array: with commands, id, name and place.
+    """
+
+    job: Callable[[Any, ObjectRef, str], J_co]
+    array: Callable[[Any, ObjectRef, str, ArrayPlace], A_co]
+
+
+def submit(kinds: Kinds[J, A], commands: object, prepared: Prepared) -> Dialogue[J | A]:
+    """Send EXEC for one job, or for an array of jobs where the options name indices."""
+    if prepared.params.array is not None:
+        return (yield from submit_array(kinds, commands, prepared))
+    reply = yield from send(prepared)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")
-    return Job(commands, reply.job, prepared.params.name).take_reply(reply)
+    job = kinds.job(commands, reply.job, prepared.params.name)
+    yield from take_reply(job, reply)
+    return job
 
 
-@takes_options(prepare)
-def submit(commands: Commands, prepared: Prepared) -> Job:
-    """Run code near the data (EXEC).
-
-    Returns: the Job, accepted for good.  A job that failed says so in its result().
-    Raises: TargetBusy: try again later, or compute here.  Conflict: the key belongs to other
-        content.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost: without a
-        key, unknown whether the job was accepted.
-    """
-    return submit_prepared(commands, prepared)
+def submit_array(kinds: Kinds[J, A], commands: object, prepared: Prepared) -> Dialogue[A]:
+    """Send EXEC for an array of jobs.  Raises: ValueError: the options name no indices."""
+    params = prepared.params
+    if params.array is None:
+        raise ValueError("an array of jobs needs array=range(...), other indices, or text")
+    reply = yield from send(prepared)
+    if reply.job is None:
+        raise errors.ProtocolError("the target accepted an array without naming it")
+    array = kinds.array(commands, reply.job, params.name, place_of(reply.job, params))
+    yield from take_reply(array, reply)
+    return array
 
 
 def exec_timeout(params: ExecParams) -> float | None:
@@ -330,45 +356,44 @@ def exec_timeout(params: ExecParams) -> float | None:
     return None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
 
 
-def send(commands: Commands, prepared: Prepared) -> ExecReply:
+def send(prepared: Prepared) -> Dialogue[ExecReply]:
     """EXEC, sent a second time after a lost session where a key makes that safe."""
-    zone, code, params = prepared.zone, prepared.code, prepared.params
-
-    def once() -> ExecReply:
-        if params.wait is None:
-            return commands.exec_code(zone, code, params)
-        return commands.exec_code(
-            zone,
-            code,
-            params,
-            synchronous=True,
-            result_allocation_length=_INLINE_RESULT,
-            get=STATUS_IDS,
-            timeout=exec_timeout(params),
-        )
-
-    def explained() -> ExecReply:
-        try:
-            return once()
-        except errors.OSDError as error:
-            if why := explain_refusal(commands, params, error):
-                error.text = f"{why} ({error.text})"
-            raise
-
     try:
-        return explained()
+        return (yield from _send_once(prepared))
     except errors.SessionLost:
-        if not params.key:
+        if not prepared.params.key:
             raise
-    return explained()
+    return (yield from _send_once(prepared))
+
+
+def _send_once(prepared: Prepared) -> Dialogue[ExecReply]:
+    """EXEC; a refusal says in words what is wrong."""
+    zone, code, params = prepared.zone, prepared.code, prepared.params
+    waits = params.wait is not None
+    try:
+        return (
+            yield from exec_code(
+                zone,
+                code,
+                params,
+                synchronous=waits,
+                result_allocation_length=_INLINE_RESULT if waits else 0,
+                get=STATUS_IDS if waits else (),
+                timeout=exec_timeout(params),
+            )
+        )
+    except errors.OSDError as error:
+        if why := (yield from explain_refusal(params, error)):
+            error.text = f"{why} ({error.text})"
+        raise
 
 
 # ---- many jobs -----------------------------------------------------------------------------------
 
 
 def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
-    """The partitions whose jobs may be listed: all, or where the root may not be listed those that the
-    source of credentials names, which shows the jobs of its user alone.
+    """The partitions whose jobs can be listed. Without permission to list the root, these are the
+    partitions of the source of credentials, and only the user's own jobs are listed.
 
     Raises: PermissionDenied: neither.
     """
@@ -382,14 +407,19 @@ def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
         return partitions
 
 
-def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:
+def jobs_of(partition_id: int) -> Dialogue[list[JobStatus]]:
     """Every job whose surrogate is in a partition, by id, in one command."""
     collection = ref(partition_id, JOBS_COLLECTION)
     try:
-        members = commands.get_member_attributes(collection, STATUS_IDS)
+        members = yield from get_member_attributes(collection, STATUS_IDS)
     except errors.NotFound:
         return []  # the collection is made with the first job
     return list(filter(None, (_member_status(partition_id, each) for each in members)))
+
+
+def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:
+    """Every job whose surrogate is in a partition, by id, in one command."""
+    return commands.carry(jobs_of(partition_id))
 
 
 def _member_status(partition_id: int, member: ObjectAttributes) -> JobStatus | None:

@@ -8,18 +8,18 @@
             print(each.object_id, line)
     osd.result("done")
 
-The classes root, partition, collection and userobject name objects by their ids; nothing is asked of
-the target before a method is.  userobject.data is a file over an object's bytes, query() finds objects
-by their attributes.
+The classes root, partition, collection and userobject name objects by their ids. The target
+receives no request before you call a method. userobject.data is a file over an object's bytes.
+query() finds objects by their attributes.
 
-args, zone and job tell what the script was given: its arguments, the object its rights end at, and the
-object that stands for the job; array_index and array, where it is one of an array of jobs, its index
-there and the object that stands for them all (else None).  progress(), result() and log() report; what
-a script prints is the data of the job's object.
+args are the arguments of the script. zone is the object that limits its rights. job is the object
+that represents the job. In a job of an array, array_index is its index and array is the object that
+represents the array (else None). progress(), result() and log() report. The output of a script is
+the data of the job's object.
 
-Whatever the target refuses is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
-Numbers of bytes, offsets and lengths are bytes; ids are 64 bits.  A script has one thread unless it
-was given more; objects, file objects and iterators may be used by one thread at a time.
+A refusal of the target is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
+Sizes, offsets and lengths are in bytes. Ids have 64 bits. A script has one thread by default. Only
+one thread at a time can use an object, a file object or an iterator.
 
 In a sandbox calls go to the job's proxy.  Elsewhere they go to the target that the environment
 variable IOSD_TARGET names, or over what use() was given.
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     args: Any
-    """What the submitter gave: `Target.exec(args=)` as it was, `osd exec SCRIPT -- WORDS` as a list.
+    """The arguments of the submitter: `Target.exec(args=)` unchanged, `osd exec SCRIPT -- WORDS` as
+    a list.
 
     None where nothing was given.
 
@@ -140,7 +141,7 @@ def query(condition: Condition | None = None) -> Iterator[userobject]:
 
 
 def __getattr__(name: str) -> object:
-    """What was given comes with the job, after this package was imported."""
+    """Arguments come with the job, after the import of this package."""
     if name == "args":
         return current().context.args
     if name == "zone":

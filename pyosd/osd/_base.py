@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all kinds of objects have in common.  Nothing is asked of the target before a method is."""
+"""Base class of all kinds of objects.  Nothing is asked of the target before a method is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ObjectType(IntEnum):
 
 
 class ListKind(IntEnum):
-    """What LIST lists (target/object/object.h)."""
+    """Kinds of lists of LIST (target/object/object.h)."""
 
     PARTITIONS = 0
     USER_OBJECTS = 1
@@ -77,7 +77,7 @@ def batches(entries: list[bytes]) -> Iterator[bytes]:
 
 
 class OSDObject:
-    """What all kinds of objects have in common: ids, existence, attributes.
+    """Common part of all kinds of objects: ids, existence, attributes.
 
     partition_id and object_id are numbers of 64 bits; where there is no such thing they are 0.
     Objects of the same kind and ids are equal, and may be members of sets and keys of dictionaries.
@@ -110,8 +110,7 @@ class OSDObject:
     def get(self: Self) -> Self:
         """Make sure the object exists, and return it; put() is its counterpart.
 
-        Nothing is locked: others may remove the object all the same, and what uses it then raises
-        NotFound.
+        This locks nothing. Others can still remove the object, and later calls then raise NotFound.
 
         >>> osd.userobject(p.partition_id, 0x7fff0000).get()
         Traceback (most recent call last):
@@ -169,7 +168,7 @@ class OSDObject:
         Args: attributes: a value of str is stored as UTF-8, int as 8 bytes big-endian, bytes-like as
         it is, at most 65,534 bytes.  An empty one makes the attribute undefined.  The pages for
         whatever scripts like begin at 10000h for user objects, 3001_0000h for partitions and
-        6001_0000h for collections; docs/attributes.md has them all.
+        6001_0000h for collections; `docs/attributes.md` lists them all.
 
         >>> u.setattr([(0x10000, 1, "title"), (0x10000, 2, 7), (0x10000, 3, b"")])
         >>> [number for _, number, _ in u.attributes(0x10000)]

@@ -4,8 +4,8 @@
 Reads are buffered, writes are not: what write() returned from is in the object.  Large reads come
 through the descriptors the proxy passed, small ones and all writes through calls.
 
-What one read() returns, up to 1 MiB, was in the object at one moment: it is taken from the buffer
-only where all of it is there, else read anew in one piece.
+The bytes that one read() returns, up to 1 MiB, were in the object at one moment. They come from the
+buffer only if it has all of them, else they are read again in one piece.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class RawData(io.RawIOBase):
 
 
 class Whole(io.RawIOBase):
-    """What one fill() gives, then an end: below a BufferedReader, which reads it into bytes without
-    a copy in between.
+    """The bytes of one fill(), then an end. A BufferedReader on top reads them without another
+    copy.
     """
 
     def __init__(self, raw: RawData) -> None:
@@ -113,8 +113,8 @@ class Data(io.BufferedIOBase):
     zipfile, numpy, pandas and whatever else takes one.  Reads are buffered, 256 KiB ahead; writes
     are not, and drop what was read ahead.  Closing it, or forgetting to, has no effect on the object.
 
-    What one read(), readinto() or block holds, up to 1 MiB, was in the object at one moment, whoever
-    writes meanwhile.  Lines are put together from blocks of 256 KiB, each of one moment.
+    The bytes of one read(), readinto() or block, up to 1 MiB, were in the object at one moment,
+    also while others write.  Lines are put together from blocks of 256 KiB, each of one moment.
 
     Every method raises NotFound where the object is not there (any more), PermissionDenied outside
     the zone, and ValueError once the file is closed.
@@ -139,7 +139,7 @@ class Data(io.BufferedIOBase):
     # -- position
 
     def tell(self) -> int:
-        """Where the next read or write begins: bytes from the object's begin.
+        """Offset of the next read or write in bytes.
 
         >>> f = u.data
         >>> f.readline(), f.tell()
@@ -469,5 +469,5 @@ class Data(io.BufferedIOBase):
 
 
 def octets_of(data: ReadableBuffer | str) -> memoryview:
-    """What is written, byte by byte."""
+    """The bytes to write, as a view of bytes."""
     return memoryview(data.encode() if isinstance(data, str) else data).cast("B")

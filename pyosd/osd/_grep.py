@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Search in an object's bytes, in memory that does not grow with the object.
 
-Blocks are read one after the other, each as one atomic read would be; where descriptors were passed
-that is as quick as a map, and the object may shrink meanwhile.  What lies across the border of two
-blocks is found: a line is looked at once all of it is there, a match once nothing behind the block
-can make it longer (unless it is longer than its span).
+Blocks are read one after the other, each like one atomic read. With descriptors this is as fast as
+a map, and the object can shrink meanwhile.  Lines and matches across the border of two blocks are
+found. A line is searched when it is complete. A match is reported when later bytes cannot make it
+longer, unless it is longer than its span.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LINE_MAX = 4 << 20
 SPAN = 64 << 10
 CONTEXT = 256  # bytes kept before a block, for what a pattern looks back at
 END = b"\n"
-# What may see more than its line when it is tried on a whole block.
+# Parts of patterns that can match beyond their line when they search a whole block.
 BEYOND_LINES = re.compile(rb"\\[AZ]|\(\?[=!<>]|[+*?}]\+")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script says about itself: progress, a result, a line of log."""
+"""Reports of a script about itself: progress, a result, a line of log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What holds user objects: the root, partitions, collections; and the way from ids to objects."""
+"""Containers of user objects (the root, partitions, collections), and objects from ids."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ INDEX_READY = 2
 
 
 class Searchable(OSDObject):
-    """What has user objects that can be looked for."""
+    """A container whose user objects can be queried."""
 
     def query(self, condition: Condition | None = None) -> Iterator[userobject]:
         """User objects whose attributes match, in the order of their ids.
 
-        What changes meanwhile may or may not be seen; each object is looked at in one moment.
+        The result may or may not contain changes that happen meanwhile. Each object is examined at
+        one moment.
 
         Args: condition: comparisons of osd.attr(page, number), each in parentheses, joined by & and
         |.  None: all there are.
@@ -171,9 +172,9 @@ class partition(Searchable):  # noqa: N801
     __iter__ = userobjects
 
     def index(self, page: int, keep: bool = True) -> None:
-        """Have the target keep an index of an attribute page, for queries; or keep it no longer.
+        """Create an index of an attribute page for queries, or remove it.
 
-        Answers are the same without; docs/query.md says what they cost.
+        Answers are the same without; `docs/query.md` has the cost.
 
         Args: page: of application attributes of user objects, or 1.
 

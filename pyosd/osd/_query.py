@@ -63,7 +63,8 @@ def encode_query_list(criteria: Iterable[Criterion], match_all: bool) -> bytes:
 
 @dataclass(frozen=True)
 class Query:
-    """What one QUERY asks: every criterion, or at least one; no criteria: whatever there is."""
+    """The criteria of one QUERY: all must match, or at least one. Without criteria every object
+    matches."""
 
     criteria: tuple[Criterion, ...]
     match_all: bool = True
@@ -116,7 +117,7 @@ def narrow(term: Term, criterion: Criterion) -> Term | None:
 
 
 def both(left: Term, right: Term) -> Term | None:
-    """What two terms ask together; None where nothing can match."""
+    """The conjunction of two terms, or None if nothing can match."""
     joined: Term | None = left
     for criterion in right:
         if joined is not None:
@@ -125,7 +126,7 @@ def both(left: Term, right: Term) -> Term | None:
 
 
 class Condition:
-    """What query() looks for: comparisons of attr(), each in parentheses, joined by & and |.
+    """A condition of query(): comparisons of attr(), each in parentheses, joined by & and |.
 
     `and`, `or`, `not` and chains such as `1 <= a <= 5` raise TypeError: Python does not let a
     library see them.
@@ -165,7 +166,8 @@ class Condition:
         return f"<osd.Condition {list(self.terms)}>"
 
     def queries(self) -> list[Query]:
-        """What to ask; the answer is whatever matches one of them.  Empty: nothing can match."""
+        """The queries to send. The result has the objects that match at least one of them.  Empty:
+        nothing can match."""
         if len(self.terms) > 1 and all(len(term) == 1 for term in self.terms):
             return [Query(tuple(term[0] for term in self.terms), match_all=False)]
         return [Query(term) for term in self.terms]
@@ -227,7 +229,7 @@ class attr:  # noqa: N801 -- reads as what it names
         return (self < value) | (self > value)
 
     def defined(self) -> Condition:
-        """Whatever has the attribute.
+        """Match the objects that have the attribute.
 
         >>> list(p.query(osd.attr(0x10000, 1).defined()))
         []

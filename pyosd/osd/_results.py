@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Values of osd.result() that JSON does not have, and how they are said in it.
+"""Values of osd.result() that JSON does not have, and their form in JSON.
 
 | in the script | in the JSON | what Job.result() gives |
 |---|---|---|
@@ -65,7 +65,7 @@ def encode(value: object) -> bytes:
 
 
 def plain(value: object) -> object:
-    """What json.dumps() writes for a value it does not know.  Raises: TypeError."""
+    """The form of a value that json.dumps() does not know.  Raises: TypeError."""
     if type(value).__name__ in ("NaTType", "NAType"):  # of pandas: a NaT is a date as well
         return None
     if isinstance(value, date | time):  # a datetime is a date

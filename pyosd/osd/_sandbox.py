@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The transport inside a sandbox: `_osdcore`, built into the interpreter there (sandbox/osdcore_*.c).
 
-Large reads and maps do not go through the proxy (design D19): it passes read-only descriptors of an
-object's head and tail file, and a page with a counter that is odd while somebody writes.  A read that
-saw the same even number before and after is as atomic as the target's own; one that does not find
-such a moment in three attempts asks the proxy after all.
+Large reads and maps do not go through the proxy. It passes read-only descriptors of an object's
+head and tail files, and a page with a counter. The counter is odd during a write.  A read that
+finds the same even number before and after is as atomic as a READ. After three failed attempts the
+read goes through the proxy.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Shared:
             raise OutOfDate
 
     def _fill(self, offset: int, buffer: memoryview) -> None:
-        """What the files hold; zeros where they end before the object does."""
+        """The bytes of the files, then zeros if the files end before the object."""
         in_head = max(0, min(len(buffer), self.head_bytes - offset))
         for fd, at, part in (
             (self.head_fd, offset, buffer[:in_head]),

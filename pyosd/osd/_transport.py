@@ -29,7 +29,7 @@ CALL_RECORDS = 64  # attributes in one call
 
 
 class Call(IntEnum):
-    """What can be asked."""
+    """The requests of a transport."""
 
     FINISH = 1
     PROGRESS = 2
@@ -64,11 +64,11 @@ class Call(IntEnum):
 
 @dataclass(frozen=True)
 class Context:
-    """What the job was given: arguments, and the ids and type of its zone and surrogate.
+    """The environment of a job: its arguments, and the ids and type of its zone and surrogate.
 
-    args: whatever the submitter gave.  zone_type: 1 root, 2 partition, 40h collection, 80h user
-    object.  zone, job, array: (partition id, object id); array and array_index are a member's of an array
-    of jobs.
+    args: the arguments of the submitter. zone_type: 1 root, 2 partition, 40h collection, 80h user
+    object. zone, job, array: (partition id, object id). array and array_index are set in jobs of an
+    array.
 
     >>> osd.Context(["--quick"], zone_type=2, zone=(0x10000, 0)).args
     ['--quick']
@@ -95,7 +95,7 @@ class Mapping(Sized, Protocol):
 
 
 class Snapshot(bytes):
-    """What map() gives where objects cannot be mapped: a copy."""
+    """The result of map() if objects cannot be mapped: a copy."""
 
     __slots__ = ()
 
@@ -105,7 +105,7 @@ class Snapshot(bytes):
 
 
 class Transport(Protocol):
-    """What use() takes: whatever carries calls, as a sandbox's proxy and a client's session do.
+    """A carrier of calls for use(), such as a sandbox's proxy or a client's session.
 
     Raises the exceptions of this package; nothing else but what the platform raises.
     """

@@ -74,7 +74,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     def remove(self) -> None:
         """Remove it with its bytes and attributes, also from collections.
 
-        Who has it open gets NotFound at the next read.
+        An open file of it raises NotFound at the next read.
 
         >>> u.remove()
         >>> u.exists()
@@ -212,7 +212,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     def flush(self) -> None:
         """Return when everything written so far, by anybody, survives a power cut.
 
-        What write() or setattr() returned from survives the end of any process without it.
+        Without flush(), completed calls of write() and setattr() survive the end of any process.
 
         >>> u.flush()
 

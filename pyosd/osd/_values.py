@@ -100,7 +100,7 @@ def encode_names(names: Iterable[tuple[int, int]]) -> list[bytes]:
 
 
 def bad_name(page: int, number: int) -> Invalid:
-    """What to raise for an attribute's name that is not of 32 bits each."""
+    """The error for a page or number of an attribute that is not of 32 bits."""
     return Invalid(f"{page:#x}/{number:#x} is no attribute's page and number")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the builders of requests share."""
+"""Common parts of the builders of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXTENSION_CAPABILITIES = 0xFFEE
 
 
 class Extra(TypedDict, total=False):
-    """What every command takes beside its own fields."""
+    """Common arguments of all commands."""
 
     attributes: Attributes
     options: Options

@@ -21,10 +21,8 @@ def execute(
     result_allocation_length: int = 0,
     **extra: Unpack[Extra],
 ) -> Request:
-    """EXEC (8F81h, design D11): run code in a zone.
-
-    synchronous: the status waits for the job's end and up to result_allocation_length bytes of its
-    result come first in Data-In.
+    """EXEC (8F81h): run code in a zone. synchronous: the status waits for the job's end, and
+    Data-In begins with up to result_allocation_length bytes of its result.
     """
     descriptor = params.descriptor() if params else None
     return Request(

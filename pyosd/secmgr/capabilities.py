@@ -11,9 +11,9 @@ from pyosd.wire.capability import Capability, Permission
 
 
 def signing_partition(obj: ObjectRef, object_type: ObjectType, permissions: Permission) -> int:
-    """Whose working key signs it: CREATE PARTITION and REMOVE PARTITION are partition zero's, as what is
-    addressed to the root; COPY USER OBJECTS, which creates too, reads as well.  What a job may do inside
-    comes with leave to run."""
+    """The partition whose working key signs it. Partition zero signs CREATE PARTITION, REMOVE
+    PARTITION and commands to the root. COPY USER OBJECTS both creates and reads.  The permissions
+    of a job inside its zone come with the permission to run."""
     if object_type is ObjectType.ROOT:
         return 0
     of_root = Permission.REMOVE in permissions or (

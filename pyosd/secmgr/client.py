@@ -182,10 +182,12 @@ class SecurityManagerSource:
         self.target = target
         self._method = method
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Place, list[tuple[Credential, int]]] = OrderedDict()  # under _lock
+        self._kept: OrderedDict[TypedObject, list[tuple[Credential, int]]] = (
+            OrderedDict()
+        )  # under _lock
         self._refused: set[int] = set()  # under _lock; partitions
         self._refusals = 0  # under _lock
-        self._asking: dict[Place, threading.Lock] = {}  # under _lock
+        self._asking: dict[TypedObject, threading.Lock] = {}  # under _lock
 
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
@@ -206,7 +208,7 @@ class SecurityManagerSource:
                 self._asking.pop(place, None)
         return found
 
-    def _fetch(self, place: Place, permissions: Permission) -> Credential:
+    def _fetch(self, place: TypedObject, permissions: Permission) -> Credential:
         obj, object_type = place
         partition = signing_partition(obj, object_type, permissions)
         while True:
@@ -243,7 +245,9 @@ class SecurityManagerSource:
                 self._kept.popitem(last=False)
         return credential
 
-    def _find(self, place: Place, permissions: Permission, *, fresh: bool) -> Credential | None:
+    def _find(
+        self, place: TypedObject, permissions: Permission, *, fresh: bool
+    ) -> Credential | None:
         """One that is kept: for the object, or for all of its partition.
 
         fresh: not one that should be renewed.
@@ -284,7 +288,7 @@ class SecurityManagerSource:
         self.client.close()
 
 
-Place = tuple[ObjectRef, ObjectType]
+TypedObject = tuple[ObjectRef, ObjectType]
 
 
 def lasts(credential: Credential, since_ms: int, fresh: bool) -> bool:

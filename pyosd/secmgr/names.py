@@ -40,7 +40,7 @@ def names_of(permissions: Permission) -> list[str]:
 
 
 def object_type_of(obj: ObjectRef) -> ObjectType:
-    """What an address is where nobody says it: inside a partition a user object."""
+    """Default type of an address: inside a partition a user object."""
     if obj.object_id:
         return ObjectType.USER_OBJECT
     return ObjectType.PARTITION if obj.partition_id else ObjectType.ROOT

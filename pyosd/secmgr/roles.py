@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyosd.secmgr.scopes import Kind, Scope
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import JOBS_COLLECTION, ObjectRef, ref
 from pyosd.wire.capability import JOB_RIGHTS, READ_ONLY, Permission
 
@@ -17,25 +17,25 @@ __all__ = ["ROLES", "Role", "rules_of"]
 _A = Permission
 _LOOK = _A.READ | _A.GET_ATTR | _A.M_OBJECT
 _CHANGE = _A.WRITE | _A.APPEND | _A.CREATE | _A.REMOVE | _A.SET_ATTR | _A.OBJ_MGMT
-_FOLLOW = ((Kind.COLLECTION, _A.GET_ATTR | _A.M_OBJECT),)  # the collection of jobs: one's own
+_FOLLOW = ((ScopeKind.COLLECTION, _A.GET_ATTR | _A.M_OBJECT),)  # the collection of jobs: one's own
 _READ = (
-    (Kind.PARTITION, _LOOK),
-    (Kind.OBJECTS, _A.READ | _A.GET_ATTR),
-    (Kind.COLLECTIONS, _LOOK | _A.QUERY),
+    (ScopeKind.PARTITION, _LOOK),
+    (ScopeKind.OBJECTS, _A.READ | _A.GET_ATTR),
+    (ScopeKind.COLLECTIONS, _LOOK | _A.QUERY),
 )
 _WRITE = (
-    (Kind.PARTITION, _LOOK | _A.OBJ_MGMT),
-    (Kind.OBJECTS, _A.READ | _A.GET_ATTR | _CHANGE),
-    (Kind.COLLECTIONS, _LOOK | _A.QUERY | _CHANGE),
+    (ScopeKind.PARTITION, _LOOK | _A.OBJ_MGMT),
+    (ScopeKind.OBJECTS, _A.READ | _A.GET_ATTR | _CHANGE),
+    (ScopeKind.COLLECTIONS, _LOOK | _A.QUERY | _CHANGE),
 )
 _MANAGE = _LOOK | _CHANGE | _A.QUERY | _A.DEV_MGMT | _A.POL_SEC | _A.GBL_REM
 
 
 class Role(NamedTuple):
-    """What it is for, and permissions by kind of scope in the partition."""
+    """The purpose, and permissions by kind of scope in the partition."""
 
     purpose: str
-    grants: tuple[tuple[Kind, Permission], ...]
+    grants: tuple[tuple[ScopeKind, Permission], ...]
 
 
 ROLES = {
@@ -43,19 +43,19 @@ ROLES = {
     "write": Role("As read; also create, change and remove objects and collections.", _WRITE),
     "run": Role(
         "Submit scripts that read (osd exec --rights read); follow, list and end one's own jobs.",
-        ((Kind.ZONE, _A.FUN_EXE | READ_ONLY), *_FOLLOW),
+        ((ScopeKind.ZONE, _A.FUN_EXE | READ_ONLY), *_FOLLOW),
     ),
     "run-write": Role(
         "As run; the scripts may also create, change and remove objects.",
-        ((Kind.ZONE, _A.FUN_EXE | JOB_RIGHTS), *_FOLLOW),
+        ((ScopeKind.ZONE, _A.FUN_EXE | JOB_RIGHTS), *_FOLLOW),
     ),
     "owner": Role(
         "Everything in the partition, its quotas and policies, and its removal.",
         (
-            (Kind.PARTITION, _MANAGE),
-            (Kind.OBJECTS, _MANAGE),
-            (Kind.COLLECTIONS, _MANAGE),
-            (Kind.ZONE, _A.FUN_EXE | JOB_RIGHTS),
+            (ScopeKind.PARTITION, _MANAGE),
+            (ScopeKind.OBJECTS, _MANAGE),
+            (ScopeKind.COLLECTIONS, _MANAGE),
+            (ScopeKind.ZONE, _A.FUN_EXE | JOB_RIGHTS),
         ),
     ),
 }
@@ -69,6 +69,6 @@ def rules_of(role: str, partition: ObjectRef) -> list[tuple[Scope, Permission]]:
         raise ValueError(f"a role is for a partition, and '{partition}' is none")
     jobs = ref(partition.partition_id, JOBS_COLLECTION)
     return [
-        (Scope(kind, jobs if kind is Kind.COLLECTION else partition), permissions)
+        (Scope(kind, jobs if kind is ScopeKind.COLLECTION else partition), permissions)
         for kind, permissions in ROLES[role].grants
     ]

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from pyosd.types import ROOT, ObjectRef, ObjectType
 
-__all__ = ["Kind", "Scope"]
+__all__ = ["Scope", "ScopeKind"]
 
 
-class Kind(StrEnum):
-    """What a rule is about.  ZONE: a partition as the zone of scripts, for EXEC alone."""
+class ScopeKind(StrEnum):
+    """The objects of a rule.  ZONE: a partition as the zone of scripts, for EXEC alone."""
 
     ANY = "any"
     ROOT = "root"
@@ -24,20 +24,20 @@ class Kind(StrEnum):
     ZONE = "zone"
 
 
-WHOLE = {ObjectType.USER_OBJECT: Kind.OBJECTS, ObjectType.COLLECTION: Kind.COLLECTIONS}
+WHOLE = {ObjectType.USER_OBJECT: ScopeKind.OBJECTS, ObjectType.COLLECTION: ScopeKind.COLLECTIONS}
 SINGLE = {
-    ObjectType.ROOT: Kind.ROOT,
-    ObjectType.PARTITION: Kind.PARTITION,
-    ObjectType.USER_OBJECT: Kind.OBJECT,
-    ObjectType.COLLECTION: Kind.COLLECTION,
+    ObjectType.ROOT: ScopeKind.ROOT,
+    ObjectType.PARTITION: ScopeKind.PARTITION,
+    ObjectType.USER_OBJECT: ScopeKind.OBJECT,
+    ObjectType.COLLECTION: ScopeKind.COLLECTION,
 }
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Which objects: all of a target, one, or all user objects or collections of a partition."""
+    """A set of objects: all of a target, one, or all user objects or collections of a partition."""
 
-    kind: Kind
+    kind: ScopeKind
     obj: ObjectRef = ROOT
 
     @classmethod
@@ -48,7 +48,7 @@ class Scope:
         is to be made.  Raises: ValueError.
         """
         if text == "*":
-            return cls(Kind.ANY)
+            return cls(ScopeKind.ANY)
         inside = object_type or ObjectType.USER_OBJECT
         partition, slash, rest = text.partition("/")
         if slash:
@@ -67,21 +67,21 @@ class Scope:
             return scope
         obj = ObjectRef.parse(text)
         if obj.partition_id or object_type is ObjectType.PARTITION:
-            return cls(Kind.PARTITION, obj)
-        return cls(Kind.ROOT)
+            return cls(ScopeKind.PARTITION, obj)
+        return cls(ScopeKind.ROOT)
 
     def __str__(self) -> str:
-        if self.kind is Kind.ANY:
+        if self.kind is ScopeKind.ANY:
             return "*"
-        if self.kind in (Kind.OBJECTS, Kind.COLLECTIONS):
+        if self.kind in (ScopeKind.OBJECTS, ScopeKind.COLLECTIONS):
             return f"{self.obj.partition_id:#x}/*"
-        return str(self.obj) if self.obj != ROOT or self.kind is Kind.ROOT else "0"
+        return str(self.obj) if self.obj != ROOT or self.kind is ScopeKind.ROOT else "0"
 
     def covers(self, obj: ObjectRef, object_type: ObjectType) -> bool:
         """Whether it holds for all that a capability with these fields is good for."""
-        if self.kind is Kind.ANY:
+        if self.kind is ScopeKind.ANY:
             return True
         if self.kind is WHOLE.get(object_type):
             return obj.partition_id == self.obj.partition_id
-        kind = Kind.PARTITION if self.kind is Kind.ZONE else self.kind
+        kind = ScopeKind.PARTITION if self.kind is ScopeKind.ZONE else self.kind
         return kind is SINGLE[object_type] and obj == self.obj

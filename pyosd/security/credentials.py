@@ -83,7 +83,7 @@ class CredentialSource(Protocol):
 
 
 def covers(capability: Capability, need: Need) -> bool:
-    """Whether a capability is leave for what is needed, as far as it says itself."""
+    """Whether the fields of a capability permit a need."""
     allowed, wanted = capability.obj, need.obj
     if capability.object_type is not need.object_type or need.permissions & ~capability.permissions:
         return False
@@ -98,7 +98,7 @@ def covers(capability: Capability, need: Need) -> bool:
 
 
 def denied(need: Need) -> PermissionDenied:
-    """What a source raises that has nothing for a need."""
+    """The error of a source that has no credential for a need."""
     wanted = need.permissions.name or hex(need.permissions)
     kind = need.object_type.name.lower().replace("_", " ")
     return PermissionDenied(

@@ -53,7 +53,7 @@ _EVERYTHING = Permission((1 << 16) - 2) & ~Permission.FUN_EXE
 
 @dataclass(frozen=True)
 class LocalCredential:
-    """What the file holds.  generation: generation part of the store's root key."""
+    """Contents of the file.  generation: generation part of the store's root key."""
 
     target: str
     portal: str
@@ -145,7 +145,7 @@ def find(url: str) -> LocalSource | None:
 
 
 def read_source(path: str | os.PathLike[str]) -> CredentialSource:
-    """What a file named by --credentials holds: a local credential, or a list of credentials.
+    """Contents of a file named by --credentials: a local credential, or a list of credentials.
 
     Raises: OSError: it cannot be read; ValueError: others may read it, or it is not such a file.
     """
@@ -156,7 +156,7 @@ def read_source(path: str | os.PathLike[str]) -> CredentialSource:
 
 
 def advice() -> str:
-    """What to do when a target requires a credential that this user does not have."""
+    """Advice for a target that requires a credential which this user does not have."""
     folder = _own_folder()
     hints = []
     if os.geteuid() != 0 and SYSTEM.is_dir():
@@ -195,7 +195,8 @@ def _find(url: str) -> LocalCredential | None:
 
 
 def _own_folder() -> Path:
-    """Where targets that this user serves leave credentials (iosd_host/serve/local_credential.py, too)."""
+    """Folder of the credentials of targets that this user serves (see also
+    iosd_host/serve/local_credential.py)."""
     said = os.environ.get("IOSD_RUN")
     if said:
         return Path(said, "credentials")

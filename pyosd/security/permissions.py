@@ -109,7 +109,7 @@ _ROWS: dict[int, CommandNeeds] = {int(action): row for action, row in COMMANDS.i
 
 
 def needs_of(request: Request) -> tuple[Need, ...]:
-    """What a request needs: first of the object addressed, then of others it names.
+    """The permissions that a request needs: first for the addressed object, then for others.
 
     Raises: ValueError: no such command.
     """
@@ -143,8 +143,8 @@ def is_of_job(request: Request) -> bool:
 
 
 def other_type(request: Request, need: Need) -> Need | None:
-    """The same need of a collection instead of a user object, or the other way, where a request
-    does not tell which of them its object is; None where it does.
+    """The same need for a collection instead of a user object, or the reverse. None if the request
+    itself determines the type of its object.
     """
     row = _ROWS[request.service_action]
     if need.object_type not in (_C, _U) or not {_C, _U} <= set(row.types):
@@ -188,7 +188,7 @@ def _values(request: Request) -> list[AttributeValue]:
 
 
 def _to_set(attribute: AttributeValue) -> Permission:
-    """What setting it needs on the object that has it."""
+    """The permission to set it, on the object that has it."""
     if attribute.page in _SECURITY_PAGES or attribute.page in _QUOTA_PAGES:
         return _A.SET_ATTR | _A.POL_SEC
     if attribute.id == LOGICAL_LENGTH:
@@ -199,8 +199,8 @@ def _to_set(attribute: AttributeValue) -> Permission:
 
 
 def _of_attributes(request: Request) -> Permission:
-    """What getting and setting attributes along with a command adds; the Current Command page is
-    everybody's.
+    """Permissions for getting and setting attributes in a command. The Current Command page needs
+    none.
     """
     permissions = _A(0)
     if any(each.page != Page.CURRENT_COMMAND for each in _gets(request)):
@@ -211,7 +211,7 @@ def _of_attributes(request: Request) -> Permission:
 
 
 def _of_options(request: Request) -> Permission:
-    """What options of byte 11 add."""
+    """Permissions for options of byte 11."""
     action = request.service_action
     if action in (_S.LIST, _S.LIST_COLLECTION) and request.bits11 & _LIST_ATTR:
         return _A.M_OBJECT

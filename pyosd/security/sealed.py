@@ -358,7 +358,7 @@ def _listed_page(retrieved: Retrieved) -> bytes:
 
 
 def _page_start(attributes: tuple[AttributeValue, ...]) -> int:
-    """Where the page's entries begin; behind all others where it is not there."""
+    """Offset of the page's entries, or the end of all entries if it has none."""
     places = (at for at, each in enumerate(attributes) if each.id == (Page.CURRENT_COMMAND, 0))
     return next(places, len(attributes))
 

@@ -2,7 +2,8 @@
 """The dialogue between a request and a transport where credentials are in use.  Requests get a capability
 and check values; an answer counts only with its check values.  No I/O.
 
-Lives here: Signer.exchange(), a dialogue that a driver carries (commands/caller.py for threads, aio.py).
+Lives here: Signer.exchange(), a dialogue that a caller carries (commands/caller.py for threads,
+commands/async_unit.py for coroutines).
 It yields the command to send, or something to do meanwhile, and is sent the result.
 Not here: bytes of protected commands (sealed.py), sources of credentials (credentials.py).
 Source: docs/security-protocol.md.
@@ -45,8 +46,8 @@ JOBS_KEPT = 4096
 MEMBERS_MOST = 10_000
 """Members of an array of jobs."""
 RESYNC_WITHIN_S = 5.0
-"""A refusal for the nonce's time that comes later is not believed to have come before the command
-was acted upon: the nonce may have grown old on its way."""
+"""If a refusal for the nonce's time comes later, the command may have been executed, because the
+nonce may have expired during the transfer."""
 TOKEN_PAGE = 0xB1
 _TOKEN_ROOM = 255
 _FUN_EXE = int(Permission.FUN_EXE)
@@ -154,7 +155,7 @@ class Signer:
     # ---- what is shared by all requests -----------------------------------------------------------
 
     def kept(self, need: Need) -> Grant | None:
-        """What was handed out for the same before, unless it is about to expire."""
+        """The earlier credential for the same need, unless it is about to expire."""
         grant = self._grants.get(need)
         return grant if grant and time.time() < grant.until else None
 
@@ -219,8 +220,9 @@ class Signer:
             self._jobs.pop(job, None)
 
     def stand_ins(self, request: Request, need: Need) -> list[Need]:
-        """What else may be leave for a request, if nobody has what it needs: a surrogate is looked at
-        by who has started its job, or the array whose members' ids follow its own.
+        """Other needs that can permit a request if there is no credential for the first. The
+        submitter of a job can read its surrogate, and the surrogate of an array whose member ids
+        follow its own.
         """
         if need.object_type is not ObjectType.USER_OBJECT or not need.obj.object_id:
             return []
@@ -233,8 +235,8 @@ class Signer:
         return found
 
     def learned(self, request: Request, need: Need) -> Need:
-        """A need as what is known of its object makes it: with which leave the job was started, which
-        type the object turned out to have where the request does not tell.
+        """A need, completed with knowledge about its object: the credential that started the job,
+        and the type of the object if the request does not determine it.
         """
         if self._jobs and need.obj in self._jobs:
             return self._jobs[need.obj]
@@ -312,8 +314,9 @@ class _Attempts:
                 return (yield from self._judged(reply))
 
     def _judged(self, reply: Reply) -> Generator[Step, Any, Reply]:
-        """The answer, with NotFound where a key is unknown because its partition does not exist: the
-        target does not say so to everybody, and only some sources know that they have every key.
+        """The answer, with NotFound if a key is unknown because its partition does not exist. The
+        target does not disclose this to everybody, and only some sources know that they have every
+        key.
         """
         error, source = reply.error, self._signer.source
         if error is None or error.field_pointer != _CAPABILITY or (error.asc, error.ascq) != _FIELD:
@@ -408,12 +411,12 @@ class _Attempts:
         return False
 
     def _is_stand_in(self) -> bool:
-        """Whether what is sent is leave for another object than the one addressed."""
+        """Whether the credential sent is for another object than the addressed one."""
         return self._needs[0].obj != self._first.obj
 
     def _unproven(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
-        """24/00 at 80: no key, so no proof.  The nonce stays the same: had the command been acted
-        upon all the same, it would not be a second time.
+        """24/00 at 80: no key, so no proof.  The nonce stays the same, so that a command that was
+        executed is not executed a second time.
         """
         if isinstance(error, PermissionDenied):
             error.verified = False
@@ -472,7 +475,7 @@ class _Attempts:
         return True
 
     def _read_clock(self) -> Generator[Step, Any, int]:
-        """The root's clock attribute, where no nonce is needed for it; 0: it is not to be had."""
+        """The root's clock attribute if it can be read without a nonce, else 0."""
         request = requests.get_attributes(ROOT, attributes=AttributeLists((_CLOCK,)))
         need = needs_of(request)[0]
         try:

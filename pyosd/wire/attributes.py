@@ -122,8 +122,8 @@ CURRENT_OBJECT_ID = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_ID)
 CURRENT_APPEND_START = AttributeId(Page.CURRENT_COMMAND, Current.STARTING_BYTE_ADDRESS)
 LOGICAL_LENGTH = AttributeId(Page.USER_INFORMATION, Information.LOGICAL_LENGTH)
 
-# Room to ask for per attribute: of the relative standard pages, else _DEFAULT_ROOM.  An answer that
-# needs more says so in its list length, and get_attributes() asks again.
+# Room to ask for per attribute: of the relative standard pages, else _DEFAULT_ROOM.  If the answer
+# needs more, its list length has the size, and get_attributes() repeats the command.
 _KNOWN_ROOM = {
     (1, 0x3): 20,
     (1, 0x5): 16,

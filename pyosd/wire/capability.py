@@ -45,7 +45,7 @@ class Algorithm(IntEnum):
 
 
 class Permission(IntFlag):
-    """What a capability permits: its bytes 49 and 50 as one number (osd2-wire 6.2)."""
+    """Permissions of a capability: its bytes 49 and 50 as one number (osd2-wire 6.2)."""
 
     READ = 0x8000
     WRITE = 0x4000
@@ -74,7 +74,7 @@ JOB_RIGHTS = (
     | Permission.OBJ_MGMT
     | Permission.APPEND
 )
-"""What a job is given in its zone beside leave to run, unless it asks for less."""
+"""Default permissions of a job in its zone, in addition to the permission to run."""
 
 
 class KeyLevel(IntEnum):
@@ -86,7 +86,7 @@ class KeyLevel(IntEnum):
 
 
 class Need(NamedTuple):
-    """What a command needs leave for: an object, of which type, and all of these permissions."""
+    """The permissions that a command needs for one object of a type."""
 
     obj: ObjectRef
     object_type: ObjectType
@@ -111,13 +111,14 @@ def mac(key: bytes, *parts: bytes | bytearray | memoryview, algorithm: Algorithm
 
 
 def milliseconds(seconds: float) -> int:
-    """A time of time.time() as the wire has it."""
+    """A time of time.time() in the form of the wire."""
     return int(seconds * 1000)
 
 
 @dataclass(frozen=True)
 class Capability:
-    """Who may do what to which object, until when.  Times: ms since 1970; 0: never, or not checked.
+    """Permissions of a user for an object until a time.  Times: ms since 1970; 0: never, or not
+    checked.
 
     obj: an object id of 0 in a partition stands for every object of that type there.
     audit: 20 bytes; who it was given to, as queues and accounts of the target see it.

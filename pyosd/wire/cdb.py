@@ -9,6 +9,7 @@ Source: osd2-wire sections 2-4; byte numbers stand at the right of each field.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -190,7 +191,7 @@ class Request:
     data_in_length: int = 0
     """Bytes of command data the answer may hold, from Data-In offset 0."""
     data_in_buffer: MutableBuffer | None = None
-    """Where Data-In goes; at least as long as the whole Data-In, or None."""
+    """Buffer for Data-In, at least as long as the whole Data-In, or None."""
     attributes: Attributes = NO_ATTRIBUTES
     options: Options = DEFAULT_OPTIONS
     capability: bytes = field(default=bytes(CAPABILITY_LENGTH), repr=False)  # 80-183
@@ -202,7 +203,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where encode() put the segments whose place the answer's decoder must know."""
+    """Offsets of the segments that the decoder of the answer needs."""
 
     retrieved_offset: int
     retrieved_length: int
@@ -362,7 +363,7 @@ class Assembled(NamedTuple):
 
 
 def _misfit(request: Request, error: struct.error) -> str:
-    """Which argument does not fit the CDB."""
+    """The argument that does not fit the CDB."""
     names = ("partition_id", "object_id", "length", "address")
     for name in names:
         value = getattr(request, name)
@@ -430,6 +431,14 @@ def encode(request: Request) -> tuple[Command, Layout]:
     cdb, out, _, layout, length = assemble(request, request.attributes, request.descriptors)
     data = out.value()
     return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
+
+
+def lists_of(
+    get: Iterable[AttributeId], set_: Iterable[AttributeValue], allocation: int | None = None
+) -> AttributeLists:
+    """Attributes to get and to set, in list format; allocation: as AttributeLists has it."""
+    wanted, values = tuple(get), tuple(set_)
+    return AttributeLists(wanted, values, allocation) if wanted or values else NO_ATTRIBUTES
 
 
 class Encoded(NamedTuple):

@@ -82,7 +82,7 @@ def text_of(ranges: Iterable[range]) -> str:
 
 
 def encode(ranges: Ranges) -> bytes:
-    """The list as the target has it."""
+    """The list in the form of the target."""
     return b"".join(RANGE.pack(each[0], each[-1], each.step) for each in ranges)
 
 
@@ -108,7 +108,7 @@ def indices_in(ranges: Ranges) -> Sequence[int]:
 
 
 def position(indices: Sequence[int], index: int) -> int:
-    """Where an index stands among ascending ones.  Raises: ValueError: it is not among them."""
+    """Position of an index among ascending ones.  Raises: ValueError: it is not among them."""
     if isinstance(indices, range):
         return indices.index(index)
     at = bisect_left(indices, index)

@@ -150,7 +150,7 @@ WATCH_IDS = tuple(
         *(Number.STDOUT_LENGTH, Number.REASON_LABEL, Number.NAME, Number.ARRAY, Number.MEMBERS),
     )
 )
-"""What somebody wants to see who watches jobs."""
+"""The status of a job for people who watch it."""
 
 
 class JobPoll(NamedTuple):
@@ -189,7 +189,7 @@ JOB_POLL_IDS = tuple(
         *(Number.STDOUT_LENGTH, Number.RESULT_LENGTH),
     )
 )
-"""What a JobPoll is made of, in its order."""
+"""The attributes of a JobPoll, in its order."""
 
 
 def poll_of(attributes: Iterable[AttributeValue]) -> JobPoll | None:

@@ -33,7 +33,7 @@ def decode_list(data: bytes | memoryview) -> ListResult:
     body = data[LIST_HEADER_LENGTH : 8 + additional]
     continuation, changed = ObjectId(continuation_id), bool(last & _LIST_CHANGED)
     if last >> 2 in _FORMATS_WITH_ATTRIBUTES:
-        # Where the list goes on, its room may end in zeros that look like groups of object 0.
+        # If the list continues, its space can end in zeros that look like groups of object 0.
         members = tuple(each for each in decode_members(body) if each.object_id)
         ids = tuple(each.object_id for each in members)
         return ListResult(ids, continuation, identifier, len(ids), changed, members)

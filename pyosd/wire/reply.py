@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Answers: the status, data and attributes that came back for a Request, decoded.  Pure.
 
-Not here: formats of the parts (cdb.py, attributes.py, sense.py), sending (commands/, aio.py).
+Not here: formats of the parts (cdb.py, attributes.py, sense.py), sending (commands/).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PendingReply:
 
 
 def _hint(request: Request) -> str:
-    """What may be wrong with a refused request that its sense data do not say."""
+    """Possible faults of a refused request that its sense data do not name."""
     length = max(memoryview(request.data).nbytes, request.data_in_length)
     if length <= TRANSFER_MAX:
         return ""
@@ -115,7 +115,7 @@ class ExecReply:
 
 
 def decode_exec(reply: Reply) -> ExecReply:
-    """What an EXEC's answer says, when the get list began with the Current Command's ids.
+    """The answer to an EXEC whose get list began with the ids of the Current Command page.
 
     Raises: OSDError: there is no job.
     """

@@ -10,10 +10,14 @@ from dataclasses import replace
 
 from pyosd.errors import (
     Conflict,
+    Exists,
+    Invalid,
+    NoSpace,
+    NotEmpty,
     NotFound,
     OSDError,
     PermissionDenied,
-    QuotaExceeded,
+    StorageError,
     TargetBusy,
     TaskAborted,
 )
@@ -67,7 +71,7 @@ _TEXTS = {
     (0x80, 0x05): "job ended: storage",
     (0x80, 0x06): "job ended: security",
     (0x80, 0x09): "job ended: internal failure",
-    (0x80, 0x10): "the wait ended before the job; the job goes on",
+    (0x80, 0x10): "the wait ended before the job; the job continues",
     (0x80, 0x11): "an unfinished job stands in the way; cancel or kill it first",
     (0x80, 0x12): "idempotency key in use with other content",
     (0x80, 0x13): "isolation level not available on the target's host",
@@ -79,7 +83,7 @@ _TEXTS = {
     (
         0x80,
         0x16,
-    ): "the pool is not for those who come from here; its administrator says who may use it",
+    ): "the pool is not for users of this address or name; its administrator decides who can use it",
 }
 _SENSE_KEYS = {
     0x0: "no sense",
@@ -92,13 +96,15 @@ _SENSE_KEYS = {
     0x7: "data protect",
     0xB: "aborted command",
 }
-_CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_NOT_EMPTY = (0x2C, 0x0A)
+_CONFLICTS = {(0x2C, 0x00), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_BY_KEY = {0x3: StorageError, 0x4: StorageError, 0x5: Invalid}
 _SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
 _FIELD_PARTITION, _FIELD_OBJECT, _FIELD_GET_LIST = 16, 24, 52
 _CAPABILITY_FIELDS = range(80, 184)
 _CAPABILITY_TEXTS = {
     80: "the capability or its proof is not valid",
-    82: "the security method is weaker than the target wants",
+    82: "the security method is weaker than the target requires",
     84: "the capability has expired",
     122: "the capability is for an object that is there no more",
     128: "the capability is for another type of object",
@@ -120,7 +126,8 @@ _GROUP_TEXT = (
 )
 _OF_MANY = {0x8882, 0x8883, 0x8897, 0x88A2}  # commands that return attributes of many objects
 FIRST_ID = 0x10000  # of partitions and of what is in them
-# Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
+# CDB byte of the *requested* id of a creating command. A field pointer to it means that the id is
+# in use.
 _REQUESTED_ID_FIELD = {
     0x8882: _FIELD_OBJECT,
     0x888B: _FIELD_PARTITION,
@@ -237,11 +244,11 @@ def error_for(
     text = describe(sense)
     if service_action in _OF_MANY and sense.field_pointer == _FIELD_GET_LIST and sense.attributes:
         text = f"{_GROUP_TEXT} ({text})"
-    if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
+    if kind is Exists:
         text = f"{_refused_id(sense)} ({text})"
     elif kind is NotFound and (sense.asc, sense.ascq) != _NO_FUNCTION:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
-    elif kind is OSDError and (sense.asc, sense.ascq) == (0x24, 0x00):
+    elif kind is Invalid and (sense.asc, sense.ascq) == (0x24, 0x00):
         text += hint
     return _make(kind, sam_status, sense, text)
 
@@ -263,7 +270,9 @@ def _make(kind: type[OSDError], sam_status: int, sense: Sense | None, text: str)
 def _kind(sense: Sense, service_action: int) -> type[OSDError]:
     code = (sense.asc, sense.ascq)
     if code == (0x55, 0x07):
-        return QuotaExceeded
+        return NoSpace
+    if code == _NOT_EMPTY:
+        return NotEmpty
     if code in _CONFLICTS:
         return Conflict
     if code in _SECURITY:
@@ -271,10 +280,10 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
     if code == _NO_FUNCTION:
         return NotFound
     if code != (0x24, 0x00) or sense.field_in_data_out:
-        return OSDError
+        return _BY_KEY.get(sense.sense_key, OSDError)
     if sense.field_pointer in _CAPABILITY_FIELDS:
         return PermissionDenied
     if sense.field_pointer in (_FIELD_PARTITION, _FIELD_OBJECT):
         taken = _REQUESTED_ID_FIELD.get(service_action) == sense.field_pointer
-        return Conflict if taken else NotFound
-    return OSDError
+        return Exists if taken else NotFound
+    return Invalid

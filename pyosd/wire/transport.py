@@ -53,7 +53,7 @@ class Pending(Protocol):
         ...
 
 
-class Transport(Protocol):
+class CommandTransport(Protocol):
     """Carries commands to one logical unit.  A SAM status other than GOOD is an answer, not an
     error.
     """
@@ -67,5 +67,17 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
+        """End the session; commands under way fail.  Never raises; may be repeated."""
+        ...
+
+
+class AsyncTransport(Protocol):
+    """As Transport, for coroutines."""
+
+    async def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a command and wait for its answer; raises as Pending.result()."""
+        ...
+
+    async def close(self) -> None:
         """End the session; commands under way fail.  Never raises; may be repeated."""
         ...

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* lock.h -- mutexes and read/write locks that know their place in the order of locks.
  *
- * A thread takes a lock only while all locks it holds stand before that one in OSD_LOCKS.  In builds
- * with assertions (without NDEBUG: unit tests, sanitized and fuzzed programs) a thread that breaks this
- * order ends the program with the names of both locks, and osd_assert_held() checks its lock.
+ * A thread takes a lock only while all locks it holds stand before that one in OSD_LOCKS.  Builds with
+ * assertions (without NDEBUG) check this: unit tests, sanitized and fuzzed programs.  There, a thread that
+ * breaks the order ends the program with the names of both locks.  osd_assert_held() checks its lock.
  * Without assertions nothing is left but the calls of pthread.
  *
  * Any thread. */

@@ -3,13 +3,13 @@
  *
  * One side posts, one side waits, per line.  The waiter remembers the last sequence number it
  * has dealt with and waits until the line shows another.  A system call is made only to sleep
- * and to wake a sleeper.  Before it sleeps the waiter spins, usually for at most OSD_SHM_SPIN_NSEC, and
- * only if the poster last ran on another CPU: spinning on the poster's own CPU only keeps the
+ * and to wake a sleeper.  Before it sleeps the waiter spins, usually for at most OSD_SHM_SPIN_NSEC.  It
+ * does so only if the poster last ran on another CPU.  Spinning on the poster's own CPU only keeps the
  * poster from running.  Nobody ever yields (measured: a yield costs up to a scheduler slice on a
  * busy machine).
  *
- * Why no wake-up is lost: the waiter sets `waiting`, then loads seq; the poster adds to seq,
- * then loads `waiting`; all four are sequentially consistent, so at least one of the two sees
+ * Why no wake-up is lost: the waiter sets `waiting`, then loads seq.  The poster adds to seq,
+ * then loads `waiting`.  All four are sequentially consistent, so at least one of the two sees
  * the other.  A poster that sees a stale `waiting` makes one needless system call, nothing
  * worse.
  *

@@ -5,7 +5,7 @@
  *
  * These outcomes ask the caller to do something else before it gives up:
  * - OSD_E_CONFLICT: a deadlock, or other work on the same object.  Abort the transaction and begin it
- *   again; osd_txn_run() does so, and answers OSD_E_BUSY when every try ended in a conflict.
+ *   again.  osd_txn_run() does so.  It answers OSD_E_BUSY when every try ended in a conflict.
  * - OSD_E_WOULD_BLOCK: the call may not wait, and would have to, for a lock or a device.  Make the call
  *   again on a thread that may wait.
  * - OSD_E_UNSUPPORTED: the store cannot do it this way.  Do it another way, for example copy the bytes.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_shm_wait.c -- two threads play both ends of a call: no post is lost, a kick ends a wait, a
- * wait without a post times out, and a waiter that its peer has moved away is not lost. */
+/* test_shm_wait.c -- two threads play both ends of a call.  No post is lost, and a kick ends a wait.
+ * A wait without a post times out.  A waiter that its peer has moved away is not lost. */
 #include "base/shm_wait.h"
 
 #include <pthread.h>

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* background.c -- see background.h. */
-#include "command/background.h"
+#include "command/background_impl.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/helper.h"
-#include "base/lock.h"
 #include "base/log.h"
-#include "base/places.h"
-#include "base/timer.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
-#include "command/turns.h"
 #include "object/txn_run.h"
 #include "security/security.h"
 #include "wire/cursor.h"
@@ -24,31 +18,6 @@
 #define RETRY_USEC UINT64_C(1000000) /* until the thread is started again that could not */
 
 enum { FIELD_BYTE11 = 11 };
-
-struct osd_background {
-	struct osd_turn turn; /* under lock */
-	struct osd_backgrounds *all;
-	struct osd_place_holder *holder; /* the owner of its place; NULL: the target itself */
-	struct osd_request request;
-	struct osd_command_context ctx;
-	struct osd_tracked *tracked; /* owned */
-	size_t data_out_length;
-	uint8_t bytes[]; /* CDB, Data-Out: as kept in the store */
-};
-
-struct osd_backgrounds {
-	struct osd_objects *objects;
-	struct osd_background_ops ops; /* constant */
-	void *dispatcher;
-	struct osd_helper helper; /* does the steps */
-	struct osd_timer retry;	  /* calls it */
-	struct osd_lock lock;	  /* never held over a step */
-	pthread_cond_t changed;
-	struct osd_turns turns;		/* under lock; commands that wait for their next step */
-	struct osd_background *running; /* under lock */
-	struct osd_places places;	/* under lock */
-	bool recovered, stopping;	/* under lock */
-};
 
 static void work(void *arg);
 
@@ -59,8 +28,7 @@ static uint64_t call(void *arg)
 	return osd_helper_call(&all->helper) ? OSD_NEVER : osd_monotonic_usec() + RETRY_USEC;
 }
 
-/* Starts the thread, or makes it look for turns once more. */
-static void call_or_retry(struct osd_backgrounds *all)
+void osd_backgrounds_call(struct osd_backgrounds *all)
 {
 	osd_timer_set(osd_objects_timers(all->objects), &all->retry, call(all));
 }
@@ -124,7 +92,7 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 	return status;
 }
 
-static void take_extra_place(struct osd_backgrounds *all)
+void osd_background_take_extra_place(struct osd_backgrounds *all)
 {
 	osd_lock(&all->lock);
 	osd_places_take_extra(&all->places);
@@ -150,13 +118,12 @@ void osd_background_drop(struct osd_background *background)
 	free(background);
 }
 
-/* Makes a background command from the bytes of a CDB and its Data-Out.  The caller has taken the
- * holder's place; a failure gives it back. */
-static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder *holder,
-			    const uint8_t *cdb, const uint8_t *data_out, size_t length,
-			    struct osd_background **ret_background)
+enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_place_holder *holder,
+				    const uint8_t *cdb, const uint8_t *data_out, size_t length,
+				    struct osd_background **ret_background)
 {
-	OSD_CLEANUP(osd_background_dropp) struct osd_background *background =
+	OSD_CLEANUP(osd_background_dropp)
+	struct osd_background *background =
 		calloc(1, sizeof(*background) + OSD_CDB_LENGTH + length);
 	struct osd_request *request;
 	enum osd_status status;
@@ -204,8 +171,8 @@ enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 	status = ctx->backgrounds ? take_place(ctx->backgrounds, ctx, &holder) : OSD_E_BUSY;
 	if (status != OSD_OK)
 		return status;
-	return make(ctx->backgrounds, holder, request->cdb, request->data_out,
-		    request->data_out_length, ret_background);
+	return osd_background_make(ctx->backgrounds, holder, request->cdb, request->data_out,
+				   request->data_out_length, ret_background);
 }
 
 enum osd_status osd_background_put(const struct osd_background *background,
@@ -233,8 +200,8 @@ enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_o
 
 	if (!osd_cdb_encode(&cdb, bytes))
 		return OSD_E_INTERNAL;
-	take_extra_place(all);
-	return make(all, NULL, bytes, NULL, 0, ret_background);
+	osd_background_take_extra_place(all);
+	return osd_background_make(all, NULL, bytes, NULL, 0, ret_background);
 }
 
 struct osd_tracked *osd_background_tracked(struct osd_background *background)
@@ -262,7 +229,7 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	recovered = all->recovered;
 	osd_unlock(&all->lock);
 	if (recovered)
-		call_or_retry(all);
+		osd_backgrounds_call(all);
 }
 
 static uint64_t now_ms(void)
@@ -362,158 +329,4 @@ void osd_backgrounds_stop(struct osd_backgrounds *all)
 	pthread_cond_broadcast(&all->changed);
 	osd_unlock(&all->lock);
 	osd_helper_stop(&all->helper);
-}
-
-/* ---- after a restart ------------------------------------------------------------------------- */
-
-struct found {
-	struct found *next;
-	struct osd_tracked tracked;
-	uint16_t service_action;
-	bool known;
-};
-
-struct recovery {
-	struct found *list;
-	bool no_memory;
-};
-
-static bool find_state(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
-		       size_t length)
-{
-	struct recovery *recovery = arg;
-	struct found *found = calloc(1, sizeof(*found));
-
-	if (!found) {
-		recovery->no_memory = true;
-		return false;
-	}
-	if (!osd_tracked_key_decode(key, key_length, OSD_TRACKED_STATE, &found->tracked)) {
-		free(found);
-		return true;
-	}
-	found->known = osd_tracked_decode(value, length, &found->tracked, &found->service_action);
-	found->next = recovery->list;
-	recovery->list = found;
-	return true;
-}
-
-struct request_bytes {
-	const struct found *found;
-	uint8_t *bytes;
-	size_t length;
-};
-
-static enum osd_status get_request(struct osd_txn *txn, void *arg)
-{
-	struct request_bytes *get = arg;
-	uint8_t key[OSD_TRACKED_KEY_BYTES];
-	enum osd_status status;
-
-	osd_tracked_key(&get->found->tracked, OSD_TRACKED_REQUEST, key);
-	status = osd_txn_record_get(txn, OSD_TABLE_COMMANDS, key, sizeof(key), get->bytes,
-				    OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX, &get->length);
-	if (status != OSD_OK)
-		return status;
-	return get->length >= OSD_CDB_LENGTH &&
-			       get->length <= OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX
-		       ? OSD_OK
-		       : OSD_E_INTERNAL;
-}
-
-/* Resumes the command where it stopped. */
-static enum osd_status resume(struct osd_backgrounds *all, struct found *found, uint8_t *bytes)
-{
-	struct request_bytes get = {.found = found, .bytes = bytes};
-	struct osd_background *background;
-	struct osd_tracked accepted = found->tracked;
-	enum osd_status status = osd_txn_run(all->objects, OSD_TXN_READ_ONLY, get_request, &get);
-
-	if (status != OSD_OK)
-		return status;
-	take_extra_place(all); /* it had a place before the restart, but the record does not name
-			        * its owner */
-	status = make(all, NULL, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH,
-		      &background);
-	if (status != OSD_OK)
-		return status;
-	if (background->request.decoded.service_action ==
-	    OSD_SA_CREATE_USER_TRACKING_COLLECTION) /* the CDB may let the target choose the id */
-		background->request.object = accepted.tracker;
-	accepted.ctx = &background->ctx;
-	osd_background_start(background, &accepted);
-	return OSD_OK;
-}
-
-/* Ends a command that no client waits for, or that cannot be resumed.  Removes what it made, or
- * writes its end to its page. */
-static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
-{
-	const struct osd_command_def *row = all->ops.row(found->service_action);
-	struct osd_background *removal;
-	struct osd_request request = {.nexus = {.initiator_name = "", .address = ""},
-				      .object = found->tracked.tracker,
-				      .object_type = OSD_COLLECTION};
-	struct osd_command_context ctx = {
-		.request = &request, .objects = all->objects, .backgrounds = all};
-	struct osd_tracked_def none = {.begin = NULL};
-
-	request.decoded.service_action = found->service_action;
-	found->tracked.ctx = &ctx;
-	found->tracked.def = &none;
-	if (row && row->tracked && row->tracked->leaves_nothing && !found->tracked.background &&
-	    osd_tracked_undo(&found->tracked, &removal) == OSD_OK)
-		osd_background_start(removal, osd_background_tracked(removal));
-	else
-		osd_tracked_fail(&found->tracked, status);
-}
-
-static enum osd_status find_all(struct osd_txn *txn, void *arg)
-{
-	struct recovery *recovery = arg;
-	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_COMMANDS, find_state, recovery);
-
-	return status == OSD_OK && recovery->no_memory ? OSD_E_NO_MEMORY : status;
-}
-
-static void take_up(struct osd_backgrounds *all, struct found *found, uint8_t *bytes)
-{
-	enum osd_status status = OSD_E_TASK_ABORTED;
-
-	if (!found->known) {
-		osd_error("the record of a command on collection 0x%" PRIx64 "/0x%" PRIx64
-			  " is not one this release knows",
-			  found->tracked.tracker.partition_id, found->tracked.tracker.object_id);
-		return;
-	}
-	if (found->tracked.background)
-		status = resume(all, found, bytes);
-	if (status != OSD_OK)
-		end(all, found, status);
-}
-
-enum osd_status osd_backgrounds_recover(struct osd_backgrounds *all)
-{
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	struct recovery recovery = {.list = NULL};
-	enum osd_status status = osd_txn_run(all->objects, OSD_TXN_READ_ONLY, find_all, &recovery);
-
-	if (status == OSD_OK && recovery.list) {
-		bytes = malloc(OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX);
-		if (!bytes)
-			status = OSD_E_NO_MEMORY;
-	}
-	while (recovery.list) {
-		struct found *found = recovery.list;
-
-		recovery.list = found->next;
-		if (status == OSD_OK)
-			take_up(all, found, bytes);
-		free(found);
-	}
-	osd_lock(&all->lock);
-	all->recovered = true;
-	osd_unlock(&all->lock);
-	call_or_retry(all);
-	return status;
 }

@@ -8,6 +8,7 @@
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
+#include "testing/initiator.h"
 
 #define PID UINT64_C(0x10000)
 #define APP 0x10000u /* an application page */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_bdb.c -- records in Berkeley DB 5.3; the only file that includes db.h.
+/* attr_bdb.c -- records in Berkeley DB 5.3.  attr_bdb_open.c opens them; no other file includes db.h.
  *
  * One private transactional environment, one btree of 8 KiB pages per table.  Every open runs
  * recovery; no second process may open the directory (media.c holds the lock: measured, a second
@@ -10,9 +10,8 @@
  * Traps for callers: locks are per page, so two records may conflict; a read without transaction
  * waits for another transaction's write lock, also for one of the same thread, which then never
  * ends. */
-#include "store/store.h"
+#include "store/attr_bdb_impl.h"
 
-#include <db.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,43 +22,17 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "store/bdb_log.h"
 
-#define BDB_PAGE_BYTES	     8192u
-#define FULL_BYTES	     (1u << 20) /* less than this is none */
-#define BDB_LOG_FILE_MAX     (64u << 20)
-#define BDB_LOG_FILE_MIN     (4u << 20)
-#define BDB_LOG_BUFFER_BYTES (1u << 20)
-#define BDB_CACHE_DEFAULT    (UINT64_C(256) << 20)
-#define BDB_CHECKPOINT_MIN   1u /* minutes */
-#define BDB_SCAN_BYTES	     4096u
-#define BDB_SCAN_SINGLY	     16u	 /* records read one by one before a scan reads in bulk */
-#define BDB_BULK_BYTES	     (64u << 10) /* multiple of 1 KiB, larger than a page */
-#define BDB_KEY_MAX	     2048u	 /* longest key a scan meets */
-
-struct bdb {
-	struct osd_kv base;
-	DB_ENV *env;
-	DB *tables[OSD_KV_TABLES];
-	u_int32_t log_file_bytes; /* also how much log gathers between checkpoints */
-	void (*full)(void *arg);
-	void *arg;
-	_Atomic bool stopped; /* and said so */
-	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;
-};
+#define FULL_BYTES	   (1u << 20) /* less than this is none */
+#define BDB_CHECKPOINT_MIN 1u	      /* minutes */
+#define BDB_SCAN_BYTES	   4096u
+#define BDB_SCAN_SINGLY	   16u	       /* records read one by one before a scan reads in bulk */
+#define BDB_BULK_BYTES	   (64u << 10) /* multiple of 1 KiB, larger than a page */
+#define BDB_KEY_MAX	   2048u       /* longest key a scan meets */
 
 struct bdb_txn {
 	struct osd_kv_txn base;
 	DB_TXN *txn;
-};
-
-static const char *const table_names[OSD_KV_TABLES] = {
-	[OSD_KV_PARTITIONS] = "partitions.db",	 [OSD_KV_OBJECTS] = "objects.db",
-	[OSD_KV_ATTRIBUTES] = "attributes.db",	 [OSD_KV_MEMBERS] = "members.db",
-	[OSD_KV_MEMBERSHIPS] = "memberships.db", [OSD_KV_JOBS] = "jobs.db",
-	[OSD_KV_JOB_KEYS] = "job_keys.db",	 [OSD_KV_INDEX] = "index.db",
-	[OSD_KV_COMMANDS] = "commands.db",	 [OSD_KV_KEYS] = "keys.db",
-	[OSD_KV_META] = "meta.db",
 };
 
 #ifdef __SANITIZE_THREAD__
@@ -95,7 +68,7 @@ static bool is_full(struct bdb *bdb, int error)
 	       statvfs(home, &stat) == 0 && (uint64_t)stat.f_bavail * stat.f_frsize < FULL_BYTES;
 }
 
-static enum osd_status from_bdb(struct bdb *bdb, int error)
+enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 {
 	switch (error) {
 	case 0:
@@ -149,7 +122,7 @@ static enum osd_status bdb_begin(struct osd_kv *kv, enum osd_kv_access access,
 				    access == OSD_KV_READ_NOWAIT ? DB_TXN_NOWAIT : 0);
 	if (error) {
 		free(txn);
-		return from_bdb(bdb, error);
+		return osd_bdb_status(bdb, error);
 	}
 	txn->base.kv = kv;
 	*ret_txn = &txn->base;
@@ -169,7 +142,7 @@ static enum osd_status bdb_commit(struct osd_kv_txn *base, enum osd_kv_commit ho
 
 	free(txn);
 	atomic_fetch_add(error ? &bdb->aborts : &bdb->commits, 1);
-	return from_bdb(bdb, error);
+	return osd_bdb_status(bdb, error);
 }
 
 static void bdb_abort(struct osd_kv_txn *base)
@@ -177,7 +150,7 @@ static void bdb_abort(struct osd_kv_txn *base)
 	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
 	struct bdb *bdb = to_bdb(base->kv);
 
-	from_bdb(bdb, txn->txn->abort(txn->txn));
+	osd_bdb_status(bdb, txn->txn->abort(txn->txn));
 	free(txn);
 	atomic_fetch_add(&bdb->aborts, 1);
 }
@@ -215,7 +188,7 @@ static enum osd_status get_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table 
 		error = get_cut(db, txn, &key, flags, buffer, capacity, ret_length);
 	else if (!error)
 		*ret_length = value.size;
-	return from_bdb(bdb, error);
+	return osd_bdb_status(bdb, error);
 }
 
 /* A read without a transaction that lost a deadlock holds no locks any more: it is repeated. */
@@ -241,8 +214,8 @@ static enum osd_status bdb_put(struct osd_kv_txn *txn, enum osd_kv_table table,
 	DB *db = bdb->tables[table];
 	DBT key = to_dbt(key_bytes), value = to_dbt(value_bytes);
 
-	return from_bdb(bdb, db->put(db, to_txn(txn), &key, &value,
-				     flags & OSD_KV_NEW ? DB_NOOVERWRITE : 0));
+	return osd_bdb_status(bdb, db->put(db, to_txn(txn), &key, &value,
+					   flags & OSD_KV_NEW ? DB_NOOVERWRITE : 0));
 }
 
 static enum osd_status bdb_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -252,7 +225,7 @@ static enum osd_status bdb_remove(struct osd_kv_txn *txn, enum osd_kv_table tabl
 	DB *db = bdb->tables[table];
 	DBT key = to_dbt(key_bytes);
 
-	return from_bdb(bdb, db->del(db, to_txn(txn), &key, 0));
+	return osd_bdb_status(bdb, db->del(db, to_txn(txn), &key, 0));
 }
 
 struct scan {
@@ -372,10 +345,10 @@ static enum osd_status scan_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table
 	int error = db->cursor(db, txn, &cursor, 0);
 
 	if (error)
-		return from_bdb(bdb, error);
+		return osd_bdb_status(bdb, error);
 	error = scan_cursor(scan, cursor);
-	status = error == DB_NOTFOUND ? OSD_OK : from_bdb(bdb, error);
-	closed = from_bdb(bdb, cursor->close(cursor));
+	status = error == DB_NOTFOUND ? OSD_OK : osd_bdb_status(bdb, error);
+	closed = osd_bdb_status(bdb, cursor->close(cursor));
 	return status != OSD_OK ? status : closed;
 }
 
@@ -386,8 +359,14 @@ static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum 
 				void *arg)
 {
 	uint8_t next[BDB_KEY_MAX + 1], small[BDB_SCAN_BYTES];
-	struct scan scan = {.from = from, .prefix_length = prefix_length, .fn = fn, .arg = arg,
-			    .more = true, .next = next, .next_length = from.length, .small = small};
+	struct scan scan = {.from = from,
+			    .prefix_length = prefix_length,
+			    .fn = fn,
+			    .arg = arg,
+			    .more = true,
+			    .next = next,
+			    .next_length = from.length,
+			    .small = small};
 	enum osd_status status;
 
 	if (from.length > BDB_KEY_MAX)
@@ -406,7 +385,7 @@ static enum osd_status bdb_flush(struct osd_kv *kv)
 {
 	struct bdb *bdb = to_bdb(kv);
 
-	return from_bdb(bdb, bdb->env->log_flush(bdb->env, NULL));
+	return osd_bdb_status(bdb, bdb->env->log_flush(bdb->env, NULL));
 }
 
 static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
@@ -418,7 +397,7 @@ static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
 
 	if (!error)
 		atomic_fetch_add(&bdb->checkpoints, 1);
-	return from_bdb(bdb, error);
+	return osd_bdb_status(bdb, error);
 }
 
 static void bdb_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
@@ -459,7 +438,7 @@ static void bdb_close(struct osd_kv *kv)
 	free(bdb);
 }
 
-static const struct osd_kv_ops bdb_ops = {
+const struct osd_kv_ops osd_bdb_ops = {
 	.close = bdb_close,
 	.begin = bdb_begin,
 	.commit = bdb_commit,
@@ -472,94 +451,3 @@ static const struct osd_kv_ops bdb_ops = {
 	.checkpoint = bdb_checkpoint,
 	.stats = bdb_stats,
 };
-
-static void report(const DB_ENV *env, const char *prefix, const char *text)
-{
-	(void)env;
-	(void)prefix;
-	osd_debug("Berkeley DB: %s", text);
-}
-
-/* Recovery fills a new log file with zeros, so the file must also fit on a small file system. */
-static u_int32_t log_file_bytes(uint64_t disk_bytes)
-{
-	if (disk_bytes == 0 || disk_bytes / 32 > BDB_LOG_FILE_MAX)
-		return BDB_LOG_FILE_MAX;
-	return (u_int32_t)OSD_MAX(disk_bytes / 32, BDB_LOG_FILE_MIN);
-}
-
-static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config)
-{
-	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;
-	int error = db_env_create(&bdb->env, 0);
-	DB_ENV *env = bdb->env;
-
-	if (error)
-		return error;
-	env->set_errcall(env, report);
-	env->set_msgcall(env, NULL);
-	osd_bdb_trim_log(config->directory);
-	error = env->set_cachesize(env, (u_int32_t)(cache >> 30),
-				   (u_int32_t)(cache & ((1u << 30) - 1)), 1);
-	if (!error)
-		error = env->set_lg_max(env, bdb->log_file_bytes);
-	if (!error)
-		error = env->set_lg_bsize(env, BDB_LOG_BUFFER_BYTES);
-	if (!error)
-		error = env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1);
-	if (!error)
-		error = env->set_lk_detect(env, DB_LOCK_DEFAULT);
-	if (!error)
-		error = env->open(env, config->directory,
-				  DB_CREATE | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK |
-					  DB_INIT_MPOOL | DB_THREAD | DB_PRIVATE | DB_RECOVER,
-				  0600);
-	return error;
-}
-
-static int open_table(struct bdb *bdb, size_t table)
-{
-	int error = db_create(&bdb->tables[table], bdb->env, 0);
-	DB *db = bdb->tables[table];
-
-	if (!error)
-		error = db->set_pagesize(db, BDB_PAGE_BYTES);
-	if (!error)
-		error = db->open(db, NULL, table_names[table], NULL, DB_BTREE,
-				 DB_CREATE | DB_AUTO_COMMIT | DB_THREAD, 0600);
-	return error;
-}
-
-enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
-			     struct osd_kv **ret_kv)
-{
-	struct bdb *bdb = calloc(1, sizeof(*bdb));
-	const char *what = "attribute database";
-	enum osd_status status;
-	int error;
-
-	if (!bdb) {
-		snprintf(message, 256, "out of memory");
-		return OSD_E_NO_MEMORY;
-	}
-	bdb->base.ops = &bdb_ops;
-	bdb->log_file_bytes = log_file_bytes(config->disk_bytes);
-	bdb->full = config->full;
-	bdb->arg = config->arg;
-	error = open_environment(bdb, config);
-	for (size_t i = 0; !error && i < OSD_KV_TABLES; i++) {
-		what = table_names[i];
-		error = open_table(bdb, i);
-	}
-	if (!error) {
-		*ret_kv = &bdb->base;
-		return OSD_OK;
-	}
-	snprintf(message, 256,
-		 "cannot open %s in '%s': %s; it is damaged, full or no iosd store: "
-		 "'osd target check' tells",
-		 what, config->directory, db_strerror(error));
-	status = error == DB_RUNRECOVERY ? OSD_E_MEDIUM : from_bdb(bdb, error);
-	bdb_close(&bdb->base);
-	return status == OSD_E_NO_OBJECT ? OSD_E_MEDIUM : status;
-}

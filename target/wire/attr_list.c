@@ -10,7 +10,7 @@
 #include "wire/exec_limits.h"
 
 #define LENGTH_AT 14 /* in a value entry, and in a group header */
-#define PAIR_ID   8 /* the object's id before an entry, in OSC's form */
+#define PAIR_ID	  8  /* the object's id before an entry, in OSC's form */
 
 static size_t padded(size_t length)
 {
@@ -66,36 +66,6 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 				     ret_list);
 }
 
-/* The end of a returned list: its own length, or the allocation if that cut it. */
-static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t type,
-				    const uint8_t **ret_end)
-{
-	uint64_t listed;
-
-	if (length < OSD_LIST_HEADER)
-		return OSD_E_PARAM_LENGTH;
-	if (bytes[0] != type)
-		return OSD_E_PARAM_FIELD;
-	listed = osd_get_be(bytes + 4, 4);
-	*ret_end = bytes + OSD_LIST_HEADER + OSD_MIN(listed, length - OSD_LIST_HEADER);
-	return OSD_OK;
-}
-
-enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length,
-					struct osd_attr_list *ret_list)
-{
-	const uint8_t *at = bytes + OSD_LIST_HEADER, *end;
-	enum osd_status status = returned_end(bytes, length, OSD_LIST_SET, &end);
-	size_t entry;
-
-	if (status != OSD_OK)
-		return status;
-	while ((entry = entry_bytes(at, (size_t)(end - at), OSD_LIST_SET)) != 0)
-		at += entry;
-	*ret_list = (struct osd_attr_list){bytes + OSD_LIST_HEADER, at, OSD_LIST_SET};
-	return OSD_OK;
-}
-
 bool osd_attr_list_next(struct osd_attr_list *list, struct osd_attr *ret_attr)
 {
 	size_t entry = entry_bytes(list->at, (size_t)(list->end - list->at), list->type);
@@ -111,35 +81,6 @@ bool osd_attr_list_next(struct osd_attr_list *list, struct osd_attr *ret_attr)
 		ret_attr->value = list->at + OSD_ATTR_VALUE_ENTRY;
 	}
 	list->at += entry;
-	return true;
-}
-
-enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length,
-				     struct osd_attr_groups *ret_groups)
-{
-	const uint8_t *end;
-	enum osd_status status = returned_end(bytes, length, OSD_LIST_MULTI_OBJECT, &end);
-
-	if (status == OSD_OK)
-		*ret_groups = (struct osd_attr_groups){bytes + OSD_LIST_HEADER, end};
-	return status;
-}
-
-bool osd_attr_groups_next(struct osd_attr_groups *groups, struct osd_attr_group *ret_group)
-{
-	size_t left = (size_t)(groups->end - groups->at), entries;
-	const uint8_t *group = groups->at;
-
-	if (left < OSD_ATTR_GROUP)
-		return false;
-	entries = (size_t)osd_get_be(group + LENGTH_AT, 2);
-	if (entries > left - OSD_ATTR_GROUP ||
-	    osd_attr_entries_open(group + OSD_ATTR_GROUP, entries, OSD_LIST_SET,
-				  &ret_group->attributes) != OSD_OK)
-		return false;
-	ret_group->object_id = osd_get_be(group, 8);
-	ret_group->object_type = group[8];
-	groups->at += OSD_ATTR_GROUP + entries;
 	return true;
 }
 
@@ -204,15 +145,6 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 	place(writer, head, (size_t)(entry - head) + OSD_ATTR_VALUE_ENTRY, value, length);
 	writer->group_bytes += total;
 	return OSD_OK;
-}
-
-void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number)
-{
-	uint8_t head[OSD_ATTR_GET_ENTRY];
-
-	osd_put_be(head, page, 4);
-	osd_put_be(head + 4, number, 4);
-	place(writer, head, sizeof(head), NULL, 0);
 }
 
 void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type)

@@ -17,11 +17,11 @@
 #include "base/status.h"
 #include "wire/osd2.h"
 
-#define OSD_LIST_HEADER      8u
-#define OSD_LIST_BARE        0x0 /* entries without a list header: proxy frames, id blocks */
+#define OSD_LIST_HEADER	     8u
+#define OSD_LIST_BARE	     0x0 /* entries without a list header: proxy frames, id blocks */
 #define OSD_ATTR_GET_ENTRY   8u
-#define OSD_ATTR_VALUE_ENTRY 16u /* before the value */
-#define OSD_ATTR_GROUP       16u /* header of one object's group */
+#define OSD_ATTR_VALUE_ENTRY 16u    /* before the value */
+#define OSD_ATTR_GROUP	     16u    /* header of one object's group */
 #define OSD_ATTR_GROUP_MAX   65528u /* bytes of entries in one group: 16-bit length */
 
 struct osd_attr {
@@ -47,37 +47,18 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 /* The same for entries without a list header. */
 enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8_t type,
 				      struct osd_attr_list *ret_list);
-/* Opens a list that a target returned into length bytes: type 9 only.  It ends at its length field
- * or at the allocation; a cut entry is left out. */
-enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length,
-					struct osd_attr_list *ret_list);
 /* Next entry; false at the end.  For OSD_LIST_GET value is NULL. */
 bool osd_attr_list_next(struct osd_attr_list *list, struct osd_attr *ret_attr);
-
-struct osd_attr_group {
-	uint64_t object_id;
-	uint8_t object_type;
-	struct osd_attr_list attributes;
-};
-
-struct osd_attr_groups {
-	const uint8_t *at, *end;
-};
-
-/* A multi-object list (type Eh) as returned into length bytes; groups cut short are left out. */
-enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length,
-				     struct osd_attr_groups *ret_groups);
-bool osd_attr_groups_next(struct osd_attr_groups *groups, struct osd_attr_group *ret_group);
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
 struct osd_attr_writer {
 	uint8_t *start;
-	size_t capacity;   /* the allocation length */
-	size_t placed;     /* bytes written so far */
-	uint64_t needed;   /* bytes of the whole list, if the allocation had no limit */
-	uint8_t type;      /* OSD_LIST_SET, OSD_LIST_MULTI_OBJECT, OSD_LIST_GET or OSD_LIST_BARE */
-	bool full;         /* something was cut: nothing more is placed */
+	size_t capacity; /* the allocation length */
+	size_t placed;	 /* bytes written so far */
+	uint64_t needed; /* bytes of the whole list, if the allocation had no limit */
+	uint8_t type;	 /* OSD_LIST_SET, OSD_LIST_MULTI_OBJECT, OSD_LIST_GET or OSD_LIST_BARE */
+	bool full;	 /* something was cut: nothing more is placed */
 	bool in_group;
 	bool pairs; /* OSC's form of many objects: the object's id before each entry, no groups */
 	uint64_t group_id;
@@ -93,8 +74,6 @@ void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t c
  * appended then. */
 enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t page, uint32_t number,
 				    const void *value, size_t length);
-/* OSD_LIST_GET (the initiator's side and tests): appends {page, number}. */
-void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number);
 /* Chooses OSC's form (osd2-wire 5.5), before anything is added. type: the list type in the header. */
 void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type);
 /* OSD_LIST_MULTI_OBJECT: entries between these belong to one object. */

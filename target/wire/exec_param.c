@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_param.c -- EXEC PARAMETERS: decode into struct osd_exec_params and back.
+/* exec_param.c -- EXEC PARAMETERS: the decoder.
  * One row per tag says how its value looks and where it goes; the few odd ones have a function. */
 #include "wire/exec_param.h"
 
@@ -18,22 +18,19 @@
 enum kind {
 	UNKNOWN,
 	NUMBER, /* be64 in 1..maximum */
-	ID,     /* be64 */
-	TEXT,   /* UTF-8 of 1..maximum bytes */
+	ID,	/* be64 */
+	TEXT,	/* UTF-8 of 1..maximum bytes */
 	OPAQUE, /* 1..maximum bytes */
 	ODD,
 };
 
-struct parameter;
 typedef const char *decode_fn(struct osd_rd *value, struct osd_exec_params *params);
-typedef void encode_fn(const struct osd_exec_params *params, struct osd_wr *value);
 
 struct parameter {
 	enum kind kind;
 	size_t at; /* of the field in struct osd_exec_params */
 	uint64_t maximum;
 	decode_fn *decode; /* ODD */
-	encode_fn *encode;
 };
 
 /* ---- odd ones ------------------------------------------------------------------------------- */
@@ -52,23 +49,12 @@ static const char *decode_args(struct osd_rd *value, struct osd_exec_params *par
 	return NULL;
 }
 
-static void encode_args(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, params->args_encoding, 2);
-	osd_wr_bytes(value, params->args.bytes, params->args.length);
-}
-
 static const char *decode_priority(struct osd_rd *value, struct osd_exec_params *params)
 {
 	params->priority = (int16_t)(uint16_t)osd_rd_be(value, 2);
 	if (value->bad || params->priority < -PRIORITY_MOST || params->priority > PRIORITY_MOST)
 		return "priority outside -100..100";
 	return NULL;
-}
-
-static void encode_priority(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, (uint16_t)params->priority, 2);
 }
 
 static const char *decode_tag(struct osd_rd *value, struct osd_exec_params *params)
@@ -100,11 +86,6 @@ static const char *decode_flags(struct osd_rd *value, struct osd_exec_params *pa
 	return NULL;
 }
 
-static void encode_flags(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, params->flags, 4);
-}
-
 static const char *decode_after(struct osd_rd *value, struct osd_exec_params *params)
 {
 	size_t count = osd_rd_left(value) / AFTER_ENTRY;
@@ -122,16 +103,6 @@ static const char *decode_after(struct osd_rd *value, struct osd_exec_params *pa
 	}
 	params->after_count = count;
 	return NULL;
-}
-
-static void encode_after(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	for (size_t i = 0; i < params->after_count; i++) {
-		osd_wr_be(value, params->after[i].partition_id, 8);
-		osd_wr_be(value, params->after[i].object_id, 8);
-		osd_wr_be(value, params->after[i].condition, 4);
-		osd_wr_zero(value, 4);
-	}
 }
 
 /* The ranges behind the first and the last index, which must be theirs. */
@@ -162,25 +133,11 @@ static const char *decode_array(struct osd_rd *value, struct osd_exec_params *pa
 	return NULL;
 }
 
-static void encode_array(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, params->array_first, 4);
-	osd_wr_be(value, params->array_last, 4);
-	osd_wr_be(value, params->array_at_once, 4);
-	osd_wr_bytes(value, params->array_ranges.bytes, params->array_ranges.length);
-}
-
 static const char *decode_predecessor(struct osd_rd *value, struct osd_exec_params *params)
 {
 	params->predecessor_partition = osd_rd_be(value, 8);
 	params->predecessor_id = osd_rd_be(value, 8);
 	return params->predecessor_id ? NULL : "a predecessor that is no job";
-}
-
-static void encode_predecessor(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, params->predecessor_partition, 8);
-	osd_wr_be(value, params->predecessor_id, 8);
 }
 
 static const char *decode_word(struct osd_rd *value, size_t length, struct osd_exec_text *text)
@@ -214,85 +171,45 @@ static const char *decode_function(struct osd_rd *value, struct osd_exec_params 
 	return NULL;
 }
 
-static void encode_function(const struct osd_exec_params *params, struct osd_wr *value)
-{
-	osd_wr_be(value, params->function.partition_id, 8);
-	osd_wr_be(value, params->function.object_id, 8);
-	osd_wr_be(value, params->function.args_encoding, 2);
-	osd_wr_be(value, params->function.method.length, 2);
-	osd_wr_bytes(value, params->function.method.bytes, params->function.method.length);
-	osd_wr_bytes(value, params->function.name.bytes, params->function.name.length);
-}
-
 /* ---- the table ------------------------------------------------------------------------------ */
+
+/* The highest values that a target may allow, as constants. */
+enum {
+#define X(symbol, name, unit, standard, maximum, meaning) MOST_##symbol = maximum,
+	OSD_EXEC_LIMITS(X)
+#undef X
+};
 
 #define FIELD(name) offsetof(struct osd_exec_params, name)
 
-static struct parameter parameter_of(uint16_t tag)
-{
-#define LIMIT(name, symbol)                                                                        \
-	(struct parameter){NUMBER, FIELD(name), osd_exec_limits[OSD_LIMIT_##symbol].maximum,       \
-			   NULL, NULL}
-#define PLAIN(kind, name, maximum) (struct parameter){kind, FIELD(name), maximum, NULL, NULL}
-#define SPECIAL(name)              (struct parameter){ODD, 0, 0, decode_##name, encode_##name}
-	switch (tag) {
-	case OSD_EXEC_PARAM_ENGINE:
-		return PLAIN(TEXT, engine, OSD_EXEC_WORD_MAX);
-	case OSD_EXEC_PARAM_ARGS:
-		return SPECIAL(args);
-	case OSD_EXEC_PARAM_WALL:
-		return LIMIT(wall_usec, WALL);
-	case OSD_EXEC_PARAM_CPU:
-		return LIMIT(cpu_usec, CPU);
-	case OSD_EXEC_PARAM_MEMORY:
-		return LIMIT(memory_bytes, MEMORY);
-	case OSD_EXEC_PARAM_PROCESSES:
-		return LIMIT(processes, THREADS);
-	case OSD_EXEC_PARAM_OUTPUT:
-		return LIMIT(output_bytes, OUTPUT);
-	case OSD_EXEC_PARAM_OPEN_FILES:
-		return LIMIT(open_files, OPEN_FILES);
-	case OSD_EXEC_PARAM_IO:
-		return LIMIT(io_bytes, IO);
-	case OSD_EXEC_PARAM_PRIORITY:
-		return SPECIAL(priority);
-	case OSD_EXEC_PARAM_NAME:
-		return PLAIN(TEXT, name, osd_exec_limits[OSD_LIMIT_NAME].maximum);
-	case OSD_EXEC_PARAM_TAG:
-		return (struct parameter){ODD, 0, 0, decode_tag, NULL};
-	case OSD_EXEC_PARAM_KEY:
-		return PLAIN(OPAQUE, key, osd_exec_limits[OSD_LIMIT_KEY].maximum);
-	case OSD_EXEC_PARAM_SURROGATE_PARTITION:
-		return PLAIN(ID, surrogate_partition, 0);
-	case OSD_EXEC_PARAM_SURROGATE_ID:
-		return PLAIN(ID, surrogate_id, 0);
-	case OSD_EXEC_PARAM_SYNC_WAIT:
-		return LIMIT(sync_wait_usec, SYNC_WAIT);
-	case OSD_EXEC_PARAM_FLAGS:
-		return SPECIAL(flags);
-	case OSD_EXEC_PARAM_AFTER:
-		return SPECIAL(after);
-	case OSD_EXEC_PARAM_ARRAY:
-		return SPECIAL(array);
-	case OSD_EXEC_PARAM_POOL:
-		return PLAIN(TEXT, pool, OSD_EXEC_WORD_MAX);
-	case OSD_EXEC_PARAM_EXPIRY:
-		return LIMIT(expiry_usec, EXPIRY);
-	case OSD_EXEC_PARAM_PREDECESSOR:
-		return SPECIAL(predecessor);
-	case OSD_EXEC_PARAM_GRACE:
-		return LIMIT(grace_usec, GRACE);
-	case OSD_EXEC_PARAM_BEGIN:
-		return PLAIN(NUMBER, begin_msec, BEGIN_MOST);
-	case OSD_EXEC_PARAM_FUNCTION:
-		return SPECIAL(function);
-	default:
-		return (struct parameter){.kind = UNKNOWN};
-	}
-#undef LIMIT
-#undef PLAIN
-#undef SPECIAL
-}
+/* Indexed by tag. */
+static const struct parameter parameters[] = {
+	[OSD_EXEC_PARAM_ENGINE] = {TEXT, FIELD(engine), OSD_EXEC_WORD_MAX},
+	[OSD_EXEC_PARAM_ARGS] = {.kind = ODD, .decode = decode_args},
+	[OSD_EXEC_PARAM_WALL] = {NUMBER, FIELD(wall_usec), MOST_WALL},
+	[OSD_EXEC_PARAM_CPU] = {NUMBER, FIELD(cpu_usec), MOST_CPU},
+	[OSD_EXEC_PARAM_MEMORY] = {NUMBER, FIELD(memory_bytes), MOST_MEMORY},
+	[OSD_EXEC_PARAM_PROCESSES] = {NUMBER, FIELD(processes), MOST_THREADS},
+	[OSD_EXEC_PARAM_OUTPUT] = {NUMBER, FIELD(output_bytes), MOST_OUTPUT},
+	[OSD_EXEC_PARAM_OPEN_FILES] = {NUMBER, FIELD(open_files), MOST_OPEN_FILES},
+	[OSD_EXEC_PARAM_IO] = {NUMBER, FIELD(io_bytes), MOST_IO},
+	[OSD_EXEC_PARAM_PRIORITY] = {.kind = ODD, .decode = decode_priority},
+	[OSD_EXEC_PARAM_NAME] = {TEXT, FIELD(name), MOST_NAME},
+	[OSD_EXEC_PARAM_TAG] = {.kind = ODD, .decode = decode_tag},
+	[OSD_EXEC_PARAM_KEY] = {OPAQUE, FIELD(key), MOST_KEY},
+	[OSD_EXEC_PARAM_SURROGATE_PARTITION] = {ID, FIELD(surrogate_partition)},
+	[OSD_EXEC_PARAM_SURROGATE_ID] = {ID, FIELD(surrogate_id)},
+	[OSD_EXEC_PARAM_SYNC_WAIT] = {NUMBER, FIELD(sync_wait_usec), MOST_SYNC_WAIT},
+	[OSD_EXEC_PARAM_FLAGS] = {.kind = ODD, .decode = decode_flags},
+	[OSD_EXEC_PARAM_AFTER] = {.kind = ODD, .decode = decode_after},
+	[OSD_EXEC_PARAM_ARRAY] = {.kind = ODD, .decode = decode_array},
+	[OSD_EXEC_PARAM_POOL] = {TEXT, FIELD(pool), OSD_EXEC_WORD_MAX},
+	[OSD_EXEC_PARAM_EXPIRY] = {NUMBER, FIELD(expiry_usec), MOST_EXPIRY},
+	[OSD_EXEC_PARAM_PREDECESSOR] = {.kind = ODD, .decode = decode_predecessor},
+	[OSD_EXEC_PARAM_GRACE] = {NUMBER, FIELD(grace_usec), MOST_GRACE},
+	[OSD_EXEC_PARAM_BEGIN] = {NUMBER, FIELD(begin_msec), BEGIN_MOST},
+	[OSD_EXEC_PARAM_FUNCTION] = {.kind = ODD, .decode = decode_function},
+};
 
 /* ---- decode -------------------------------------------------------------------------------- */
 
@@ -355,14 +272,14 @@ static const char *decode_parameter(struct osd_rd *r, struct osd_exec_params *pa
 	uint16_t flags = (uint16_t)osd_rd_be(r, 2);
 	uint32_t length = (uint32_t)osd_rd_be(r, 4);
 	const uint8_t *bytes = osd_rd_bytes(r, length);
-	struct parameter parameter = parameter_of(tag);
+	const struct parameter *parameter = &parameters[tag <= TAG_MOST ? tag : 0];
 
 	osd_rd_bytes(r, -length & 7);
 	if (r->bad)
 		return "parameters run past their end";
-	if (parameter.kind == UNKNOWN)
+	if (parameter->kind == UNKNOWN)
 		return flags & OSD_EXEC_PARAM_CRITICAL ? "unknown parameter marked critical" : NULL;
-	return decode_value(tag, &parameter, osd_rd_init(bytes, length), params);
+	return decode_value(tag, parameter, osd_rd_init(bytes, length), params);
 }
 
 static const char *decode_all(struct osd_rd r, struct osd_exec_params *params)
@@ -390,85 +307,4 @@ enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 	if (ret_why)
 		*ret_why = why;
 	return why ? OSD_E_CDB_FIELD : OSD_OK;
-}
-
-/* ---- encode -------------------------------------------------------------------------------- */
-
-/* Opens a parameter; its length is filled in by end_parameter. */
-static uint8_t *begin_parameter(struct osd_wr *w, uint16_t tag)
-{
-	osd_wr_be(w, tag, 2);
-	osd_wr_be(w, OSD_EXEC_PARAM_CRITICAL, 2);
-	return osd_wr_room(w, 4);
-}
-
-static void end_parameter(struct osd_wr *w, uint8_t *length_at)
-{
-	size_t length = w->bad ? 0 : (size_t)(w->at - length_at) - 4;
-
-	osd_wr_zero(w, -length & 7);
-	if (!w->bad)
-		osd_put_be(length_at, length, 4);
-}
-
-static void encode_value(const struct osd_exec_params *params, const struct parameter *parameter,
-			 struct osd_wr *w)
-{
-	struct osd_exec_text text;
-	uint64_t number;
-
-	switch (parameter->kind) {
-	case NUMBER:
-	case ID:
-		memcpy(&number, (const char *)params + parameter->at, sizeof(number));
-		osd_wr_be(w, number, 8);
-		break;
-	case TEXT:
-	case OPAQUE:
-		memcpy(&text, (const char *)params + parameter->at, sizeof(text));
-		osd_wr_bytes(w, text.bytes, text.length);
-		break;
-	default:
-		parameter->encode(params, w);
-	}
-}
-
-static uint16_t encode_tags(const struct osd_exec_params *params, struct osd_wr *w)
-{
-	for (size_t i = 0; i < params->tag_count; i++) {
-		uint8_t *length_at = begin_parameter(w, OSD_EXEC_PARAM_TAG);
-
-		osd_wr_bytes(w, params->tags[i].bytes, params->tags[i].length);
-		end_parameter(w, length_at);
-	}
-	return (uint16_t)params->tag_count;
-}
-
-size_t osd_exec_params_encode(const struct osd_exec_params *params, void *buffer, size_t capacity)
-{
-	struct osd_wr w = osd_wr_init(buffer, capacity);
-	uint8_t *count_at;
-	uint16_t count = 0;
-
-	osd_wr_be(&w, OSD_EXEC_PARAMS_VERSION, 2);
-	count_at = osd_wr_room(&w, 2);
-	for (uint16_t tag = 1; tag <= TAG_MOST; tag++) {
-		struct parameter parameter = parameter_of(tag);
-		uint8_t *length_at;
-
-		if (!osd_exec_has(params, tag))
-			continue;
-		if (tag == OSD_EXEC_PARAM_TAG) {
-			count = (uint16_t)(count + encode_tags(params, &w));
-			continue;
-		}
-		length_at = begin_parameter(&w, tag);
-		encode_value(params, &parameter, &w);
-		end_parameter(&w, length_at);
-		count++;
-	}
-	if (w.bad)
-		return 0;
-	osd_put_be(count_at, count, 2);
-	return osd_wr_used(&w);
 }

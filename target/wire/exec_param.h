@@ -21,9 +21,9 @@
 
 #define OSD_EXEC_PARAMS_VERSION 1
 #define OSD_EXEC_PARAM_CRITICAL 0x0001
-#define OSD_EXEC_TAGS_MAX       16
-#define OSD_EXEC_AFTER_MAX      64
-#define OSD_EXEC_WORD_MAX       64 /* bytes of an engine's or pool's name */
+#define OSD_EXEC_TAGS_MAX	16
+#define OSD_EXEC_AFTER_MAX	64
+#define OSD_EXEC_WORD_MAX	64 /* bytes of an engine's or pool's name */
 
 /* Columns: number, symbol, value. */
 #define OSD_EXEC_PARAMS(X)                                                                         \
@@ -32,7 +32,7 @@
 	X(3, WALL, "be64 us")                                                                      \
 	X(4, CPU, "be64 us")                                                                       \
 	X(5, MEMORY, "be64 bytes")                                                                 \
-	X(6, PROCESSES, "be64 threads, the first included; no other process")                                                                    \
+	X(6, PROCESSES, "be64 threads, the first included; no other process")                      \
 	X(7, OUTPUT, "be64 bytes")                                                                 \
 	X(8, OPEN_FILES, "be64")                                                                   \
 	X(9, IO, "be64 bytes")                                                                     \
@@ -51,7 +51,7 @@
 	  "indices are not all of these, 1-5000 times {be32 first, be32 last, be32 step}")         \
 	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                \
 	X(21, EXPIRY, "be64 us the record is kept after the job's end")                            \
-	X(22, PREDECESSOR, "be64 partition, be64 object: the job this one is run for again")                            \
+	X(22, PREDECESSOR, "be64 partition, be64 object: the job this one is run for again")       \
 	X(23, GRACE, "be64 us a script has to clean up when it is ended")                          \
 	X(24, BEGIN, "be64 ms since 1970: it is held until then")                                      \
 	X(25, FUNCTION,                                                                            \
@@ -65,7 +65,7 @@ enum osd_exec_param_tag {
 };
 
 enum osd_exec_flags {
-	OSD_EXEC_HOLD = 0x01,         /* accepted as HELD, runs once released */
+	OSD_EXEC_HOLD = 0x01,	      /* accepted as HELD, runs once released */
 	OSD_EXEC_IDEMPOTENT = 0x02,   /* may be run again after it has written */
 	OSD_EXEC_END_ON_ABORT = 0x04, /* aborting the waiting command ends the job */
 	OSD_EXEC_RETRY_OOM = 0x08,    /* run again when out of memory */
@@ -78,9 +78,9 @@ enum osd_exec_flags {
  * decompresses the code and checks bytecode. */
 #define OSD_CODE_FORM_SHIFT 16
 enum osd_code_form {
-	OSD_CODE_PACKING = 0x3, /* 0: as it is */
-	OSD_CODE_ZLIB = 0x1,	/* one zlib stream (RFC 1950) */
-	OSD_CODE_ZSTD = 0x2,	/* one Zstandard frame; this release refuses it */
+	OSD_CODE_PACKING = 0x3,	 /* 0: as it is */
+	OSD_CODE_ZLIB = 0x1,	 /* one zlib stream (RFC 1950) */
+	OSD_CODE_ZSTD = 0x2,	 /* one Zstandard frame; this release refuses it */
 	OSD_CODE_BYTECODE = 0x4, /* (unpacked) a .pyc file of the target's CPython, not source */
 };
 
@@ -122,8 +122,9 @@ struct osd_exec_params {
 	size_t after_count;
 	struct osd_exec_after after[OSD_EXEC_AFTER_MAX];
 	uint32_t array_first, array_last, array_at_once;
-	uint32_t array_members;		    /* indices in array_ranges */
-	struct osd_exec_text array_ranges; /* valid (index_ranges.h); none: all from first to last */
+	uint32_t array_members; /* indices in array_ranges */
+	struct osd_exec_text
+		array_ranges; /* valid (index_ranges.h); none: all from first to last */
 	struct osd_exec_text pool;
 	uint64_t expiry_usec;
 	uint64_t predecessor_partition, predecessor_id;
@@ -155,8 +156,5 @@ static inline uint32_t osd_exec_array_members(const struct osd_exec_params *para
  * then is a static sentence for the log. */
 enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 				       struct osd_exec_params *ret_params, const char **ret_why);
-/* Encodes the fields in present, each entry marked critical; returns the length, 0: capacity is too
- * small. */
-size_t osd_exec_params_encode(const struct osd_exec_params *params, void *buffer, size_t capacity);
 
 #endif

@@ -6,14 +6,7 @@
 
 #include "base/util.h"
 #include "wire/cursor.h"
-
-enum {
-	AT_CONTINUATION = 8,
-	AT_LIST_IDENTIFIER = 16,
-	AT_FORMAT = 23, /* b7-b2 format, b1 LSTCHG */
-	LSTCHG = 0x02,
-	NOT_COUNTED = 8, /* ADDITIONAL LENGTH counts from byte 8 */
-};
+#include "wire/list_data_layout.h"
 
 void osd_list_writer_init(struct osd_list_writer *writer, void *buffer, size_t capacity)
 {
@@ -96,46 +89,4 @@ size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descripto
 		osd_put_be(writer->start + AT_LIST_IDENTIFIER, list_identifier, 4);
 	writer->start[AT_FORMAT] = (uint8_t)(format << 2 | (list_changed ? LSTCHG : 0));
 	return writer->placed;
-}
-
-enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length,
-				   struct osd_list_data *ret_list)
-{
-	struct osd_list_data list;
-	uint64_t descriptors;
-
-	if (length < OSD_LIST_DATA_HEADER)
-		return OSD_E_PARAM_LENGTH;
-	list.additional_length = osd_get_be(bytes, 8);
-	if (list.additional_length < OSD_LIST_DATA_HEADER - NOT_COUNTED)
-		return OSD_E_PARAM_LENGTH;
-	descriptors = list.additional_length - (OSD_LIST_DATA_HEADER - NOT_COUNTED);
-	list.continuation_id = osd_get_be(bytes + AT_CONTINUATION, 8);
-	list.list_identifier = (uint32_t)osd_get_be(bytes + AT_LIST_IDENTIFIER, 4);
-	list.format = bytes[AT_FORMAT] >> 2;
-	list.list_changed = bytes[AT_FORMAT] & LSTCHG;
-	list.at = bytes + OSD_LIST_DATA_HEADER;
-	list.end = list.at + OSD_MIN(descriptors, length - OSD_LIST_DATA_HEADER);
-	*ret_list = list;
-	return OSD_OK;
-}
-
-bool osd_list_data_next_id(struct osd_list_data *list, uint64_t *ret_id)
-{
-	if (list->end - list->at < 8)
-		return false;
-	*ret_id = osd_get_be(list->at, 8);
-	list->at += 8;
-	return true;
-}
-
-bool osd_list_data_next_block(struct osd_list_data *list, struct osd_attr_group *ret_block)
-{
-	/* An id block is laid out as a group of a multi-object list (osd2-wire 5.5). */
-	struct osd_attr_groups groups = {list->at, list->end};
-
-	if (!osd_attr_groups_next(&groups, ret_block))
-		return false;
-	list->at = groups.at;
-	return true;
 }

@@ -13,7 +13,7 @@
 #include "wire/attr_list.h"
 
 #define OSD_LIST_DATA_HEADER 24u
-#define OSD_LIST_BLOCK       16u /* id block before its attributes */
+#define OSD_LIST_BLOCK	     16u /* id block before its attributes */
 
 enum osd_descriptor_format {
 	OSD_ODF_PARTITIONS = 0x01,
@@ -28,7 +28,7 @@ struct osd_list_writer {
 	uint8_t *start;
 	size_t capacity; /* the allocation length */
 	size_t placed;
-	uint64_t needed; /* saturates */
+	uint64_t needed;	 /* saturates */
 	uint64_t first_left_out; /* id of the first descriptor that did not fit; 0: all did */
 };
 
@@ -49,21 +49,5 @@ void osd_list_writer_left_out(struct osd_list_writer *writer, uint64_t bytes, ui
  * Returns the bytes placed. */
 size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descriptor_format format,
 			      uint32_t list_identifier, bool list_changed);
-
-struct osd_list_data {
-	uint64_t additional_length;
-	uint64_t continuation_id; /* 0: complete */
-	uint32_t list_identifier;
-	uint8_t format; /* enum osd_descriptor_format; targets are known to fill it in wrongly */
-	bool list_changed;
-	const uint8_t *at, *end; /* descriptors */
-};
-
-enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length,
-				   struct osd_list_data *ret_list);
-/* Next id of a list asked for without attributes. */
-bool osd_list_data_next_id(struct osd_list_data *list, uint64_t *ret_id);
-/* Next id block of a list asked for with attributes. */
-bool osd_list_data_next_block(struct osd_list_data *list, struct osd_attr_group *ret_block);
 
 #endif

@@ -45,31 +45,3 @@ size_t osd_map_writer_finish(struct osd_map_writer *writer)
 		osd_put_be(writer->start, writer->count * OSD_MAP_DESCRIPTOR, 8);
 	return writer->placed;
 }
-
-enum osd_status osd_map_data_open(const uint8_t *bytes, size_t length, struct osd_map_data *ret_map)
-{
-	struct osd_rd r = osd_rd_init(bytes, length);
-	uint64_t additional = osd_rd_be(&r, 8);
-	size_t there;
-
-	if (r.bad)
-		return OSD_E_PARAM_LENGTH;
-	there = (size_t)OSD_MIN(additional, (uint64_t)osd_rd_left(&r));
-	there -= there % OSD_MAP_DESCRIPTOR;
-	*ret_map = (struct osd_map_data){additional, r.at, r.at + there};
-	return OSD_OK;
-}
-
-bool osd_map_data_next(struct osd_map_data *map, struct osd_map_descriptor *ret_descriptor)
-{
-	struct osd_rd r = {map->at, map->end, false};
-
-	if (osd_rd_left(&r) < OSD_MAP_DESCRIPTOR)
-		return false;
-	osd_rd_bytes(&r, 2);
-	ret_descriptor->type = (uint16_t)osd_rd_be(&r, 2);
-	ret_descriptor->length = (uint32_t)osd_rd_be(&r, 4);
-	ret_descriptor->offset = osd_rd_be(&r, 8);
-	map->at = r.at;
-	return true;
-}

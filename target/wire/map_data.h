@@ -16,12 +16,6 @@
 /* The most bytes of one descriptor: the field has 32 bits, and pieces are whole blocks. */
 #define OSD_MAP_PIECE_MAX 0xfffff000u
 
-struct osd_map_descriptor {
-	uint16_t type; /* enum osd_map_type */
-	uint32_t length;
-	uint64_t offset;
-};
-
 struct osd_map_writer {
 	uint8_t *start;
 	size_t capacity; /* the allocation length, or less: Data-In */
@@ -36,14 +30,5 @@ void osd_map_writer_add(struct osd_map_writer *writer, uint16_t type, uint64_t o
 			uint64_t length);
 /* Writes the header; returns the bytes placed. */
 size_t osd_map_writer_finish(struct osd_map_writer *writer);
-
-struct osd_map_data {
-	uint64_t additional_length;
-	const uint8_t *at, *end; /* descriptors */
-};
-
-enum osd_status osd_map_data_open(const uint8_t *bytes, size_t length,
-				  struct osd_map_data *ret_map);
-bool osd_map_data_next(struct osd_map_data *map, struct osd_map_descriptor *ret_descriptor);
 
 #endif

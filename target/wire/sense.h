@@ -13,20 +13,20 @@
 
 /* Command functions, for not_initiated and completed (osd2-wire 7.3). */
 #define OSD_FN_VALIDATION 0x80000000u
-#define OSD_FN_CMD_CAP    0x20000000u
-#define OSD_FN_COMMAND    0x10000000u
+#define OSD_FN_CMD_CAP	  0x20000000u
+#define OSD_FN_COMMAND	  0x10000000u
 #define OSD_FN_IMP_ST_ATT 0x00100000u
-#define OSD_FN_SET_CAP    0x00002000u
-#define OSD_FN_SET_ATTR   0x00001000u
-#define OSD_FN_GET_CAP    0x00000020u
-#define OSD_FN_GET_ATTR   0x00000010u
+#define OSD_FN_SET_CAP	  0x00002000u
+#define OSD_FN_SET_ATTR	  0x00001000u
+#define OSD_FN_GET_CAP	  0x00000020u
+#define OSD_FN_GET_ATTR	  0x00000010u
 /* The three capability checks, which are one. */
 #define OSD_FN_CAPABILITY (OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP)
-#define OSD_FN_ALL        0xb0103030u /* everything: the value of "nothing was initiated" */
+#define OSD_FN_ALL	  0xb0103030u /* everything: the value of "nothing was initiated" */
 
 #define OSD_SENSE_ATTRIBUTES 16u /* in one descriptor 08h: so many fit with all others */
 
-#define OSD_SENSE_ICV_AT     10u /* where the value of descriptor 07h stands, if there is one */
+#define OSD_SENSE_ICV_AT 10u /* where the value of descriptor 07h stands, if there is one */
 
 struct osd_sense_attribute {
 	uint32_t page, number;
@@ -53,9 +53,5 @@ struct osd_sense {
 
 /* Returns the length, 8..OSD_SENSE_MAX. */
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_MAX]);
-/* Reads what another target sent: unknown descriptors are skipped, of repeated ones the last
- * counts, a descriptor cut off at the end is ignored.  false: not current descriptor-format
- * sense data. */
-bool osd_sense_decode(const uint8_t *bytes, size_t length, struct osd_sense *ret_sense);
 
 #endif

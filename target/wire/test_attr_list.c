@@ -5,6 +5,7 @@
 
 #include "wire/cursor.h"
 #include "wire/test_golden.h"
+#include "testing/initiator.h"
 
 static void test_read_get_list(void)
 {

@@ -7,6 +7,7 @@
 #include "wire/index_ranges.h"
 #include "wire/test_golden.h"
 #include "wire/text.h"
+#include "testing/initiator.h"
 
 static bool text_is(struct osd_exec_text text, const char *wanted)
 {

@@ -4,6 +4,7 @@
 
 #include "wire/cursor.h"
 #include "wire/test_golden.h"
+#include "testing/initiator.h"
 
 static void test_complete(void)
 {

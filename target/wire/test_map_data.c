@@ -4,6 +4,7 @@
 
 #include "base/test.h"
 #include "wire/map_data.h"
+#include "testing/initiator.h"
 
 static void test_golden(void)
 {

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "wire/test_golden.h"
+#include "testing/initiator.h"
 
 static void check(const struct osd_sense *sense, const char *name)
 {
@@ -50,9 +51,13 @@ static void test_golden_frames(void)
 
 static void test_everything_fits(void)
 {
-	struct osd_sense sense = {.has_object = true, .has_field = true, .has_information = true,
-				  .has_command_information = true, .has_response_icv = true,
-				  .attribute_count = OSD_SENSE_ATTRIBUTES, .response_icv = {1},
+	struct osd_sense sense = {.has_object = true,
+				  .has_field = true,
+				  .has_information = true,
+				  .has_command_information = true,
+				  .has_response_icv = true,
+				  .attribute_count = OSD_SENSE_ATTRIBUTES,
+				  .response_icv = {1},
 				  .attributes = {[15] = {3, 4}}};
 	uint8_t bytes[OSD_SENSE_MAX];
 	struct osd_sense back;
@@ -69,8 +74,8 @@ static void test_reader(void)
 {
 	static const uint8_t fixed_format[18] = {0x70, 0, 5};
 	/* An unknown descriptor, then 02h, then one that says it is longer than the data. */
-	static const uint8_t odd[] = {0x72, 5, 0x24, 0, 0, 0, 0, 16, 0x80, 2, 9, 9,
-				      0x02, 6, 0, 0, 0xc0, 0, 129, 0, 0x06, 30, 0, 0};
+	static const uint8_t odd[] = {0x72, 5, 0x24, 0, 0,    0, 0,   16, 0x80, 2,  9, 9,
+				      0x02, 6, 0,    0, 0xc0, 0, 129, 0,  0x06, 30, 0, 0};
 	struct osd_sense sense;
 
 	CHECK(!osd_sense_decode(fixed_format, sizeof(fixed_format), &sense));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which manager is meant, who may ask it, and how a verb ends where that fails."""
+"""The choice of the manager, permission to use it, and exit codes of failures."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_reload(osd: Run, served: Serving, file: Path) -> None:
     )
     osd("pool", "ls", "--target", served.url)
 
-    # What is wrong is told, and changes nothing.
+    # An error is reported and changes nothing.
     for words, told in (
         ("[pools.default]\nmaxx = 3", "did you mean 'max'"),
         ("[pools.default]\npackages = 'nowhere'", "pool 'default' would not serve: no package set"),
@@ -172,7 +172,7 @@ def test_a_reload(osd: Run, served: Serving, file: Path) -> None:
         7,
         3,
     )
-    # What needs a restart is still different.
+    # Settings that need a restart are still different.
     assert osd("config", "reload").stdout == f"{wanted[-1]}\n"
 
 

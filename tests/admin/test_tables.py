@@ -112,10 +112,10 @@ def test_a_change_in_words() -> None:
     for was, now, note in (
         ({"max": "4"}, {"max": "6"}, "takes effect as jobs arrive"),
         ({"max": "4"}, {"max": "4"}, ""),
-        ({"active": "4"}, {"active": "2"}, "jobs that run go on to their end"),
+        ({"active": "4"}, {"active": "2"}, "running jobs continue to their end"),
         ({"active": "4"}, {"active": None}, ""),
         ({"limits.mem": "1GiB"}, {"limits.mem": "2GiB"}, "for jobs that come from now on"),
-        ({"mode": "running"}, {"mode": "paused"}, "jobs that run go on, others wait"),
+        ({"mode": "running"}, {"mode": "paused"}, "running jobs continue, others wait"),
     ):
         assert note_of(was, now) == note
     assert target_name("iscsi://host:3260/iqn.2026-11.iosd:target/1") == "iqn.2026-11.iosd:target"

@@ -172,7 +172,7 @@ def test_what_cannot_be(osd: Run) -> None:
 def test_scale(osd: Run, managed: Serving) -> None:
     done = osd("pool", "scale", "default", 1, "--why", "quiet").stdout
     assert re.search("active [23] -> 1;", done) and done.endswith(
-        "; jobs that run go on to their end\n"
+        "; running jobs continue to their end\n"
     )
     assert shown(osd, "default")["active"] == 1
     wait_until(lambda: pools(osd)["default"]["active"] == 1, managed)
@@ -188,7 +188,7 @@ def test_scale(osd: Run, managed: Serving) -> None:
 def test_pause_and_resume(osd: Run, target: pyosd.Target) -> None:
     pid = target.create_partition()
     done = osd("pool", "pause", "other").stdout
-    assert done == "pool other: mode running -> paused; jobs that run go on, others wait\n"
+    assert done == "pool other: mode running -> paused; running jobs continue, others wait\n"
     job = target.exec("print(1)", zone=pyosd.ref(pid), pool="other")
     assert osd("pool", "ls").stdout.splitlines()[2].split()[:2] == ["other", "paused"]
     assert "other paused 0/2, 1 queued" in osd("top", "--once").stdout
@@ -299,7 +299,7 @@ def test_completion_of_pools(osd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_managers_run(
     osd: Run, managed: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who names a target by its URL means that one's."""
+    """The URL of a target selects the manager of this target."""
     other = Alone(tmp_path / "other", configuration(managed).parent / "run")
     pid = managed.pids["iosd-manager"]
 
@@ -376,7 +376,7 @@ def test_a_reload_adds_a_pool_whose_jobs_run(
     job = target.exec(WAITS, zone=pyosd.ref(pid), pool="new")
     until(lambda: job.status().state is JobState.RUNNING)
 
-    # What only the target knows to be too much: a job that runs in a pool that is to go.
+    # A limit that only the target knows: a job runs in a pool that should be removed.
     file.write_text(FILE.replace("max = 3", "max = 30"))
     refused = osd("config", "reload", code=78).stderr
     assert "the budget is 8192 MiB" in refused and refused.endswith("; nothing has changed\n")
@@ -417,7 +417,7 @@ def test_without_a_manager_it_is_reloaded_too(osd: Run, managed: Serving) -> Non
     osd("pool", "set", "other", "queue=55")
     os.kill(managed.pids["iosd-manager"], signal.SIGKILL)
     file.write_text(FILE.replace("max = 3", "max = 2"))
-    # Who asks it waits for the next one.
+    # A request waits for the next manager.
     with ManagerClient.find(timeout_s=DEADLINE_S, target=managed.url) as manager:
         assert manager.ask("status")["manager"]["pid"] != managed.pids["iosd-manager"]
     managed.event("restarted", DEADLINE_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `make bench-compare` calls a change."""
+"""Changes as `make bench-compare` defines them."""
 
 from __future__ import annotations
 

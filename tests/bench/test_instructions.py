@@ -25,7 +25,7 @@ def comparable() -> None:
 
 
 def too_many(found: Mapping[str, Profile]) -> dict[str, str]:
-    """What to say of each command that takes more than it may."""
+    """The message for each command that exceeds its limit."""
     said = {}
     for name, profile in found.items():
         reference = instructions.references()["cases"][name]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the benches after other papers yield: ids, units, what the papers report.  No time is asserted."""
+"""Results of the benches after other papers: ids, units, the papers' values.  No time is
+asserted."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Step:
 
 
 def steps(page: str) -> Iterator[Step]:
-    """What a page has its reader do."""
+    """The steps of a page for its reader."""
     files: dict[str, str] = {}
     last: Step | None = None
     for found in BLOCK.finditer(page):

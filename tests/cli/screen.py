@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a program has written to a terminal."""
+"""Output of a program to a terminal."""
 
 from __future__ import annotations
 

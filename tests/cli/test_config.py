@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pyosd import Chap
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.profiles import ConfigError, Profile, config_path, load_profile
+from pyosd.cli.frame.profiles import Profile, ProfileError, config_path, load_profile
 from pyosd.identity import SECRETS, Identity, for_child, from_environment
 
 
@@ -51,13 +51,13 @@ def test_default_and_named_profile(config: Path) -> None:
 )
 def test_wrong_file(config: Path, text: str, message: str) -> None:
     config.write_text(text)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ProfileError, match=message):
         load_profile(None)
 
 
 def test_unknown_profile_names_the_nearest(config: Path) -> None:
     config.write_text("[profile.production]\n")
-    with pytest.raises(ConfigError, match="did you mean 'production'"):
+    with pytest.raises(ProfileError, match="did you mean 'production'"):
         load_profile("prodution")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the documentation tells people to type and to save is typed and saved, on a target of its own."""
+"""The commands and files of the documentation are typed and saved, on a separate target."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_example_of_the_readme(target: pyosd.testing.ServedTarget) -> None:
 
 
 def test_no_block_is_left_out() -> None:
-    """Whatever looks like a program is one of those that are run here, in the tour or elsewhere."""
+    """Every block that looks like a program is run here, in the tour or elsewhere."""
     run = {"sh tour", "python", "python test", "text", "", "toml"}
     for page in ("tutorial.md", "query.md", "jobs.md", "client.md", "scripts.md"):
         kinds = {each[1] for each in BLOCK.finditer((ROOT / "docs" / page).read_text())}

@@ -13,7 +13,7 @@ from pyosd import errors
 from pyosd.cli import main
 from pyosd.cli.frame import verb
 from pyosd.cli.frame.codes import MEANING, Exit
-from pyosd.cli.frame.profiles import ConfigError
+from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import explain
 from pyosd.cli.jobs.job_view import exit_code
 from pyosd.types import ref
@@ -93,7 +93,7 @@ def sense(kind: type[errors.OSDError], asc: int = 0, ascq: int = 0) -> errors.OS
         (sense(errors.Conflict), Exit.FAILED),
         (errors.SessionLost("text"), Exit.UNREACHABLE),
         (errors.LoginRejected("text"), Exit.UNREACHABLE),
-        (ConfigError("text"), Exit.CONFIG),
+        (ProfileError("text"), Exit.CONFIG),
         (FileNotFoundError(2, "absent", "file"), Exit.NO_INPUT),
         (PermissionError(13, "denied", "file"), Exit.NOT_PERMITTED),
     ],

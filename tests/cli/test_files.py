@@ -137,7 +137,8 @@ def test_one_that_fails_does_not_stop_the_others(osd: Run, pid: str, tree: Path)
 def test_killed_in_the_middle_leaves_no_torso_with_a_name(
     serving: Serving, osd: Run, pid: str, tmp_path: Path
 ) -> None:
-    """What has a name is whole; `put` again replaces nothing that was not finished."""
+    """An object with a name is complete; a repeated `put` replaces nothing that was not
+    finished."""
     big = tmp_path / "big"
     with big.open("wb") as file:
         file.truncate(2 << 30)

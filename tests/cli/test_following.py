@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from pyosd import Target, connect
 from pyosd.cli import main
-from pyosd.cli.jobs.follow import Crowd, crowd_lines
+from pyosd.cli.jobs.follow import FollowedJobs, crowd_lines
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.cli.conftest import Run
@@ -164,7 +164,7 @@ def test_second_interrupt_ends_at_once() -> None:
 @pytest.mark.parametrize("width", [80, 40])
 @pytest.mark.parametrize("height", [3, 30])
 def test_table_fits(width: int, height: int) -> None:
-    crowd = Crowd([])
+    crowd = FollowedJobs([])
     for number, state in enumerate(JobState):
         job = Target.job(None, ref(0x10000, 0x10000 + number))  # type: ignore[arg-type]
         crowd.jobs.append(job)
@@ -236,7 +236,7 @@ class TestLogs:
         follower.send_signal(signal.SIGINT)
         _, talk = follower.communicate(timeout=DEADLINE_S)
         assert follower.returncode == 130, talk
-        assert f"job {gate.ids[0]} goes on: osd job logs -f {gate.ids[0]}" in talk
+        assert f"job {gate.ids[0]} continues: osd job logs -f {gate.ids[0]}" in talk
         gate.open()
         osd("job", "wait", *gate.ids)
 

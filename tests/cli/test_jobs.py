@@ -379,7 +379,7 @@ def test_modules_of_ones_own(osd: Run, pid: str, tmp_path: Path, script: Path) -
 
 
 def here(osd: Run, *words: object) -> bytes:
-    """What `osd exec --local` prints; its child writes to the real standard output."""
+    """Output of `osd exec --local`; its child writes to the real standard output."""
     return subprocess.run(
         command(*map(str, words), "--local"), stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S
     ).stdout

@@ -18,6 +18,7 @@ from pyosd.cli.frame.codes import MEANING
 from pyosd.cli.frame.verb import common_options
 from pyosd.jobs.reasons import REASONS
 from tools.configdoc import ROWS
+from tools.manpage import entry, manual_page, plain, prose
 from tools.manpages import EXAMPLES, pages, verbs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,16 +35,32 @@ def test_manual_is_up_to_date() -> None:
 @pytest.fixture(scope="module")
 def shown() -> dict[str, str]:
     """Each page as people see it, in lines without end; a warning of groff is a failure."""
-    texts = {}
-    for name, content in pages().items():
-        done = subprocess.run(
-            ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", "-rLL=1000n"],
-            input=content.encode(),
-            capture_output=True,
-        )
-        assert not done.stderr, f"{name}: {done.stderr.decode()}"
-        texts[name] = done.stdout.decode()
-    return texts
+    return {name: seen(content, name) for name, content in pages().items()}
+
+
+def seen(page: str, name: str = "") -> str:
+    command = ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", "-rLL=1000n"]
+    done = subprocess.run(command, input=page.encode(), capture_output=True)
+    assert not done.stderr, f"{name}: {done.stderr.decode()}"
+    return done.stdout.decode()
+
+
+def test_text_comes_out_as_it_went_in() -> None:
+    """What is markup to Markdown or a request to roff, and tables, which a terminal has no room for."""
+    words = (
+        ".PP 'so \\fB *all* _of_ it_ <b> [a](b) 1. # x - | ~/a^b `c` -- ... &amp; --no-such-flag"
+    )
+    rows = (
+        "| Key | Value | Default |\n|---|---|---|\n| `a-b` | one **two** | |\n| c | d \\| e | f |"
+    )
+    parts = ["## NAME", plain(words), entry(words, plain(words)), "## `osd x` more", rows]
+    lines = [" ".join(line.split()) for line in seen(manual_page("X", 1, parts)).splitlines()]
+    assert lines.count(words) == 3
+    assert "osd x MORE" in lines
+    assert "a-b value: one two" in lines and "c value: d | e; default: f" in lines
+    assert seen(manual_page("X", 1, ["## NAME", prose("One\n    `a*` *b\n\n    Two.")])).split()[3:8] == [
+        "NAME", "One", "a*", "*b", "Two.",
+    ]  # fmt: skip
 
 
 def nouns() -> list[tuple[str, click.Command, click.Context]]:
@@ -109,7 +126,7 @@ def test_every_noun_has_examples() -> None:
 
 
 def test_pages_of_the_host(shown: dict[str, str]) -> None:
-    """What the programs say of their options, and the schema of its keys, and no more."""
+    """The programs' own texts about options, the schema's about keys, and no more."""
     usage = subprocess.run(
         [find_component(SANDBOXD), "--no-such-option"], capture_output=True, text=True
     ).stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people get to read who ask for what cannot be: which of their words it is, and what to do."""
+"""Messages about impossible requests: they name the wrong word and the remedy."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_script_that_forgets_where_it_is(
 
 @pytest.mark.sandbox
 def test_words_that_a_terminal_would_obey(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
-    """Who looks at a job of somebody else's is not at the mercy of what its script says."""
+    """The output of another user's script cannot harm the reader."""
     script = tmp_path / "s.py"
     script.write_text(r"raise ValueError('\x1b]0;title\x07\x1b[31mred')")
     words = ("exec", script, "--zone", obj, "--wait", "-o", "id")

@@ -11,7 +11,9 @@ import pytest
 
 from pyosd import Criterion
 from pyosd.cli.objects.criteria import CRITERION, condition_of, parse
-from pyosd.commands.membership import join, leave
+from pyosd.commands import collections
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.dialogue import Dialogue
 from pyosd.osd._query import Query
 from pyosd.types import AttributeValue, ObjectRef
 from tests.cli.conftest import Run
@@ -233,16 +235,15 @@ def test_two_that_join_at_once_are_both_members(
     """The second comes in between the first's look at the memberships and its own."""
     with serving.connect() as target:
         groups = [target.create_collection(obj.partition_id) for _ in range(2)]
-        look = target.get_attributes
 
-        def slowly(*wanted: Any) -> tuple[AttributeValue, ...]:
-            found = look(*wanted)
+        def slowly(*wanted: Any) -> Dialogue[tuple[AttributeValue, ...]]:
+            found = yield from get_attributes(*wanted)
             monkeypatch.undo()
-            join(target, groups[1], obj)
+            target.add_member(groups[1], obj)
             return found
 
-        monkeypatch.setattr(target, "get_attributes", slowly)
-        join(target, groups[0], obj)
+        monkeypatch.setattr(collections, "get_attributes", slowly)
+        target.add_member(groups[0], obj)
         assert [target.list_members(group) for group in groups] == [[obj], [obj]]
-        assert leave(target, groups[0], obj) and not leave(target, groups[0], obj)
+        assert target.remove_member(groups[0], obj) and not target.remove_member(groups[0], obj)
         assert [target.list_members(group) for group in groups] == [[], [obj]]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a hostile script wrote, on a terminal: shown, not obeyed; on a pipe and with --raw as it is."""
+"""Output of a hostile script: on a terminal it is escaped, on a pipe and with --raw it is
+unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ Look = Callable[..., bytes]
 
 @pytest.fixture
 def look(serving: Serving, tmp_path: Path) -> Look:
-    """What a verb writes, on both streams, to a terminal."""
+    """Output of a verb on both streams to a terminal."""
 
     def look(*words: object) -> bytes:
         leader, follower = pty.openpty()

@@ -35,12 +35,12 @@ def target(serving: Serving) -> Iterator[Target]:
         yield session
 
 
-def sample(when: float, *states: JobState, first: int = 0) -> top.Sample:
+def sample(when: float, *states: JobState, first: int = 0) -> top.TargetSample:
     jobs = {
         ref(0x10000, 0x10000 + n): JobStatus(ref(0x10000, 0x10000 + n), state, name="name " * 20)
         for n, state in enumerate(states, first)
     }
-    return top.Sample(when, 0.01, 3, 20, "full", jobs)
+    return top.TargetSample(when, 0.01, 3, 20, "full", jobs)
 
 
 def test_rates_are_differences() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people type: addresses, sizes, tags, attributes, options inside scripts."""
+"""Words of users: addresses, sizes, tags, attributes, options inside scripts."""
 
 from __future__ import annotations
 

@@ -6,7 +6,17 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests
-from pyosd.errors import Conflict, NotFound, OSDError, PermissionDenied, QuotaExceeded, TargetBusy
+from pyosd.errors import (
+    Conflict,
+    Exists,
+    NoSpace,
+    NotEmpty,
+    NotFound,
+    OSDError,
+    PermissionDenied,
+    StorageError,
+    TargetBusy,
+)
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire import attributes as attr
 from pyosd.wire.cdb import (
@@ -169,11 +179,11 @@ def sense_bytes(key: int, code: int, pointer: int | None = None) -> bytes:
         (0x02, sense_bytes(5, 0x2400, 129), 0x8885, PermissionDenied),
         (0x02, sense_bytes(5, 0x2405), 0x8885, PermissionDenied),
         (0x02, sense_bytes(5, 0x2400, 16), 0x8882, NotFound),
-        (0x02, sense_bytes(5, 0x2400, 16), 0x888B, Conflict),
-        (0x02, sense_bytes(5, 0x2C0A), 0x888C, Conflict),
+        (0x02, sense_bytes(5, 0x2400, 16), 0x888B, Exists),
+        (0x02, sense_bytes(5, 0x2C0A), 0x888C, NotEmpty),
         (0x02, sense_bytes(5, 0x8011), 0x888A, Conflict),
-        (0x02, sense_bytes(7, 0x5507), 0x8886, QuotaExceeded),
-        (0x02, sense_bytes(4, 0x4400), 0x8886, OSDError),
+        (0x02, sense_bytes(7, 0x5507), 0x8886, NoSpace),
+        (0x02, sense_bytes(4, 0x4400), 0x8886, StorageError),
         (0x08, b"", 0x8F81, TargetBusy),
     ],
 )

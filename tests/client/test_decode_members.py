@@ -55,7 +55,7 @@ def test_no_members_and_no_attributes() -> None:
 
 
 def test_cut_anywhere() -> None:
-    """What is whole comes, what is cut does not."""
+    """Complete groups are returned, cut ones are not."""
     size = len(ALIKE) // len(MEMBERS)
     for length in range(3 * size):
         assert list(decode_members(memoryview(ALIKE)[:length])) == MEMBERS[: length // size]

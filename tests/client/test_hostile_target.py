@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The initiator against a target that breaks the protocol, or keeps it in unusual ways.
 
-Whatever the target does, a command ends in an answer or in an Unreachable, and bytes the target never
-sent are never handed out.
+With every behaviour of the target, a command ends in an answer or in an Unreachable. The client
+never returns bytes that the target did not send.
 """
 
 from __future__ import annotations
@@ -516,7 +516,7 @@ def test_nobody_listens() -> None:
 
 
 def test_no_status_of_an_aborted_command() -> None:
-    """SAM lets a target say nothing of a task it has aborted; the client is told all the same."""
+    """SAM permits a target to send no status of an aborted task. The client must still get one."""
     aborted = threading.Event()
 
     def act(peer: Peer, pdu: Pdu) -> None:

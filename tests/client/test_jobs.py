@@ -28,8 +28,7 @@ from pyosd import (
     aio,
     requests,
 )
-from pyosd.jobs.job import RELEASE
-from pyosd.jobs.polling import FOLLOW_MOST, Backoff
+from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
 from pyosd.types import ref
 from tests.apart import is_there
 
@@ -115,7 +114,7 @@ print("last")
 
 
 def test_a_follower_asks_often_enough() -> None:
-    """Whatever the target suggests for a long job, a line is shown within 100 ms."""
+    """A line is shown within 100 ms, also if the target suggests a longer interval."""
     backoff = Backoff(FOLLOW_MOST)
     assert max(backoff.next(1.0) for _ in range(1000)) < 0.095
 
@@ -201,7 +200,7 @@ def test_many_at_once(target: Target, zone: ObjectRef) -> None:
 
 
 def test_more_finished_jobs_than_are_waited_for(target: Target, zone: ObjectRef) -> None:
-    """Then they are asked for one by one; a removed one says so."""
+    """Then they are polled one by one, and a removed one is reported."""
     for _ in range(80):
         target.exec("pass", zone=zone, wait="10s")
     jobs = [target.exec("import time; time.sleep(0.02)", zone=zone) for _ in range(4)]
@@ -331,8 +330,8 @@ def test_asyncio(osd_url: str, zone: ObjectRef) -> None:
             reply = await target.call(requests.create(zone.partition_id, 0x20000))
             assert not reply.error
             obj = pyosd.ref(zone.partition_id, 0x20000)
-            await target.write(obj, 0, data)
-            assert await target.read(obj, 0, len(data) + 9) == data
+            await target.write_range(obj, 0, data)
+            assert await target.read_range(obj, 0, len(data) + 9) == data
             echo = "import osd; osd.result(osd.args)"
             jobs = [await target.exec(echo, zone=zone, args=n) for n in range(5)]
             assert await asyncio.gather(*(job.result() for job in jobs)) == list(range(5))
@@ -349,13 +348,13 @@ def test_asyncio_many_by_one_command(osd_url: str, zone: ObjectRef) -> None:
         async with aio.connect(osd_url) as target:
             held = [await target.exec("print(1)", zone=zone, hold=True) for _ in range(30)]
             waiting = asyncio.gather(*held)
-            before = target.connection.bytes_sent
+            before = target.bytes_sent
             ended, left = await aio.wait(held, 0.3)
             assert not ended and left == held
             # 48 bytes of header and a CDB of 236 for each command: far from one for each job
-            assert target.connection.bytes_sent - before < 30 * 284
+            assert target.bytes_sent - before < 30 * 284
             for job in held:
-                await job._control(RELEASE)
+                await job.release()
             found = [job async for job in aio.as_completed(held, 60)]
             assert {job.id for job in found} == {job.id for job in held}
             assert await waiting == [None] * 30
@@ -434,10 +433,10 @@ def test_asyncio_array(osd_url: str, zone: ObjectRef) -> None:
             with pytest.raises(IndexError):
                 array.member(3)
             held = await target.exec(SLEEPS, zone=zone, array=range(3), hold=True)
-            before = target.connection.bytes_sent
+            before = target.bytes_sent
             waiting = asyncio.gather(*(job.wait() for job in held))  # type: ignore[attr-defined]
             await asyncio.sleep(0.2)
-            assert target.connection.bytes_sent - before < 100 * 284
+            assert target.bytes_sent - before < 100 * 284
             await held.kill()
             assert {each.state for each in await waiting} == {JobState.CANCELLED}
 

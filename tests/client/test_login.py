@@ -10,8 +10,8 @@ import pytest
 
 from pyosd.errors import LoginRejected, ProtocolError
 from pyosd.iscsi.login import (
-    Answer,
     Chap,
+    ChapAnswer,
     LoginParameters,
     Negotiated,
     PduRequest,
@@ -23,11 +23,11 @@ from pyosd.iscsi.login import (
 from pyosd.iscsi.session import TargetAddress
 
 MUTUAL = Chap("ada", "correct horse battery", "disk", "the other secret")
-Dialogue = Generator[PduRequest, Answer, Negotiated]
+Dialogue = Generator[PduRequest, ChapAnswer, Negotiated]
 SECURITY, TO_OPERATIONAL = 0x00, 0x81
 
 
-def answer(keys: dict[str, str], flags: int = SECURITY) -> Answer:
+def answer(keys: dict[str, str], flags: int = SECURITY) -> ChapAnswer:
     header = bytearray(48)
     header[0], header[1] = 0x23, flags
     header[14:16] = struct.pack(">H", 1)
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def challenged(self) -> tuple[int, bytes]:
-        """What the initiator wants to have answered."""
+        """The initiator's challenge."""
         return int(self.said["CHAP_I"]), bytes.fromhex(self.said["CHAP_C"][2:])
 
     def prove(self, response: str, name: str = "disk") -> PduRequest:
@@ -73,7 +73,8 @@ def test_both_prove_themselves() -> None:
 
 
 def test_a_reflected_challenge_proves_nothing() -> None:
-    """Who does not know the secret has the initiator answer its own challenge in another login."""
+    """An attacker without the secret lets the initiator answer its own challenge in another
+    login."""
     target = Target(7, b"c" * 16)
     other = Target(*target.challenged)
     with pytest.raises(LoginRejected, match="could not prove"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be sent as a job, and what is refused before anything is sent."""
+"""Code that can be sent as a job, and code that is refused before anything is sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What of a job's standard error is new, when only its beginning and its end are kept."""
+"""The new part of a job's standard error, if only its beginning and its end are kept."""
 
 from __future__ import annotations
 

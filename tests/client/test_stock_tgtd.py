@@ -184,8 +184,8 @@ def test_more_under_way_than_the_core_can_hold(tgtd: StockTgtd) -> None:
 def test_many_coroutines(tgtd: StockTgtd) -> None:
     async def main() -> None:
         async with aio.connect(tgtd.url(UNIT)) as target:
-            await target.execute(Command(bytes(6)))
-            calls = (target.execute(Command(read_10(n % 64, 1), b"", BLOCK)) for n in range(2000))
+            await target.execute(bytes(6))
+            calls = (target.execute(read_10(n % 64, 1), b"", BLOCK) for n in range(2000))
             responses = await asyncio.gather(*calls)
             assert all(each.status == 0 and len(each.data_in) == BLOCK for each in responses)
 

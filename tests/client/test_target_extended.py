@@ -119,7 +119,7 @@ def test_query_into_a_collection(target: Target, zone: ObjectRef, herd: list[Obj
 
 
 def settled(target: Target, collection: ObjectRef) -> CommandTracking:
-    """What the page says once nothing is at work any more."""
+    """The page after the last command has ended."""
     for _ in range(10_000):
         tracking = target.tracking(collection)
         if not tracking.active:
@@ -276,7 +276,7 @@ def test_a_long_query_is_many_calls(target: Target, zone: ObjectRef) -> None:
 
 
 def test_task_management(target: Target, osd_url: str, zone: ObjectRef) -> None:
-    """What a stock tgtd answers; the target goes on in any case."""
+    """The answer of a stock tgtd. The target continues in any case."""
     obj = target.create_and_write(zone.partition_id, b"data")
     pending = target.submit(requests.get_attributes(obj))
     assert pending.reply().error is None

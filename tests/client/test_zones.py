@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A zone ends in the same place at both ends: one script run as a job, and at a client as
-``osd exec --local`` runs it, is refused the same calls."""
+"""A zone has the same border in a sandbox and at a client: the same calls of one script are refused
+in a job and with ``osd exec --local``."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_raw_calls_end_at_the_zone(target: Target, place: dict[str, ObjectRef]) 
 
 
 def test_the_suite_as_a_job(target: Target) -> None:
-    """What scripts may rely on (tests/sandbox/osd_suite.py), with the target's own proxies."""
+    """Guarantees for scripts (tests/sandbox/osd_suite.py), with the target's own proxies."""
     suite = Path(__file__).resolve().parents[1] / "sandbox/osd_suite.py"
     for pid in target.list_partitions():  # the suite wants to make its own
         if pid < 0x7FFF_FFFF_0000_0000:

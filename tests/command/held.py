@@ -33,7 +33,7 @@ BLUE = AttributeValue(Page.APPLICATION, 1, b"blue")
 
 
 def ended(osd: Commands, collection: ObjectRef) -> CommandTracking:
-    """What the page says when nothing is in progress any more."""
+    """The page when no command is in progress."""
     until(lambda: not osd.tracking(collection).active)
     return osd.tracking(collection)
 

@@ -317,7 +317,7 @@ def change_told(reply: Reply) -> int:
 def test_change_in_used_capacity(
     osd: Commands, collection: ObjectRef, members: list[ObjectRef]
 ) -> None:
-    """What a command changes in the used capacity of members is told with it."""
+    """A command reports its change in the used capacity of members."""
     for each in members:
         osd.write(each, 0, b"x" * 1000)
     lists = AttributeLists((CAPACITY_CHANGE,))

@@ -97,7 +97,7 @@ Objects = dict[ObjectRef, dict[int, bytes]]
 
 
 def matches(values: dict[int, bytes], criteria: list[rq.Criterion], match_all: bool) -> bool:
-    """As osd2-wire 3.9 has it."""
+    """The rule of osd2-wire 3.9."""
     fits = [
         bool(values.get(each.number))
         and (not each.minimum or values[each.number] >= each.minimum)

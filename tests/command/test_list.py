@@ -219,7 +219,7 @@ def test_with_attributes_only_whole_blocks(osd: Commands, pid: int, ten: list[Ob
 def test_additional_length_counts_what_does_not_fit(
     osd: Commands, pid: int, ten: list[ObjectRef]
 ) -> None:
-    """Blocks of different sizes: the length told is that of the whole list all the same."""
+    """Blocks of different sizes: the reported length is still that of the whole list."""
     for number, each in enumerate(ten):
         osd.set_attributes(each, [AttributeValue(COLOUR.page, COLOUR.number, b"x" * 37 * number)])
     whole = header(check(osd.reply(with_attributes(pid, 1 << 16, COLOUR.id)), OK))

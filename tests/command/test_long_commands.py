@@ -97,7 +97,7 @@ def test_heavy_steps(held: Held, removed: bool) -> None:
 
 
 def test_busy(held: Held) -> None:
-    """What would change the members, or copy them, is refused; what reads goes on."""
+    """Commands that would change or copy the members are refused; reading commands continue."""
     collection = held.populate()
     pid = collection.partition_id
     other = held.osd.create_collection(pid)
@@ -223,7 +223,7 @@ def test_format_ends_commands(held: Held) -> None:
 
 
 def test_abort_set_members(held: Held) -> None:
-    """What was committed stays; the command may be repeated."""
+    """Committed steps remain; the command can be repeated."""
     collection = held.populate()
     command = held.start(set_red(collection))
     held.first_step(collection, SET_MEMBERS)
@@ -335,7 +335,7 @@ def copying(held: Held, source: ObjectRef) -> Pending:
 
 
 def test_copy_keeps_no_worker(held: Held) -> None:
-    """Who would change the source waits aside, however many; everybody else goes on."""
+    """Commands that would change the source wait, whatever their number; all others continue."""
     pid = held.osd.create_partition()
     source = held.osd.create_and_write(pid, b"data")
     held.osd.write(source, 5 << 20, b"behind a hole")
@@ -398,7 +398,8 @@ def names_of_data(folder: Path) -> set[Path]:
 
 
 def test_abort_check(held: Held) -> None:
-    """OBJECT STRUCTURE CHECK: nobody is told of damage, nor waits for it, and it may be repeated."""
+    """OBJECT STRUCTURE CHECK: no damage is reported, nobody waits for it, and it can be
+    repeated."""
     collection = held.populate(300)
     pid = collection.partition_id
     command = held.start(rq.object_structure_check(pid))

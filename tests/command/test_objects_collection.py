@@ -99,7 +99,7 @@ def test_cannot_be_removed(osd: Commands, everything: ObjectRef, with_members: b
 def test_remove_member_objects_is_refused(
     osd: Commands, everything: ObjectRef, obj: ObjectRef
 ) -> None:
-    """A partition is emptied by REMOVE PARTITION, which says so."""
+    """Only REMOVE PARTITION empties a partition."""
     check(osd.reply(rq.remove_member_objects(everything)), CDB_FIELD.at(24))
     assert osd.list_objects(obj.partition_id) == [obj]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the information and Current Command pages and directories say (osd2-wire 5.6-5.11, 5.19);
-lengths and settability are in test_standard_pages.py."""
+"""Values of the information and Current Command pages and directories (osd2-wire 5.6-5.11, 5.19).
+Lengths and settability are in test_standard_pages.py."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_commands_the_unit_does_not_have(osd: Commands, opcode: int) -> None:
 @pytest.mark.tgtd
 @pytest.mark.parametrize("cdb", [b"\x1a\x08\x3f\0\xff\0", b"\x5a\x08\x3f" + bytes(7)])
 def test_refused_as_tgtd_refuses(serving: Serving, cdb: bytes) -> None:
-    """What tgtd does not have for this unit is not there inside an OSD command either."""
+    """Commands that tgtd does not have for this unit do not exist inside an OSD command either."""
     with serving.connect() as target:
         alone = target.transport.execute(Command(cdb, b"", 255))
         sense = decode(alone.sense)

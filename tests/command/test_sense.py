@@ -35,7 +35,7 @@ def test_missing_user_object_as_in_the_appendix(osd: Commands) -> None:
         "0000000000012345 / 0206 0000 C0 0018 00".replace("/", "")
     )
     got = bytearray(reply.response.sense)
-    # Which functions had begun is the target's to say; all else is fixed.
+    # The target decides which functions had begun; all else is fixed.
     assert got[:16] == sense[:16]
     assert got[24:] == sense[24:]
     check(reply, NO_OBJECT)

@@ -159,7 +159,7 @@ def test_directory(osd: Commands, objects: Objects, base: int) -> None:
 
 @each_page
 def test_page_form(osd: Commands, objects: Objects, page: StandardPage) -> None:
-    """Where there is none, a page of length 0."""
+    """Without one, a page of length 0."""
     got = osd.get_page(objects[page.base], page.number)
     assert (got.page, got.length) == (page.number, page.form or 0)
     assert len(got.body) == (page.form or 0)
@@ -205,7 +205,7 @@ FORMS: dict[int, list[tuple[int | None, int]]] = {
 
 
 def field(osd: Commands, where: ObjectRef, page: int, number: int | None, width: int) -> bytes:
-    """What the form has to have there."""
+    """The required contents of the form."""
     if number is None:
         return bytes(width)
     if number == KEYS:

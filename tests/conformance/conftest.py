@@ -21,7 +21,7 @@ from tests.serving import missing, shared
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of the program left."""
+    """Results of one run of the program."""
 
     code: int
     found: dict[str, object]

@@ -152,7 +152,7 @@ class Guarded(LogicalUnit):
     # ---- who signs what ----
 
     def proof(self, request: w.Request) -> Proof:
-        """What permits the request, and no other object."""
+        """A capability for the request, and for no other object."""
         pid, oid = request.pid, request.oid
         if request.action in OF_PARTITIONS or (oid == 0 and request.action not in _MADE):
             kind, oid = (w.PARTITION, 0) if pid else (w.ROOT, 0)
@@ -307,7 +307,7 @@ _SENDS = (0x8886, 0x8887, 0x8892, 0x8F81)
 
 
 def _segments(cdb: bytes | bytearray) -> list[tuple[int, int]]:
-    """Where command data, set list and get list lie in Data-Out, as the CDB says."""
+    """Offsets of command data, set list and get list in Data-Out, from the CDB."""
 
     def number(at: int, length: int = 4) -> int:
         return int.from_bytes(cdb[at : at + length], "big")
@@ -332,7 +332,8 @@ def _segments(cdb: bytes | bytearray) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Signing:
-    """What an answer must agree with.  at: of Data-In's integrity information; -1: nowhere."""
+    """The expected proof of an answer. at: offset of Data-In's integrity information; -1:
+    nowhere."""
 
     proof: Proof
     key: bytes

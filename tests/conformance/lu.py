@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pyosd.wire.transport import Command, Transport
+from pyosd.wire.transport import Command, CommandTransport
 from tests.conformance import sense as s
 from tests.conformance import wire as w
 from tests.conformance.sense import Malformed, Sense
@@ -38,7 +38,7 @@ class Skipped(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.  data: all of Data-In.  residual_in: expected less transferred."""
+    """The answer. data: all of Data-In. residual_in: expected less transferred bytes."""
 
     built: w.Built
     status: int
@@ -109,7 +109,7 @@ class LogicalUnit:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: CommandTransport,
         *,
         residuals: bool = True,
         choose: random.Random | None = None,
@@ -359,7 +359,7 @@ class LogicalUnit:
         return self.send(w.Request(0x888E, self.pid)).status == GOOD
 
     def destroy(self) -> None:
-        """What follows destroys everything on the logical unit: skip unless that is allowed."""
+        """The test destroys everything on the logical unit: skip it unless that is allowed."""
         if not self.destructive:
             self.skip("formats the logical unit: --destructive")
         self.need("FORMAT OSD")

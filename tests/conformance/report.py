@@ -73,7 +73,7 @@ def summary(report: Report) -> str:
 
 
 def identity(report: Report) -> str:
-    """What the target says it is."""
+    """The target's own identification."""
     words = [f"{name} {value}" for name, value in report.identity.items() if value]
     return f"Target: {'; '.join(words)}; security method {report.security_method}"
 

@@ -86,7 +86,7 @@ class Report:
 
 
 def identify(t: LogicalUnit) -> dict[str, str]:
-    """What root information and INQUIRY say about the target; text as people read it."""
+    """The target's identification by root information and INQUIRY, as text."""
 
     def text(value: bytes) -> str:
         return value.rstrip(b"\0 ").decode("ascii", "replace")

@@ -16,7 +16,7 @@ import click
 import pytest
 
 import pyosd
-from pyosd.wire.transport import Command, Pending, Response, Transport
+from pyosd.wire.transport import Command, CommandTransport, Pending, Response
 from tests.conformance import cells, program, report, sense, wire
 from tests.conformance.cells import CONDITIONS, TESTS, reasons
 from tests.conformance.commands import MANDATORY, PRIVATE, ROWS
@@ -204,7 +204,7 @@ def test_sanitized_core_conforms_too(sanitized: Report) -> None:
 class Faulty:
     """A transport that changes answers; `change` gets the command and the answer."""
 
-    def __init__(self, under: Transport, change: Change) -> None:
+    def __init__(self, under: CommandTransport, change: Change) -> None:
         self.under, self.change = under, change
 
     def submit(self, command: Command) -> Pending:

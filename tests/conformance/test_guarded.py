@@ -94,7 +94,7 @@ RANGED = ("READ", "WRITE", "CLEAR", "CREATE AND WRITE", "PUNCH")
 
 @dataclass(frozen=True)
 class Wrong:
-    """What is wrong with a request, and how it is refused.  least: the method that covers it."""
+    """A fault of a request, and its refusal. least: the weakest method that detects it."""
 
     name: str
     spoil: Callable[[Proof], Proof]
@@ -185,7 +185,7 @@ def unit(
 
 
 def state(t: Guarded, request: w.Request) -> object:
-    """What a refused request must leave as it is."""
+    """State that a refused request must not change."""
     roots = w.ObjectList.read(t.good(w.Request(0x8883, length=4096, data_in=4096)).data).ids()
     inside = (sorted(t.user_objects()), sorted(t.members(0)))
     named: object = None
@@ -261,7 +261,7 @@ def test_attributes_along(unit: Guarded, name: str) -> None:
 
 
 def test_policy_pages(unit: Guarded) -> None:
-    """Who sets what decides about rights needs POL/SEC."""
+    """Setting an attribute that decides about rights needs POL/SEC."""
     oid = unit.object()
     tag = struct.pack(">I", 9)
     for request in (
@@ -525,7 +525,7 @@ def test_no_room_for_integrity_information(unit: Guarded) -> None:
 
 
 def test_in_the_background(unit: Guarded) -> None:
-    """What goes on after its answer may touch what it might when it was accepted."""
+    """A background command keeps the rights that it had when it was accepted."""
     cid, plain, marked = tagged(unit, 5)
     request = w.Request(0x88A3, unit.pid, cid, byte11=0x80, sets=((0x1_0000, 1, b"late"),))
     soon = int((time.time() + 60) * 1000).to_bytes(6, "big")

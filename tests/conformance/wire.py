@@ -208,7 +208,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Built:
-    """What goes to the transport, and where retrieved attributes will be in Data-In."""
+    """The request for the transport, and the offset of retrieved attributes in Data-In."""
 
     cdb: bytes
     data_out: bytes

@@ -54,7 +54,7 @@ class Page:
         self.driver.get(url)
 
     def run(self, script: str, *values: object) -> Any:
-        """What the body of a function returns, in the page."""
+        """The value that the body of a function returns in the page."""
         return self.driver.execute_script(script, *values)
 
     def fetch(self, path: str, **how: object) -> int:
@@ -66,7 +66,7 @@ class Page:
         return int(self.driver.execute_async_script(script, path, how))
 
     def until(self, condition: Callable[[], T], what: str = "") -> T:
-        """What the condition says as soon as it says something."""
+        """The value of the condition as soon as it is true."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             try:
@@ -83,7 +83,7 @@ class Page:
         return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), selector)
 
     def text(self, selector: str) -> str:
-        """What a person reads there."""
+        """The visible text."""
         return self.driver.find_element(By.CSS_SELECTOR, selector).text
 
     def click(self, selector: str) -> None:
@@ -97,7 +97,7 @@ class Page:
         self.find(selector).send_keys(text)
 
     def errors(self) -> list[str]:
-        """What the browser complains of since the last time."""
+        """Complaints of the browser since the last call."""
         return [
             row["message"]
             for row in self.driver.get_log("browser")  # type: ignore[no-untyped-call]

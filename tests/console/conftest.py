@@ -47,7 +47,7 @@ class Observed:
             return answer.read(), dict(answer.headers)
 
     def state(self) -> dict[str, Any]:
-        """What a page would be told now."""
+        """The present message to a page."""
         with urllib.request.urlopen(self.url + "api/events", timeout=60) as stream:
             for line in stream:
                 if line.startswith(b"data: "):
@@ -56,7 +56,7 @@ class Observed:
 
 
 def find_manager(served: Serving) -> dict[str, Any]:
-    """Where it says that it is."""
+    """The address that it announces."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for fields in places.running(places.MANAGER):

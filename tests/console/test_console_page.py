@@ -499,7 +499,7 @@ def test_looks(
         "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
     )
     assert (sum(bright[:3]) > 600) == (scheme == "light")
-    # What a colour says a sign and a word say, too; and every table has a name and headings.
+    # A sign and a word repeat the meaning of each colour. Every table has a name and headings.
     assert page.run(
         "return [...document.querySelectorAll('.badge')].every((b) => b.dataset.sign && b.textContent)"
     )

@@ -16,7 +16,7 @@ from tests.processes import long_lived
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the control socket is."""
+    """Path of the control socket."""
     return tmp_path / "control"
 
 

@@ -103,7 +103,7 @@ def fields(value: object, at: str = "") -> Iterator[str]:
 
 
 class Meter:
-    """What the figures say since it was made.  A context manager."""
+    """Changes of the figures since it was made.  A context manager."""
 
     def __init__(self, target: Target) -> None:
         self.peer = Peer(target.folder / "control")
@@ -296,7 +296,7 @@ def test_recycle(served: Target) -> None:
 
 
 def test_the_page_has_every_field(served: Target) -> None:
-    """And no other.  What is not known is not there: of everything there is something."""
+    """And no other.  Unknown figures are absent; every kind has at least one value."""
     text = (SOURCE / "docs" / "control.md").read_text()
     table = text.split("## What SNAPSHOT has")[1].split("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who may talk to the control socket, and what becomes of peers that misbehave."""
+"""Access to the control socket, and the treatment of peers that misbehave."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_socket_that_is_not_ours_any_more_is_left(harness: Harness, path: Path) 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
 def test_a_stranger_cannot_hold_up_the_start(make_harness: MakeHarness) -> None:
-    """Whoever can open the folder can lock it."""
+    """A user who can open the folder can lock it."""
     with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
         Path(folder).chmod(0o755)
         held = os.open(folder, os.O_RDONLY)
@@ -244,7 +244,7 @@ FRAMES = st.builds(
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(packets=st.lists(st.one_of(FRAMES, st.binary(min_size=1, max_size=300)), max_size=8))
 def test_nonsense(sanitized: tuple[Harness, Path], packets: list[bytes]) -> None:
-    """Whatever comes, the target goes on, and says so to the next who asks."""
+    """With every input the target continues and answers the next peer."""
     _, path = sanitized
     with Peer(path) as peer:
         for packet in packets:

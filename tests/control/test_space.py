@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What SNAPSHOT says of space is true, and a write that finds none is logged with what to do."""
+"""SNAPSHOT reports the true space, and a write without space is logged with the remedy."""
 
 from __future__ import annotations
 

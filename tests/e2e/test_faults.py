@@ -61,7 +61,7 @@ def test_disk_full(small_disk: Path) -> None:
             reply = target.reply(rq.write(obj, 0, b"f" * LARGE))
             if reply.error:
                 check(reply, QUOTA)
-                assert isinstance(reply.error, pyosd.QuotaExceeded)
+                assert isinstance(reply.error, pyosd.NoSpace)
                 break
             filled.append(obj)
         assert 2 < len(filled) < DISK_MIB
@@ -127,7 +127,7 @@ AHS = {
 
 @pytest.mark.parametrize("name", AHS)
 def test_additional_header_segment(fragile: Serving, name: str) -> None:
-    """Whatever becomes of the daemon: it serves again, and what was acknowledged is there."""
+    """After every fate of the daemon it serves again, and acknowledged data is there."""
     with fragile.connect() as target:
         obj = target.create_and_write(target.create_partition(), b"kept", attributes=[GREEN])
         ahs, words = AHS[name]

@@ -27,7 +27,7 @@ SECURITY_STAGE, TO_OPERATIONAL, OPERATIONAL_TO_FULL = 0x00, 0x81, 0x87
 
 
 def login_status(trial: Trial, daemon: Daemon, **keys: str | bytes) -> int:
-    """What the first PDU of a login gets, status class and detail; its session stays if it is one."""
+    """Status class and detail of the answer to the first PDU of a login. A session remains open."""
     session = Attacker(daemon)
     trial.stack.callback(session.socket.close)
     names = {"InitiatorName": GOOD_NAME, "TargetName": session.address.target, **keys}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What stock tgtd dies of, hangs at, gives away or lets pass, one test for each patch of
-target/tgt-patches: done to the hardened daemon, which must bear it, and to the distribution's, which must
-not: where it does, the patch is needed no more.
+"""Attacks that crash or stall a stock tgtd, or that it lets pass: one test for each patch of
+target/tgt-patches. The hardened daemon must survive each. The distribution's must not, because
+otherwise the patch is not needed.
 
 Here: one PDU or command, ill-formed or longer than it may be.  Sessions: test_hardened_sessions.py.
 """
@@ -162,7 +162,7 @@ OFFENCES: dict[str, Callable[[Attacker, int], None]] = {
 
 @pytest.mark.parametrize("name", OFFENCES)
 def test_data_out(trial: Trial, name: str) -> None:
-    """Out of the buffer: written there, or spun on.  With a wrong tag: taken all the same."""
+    """Out of the buffer: written there, or spun on.  With a wrong tag: accepted nevertheless."""
 
     def attack(daemon: Daemon) -> None:
         session = trial.session(daemon).ready()
@@ -202,7 +202,7 @@ def test_data_sn_in_order(trial: Trial) -> None:
 
 @pytest.mark.parametrize("numbers", [(1, 2), (0, 0), (0, 2), (0xFFFF_FFFF, 0)], ids=str)
 def test_data_sn(trial: Trial, numbers: tuple[int, int]) -> None:
-    """A Data-Out that was lost or repeated on the way: the command was executed all the same."""
+    """A Data-Out was lost or repeated, and the command was executed nevertheless."""
     trial.judge(numbered(trial, *numbers) != PROTOCOL_ERROR)
 
 
@@ -319,7 +319,7 @@ def test_odd_segment(trial: Trial, segment: int) -> None:
 
 
 def test_ping_without_answer(trial: Trial) -> None:
-    """What is behind it in the queue is sent, if they come in one segment."""
+    """Answers behind it in the queue are sent, if they come in one segment."""
     session = trial.session(trial.daemon()).ready()
     with recorded(session) as pdus:
         for _ in range(3):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What stock tgtd dies of, hangs at, gives away or lets pass, one test for each patch of
-target/tgt-patches: done to the hardened daemon, which must bear it, and to the distribution's, which must
-not: where it does, the patch is needed no more.
+"""Attacks that crash or stall a stock tgtd, or that it lets pass: one test for each patch of
+target/tgt-patches. The hardened daemon must survive each. The distribution's must not, because
+otherwise the patch is not needed.
 
 Here: sessions: numbers of commands, queues, who does not read, how they begin and end.  Single
 PDUs: test_hardened_pdus.py.
@@ -142,7 +142,8 @@ def test_order_behind_a_slow_reader(trial: Trial) -> None:
 
 
 def test_flood_of_pings(trial: Trial) -> None:
-    """Who asks without reading is not read from either; what it takes is bounded."""
+    """From an initiator that does not read, the daemon does not read either. Its memory is
+    bounded."""
     if not trial.hardened:
         pytest.skip("a stock daemon spins in the write instead: test_slow_reader")
     daemon = trial.daemon()
@@ -239,7 +240,7 @@ STALE: dict[str, Callable[[Attacker, int], None]] = {
 
 @pytest.mark.parametrize("name", STALE)
 def test_stale_data(trial: Trial, name: str) -> None:
-    """What one session wrote, another must not read from a buffer that nobody filled."""
+    """A session must not read bytes of another session from a buffer that nobody filled."""
     daemon = trial.daemon(MaxRecvDataSegmentLength="65536", FirstBurstLength="65536")
     seen = False
     for size in (65536, 65536, 61440, 49152, 32768, 16384, 8192):  # which block it gets is chance

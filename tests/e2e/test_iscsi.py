@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Over a stock tgtd: identity, two initiators, connections dropped in every phase, CHAP, residuals.
 
-What each command does is tested in tests/command, over iSCSI too.
+tests/command tests the effects of each command, over iSCSI too.
 """
 
 from __future__ import annotations

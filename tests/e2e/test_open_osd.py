@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Linux's open-osd initiator and exofs send, replayed byte for byte (open_osd.trace).
+"""Commands of Linux's open-osd initiator and exofs, replayed byte for byte (open_osd.trace).
 
 That initiator takes sense keys 0 and 1 as success, ignores residuals, and expects the attributes of a
 list in the order it asked for; so statuses, sense and every byte of Data-In are compared.
@@ -27,7 +27,7 @@ Pattern = list[int | None]
 
 @dataclass
 class Exchange:
-    """A command, and how it must end.  ends: as the trace has it.  data_in: what must come."""
+    """A command and its end. ends: in the form of the trace. data_in: the expected bytes."""
 
     name: str
     command: Command
@@ -130,7 +130,8 @@ def test_a_read_past_the_end_is_as_long_as_asked_for() -> None:
 
 
 def test_login_probe(served: pyosd.Target) -> None:
-    """What the kernel's SCSI layer asks before open-osd does: type 11h, identities, one unit."""
+    """Requests of the kernel's SCSI layer before those of open-osd: type 11h, identities, one
+    unit."""
 
     def data_in(cdb: str, length: int) -> bytes:
         command = Command(bytes.fromhex(cdb), b"", length)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The module in a daemon that is not the tgtd it was built for: it says so and touches nothing.
+"""The module in another daemon than the tgtd of its build: it logs that and changes nothing.
 
 The daemon is a few lines of C that load bs_iosd.so as tgtd does.
 """

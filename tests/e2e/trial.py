@@ -20,7 +20,7 @@ from pyosd.wire.cdb import Request, encode
 from tests.e2e.raw_iscsi import FINAL, WRITE
 from tests.tgtd import NOP_IN, Attacker, Daemon
 
-# Where these defects were seen; of a later release nothing is known.
+# Releases with these defects; later releases were not tested.
 DEFECTIVE = ((1, 0, 85), (1, 0, 97))
 SHORT_S = 0.5  # to see that no answer comes
 PROTOCOL_ERROR, NOT_SUPPORTED, OUT_OF_RESOURCES, INVALID_FIELD = 4, 5, 0xA, 9
@@ -94,7 +94,7 @@ def taken(session: Attacker) -> None:
 
 @contextlib.contextmanager
 def recorded(session: Attacker) -> Iterator[bytearray]:
-    """What is sent meanwhile goes nowhere, but here."""
+    """Bytes sent meanwhile are received only here."""
     sent = bytearray()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "socket", Recorder(sent))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tests of jobs share: a target with sandboxes, a partition as zone, a way to run a script."""
+"""Common parts of tests of jobs: a target with sandboxes, a partition as zone, a way to run a
+script."""
 
 from __future__ import annotations
 

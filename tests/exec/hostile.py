@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The corpus of hostile and broken scripts: each with the one state and reason it ends with.
 
-Data only; test_hostile.py submits them to a real target and looks what they left on the host.  What
-fails from Python at once, one call each, stands in tests/sandbox/denied.py; system calls Python has
-no function for in sandbox/test_syscalls.c.
+Data only; test_hostile.py submits them to a real target and looks what they left on the host.
+Single calls that fail at once from Python are in tests/sandbox/denied.py. System calls without a
+function in Python are in sandbox/test_syscalls.c.
 """
 
 from __future__ import annotations

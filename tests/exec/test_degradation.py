@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What becomes of jobs while something under them is short, stuck, broken or full: they wait and say for
-what, or end and say why; ordinary commands do not notice; all is well again when the cause is gone.
+"""Jobs while a resource is short, stuck, broken or full. They wait or end, and their status has the
+reason. Ordinary commands are not affected. All works again when the cause is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import pyosd
 from iosd_host.common import paths
 from pyosd import requests as rq
 from pyosd.cli.jobs.job_view import explanation
-from pyosd.commands.pool_status import pools
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.exec_params import ExecParams
@@ -135,8 +134,8 @@ def test_stopped(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
 def test_its_limits_are_not_set_while_it_is_stopped(
     own: Serving, target: pyosd.Target, zone: ObjectRef
 ) -> None:
-    """Which is no attempt of the job's."""
-    until(lambda: pools(target)[0].ready)  # what is short is a limit, not a sandbox
+    """This does not count as an attempt of the job."""
+    until(lambda: target.pools()[0].ready)  # what is short is a limit, not a sandbox
     with stopped(own.pids["iosd-sandboxd"]):
         job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem="100MiB"))
         until(lambda: (now := job.status()).generation > 2 and now.state is JobState.QUEUED)

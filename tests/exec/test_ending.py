@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pytest
 
 import pyosd
-from pyosd.jobs.job import KILL, Job
+from pyosd.jobs.dialogues.following import KILL
+from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended
@@ -70,7 +71,7 @@ def test_cleans_up_after_a_limit(run: Run, target: pyosd.Target) -> None:
 
 
 def test_a_grace_that_is_too_short(submit: Submit, target: pyosd.Target) -> None:
-    """What came before its end is kept."""
+    """Output before its end is kept."""
     job = started(submit(CLEANS_UP.replace("0.2", "600")))
     assert job.kill(WAIT_S) is CANCELLED
     assert job.output() == b"up\n"
@@ -91,7 +92,7 @@ def test_a_clean_up_that_never_ends(submit: Submit) -> None:
 
 
 def test_who_takes_its_end_and_goes_on(submit: Submit) -> None:
-    """A script that has been told to end and completes was killed all the same."""
+    """A script that completes after the request to end counts as killed."""
     job = started(
         submit(
             "print('up')\ntry:\n    n = 0\n    while n < 1 << 60: n += 1\nexcept BaseException: pass",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What else there is to the ends of scripts: output, words, what is left.  The ends: hostile.py."""
+"""Further properties of ends of scripts: output, messages, leftovers.  The ends: hostile.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two users of one pool (reliability 34, 35), told apart by their addresses.  What a user waits for is
-counted in jobs of the other, by the order in which they ran, and in no seconds."""
+"""Two users of one pool (reliability 34, 35), distinguished by their addresses.  The wait of a user
+is counted in jobs of the other user, by their order, and not in seconds."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_weights(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> Non
 
 
 def test_at_once(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
-    """What A may not run leaves the slot to B, who came later."""
+    """If A's job must not run, B, who came later, gets the slot."""
     a, b = users
     zone = ref(a.create_partition())
     control.ask(Type.PRINCIPAL, name=A, at_once=1)

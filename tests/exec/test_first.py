@@ -144,7 +144,7 @@ def test_no_turns() -> None:
 
 
 def test_weight(serving: Serving) -> None:
-    """Where there are control groups, all sandboxes together are idle, or the least there is, unless they
+    """With control groups, all sandboxes together have idle or the lowest priority, unless they
     starve (test_starvation.py).
     """
     own = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"

@@ -81,7 +81,7 @@ def until_accepted(target: pyosd.Target, zone: ObjectRef) -> None:
     while True:
         try:
             target.exec("pass", zone=zone).wait(WAIT_S)
-        except pyosd.QuotaExceeded:
+        except pyosd.NoSpace:
             assert time.monotonic() < deadline, "there is room, but nothing is accepted"
             time.sleep(0.05)
         else:

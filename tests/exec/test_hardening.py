@@ -128,7 +128,8 @@ READS = """
 
 
 def test_zone_of_everything(keyed: Keyed, place: Place) -> None:
-    """Where the root takes NOSEC, each partition is asked all the same; what is there does not show."""
+    """If the root accepts NOSEC, each partition is checked nevertheless. Their contents remain
+    hidden."""
     asked = [(keyed.pid, keyed.obj.object_id), (keyed.pid, 0x7777_7777)]
     asked.append((place.pid, place.obj.object_id))
     job = place.submit(READS.format(asked), zone=ROOT)

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.commands.pool_status import pools
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JobState, JobStatus
@@ -64,7 +63,7 @@ def groups_of(serving: Serving) -> dict[str, list[int]]:
 
 
 def files_of_sandboxes() -> list[Path]:
-    """What users of sandboxes own where everybody may write."""
+    """Files of users of sandboxes in folders where everybody can write."""
     found = []
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         for path in Path(folder).glob("*"):
@@ -75,7 +74,7 @@ def files_of_sandboxes() -> list[Path]:
 
 
 class Host:
-    """What a target at rest looks like from outside, to be compared with what it is after a job."""
+    """The state of an idle target from outside, to compare it with the state after a job."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
@@ -89,7 +88,7 @@ class Host:
         until = time.monotonic() + WAIT_S
         with self.serving.connect() as target:
             while len(counts) < 20 or len(set(counts[-20:])) > 1:
-                [pool] = pools(target)
+                [pool] = target.pools()
                 at_rest = pool.busy == 0 and pool.ready == pool.min + pool.warm_spare
                 counts = [*counts, len(sandboxes(self.serving))] if at_rest else []
                 assert time.monotonic() < until, f"it does not come to rest: {pool}"
@@ -153,7 +152,7 @@ DENIED_ENDS = {"a thread more than allowed": (JobState.LIMIT_EXCEEDED, 305)}
 
 
 def test_denied(play: Submit, host: Host) -> None:
-    """What one line of Python may try: an exception of the script, each."""
+    """Attacks in one line of Python. Each ends in an exception of the script."""
     got_through = {}
     for what, script in DENIED.items():
         status = play("import os\n" + script, QUICK)

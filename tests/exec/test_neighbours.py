@@ -48,7 +48,7 @@ HIGHEST_ID = 2**64 - 2
 IO_LIMIT = 307
 FUTEX_REQUEUE, SYS_FUTEX = 3, 202
 CALL_LINE, ELSEWHERE = 64, 4000
-"""Where the first call line is in the memory shared with a sandbox, and a word nobody uses."""
+"""Offset of the first call line in the memory shared with a sandbox, and an unused word."""
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -239,7 +239,8 @@ def test_object_that_a_script_punches(tenants: Tenants) -> None:
 
 
 def test_punch_counts_as_written(tenants: Tenants) -> None:
-    """What PUNCH moves is charged to the job's limit; beyond it the job ends and the object is whole."""
+    """Bytes that PUNCH moves count against the job's limit. Beyond it the job ends, and the object
+    is whole."""
     each = tenants.filled(4)
     script = PUNCHER.format(pid=each.partition_id, oid=each.object_id)
     status = tenants.a.exec(script, zone=tenants.zone_a, limits=pyosd.Limits(io=MIB)).wait(WAIT_S)
@@ -273,7 +274,7 @@ def test_highest_id(tenants: Tenants, by: str) -> None:
 
 
 def test_synchronous_waits(tenants: Tenants) -> None:
-    """One tenant lets as many commands wait as may; another's synchronous job runs all the same."""
+    """One tenant has the maximum of waiting commands; another's synchronous job still runs."""
     waits: list[Sent] = []
     blockers = [
         tenants.a.exec("import time\ntime.sleep(600)", zone=tenants.zone_a) for _ in range(SLOTS)

@@ -143,7 +143,7 @@ print(large.shape, large[-1], large.flags.writeable, found["empty"].shape, found
 def test_numbers_and_arrays_of_numpy_are_a_result(
     submit: Submit, osd: Run, target: pyosd.Target, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where numpy is not installed, and where it is."""
+    """Without and with numpy."""
     monkeypatch.setitem(sys.modules, "numpy", None)
     job = submit(RESULT, "numpy")
     found = job.result(WAIT_S)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whose a job is: the CHAP user where the daemon can tell, else the address; never what an initiator
-says of itself.  With the hardened tgtd and with a stock one."""
+"""The principal of a job: the CHAP user if the daemon knows it, else the address, never the
+initiator's own claim.  With the hardened tgtd and with a stock one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def principal(served: Serving, target: pyosd.Target, partition: int) -> str:
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_an_address_cannot_be_forged(served: Serving, kind: str, forgery: str) -> None:
-    """What was behind a line feed in a name was taken for tgtd's own words."""
+    """Text after a line feed in a name was taken for tgtd's own text."""
     with served.connect() as honest, from_address(served.url, VICTIM) as url:
         partition = honest.create_partition()
         with pyosd.connect(url) as victim:

@@ -62,7 +62,7 @@ class Keyed:
 
 
 class Whole(KeySource):
-    """What is asked of an object it gives for all user objects of the partition."""
+    """The source returns credentials for all user objects of the partition instead of one."""
 
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
@@ -161,8 +161,8 @@ def test_no_leave_to_run(keyed: Keyed) -> None:
 
 
 def test_who_follows(keyed: Keyed) -> None:
-    """The owner follows with leave for the zone; another user of the partition has leave for all its
-    objects, and sees nothing.
+    """The owner follows with permission for the zone. Another user with permission for all objects
+    of the partition sees nothing.
     """
     with keyed.connect() as alice:
         job = submit(alice, keyed, "print('secret')")
@@ -288,7 +288,7 @@ def test_keys(keyed: Keyed) -> None:
 
 
 def test_after_a_crash(keyed: Keyed) -> None:
-    """What waits keeps its rights over the death of the target."""
+    """Waiting jobs keep their rights across a kill of the target."""
     with keyed.connect() as target:
         script = CALLS.format(oid=keyed.obj.object_id)
         job = submit(target, keyed, script, rights=Permission.READ, hold=True)
@@ -302,7 +302,7 @@ def test_after_a_crash(keyed: Keyed) -> None:
 
 
 def test_surrogate_elsewhere(keyed: Keyed) -> None:
-    """What a capability says of the zone it does not say of another partition."""
+    """A capability for the zone permits nothing in another partition."""
     with keyed.served.connect() as plain:
         elsewhere = plain.create_partition()
     with keyed.connect() as target, pytest.raises(pyosd.OSDError) as refused:

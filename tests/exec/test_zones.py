@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script may touch: the zone's objects and nothing else, on every call (design D12)."""
+"""A script can reach the zone's objects and nothing else, with every call."""
 
 from __future__ import annotations
 

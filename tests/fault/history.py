@@ -59,7 +59,7 @@ def history(osd: Commands) -> Iterator[None]:
 
 
 def consistent(osd: Commands) -> None:
-    """Whatever happened: lists, counts and attributes agree, and everything can be read."""
+    """After every history lists, counts and attributes agree, and everything can be read."""
     for pid in osd.list_partitions():
         objects, collections = osd.list_objects(pid), osd.list_collections(pid)
         count = osd.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0xC1)

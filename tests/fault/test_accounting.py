@@ -31,7 +31,7 @@ LONGEST = 5 << 20
 
 @dataclass
 class Books:
-    """What the target should say: objects' lengths and collections by partition."""
+    """The expected figures: objects' lengths and collections by partition."""
 
     lengths: dict[ObjectRef, int] = field(default_factory=dict)
     attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Accountant:
             job = jobs.submit(
                 *(self.osd, code), zone=ref(pid), hold=True, compress=False, surrogate=where
             )
-        except errors.QuotaExceeded:
+        except errors.NoSpace:
             assert not fits
             return
         assert fits

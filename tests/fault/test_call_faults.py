@@ -36,7 +36,7 @@ SAMPLE = 5
 
 @dataclass(frozen=True)
 class Fault:
-    """As interpose.c has it."""
+    """The same as in interpose.c."""
 
     kind: str
     phase: str
@@ -50,7 +50,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where faulty harnesses run."""
+    """Folder of faulty harnesses."""
 
     library: Path
     folder: Path
@@ -85,7 +85,7 @@ def bench(library: Path, tmp_path: Path) -> Bench:
 
 
 def chosen(request: pytest.FixtureRequest, seed: int, total: int) -> Iterator[int]:
-    """Which of so many calls are tried."""
+    """Selection of the calls to try."""
     stride = 1 if request.config.getoption("--all-faults") else max(1, total // SAMPLE)
     return iter(range(1 + seed % stride, total + 1, stride))
 

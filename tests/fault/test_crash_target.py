@@ -132,7 +132,7 @@ def wrong_end(target: pyosd.Target, key: bytes, status: JobStatus) -> list[str]:
 
 
 class World:
-    """What lasts from round to round: the store, the clients with their oracle, the seed."""
+    """State across rounds: the store, the clients with their oracle, the seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -265,7 +265,8 @@ def loses(serving: Serving, seed: int, folder: Path) -> bool:
 
 
 def test_only_a_sandbox_is_taken_for_one() -> None:
-    """Where there is none, the janitor of iosd-sandboxd is not killed: control groups would be left."""
+    """Without one, the janitor of iosd-sandboxd is not killed, because control groups would
+    remain."""
     why = missing() or sandboxes_missing()
     if why:
         unavailable("sandbox", why)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a flush promises, seen from below: data files are synced when the caller asked for that, and not
-before.  (That the log is synced too, and in order, only a power loss would show.)
+"""The promise of a flush, seen from below: data files are synced on request, and not before.  (That
+the log is synced too, and in order, only a power loss would show.)
 """
 
 from __future__ import annotations

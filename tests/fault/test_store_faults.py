@@ -261,7 +261,7 @@ Numbers = Callable[[str], Iterator[int]]
 
 @pytest.fixture
 def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
-    """Which calls to fail on a backend."""
+    """Calls that fail on a backend."""
     every = request.config.getoption("--all-faults")
 
     def chosen(backend: str) -> Iterator[int]:

@@ -6,6 +6,7 @@
 #include "wire/attr_list.h"
 #include "wire/list_data.h"
 #include "wire/map_data.h"
+#include "testing/initiator.h"
 
 static size_t walk(struct osd_attr_list list)
 {

@@ -8,6 +8,7 @@
 #include "wire/cursor.h"
 #include "wire/exec_param.h"
 #include "wire/index_ranges.h"
+#include "testing/initiator.h"
 
 static void fuzz_pieces(const struct osd_descriptor *descriptor)
 {
@@ -30,9 +31,8 @@ static void fuzz_pieces(const struct osd_descriptor *descriptor)
 /* As many indices as the list says, ascending, from its first to its last. */
 static void walk_members(const struct osd_exec_params *params)
 {
-	struct osd_index_walk walk =
-		osd_index_walk_begin(params->array_ranges.bytes, params->array_ranges.length,
-				     params->array_first);
+	struct osd_index_walk walk = osd_index_walk_begin(
+		params->array_ranges.bytes, params->array_ranges.length, params->array_first);
 	uint32_t members = osd_exec_array_members(params), last = 0;
 
 	HOLDS(members <= osd_exec_limits[OSD_LIMIT_ARRAY].maximum);

@@ -13,6 +13,7 @@
 #include "fuzz.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
+#include "testing/initiator.h"
 
 #define REQUESTS_MAX 16
 #define DATA_IN_MAX  (64u << 10)
@@ -98,8 +99,10 @@ static size_t data_in_for(const uint8_t *cdb, bool osc_compat)
 static void make(struct pass *pass, uint16_t service_action, uint64_t partition_id,
 		 uint64_t object_id)
 {
-	struct osd_cdb cdb = {.service_action = service_action, .partition_id = partition_id,
-			      .object_id = object_id, .attributes.format = OSD_CDBFMT_LIST};
+	struct osd_cdb cdb = {.service_action = service_action,
+			      .partition_id = partition_id,
+			      .object_id = object_id,
+			      .attributes.format = OSD_CDBFMT_LIST};
 	uint8_t bytes[OSD_CDB_LENGTH];
 
 	HOLDS(osd_cdb_encode(&cdb, bytes));

@@ -3,6 +3,7 @@
  * encodes within 252 bytes and then no longer changes. */
 #include "fuzz.h"
 #include "wire/sense.h"
+#include "testing/initiator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -18,6 +18,7 @@
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
+#include "testing/initiator.h"
 
 #define REQUESTS_MAX 16
 #define DATA_IN_MAX  (64u << 10)

@@ -31,7 +31,7 @@ WEIGHTS = {
     "fuzz_rights": 4,
 }  # shares of the time; 1 for codecs
 
-# Which golden frames a target starts from, by prefix of their names; None: those of all.
+# Golden frames for a fuzz target, by prefix of their names; None: all.
 SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_cdb": ("cdb.", "capability."),
     "fuzz_attr_list": ("attrs.", "list.", "map.", "data_out."),
@@ -88,7 +88,7 @@ def pdu(opcode: int, flags: int, tag: int, words: dict[int, int], data: bytes = 
 
 
 def initiator_seeds() -> list[bytes]:
-    """What a well-behaved target says to the tasks of fuzz_initiator."""
+    """Answers of a correct target to the tasks of fuzz_initiator."""
     read, write, both, ping = (generation << 10 | generation for generation in range(1, 5))
     window = {28: 5, 32: 40}
     whole = pdu(0x25, 0x81, read, {24: 1, **window}, bytes(512))

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.tgtd
 def test_the_managers_user_reaches_the_control_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where packages have made it; else the manager runs as tgtd's user."""
+    """If packages have made it. Otherwise the manager runs as tgtd's user."""
     config = unit_commands.configured(None)
     control = tmp_path / "iosd-target"
     control.mkdir(mode=0o755)
@@ -54,7 +54,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def kind() -> str:
-    """Which tgtd `tgtd` runs."""
+    """The tgtd that `tgtd` runs."""
     return STOCK
 
 
@@ -134,7 +134,7 @@ def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPat
 def test_a_network_is_for_the_hardened_daemon(
     tgtd: int, kind: str, run: Callable[..., Result], folder: Path
 ) -> None:
-    """Which daemon tgt.service runs decides, not which is installed."""
+    """The daemon that tgt.service runs decides, not the installed one."""
     done = run("attach", "0.0.0.0")
     if kind == STOCK:
         assert done.exit_code != 0 and "iosd-tgtd" in done.output

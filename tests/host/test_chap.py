@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from iosd_host.serve.chap import Accounts, SecretError, read_accounts
-from iosd_host.serve.chap import Chap as Account
+from iosd_host.serve.chap import Accounts, ChapAccount, SecretError, read_accounts
 from iosd_host.serve.tgtadm import TgtAdm
 from pyosd import Chap, LoginRejected
 from tests.serving import Serving, missing
@@ -29,8 +28,8 @@ def written(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def test_file_of_accounts(tmp_path: Path) -> None:
-    ada, disk = Account("ada", "correct horse battery"), Account("disk", "the other secret")
-    bob = Account("bob", "a second secret")
+    ada, disk = ChapAccount("ada", "correct horse battery"), ChapAccount("disk", "the other secret")
+    bob = ChapAccount("bob", "a second secret")
     assert read_accounts(written(tmp_path, ONE)) == Accounts((ada,))
     assert read_accounts(written(tmp_path, ONE + TWO + OWN)) == Accounts((ada, bob), disk)
     assert "secret" not in repr(ada).replace("secret=", "")
@@ -106,9 +105,9 @@ def test_secrets_are_in_no_log_and_no_command_line(served: Serving) -> None:
 
 
 def test_no_secret_is_an_argument_of_tgtadm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is run for an account names its user only; the secret takes the socket."""
+    """The command line for an account has only its user; the secret goes through the socket."""
     ran: list[tuple[str, ...]] = []
-    told: list[Account] = []
+    told: list[ChapAccount] = []
 
     async def run(self: TgtAdm, *words: str) -> str:
         ran.append(words)
@@ -118,7 +117,9 @@ def test_no_secret_is_an_argument_of_tgtadm(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         "iosd_host.serve.tgtadm.add_account", lambda place, account, user: told.append(account)
     )
-    accounts = Accounts((Account("ada", "correct horse"),), Account("disk", "the other secret"))
+    accounts = Accounts(
+        (ChapAccount("ada", "correct horse"),), ChapAccount("disk", "the other secret")
+    )
     asyncio.run(TgtAdm([], {}).create("iqn.x", "/store", "", ["127.0.0.1"], accounts))
     assert [each.user for each in told] == ["ada", "disk"]
     words = " ".join(word for each in ran for word in each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the resource manager's process can no longer do once it is confined."""
+"""Actions that the resource manager's process cannot do when it is confined."""
 
 from __future__ import annotations
 

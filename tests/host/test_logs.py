@@ -77,7 +77,7 @@ def test_levels(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 
 def stories(served: Serving) -> dict[str, list[dict[str, Any]]]:
-    """What all processes say of each job, in order of time."""
+    """Log lines of all processes about each job, in order of time."""
     found: dict[str, list[dict[str, Any]]] = {}
     for line in sorted(map(json.loads, served.text().splitlines()), key=lambda line: line["time"]):
         if "job" in line:
@@ -132,7 +132,7 @@ def test_one_job_id_gives_the_story() -> None:
     lines = told.pop(str(killed.id))
     assert order(lines, "iosd")[0] == "accepted, state"
     assert order(lines, "iosd")[-2:] == ["is to", "ended CANCELLED:"]
-    # More jobs than are told of one by one: each that is, is told whole.
+    # More jobs than are logged one by one: each logged job is logged completely.
     assert 10 <= len(told) <= 20 * seconds
     for lines in told.values():
         assert order(lines, "iosd") == ["accepted, state", "started, attempt", "ended COMPLETED"]

@@ -80,7 +80,7 @@ def test_answers() -> None:
 
 @given(st.one_of(st.binary(max_size=64), st.binary(max_size=32).map(lambda b: b"OSDC\0\1" + b)))
 def test_nonsense(packet: bytes) -> None:
-    """What is no frame raises FrameError and nothing else; what is one has these bytes."""
+    """Bytes that are no frame raise only FrameError. A frame has these bytes."""
     try:
         frame = messages.decode(packet)
     except FrameError:

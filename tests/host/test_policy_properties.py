@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the policy never does, on loads that hypothesis makes up: clocks, modes and lags included."""
+"""Actions that the policy must never take, on generated loads with clocks, modes and lags."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_whatever_the_load(
             assert memory is None or held <= memory
     for what, moves in target.moves.items():
         assert most_turns(moves) <= TURNS_MOST, what
-    # Whatever was before: when commands do not suffer, nobody waits for slots that there are.
+    # After every history: if commands are fast, no job waits while slots are free.
     wanting = Stretch(1, 2.0, (500, 500), come=10)
     for _ in range(200):
         target.tell(policy.step(target.read(wanting, False), bounds))

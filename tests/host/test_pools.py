@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from iosd_host.cli.config import build, check, show
 from iosd_host.config.files import load
 from iosd_host.config.pools import LIMIT_KEYS, POOL_KEYS, SCALE_KEYS, make_pool, parse_flag
-from iosd_host.config.schema import ConfigError, size
+from iosd_host.config.schema import ConfigError, Size
 from tests.harness import SOURCE
 from tests.package_sets import make
 
@@ -50,7 +50,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_what_is_told(file: Path) -> None:
     config = load(file)
-    assert config.flags == {"portal": "127.0.0.1:0"} and config.memory_budget == 2048 * MIB
+    assert config.target["portal"].value == "127.0.0.1:0"
+    assert config.memory_budget == 2048 * MIB
     default, tools = config.pools
     assert default.line() == (
         "name=default;engine=python;max=2;min=1;warm_spare=3;queue=10000;reuse=verified;"
@@ -214,7 +215,7 @@ def test_the_pages_example_is_served(tmp_path: Path) -> None:
     page = (SOURCE / "docs" / "pools.md").read_text()
     path = tmp_path / "iosd.toml"
     path.write_text(page.partition("```toml\n")[2].partition("```")[0])
-    default, numpy = load(path, package_sets=tmp_path).pools
+    default, numpy = load(path, given={"package_sets": str(tmp_path)}).pools
     assert (default["max"], numpy["limits.mem"], numpy["maximum.mem"]) == (4, 512 * MIB, 2048 * MIB)
 
 
@@ -240,7 +241,7 @@ def test_build_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_check_beside_two_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is checked all the same; what it is not compared with is said and is no error."""
+    """The file is checked nevertheless. Missing comparisons are reported and are no error."""
     urls = [f"iscsi://127.0.0.1:{port}/iqn.x/1" for port in (1, 2)]
     running = [{"url": url, "name": "iqn.x", "config": "/another.toml"} for url in urls]
     monkeypatch.setattr("iosd_host.cli.config.places.running", lambda kind: running)
@@ -255,4 +256,4 @@ def test_check_beside_two_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_bounds_of_sizes_have_units() -> None:
     with pytest.raises(ValueError, match=r"from 32MiB to 1024TiB$"):
-        size(32 << 20, 1 << 50)("17")
+        Size(32 << 20, 1 << 50)("17")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who starts iosd-sandboxd in a scope of systemd's; `make vm-test` has a systemd under cgroup v2 do it."""
+"""The start of iosd-sandboxd in a scope of systemd; `make vm-test` uses a systemd under cgroup
+v2."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import pytest
 
 from iosd_host.policy.events import Bounds, Mode, Scale, SetActive, SetSpares, SetWorkers, Shed
 from iosd_host.policy.simulate import (
-    Commands,
-    Record,
+    SimulatedCommands,
     SimulatedPool,
     SimulatedTarget,
+    SimulationRecord,
     constant,
     exponential,
     fluid_wait,
@@ -28,8 +28,8 @@ GIB = 1 << 30
 FIXED = Scale(auto=False)
 
 
-def check(record: Record, bounds: Bounds) -> None:
-    """What holds at every step, whatever the load."""
+def check(record: SimulationRecord, bounds: Bounds) -> None:
+    """Invariants at every step, for every load."""
     first, _ = record.steps[0]
     for load, decisions in record.steps:
         pools = {pool.name: pool for pool in load.pools}
@@ -59,7 +59,7 @@ def check(record: Record, bounds: Bounds) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_waiting_is_the_fluids(case: Case) -> None:
-    """Where slots are what is short, the policy costs a fifth at most over having all of them always."""
+    """If slots are short, the policy costs at most a fifth more than all slots at all times."""
     found = simulated(case)
     check(found.record, found.bounds)
     wait = found.pool.mean_wait(found.target.now)
@@ -110,9 +110,9 @@ HOSTILE = 100.0
 """Jobs a second: more than there will ever be slots for."""
 
 
-def commands(rate: Trace) -> Commands:
+def commands(rate: Trace) -> SimulatedCommands:
     """8 workers do 40,000 a second, 2,500 each processor's worth of jobs less: jobs cost them dear."""
-    return Commands(rate, hindered=3.0)
+    return SimulatedCommands(rate, hindered=3.0)
 
 
 def test_commands_come_first_and_jobs_recover() -> None:
@@ -169,7 +169,7 @@ def test_the_papers_nfs_commands() -> None:
     rate = table([(index / 2, row.rate) for index, row in enumerate(rows)])
     each = table([(index / 2, row.worker) for index, row in enumerate(rows)])
     pool = SimulatedPool("default", 1, 4, steady(1.0), exponential(0.2), active=4)
-    target = SimulatedTarget([pool], Commands(rate, each, hindered=0.5, count=1), cores=1)
+    target = SimulatedTarget([pool], SimulatedCommands(rate, each, hindered=0.5, count=1), cores=1)
     bounds = Bounds(workers=(1, 8), cores=1)
     record = run(target, bounds, 200.0)
     check(record, bounds)

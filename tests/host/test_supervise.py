@@ -105,7 +105,7 @@ def refused(data: Path, *words: str, code: int) -> str:
 
 
 def ready_line(log: Path) -> dict[str, Any] | None:
-    """What the log says when the target is ready; None: not yet."""
+    """The log when the target is ready; None: not yet."""
     text = log.read_text() if log.exists() else ""
     lines = [line for line in text.splitlines() if line.startswith('{"schema": "iosd.target/1"')]
     return json.loads(lines[0]) if lines else None

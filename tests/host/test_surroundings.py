@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a target finds where somebody starts it must not matter to it."""
+"""The environment of the start must not affect a target."""
 
 from __future__ import annotations
 

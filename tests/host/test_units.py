@@ -67,14 +67,20 @@ def test_pressure_of_the_sandboxes(run: Run, started: list[list[str]], tmp_path:
     assert with_it[:at] + with_it[at + 2 :] == without
 
 
+@pytest.mark.parametrize(
+    "keys", ["chap_file = '{}'", "chap_user = 'ada'\nchap_secret_file = '{}'"], ids=["file", "user"]
+)
+@pytest.mark.parametrize("seen", [True, False])
 def test_the_manager_needs_no_secret_of_tgtds(
-    run: Run, started: list[list[str]], tmp_path: Path
+    started: list[list[str]], tmp_path: Path, keys: str, seen: bool
 ) -> None:
-    """The file of CHAP accounts is its owner's alone, and the manager is another user."""
-    accounts = tmp_path / "chap.toml"
-    accounts.write_text("no accounts at all")
+    """Only root reads the secrets of CHAP. The manager is another user, who may not even see the file."""
+    secrets = tmp_path / "secrets"
+    if seen:
+        secrets.write_text("no accounts at all")
     config = tmp_path / "other.toml"
-    config.write_text(f'[target]\nchap_file = "{accounts}"\n')
-    found = CliRunner().invoke(unit_commands.manager, ["--config", str(config)])
-    assert found.exit_code == 0, found.output
+    config.write_text("[target]\n" + keys.format(secrets))
+    for words in (["--wanted"], []):
+        found = CliRunner().invoke(unit_commands.manager, ["--config", str(config), *words])
+        assert found.exit_code == 0, found.output
     assert len(started) == 1

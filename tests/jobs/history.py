@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a job may do, one operation after the other, and whether a history of concurrent ones fits.
+"""The permitted behaviour of a job, one operation after the other, and the check of a history of
+concurrent ones.
 
 A *line* is everything that was asked about one submission: the EXECs with one idempotency key (or the
 one EXEC without), and every status, control and remove of the jobs they made.  The model of a line is
@@ -7,8 +8,8 @@ the state machine of docs/jobs.md with what the target may do by itself between 
 for an order is tests/linearize.py's.  Pure.
 
 Since a job moves by itself, the model keeps the set of states it may be in.  An answer, which names
-state and generation, narrows the set; an operation without an answer widens it.  What was seen of a
-job that this one is to run after narrows it as well.
+state and generation, narrows the set; an operation without an answer widens it.  Observations of a
+job that this one depends on narrow it as well.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ DOOMED_ENDS = (
     JobState.OUT_OF_MEMORY,
     JobState.LIMIT_EXCEEDED,
 )
-"""Where an effective kill leads; a limit that was reached just before stands."""
+"""The end after an effective kill. A limit that was reached just before it remains."""
 ENDS = tuple(state for state in JobState if state.terminal)
 GONE = "gone"
 """Answer of anything that is asked about a job that is not there."""
@@ -53,7 +54,7 @@ SUBMIT, STATUS, REMOVE, LISTED = "submit", "status", "remove", "listed"
 NAMED = "named"
 """An EXEC of another line that names the job, to run it again or to run after it: THERE or GONE."""
 AFTER = "after"
-"""What was seen of the n-th job (argument: n) that this line's are to run after: one of these."""
+"""Observations of the n-th job (argument: n) that this line's jobs depend on: one of these."""
 WAITS, WAITS_ANY, MET, MISSED, OVER = "waits", "waits for any end", "met", "missed", "over"
 """It has not ended, and shall COMPLETE; it shall end in any way; it has ended as asked; it has ended
 otherwise; it has ended, and is gone."""
@@ -67,7 +68,7 @@ WAITS_FOR_JOB, UNREACHABLE = 109, 110
 
 
 class Seen(NamedTuple):
-    """What one command said of a job.  reason, attempt: of the record.  states: of an array's
+    """Answer of one command about a job. reason, attempt: of the record. states: of an array's
     members."""
 
     state: JobState
@@ -78,7 +79,7 @@ class Seen(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an EXEC asks for, as far as it matters.  content: with one key, it must be the same."""
+    """The relevant part of an EXEC. content: with one key, it must be the same."""
 
     held: bool = False
     content: int = 0
@@ -130,11 +131,11 @@ BY_ITSELF = {Q: (S,), S: (R, C, Q), R: (C, Q), C: (Q, *ENDS)}
 """Transitions nobody asks for."""
 STARTED = (S, R)
 FOUND_AT_RESTART = (JobState.SANDBOX_LOST, CANCELLED)
-"""What a crash makes of a job that had started, CANCELLED if a kill had been answered."""
+"""The state after a crash of a job that had started: CANCELLED if a kill had been answered."""
 
 
 def by_itself(at: Where) -> Iterator[Where]:
-    """Where the job may be next, if nobody asks for anything."""
+    """Possible next states of the job without a request."""
     for state in BY_ITSELF.get(at.state, ()):
         if at.doomed and (state is Q or (state.terminal and state not in DOOMED_ENDS)):
             continue
@@ -354,9 +355,9 @@ def ended_wrong(script: Script, history: Sequence[Operation]) -> list[str]:
 
 
 def wrong(script: Script, history: Sequence[Operation], machine: Machine[Any]) -> list[str]:
-    """What is wrong with the history of one line; each text names operations."""
+    """Faults of the history of one line; each text names operations."""
     found = ended_wrong(script, history)
-    # What only looked, and has no answer, changes and tells nothing.
+    # An unanswered command that only reads changes nothing and proves nothing.
     history = [each for each in history if each.answered or each.name != STATUS]
     if not final_states(machine, history):
         text = told(shortest(history, machine))
@@ -379,7 +380,7 @@ def shortest(history: Sequence[Operation], machine: Machine[Any]) -> list[Operat
 
 
 def until(operations: Iterable[Operation], end: float) -> list[Operation]:
-    """What was known at a time: commands under way then have no answer yet."""
+    """Knowledge at a time: commands under way then have no answer yet."""
     found = []
     for each in operations:
         if each.end <= end or not each.answered:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an array of jobs may do, one operation after the other: each member is a line of history.py, and
-the array follows from its members.  Pure.
+"""The permitted behaviour of an array of jobs, one operation after the other. Each member is a line
+of history.py, and the array follows from its members.  Pure.
 
 A cancel or kill of the array is acknowledged before it has reached its members: until then each may end
 by it at any time.
@@ -29,7 +29,7 @@ from tests.linearize import Machine, Operation
 
 
 class Member(NamedTuple):
-    """What an operation is about, if not the array itself.  array: its id.  at: from 0 on."""
+    """Subject of an operation, if not the array itself. array: its id. at: from 0 on."""
 
     array: int
     at: int
@@ -90,7 +90,7 @@ def states_of(members: Iterable[frozenset[Where]]) -> set[JobState]:
 
 
 def ending(may: Iterable[Where], how: str) -> frozenset[Where]:
-    """A cancel or kill of the array is on its way to the member."""
+    """A cancel or kill of the array has not reached the member yet."""
     return frozenset(
         at if at.state.terminal or at.ending == history.KILL else at._replace(ending=how)
         for at in may

@@ -161,7 +161,7 @@ class Client:
     # ---- sending ----
 
     def asked_for(self) -> list[AttributeId]:
-        """What to ask for, in any order: one command's answers are of one moment."""
+        """Attributes to retrieve, in any order: the answers of one command are of one moment."""
         return self.rng.sample(SEEN_IDS, len(SEEN_IDS))
 
     def target(self) -> Commands:
@@ -252,7 +252,7 @@ class Client:
         self.note_named(line, self.noted(line, history.SUBMIT, asked, ask))
 
     def note_named(self, line: Line, submitted: Operation) -> None:
-        """What a submission tells of the jobs it names.
+        """Conclusions from a submission about the jobs that it names.
 
         One with a key may have found an earlier job of the line, and tells nothing then; nor does a
         refusal that may be for one of several.
@@ -335,7 +335,7 @@ class Client:
         deadline = time.monotonic() + within
         pending = self.unfinished()
         for line, job, _ in pending:
-            # What is held would wait for ever; the rest shall end by itself.
+            # Held jobs would wait for ever; the others must end by themselves.
             self.about(line, history.RELEASE, job)
         while pending and time.monotonic() < deadline:
             pending = self.unfinished()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What clients submit in a run, the notes they share of it, and what is wrong with these.
+"""Submissions of clients in a run, their shared notes, and faults of these.
 
 Not here: how commands are sent (history_clients.py), what one line's notes must fit (history.py).
 """
@@ -211,8 +211,8 @@ class Notebook:
 
 
 def seen_of_others(line: Line) -> Iterator[Operation]:
-    """What tells most of the jobs that this line's are to run after: that one had not ended, as late
-    as possible; that it had, as early as possible."""
+    """The strongest observations of the jobs that this line depends on: the latest in which one had
+    not ended, and the earliest in which it had."""
     for n, (other, about, any_end) in enumerate(line.after):
         seen = [each for each in other.operations if each.answered and each.argument == about]
         statuses = [each for each in seen if isinstance(each.answer, Seen)]
@@ -233,7 +233,7 @@ def seen_of_others(line: Line) -> Iterator[Operation]:
 
 
 def bounded(book: Notebook, operation: Operation) -> Operation:
-    """What had no answer happened before the next kill of tgtd, if at all."""
+    """An unanswered command happened before the next kill of tgtd, if at all."""
     if operation.answered:
         return operation
     until = min((each for each in book.restarts if each > operation.start), default=operation.end)
@@ -241,7 +241,7 @@ def bounded(book: Notebook, operation: Operation) -> Operation:
 
 
 def verdict(book: Notebook, also: frozenset[tuple[JobState, int]] = frozenset()) -> list[str]:
-    """What is wrong with the whole run, line by line.  also: ends that any script may come to."""
+    """Faults of the whole run, line by line. also: ends that are possible for any script."""
     found = []
     for line in book.lines.values():
         script = replace(line.script, ends=line.script.ends | also)

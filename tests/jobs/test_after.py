@@ -365,7 +365,7 @@ def test_waits_on_after_a_restart(make_harness: MakeHarness) -> None:
 
 
 def test_killed_at_any_point_of_an_end(make_harness: MakeHarness) -> None:
-    """Whatever was written: after a job that did not complete none that asked for that goes on."""
+    """A job that requires the completion of another does not run after its failure."""
     harness = make_harness()
     zone = ref(harness.osd.create_partition())
     rng = random.Random(4)
@@ -424,7 +424,7 @@ def test_runs_in_the_order_asked_for(target: Target) -> None:
 
 
 def test_after_no_failure(target: Target) -> None:
-    """What was to repair a failure is not needed when there was none; nothing behind it is stuck."""
+    """A job that repairs a failure is not needed without one, and later jobs are not blocked."""
     good = run(target, "pass", hold=True)
     bad = run(target, "raise SystemExit(3)", hold=True)
     repair, at_once = run(target, "pass", failed(good)), run(target, "pass", failed(bad))

@@ -15,7 +15,8 @@ import pytest
 
 from pyosd import errors, jobs
 from pyosd.jobs import job_array
-from pyosd.jobs.job import CANCEL, Job
+from pyosd.jobs.dialogues.following import CANCEL
+from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page
@@ -466,7 +467,7 @@ def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
 
 
 def test_killed_while_members_end(make_harness: MakeHarness) -> None:
-    """A cancel that was acknowledged goes on after a crash, to the last member."""
+    """An acknowledged cancel continues after a crash, to the last member."""
     harness = make_harness()
     zone = ref(harness.osd.create_partition())
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Arrays of jobs whose members run in sandboxes.  What needs none: test_arrays.py."""
+"""Arrays of jobs whose members run in sandboxes.  Tests without sandboxes: test_arrays.py."""
 
 from __future__ import annotations
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyosd import errors, jobs
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.jobs.dialogues import following
 from pyosd.jobs.job import Job
 from pyosd.wire.job_status import JobState
 from tests.apart import count_apart
@@ -49,7 +52,7 @@ def test_record_goes_when_its_time_is_over(target: Target) -> None:
 
 
 def test_each_goes_at_its_own_time(target: Target) -> None:
-    """What is found too young when another goes is not left to the sweep of every minute."""
+    """A record that is too young at one removal does not wait for the sweep of every minute."""
     held = [run(target, "pass", hold=True, expire=seconds) for seconds in (0.3, 0.9)]
     for job in held:
         with suppress(errors.JobExpired):  # while we are late ourselves
@@ -64,15 +67,15 @@ def test_record_goes_between_status_and_result(
 ) -> None:
     spills = run(target, "import osd\nosd.result(b'r' * 100_000)")
     spills.wait(DEADLINE_S)
-    late, look = Job(target.commands, spills.id), target.commands.get_attributes
+    late, look = Job(target.commands, spills.id), get_attributes
 
-    def goes_then(*wanted: Any) -> tuple[AttributeValue, ...]:
-        found = look(*wanted)
+    def goes_then(*wanted: Any) -> Dialogue[tuple[AttributeValue, ...]]:
+        found = yield from look(*wanted)
         monkeypatch.undo()
         spills.remove()
         return found
 
-    monkeypatch.setattr(target.commands, "get_attributes", goes_then)
+    monkeypatch.setattr(following, "get_attributes", goes_then)
     with pytest.raises(errors.JobExpired):
         late.status()
 

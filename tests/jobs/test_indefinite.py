@@ -97,7 +97,7 @@ class Relay:
                     return
 
     def let_through(self, direction: int, data: bytes) -> bytes:
-        """What may pass of it."""
+        """The part of it that can pass."""
         data = data[: max(0, self.room[direction] - self.passed[direction])]
         self.passed[direction] += len(data)
         return data
@@ -158,7 +158,7 @@ def test_with_a_key_it_is_the_same_job(
             job = jobs.submit(session, SCRIPT, **how)  # type: ignore[arg-type]
         again = jobs.submit(target, SCRIPT, **how)  # type: ignore[arg-type]
         assert again.id == job.id, (way, at)
-    # Where all of the response had come, nothing was lost; else pyosd had to submit it twice.
+    # If the whole response had arrived, nothing was lost. Otherwise pyosd had to submit it twice.
     assert len(cuts) - 2 <= relay.cuts <= len(cuts)
     made = sorted(each.name for each in jobs.list_jobs(target, zone.partition_id))
     assert made == sorted(["undisturbed", *(f"cut {way} {at}" for way, at in cuts)])
@@ -182,7 +182,7 @@ def test_without_a_key_a_listing_tells(
             relay.arm(way, at)
             with pytest.raises(SessionLost):
                 jobs.submit(session, SCRIPT, zone=zone, name=name, wait=wait)
-        # What comes down first may be an R2T, in answer to a part of the request.
+        # The first PDU from the target can be an R2T, in answer to a part of the request.
         whole = way == DOWN and relay.passed[UP] >= both[UP]
         cut_short = relay.passed[UP] < both[UP]
         found = named(target, zone, name)

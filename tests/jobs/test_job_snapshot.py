@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What one command says of a job is of one moment, while the job goes on."""
+"""The answer of one command about a running job is of one moment."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_fewer_slots_than_jobs_at_work(target: Live) -> None:
 
 
 def test_many_more_slots(target: Live) -> None:
-    """Than the daemon was told of at first."""
+    """More than the daemon's first configuration had."""
     target.set("default", max=20, active=20, min=0, spares=0)
     jobs = [run(target, SLEEP) for _ in range(20)]
     until(lambda: all(is_running(job) for job in jobs))
@@ -279,7 +279,7 @@ def test_file_read_again(start: Any, folder: Path) -> None:
     assert [job.wait(DEADLINE_S).attempt for job in working] == [1] * 4
     assert [job.output() for job in working] == [b"old\n"] + [b"1\n"] * 3
     until(lambda: "leaves" not in found(target))
-    # What is wrong changes nothing; the target first, then the daemon, does as well.
+    # A wrong request changes nothing. Changing the target first and then the daemon works as well.
     target.pools.write_text("name=default;max=65\n")
     with pytest.raises(TargetError, match="'max'"):
         target.peer.ask(Type.RELOAD)

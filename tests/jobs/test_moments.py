@@ -2,7 +2,7 @@
 """Package osd over a real store of two roots: its suite, and what a script reads while others write,
 where each read is of one moment, and a map tells that it is not.
 
-What is written has the same bytes all over at any moment, and spans the two roots.
+The written bytes are all equal at any moment, and span the two roots.
 """
 
 from __future__ import annotations

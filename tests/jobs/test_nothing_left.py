@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a target has open is the same after many jobs as before: descriptors, threads, mappings; and one
-that has come to rest is woken by the next job.
+"""A target has the same open resources after many jobs as before: descriptors, threads, mappings.
+An idle target is woken by the next job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("pass", "1 / 0", "import os; os._exit(3)", "import osd\nosd.result(b'r'
 
 
 def counts(pid: int) -> dict[str, int]:
-    """What a process has open."""
+    """Open resources of a process."""
     process = Path(f"/proc/{pid}")
     return {
         "descriptors": len(list((process / "fd").iterdir())),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.commands.pool_status import PoolStatus, pools
+from pyosd.commands.pool_status import PoolStatus
 from pyosd.jobs.job import Job
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
@@ -46,7 +46,7 @@ def start_again(target: Target, lines: str) -> None:
 
 
 def found(target: Target) -> dict[str, PoolStatus]:
-    return {pool.name: pool for pool in pools(target.commands)}
+    return {pool.name: pool for pool in target.commands.pools()}
 
 
 def ran(target: Target, code: str = "pass", **options: object) -> JobStatus:
@@ -74,7 +74,7 @@ def test_jobs_outlive_their_pool(start: Start) -> None:
 
 
 def test_a_pool_may_sleep(start: Start) -> None:
-    """Without min and spares nothing waits for jobs; one that comes gets a sandbox all the same."""
+    """Without min and spares no sandbox is prestarted, and a job still gets one."""
     target = start("name=default;max=2;min=0;spares=0\n")
     until(lambda: found(target)["default"].state == "serving")
     assert found(target)["default"].ready == 0

@@ -10,7 +10,7 @@ import pytest
 from iosd_host.store_tools.check.jobs import check_jobs
 from iosd_host.store_tools.session import looking
 from pyosd import errors, jobs
-from pyosd.jobs import job_array, retrying
+from pyosd.jobs import job_array
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import AttributeId, AttributeValue, ref
@@ -71,18 +71,18 @@ def test_code_and_arguments_are_kept_of_what_failed(serving: Target) -> None:
     old = single(serving, code, args={"code": 3, "n": 7}, name="one", limits=LIMITS)
     assert old.wait(DEADLINE_S).exit_code == 3
     assert kept(old)
-    new = retrying.retry(serving.commands, old)
+    new = job_array.retry(serving.commands, old)
     status = new.wait(DEADLINE_S)
     assert (status.exit_code, status.name, status.predecessor) == (3, "one", old.id)
     assert (status.sha256, status.limits) == (old.status().sha256, old.status().limits)
-    other = retrying.retry(serving.commands, new, args={"code": 0})
+    other = job_array.retry(serving.commands, new, args={"code": 0})
     assert other.result(DEADLINE_S) == {"code": 0}
     assert not kept(other)
     with pytest.raises(ValueError, match="no longer has the code"):
-        retrying.retry(serving.commands, other)
+        job_array.retry(serving.commands, other)
     with pytest.raises(ValueError, match="nothing of it failed"):
-        retrying.retry(serving.commands, other, failed=True)
-    again = retrying.retry(serving.commands, other, code=code, args={"code": 4})
+        job_array.retry(serving.commands, other, failed=True)
+    again = job_array.retry(serving.commands, other, code=code, args={"code": 4})
     assert again.wait(DEADLINE_S).exit_code == 4
 
 
@@ -99,7 +99,7 @@ def test_packed_code_and_functions(serving: Target) -> None:
         with pytest.raises(errors.ScriptError) as first:
             old.result(DEADLINE_S)
         with pytest.raises(errors.ScriptError) as second:
-            retrying.retry(serving.commands, old).result(DEADLINE_S)
+            job_array.retry(serving.commands, old).result(DEADLINE_S)
         assert str(first.value).split("ended")[1] == str(second.value).split("ended")[1]
 
 
@@ -111,22 +111,22 @@ def test_failed_members_alone(serving: Target) -> None:
     )
     array.wait(DEADLINE_S)
     assert kept(array) and not kept(array.member(5))
-    member = retrying.retry(serving.commands, array.member(5))
+    member = job_array.retry(serving.commands, array.member(5))
     assert isinstance(member, JobArray) and list(member.indices) == [5]
     assert member.wait(DEADLINE_S).state is JobState.FAILED
     serving.commands.write(bad, 0, bytes([12, 12]))
-    second = retrying.retry(serving.commands, array, failed=True)
+    second = job_array.retry(serving.commands, array, failed=True)
     assert isinstance(second, JobArray)
     assert (list(second.indices), second.place.at_once) == ([5, 12], 2)
     assert second.status().predecessor == array.id
     found = list(second.results(DEADLINE_S, return_exceptions=True))
     assert found[0] == 50 and isinstance(found[1], errors.ScriptError)
     serving.commands.write(bad, 0, bytes([0, 0]))
-    third = retrying.retry(serving.commands, second, failed=True)
+    third = job_array.retry(serving.commands, second, failed=True)
     assert third.result(DEADLINE_S) == [120]
     with pytest.raises(ValueError, match="nothing of it failed"):
-        retrying.retry(serving.commands, third, failed=True)
-    whole = retrying.retry(serving.commands, array)
+        job_array.retry(serving.commands, third, failed=True)
+    whole = job_array.retry(serving.commands, array)
     assert whole.result(DEADLINE_S) == [10, 50, 100, 120, 140]
 
 
@@ -136,10 +136,10 @@ def test_a_member_while_its_array_goes_on(serving: Target) -> None:
     )
     array[1].release()
     array[1].wait(DEADLINE_S)
-    again = retrying.retry(serving.commands, array[1])
+    again = job_array.retry(serving.commands, array[1])
     assert again.wait(DEADLINE_S).state is JobState.FAILED
     with pytest.raises(ValueError, match=r"HELD|RUNNING"):
-        retrying.retry(serving.commands, array, failed=True)
+        job_array.retry(serving.commands, array, failed=True)
     array.kill()
 
 
@@ -192,9 +192,9 @@ def test_after_a_restart(target: Target) -> None:
     assert charged(target) == before
     array, job = JobArray(target.commands, array.id), Job(target.commands, job.id)
     target.commands.write(bad, 0, b"\xff")
-    assert retrying.retry(target.commands, array, failed=True).result(DEADLINE_S) == [10]
-    assert retrying.retry(target.commands, job).wait(DEADLINE_S).state is JobState.FAILED
-    again = retrying.retry(target.commands, Job(target.commands, cancelled.id))
+    assert job_array.retry(target.commands, array, failed=True).result(DEADLINE_S) == [10]
+    assert job_array.retry(target.commands, job).wait(DEADLINE_S).state is JobState.FAILED
+    again = job_array.retry(target.commands, Job(target.commands, cancelled.id))
     assert again.wait(DEADLINE_S).state is JobState.COMPLETED
 
 

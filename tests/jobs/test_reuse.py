@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The target's side of reuse: who gets a used sandbox, which ones are never used again, and that nobody
-does unless it is asked for.  What the second job finds there: tests/sandbox/test_reuse.py.
+does unless it is asked for.  State that the second job finds: tests/sandbox/test_reuse.py.
 """
 
 from __future__ import annotations

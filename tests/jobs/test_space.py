@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a client occupies or reads is counted, whichever way it goes."""
+"""Space and reads of a client are counted on every path."""
 
 from __future__ import annotations
 
@@ -111,16 +111,16 @@ def test_code_and_arguments_count_until_the_end(target: Target) -> None:
     held = [hold(target, code, args={"n": n}, **among(target)) for n in range(2)]
     before = charged(target)
     assert 4 * MIB < before < 4 * MIB + 4096
-    with pytest.raises(errors.QuotaExceeded):
+    with pytest.raises(errors.NoSpace):
         hold(target, code, **among(target))
     assert charged(target) == before
     target.kill()
     target.start()
     assert charged(target) == before
-    with pytest.raises(errors.QuotaExceeded):
+    with pytest.raises(errors.NoSpace):
         hold(target, code, **among(target))
     made = target.commands.create(target.partition.partition_id)
-    with pytest.raises(errors.QuotaExceeded):
+    with pytest.raises(errors.NoSpace):
         target.commands.write(made, 0, b"x" * (2 * MIB))
     assert Job(target.commands, held[0].id).cancel()
     assert charged(target) < 2 * MIB + 4096
@@ -165,7 +165,7 @@ def test_results_count_and_an_end_is_always_recorded(target: Target) -> None:
     assert "ValueError" in failed.traceback()
     assert 100_000 < charged(target) < 100_000 + 64 * 1024
     before = charged(target)
-    with pytest.raises(errors.QuotaExceeded):
+    with pytest.raises(errors.NoSpace):
         run(target, "pass", **among(target))
     target.kill()
     target.start()
@@ -194,19 +194,19 @@ def test_a_principal_fills_the_jobs_partition_to_its_bound(tmp_path: Path) -> No
         code = "pass #".ljust(MIB, "x")
         held = [hold(target, code, zone=ROOT) for _ in range(2)]
         for _ in range(2):
-            with pytest.raises(errors.QuotaExceeded):
+            with pytest.raises(errors.NoSpace):
                 hold(target, code + "x" * MIB, zone=ROOT)
             target.kill()
             target.start()
         hold(target, code + "x" * MIB)  # in a partition, which may have a quota
         assert Job(target.commands, held[0].id).cancel()
         one = hold(target, code + "x" * MIB, zone=ROOT)
-        with pytest.raises(errors.QuotaExceeded):
+        with pytest.raises(errors.NoSpace):
             hold(target, "pass", zone=ROOT)
         one.kill()
         results = [run(target, RETURNS, zone=ROOT) for _ in range(2)]
         assert [len(job.result(DEADLINE_S)) for job in results] == [50_000] * 2
-        with pytest.raises(errors.QuotaExceeded):
+        with pytest.raises(errors.NoSpace):
             hold(target, code + "x" * (MIB - 90_000), zone=ROOT)
         for job in results:
             job.remove()

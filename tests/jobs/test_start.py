@@ -46,7 +46,7 @@ def test_submissions_that_make_no_job_keep_no_sandbox(target: Target) -> None:
 
 
 def test_only_the_job_that_was_accepted_is_seen(target: Target) -> None:
-    """Who loses the race for a key may have sent its script to a sandbox already."""
+    """The loser of a race for a key may have sent its script to a sandbox already."""
     code = "import osd\nosd.userobject(osd.zone.partition_id).create()\nprint('done')"
     for number in range(REPEATS):
         zone = ref(target.commands.create_partition())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A target's end of the control socket that does what a real one cannot be made to: other versions,
-nonsense, silence.  What it does right is docs/control.md's."""
+nonsense, silence.  Its correct behaviour is described in docs/control.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosd_host.control.messages import FRAME_MAX, SCHEMA, Frame, Type, decode, e
 
 LEASE_S = 3.0
 Bend = Callable[[Frame, bytes], bytes | None]
-"""What is sent in place of an answer; None: nothing."""
+"""Bytes instead of an answer; None: none."""
 
 
 class Peer:

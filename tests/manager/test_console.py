@@ -106,7 +106,7 @@ async def test_metrics(folder: Path) -> None:
 
 
 async def is_up(browser: Browser) -> float:
-    """What the alert for a target that is down looks at."""
+    """The metric of the alert for a target that is down."""
     async with browser.get(browser.url + "metrics") as found:
         [family] = [
             family

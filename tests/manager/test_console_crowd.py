@@ -178,7 +178,7 @@ async def test_a_taken_port_names_its_user(folder: Path) -> None:
 
 
 def test_the_usual_port_is_taken(start: Start) -> None:
-    """Where nobody named it another one is taken, and the file below /run/iosd says which."""
+    """Without an explicit port another one is taken, and the file below /run/iosd names it."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # somebody has it already
             usual = int(service.HTTP.rpartition(":")[2])

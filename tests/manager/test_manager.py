@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the manager does to a target, and what it answers, where the target says what it is told to."""
+"""The manager's actions on a target and its answers, with a target that sends prepared readings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from iosd_host.config.schema import Setting
 from iosd_host.control.link import LOST, MANAGER, STANDBY
 from iosd_host.control.messages import Type
 from iosd_host.manager import manager as module
-from iosd_host.manager.keys import ADMIN, Client
+from iosd_host.manager.keys import ADMIN, KeyHolder
 from iosd_host.manager.manager import Manager
 from iosd_host.manager.methods import methods
 from iosd_host.manager.requests import SCHEMA, Requests
-from iosd_host.manager.settings import Settings, configured
+from iosd_host.manager.settings import TargetSettings, configured
 from iosd_host.manager.state_store import StateStore
 from iosd_host.manager.target import ManagedTarget
 from iosd_host.policy.events import Bounds, Decision, Load, SetActive, SetSpares, SetWorkers, Shed
@@ -28,7 +28,7 @@ from tests.manager.fake_target import FakeTarget, faked, pool, until
 from tests.manager.test_link import QUICK
 from tests.manager.test_server import in_loop
 
-ROOT = Client("local", ADMIN)
+ROOT = KeyHolder("local", ADMIN)
 BASE = {
     "pools.default.max": Setting("4", "/etc/iosd/iosd.toml"),
     "pools.default.limits.mem": Setting("256MiB", "default"),
@@ -93,7 +93,7 @@ class Desk:
 async def managing(folder: Path, *paths: Path, base: Any = None) -> AsyncIterator[Desk]:
     manager, script = Manager(StateStore(folder), lambda name: {}), Script()
     for name, path in zip("tu", paths, strict=False):
-        settings = Settings(BASE if base is None else base, manager.store.overrides(name))
+        settings = TargetSettings(BASE if base is None else base, manager.store.overrides(name))
         manager.add(ManagedTarget(name, path, "test", settings, lambda: script, manager.log, QUICK))
     running = asyncio.create_task(manager.run())
     try:
@@ -116,7 +116,7 @@ async def next_reading(desk: Desk) -> None:
 
 
 def told(target: FakeTarget, kind: Type = Type.POOL) -> list[dict[str, str]]:
-    """What the target was told, without who and why."""
+    """Requests to the target, without author and reason."""
     return [
         {key: value for key, value in keys.items() if key not in ("by", "why")}
         for each, keys in target.changes
@@ -336,7 +336,8 @@ async def test_what_is_refused_is_set_again_one_by_one(folder: Path) -> None:
 
 @in_loop
 async def test_one_pool_gives_before_another_has(folder: Path) -> None:
-    """What was set one after the other holds together, and can be set only so again."""
+    """Values that were set one after the other hold together, and can only be set together
+    again."""
     async with faked(folder) as target, managing(folder, target.path) as desk:
         target.slots, target.pools = 8, [pool("default"), pool("numpy")]
         await ready(desk)
@@ -478,7 +479,7 @@ def test_settings_of_a_file(tmp_path: Path) -> None:
         "[manager.scale]\ncooldown = '9s'\n[pools.default]\nmax = 3\n"
         "[pools.default.limits]\nmem = '1GiB'\n[pools.fast.scale]\ninterval = '20ms'\n"
     )
-    settings = Settings(configured(path), [])
+    settings = TargetSettings(configured(path), [])
     bounds = settings.bounds()
     assert (bounds.workers, bounds.memory) == ((2, 5), 8 << 30)
     assert (bounds.pools["default"].cooldown, bounds.pools["fast"].interval) == (9.0, 0.02)

@@ -76,7 +76,7 @@ def test_values() -> None:
 
 
 def test_partitions_are_bounded() -> None:
-    """Whatever a target lists: a label's values have a bound."""
+    """The number of a label's values is limited, whatever a target lists."""
     said = snapshot()
     said["store"]["largest"] = [
         {"partition": f"{pid:#x}", "objects": 1} for pid in range(0x10000, 0x10100)

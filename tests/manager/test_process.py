@@ -52,7 +52,7 @@ class Process:
             )
 
     def ready(self) -> str:
-        """What it tells next of itself."""
+        """Its next announcement."""
         try:
             return self.told.recv(1000).decode()
         except TimeoutError:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosd_host.config.schema import Key, count, text
-from iosd_host.manager.keys import ADMIN, NOBODY, VIEWER, Client
-from iosd_host.manager.requests import SCHEMA, AdminRequest, Method, RequestRefused, Requests
+from iosd_host.config.schema import Count, Key, text
+from iosd_host.manager.keys import ADMIN, NOBODY, VIEWER, KeyHolder
+from iosd_host.manager.requests import SCHEMA, AdminRequest, ManagerMethod, RequestRefused, Requests
 
-ROOT, GUEST = Client("local", ADMIN), Client("guest", VIEWER)
+ROOT, GUEST = KeyHolder("local", ADMIN), KeyHolder("guest", VIEWER)
 CODES = {"bad-request", "version", "unknown-method", "not-permitted", "bad-params", "busy"}
 
 
@@ -25,9 +25,12 @@ class Table:
 
     def __init__(self) -> None:
         self.reached: list[AdminRequest] = []
-        keys = (Key("pool", text, None, ""), Key("count", count(1, 64), None, ""))
+        keys = (Key("pool", text, None, ""), Key("count", Count(1, 64), None, ""))
         self.requests = Requests(
-            [Method("look", self.run, keys), Method("set", self.run, keys, ("count",), True)]
+            [
+                ManagerMethod("look", self.run, keys),
+                ManagerMethod("set", self.run, keys, ("count",), True),
+            ]
         )
 
     async def run(self, request: AdminRequest) -> Any:
@@ -36,7 +39,7 @@ class Table:
             raise RequestRefused("busy", "no", "later")
         return {"of": request.params["pool"]}
 
-    def ask(self, client: Client, body: bytes) -> dict[str, Any]:
+    def ask(self, client: KeyHolder, body: bytes) -> dict[str, Any]:
         answer = asyncio.run(self.requests.answer(client, body))
         return dict(json.loads(answer))
 
@@ -72,7 +75,7 @@ BODIES = (
 
 @settings(max_examples=80)
 @given(BODIES, st.sampled_from([ROOT, GUEST, NOBODY]))
-def test_any_bytes(body: bytes, client: Client) -> None:
+def test_any_bytes(body: bytes, client: KeyHolder) -> None:
     table = Table()
     logging.disable(logging.CRITICAL)
     try:
@@ -155,7 +158,7 @@ def test_refusals_and_faults_are_answers(caplog: pytest.LogCaptureFixture) -> No
     async def fault(request: AdminRequest) -> Any:
         raise ZeroDivisionError
 
-    table.requests.methods["look"] = Method("look", fault)
+    table.requests.methods["look"] = ManagerMethod("look", fault)
     assert table.ask(ROOT, body())["error"]["code"] == "internal"
     assert "ZeroDivisionError" in caplog.text
 

@@ -64,7 +64,7 @@ class Managed:
         self.event = served.event("managed", DEADLINE_S)
 
     def place(self) -> dict[str, Any]:
-        """What the manager says of itself."""
+        """The manager's announcement."""
         url = self.event["manager"]["url"]
         return dict(
             until(lambda: [p for p in places.running(places.MANAGER) if p["url"] == url])[0]
@@ -198,7 +198,7 @@ def test_manager_killed(managed: Managed) -> None:
 
 
 def test_target_killed(managed: Managed) -> None:
-    """What was set is set again; jobs are still there."""
+    """Values are set again; jobs still exist."""
     managed.ask("pool.set", pool="default", values={"max": "3", "queue": "50"})
     managed.ask("pool.scale", pool="default", active=2)
     [who] = {row["name"] for row in managed.ask("pool.usage")["principals"]}

@@ -40,7 +40,7 @@ max = 2
 min = 1
 max = 3
 """
-# What tests set so that they disturb nobody; people set nothing.
+# Environment of tests, so that they disturb nobody. Users set nothing.
 UNSET = dict.fromkeys(("IOSD_RUN", *surroundings.FOLDERS))
 PLAIN = {name: value for name, value in os.environ.items() if name not in UNSET}
 
@@ -53,7 +53,7 @@ class Managed:
         self.event = served.event("managed", DEADLINE_S)
 
     def osd(self, *words: object) -> Any:
-        """What a verb answers that asks this manager."""
+        """Output of a verb that asks this manager."""
         command = [OSD, *map(str, words), "--manager", self.event["manager"]["url"]]
         command += ["--target", self.served.url, "-o", "json"]
         done = subprocess.run(
@@ -172,7 +172,8 @@ def test_neither_can_do_more_than_it_does(managed: Managed, part: str) -> None:
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[name][0], 16) == 0, name
     assert status["Seccomp"] == ["2"] and status["NoNewPrivs"] == ["1"]
-    # What is not dumpable belongs to root, so that no process of the same user can attach to it.
+    # A process that is not dumpable belongs to root, so no process of the same user can attach to
+    # it.
     pid = managed.event["pids"][part]
     assert Path(f"/proc/{pid}/mem").stat().st_uid == 0
     assert managed.uid(part) != 0

@@ -15,18 +15,18 @@ import zmq
 import zmq.asyncio
 import zmq.auth
 
-from iosd_host.config.schema import Key, count
+from iosd_host.config.schema import Count, Key
 from iosd_host.manager.keys import (
     ADMIN,
     LOCAL,
-    Client,
     ClientKeys,
     CurvePair,
+    KeyHolder,
     KeysError,
     read_key,
     write_key,
 )
-from iosd_host.manager.requests import SCHEMA, AdminRequest, Method, Requests
+from iosd_host.manager.requests import SCHEMA, AdminRequest, ManagerMethod, Requests
 from iosd_host.manager.server import MESSAGE_MOST, Server, ServerError, make_pair
 
 DEADLINE_S = 60.0
@@ -36,8 +36,11 @@ async def echo(request: AdminRequest) -> Any:
     return dict(request.params) | {"who": request.who, "why": request.why}
 
 
-NUMBER = Key("number", count(0, 9), None, "")
-ROWS = [Method("look", echo, (NUMBER,)), Method("set", echo, (NUMBER,), ("number",), changes=True)]
+NUMBER = Key("number", Count(0, 9), None, "")
+ROWS = [
+    ManagerMethod("look", echo, (NUMBER,)),
+    ManagerMethod("set", echo, (NUMBER,), ("number",), changes=True),
+]
 
 
 class Caller:
@@ -191,7 +194,7 @@ async def test_too_long_and_too_many_frames(folder: Path) -> None:
 async def test_many_requests_at_once(folder: Path) -> None:
     running = most = 0
 
-    async def slow(client: Client, body: bytes) -> bytes:
+    async def slow(client: KeyHolder, body: bytes) -> bytes:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -245,7 +248,7 @@ def test_pyzmq_reads_and_writes_the_same_files(tmp_path: Path) -> None:
     keys = ClientKeys(tmp_path / "keys", make_pair)
     (tmp_path / "theirs.key_secret").rename(keys.authorized / "theirs.key")
     assert keys.reload() == []
-    assert keys.who(theirs.public) == Client("theirs", ADMIN)
+    assert keys.who(theirs.public) == KeyHolder("theirs", ADMIN)
     public, secret = zmq.auth.load_certificate(keys.local)
     assert (public.decode(), secret and secret.decode()) == tuple(
         vars(read_key(keys.local)).values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the resource manager remembers: kept whole, bounded, and put aside when it is damaged."""
+"""The state of the resource manager: complete, limited in size, and set aside if damaged."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def plant(mutant: Mutant) -> str:
 
 
 def judge(mutant: Mutant) -> str:
-    """What becomes of a mutant: killed, survived, or why it cannot be said."""
+    """Outcome of a mutant: killed, survived, or the reason why it is unknown."""
     try:
         before = plant(mutant)
     except ValueError as error:

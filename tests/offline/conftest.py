@@ -13,7 +13,8 @@ from tests.offline.stores import Snapshot, Store, build, look
 
 Template = tuple[Store, Snapshot]
 MEMORY = Path("/dev/shm")
-"""Where nothing waits for a disk: how the tools mend, not what survives power loss, is tested."""
+"""A folder in memory, where nothing waits for a disk: these tests check repairs and not power
+loss."""
 
 
 @pytest.fixture(scope="session")
@@ -54,5 +55,5 @@ def store(template: Template, folder: Path) -> Store:
 
 @pytest.fixture
 def before(template: Template) -> Snapshot:
-    """What clients see of it, undamaged."""
+    """The clients' view of it, undamaged."""
     return dict(template[1])

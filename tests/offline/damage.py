@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a damage to a store is, the register of them, and what they are done with.
+"""Damages to a store, their register, and the tools that make them.
 
 Not here: the damages (damages.py).
 """
@@ -103,6 +103,6 @@ def job_key(obj: ObjectRef, kind: JobKeyKind, number: int = 0) -> bytes:
 
 
 def membership(store: Store) -> MemberKey:
-    """Of the member in the collection, as members.db has it."""
+    """Key of the member in the collection, in the form of members.db."""
     names = store.names
     return MemberKey(store.place(names.collection), names.member.object_id)

@@ -41,16 +41,16 @@ class Countdown:
 
 def main() -> None:
     countdown = Countdown(int(sys.argv[1]))
-    transaction = bdb.Database.transaction
+    transaction = bdb.StoreDatabase.transaction
 
     @contextlib.contextmanager
-    def counted(database: bdb.Database) -> Iterator[bdb.Transaction]:
+    def counted(database: bdb.StoreDatabase) -> Iterator[bdb.StoreTransaction]:
         with transaction(database) as opened:
             yield opened
             countdown.step()
         countdown.step()
 
-    bdb.Database.transaction = counted  # type: ignore[method-assign, assignment]
+    bdb.StoreDatabase.transaction = counted  # type: ignore[method-assign, assignment]
     Path.rename = countdown.before_and_after(Path.rename)  # type: ignore[method-assign]
     os.fsync = countdown.before_and_after(os.fsync)
     commands.repair(sys.argv[2:])

@@ -19,10 +19,10 @@ from click.testing import CliRunner, Result
 
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.records import ObjectRecord, Place
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import copy_file
 from pyosd.commands import Commands
-from pyosd.jobs.submission import submit
+from pyosd.jobs import submit
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.harness import Harness, program
 from tests.waiting import until
@@ -53,7 +53,7 @@ class Names:
 
 @dataclass
 class Seen:
-    """What a client sees of an object: bytes, attributes, collections or members."""
+    """A client's view of an object: bytes, attributes, collections or members."""
 
     data: bytes = b""
     attributes: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -100,9 +100,9 @@ class Store:
             harness.finish()
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[Database]:
+    def database(self) -> Iterator[StoreDatabase]:
         """The database itself, as nobody but a test may open it."""
-        with Database(self.data / "db") as database:
+        with StoreDatabase(self.data / "db") as database:
             yield database
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:
@@ -170,7 +170,7 @@ class Store:
         return {each["kind"] for each in self.check()}
 
     def repair(self) -> list[dict[str, Any]]:
-        """What repair did; it must have mended all."""
+        """Actions of repair, which must have repaired everything."""
         result = self.run(commands.repair, "--json", "--yes")
         *problems, summary = map(json.loads, result.stdout.splitlines())
         assert result.exit_code == 0, result.output
@@ -183,7 +183,7 @@ def copied(source: str, target: str) -> None:
     shutil.copystat(source, target)
 
 
-def self_key(database: Database, obj: ObjectRef) -> bytes:
+def self_key(database: StoreDatabase, obj: ObjectRef) -> bytes:
     for key, _ in database.walk(Table.OBJECTS, int(obj.partition_id).to_bytes(8, "big")):
         if Place.of_object_key(key).object_id == obj.object_id:
             return key
@@ -306,7 +306,7 @@ def look_at(osd: Commands, obj: ObjectRef) -> Seen:
 
 
 def lost(osd: Commands) -> dict[str, Seen]:
-    """What is in lost+found, by name."""
+    """Contents of lost+found, by name."""
     partition = 0x7FFF_FFFF_0000_0001
     if partition not in osd.list_partitions():
         return {}

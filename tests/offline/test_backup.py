@@ -25,7 +25,7 @@ from iosd_host.store_tools.backup.restore import OPENINGS
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import MetaKind, Place
 from iosd_host.store_tools.format.superblock import Superblock
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import write_superblock, write_whole
 from pyosd.types import AttributeValue
 from tests.harness import Harness, StartFailed, program
@@ -310,7 +310,7 @@ def test_numbers_and_nonces_are_not_used_again(store: Store, backups: Path, fold
         boots = int.from_bytes(database.get(Table.META, MetaKind.BOOT.key) or b"", "big")
     make(store, backups)
     other = restored(store, backups, folder / "other")
-    with Database(other.data / "db") as database:
+    with StoreDatabase(other.data / "db") as database:
         found = int.from_bytes(database.get(Table.META, MetaKind.BOOT.key) or b"", "big")
         first, second = decode_spans(database.get(Table.KEYS, spans) or b"")
     assert found == boots + OPENINGS

@@ -232,7 +232,7 @@ def check_restored(served: Served, name: str, start: float, end: float) -> None:
     result = run(backup_commands.restore, served.backups, name, *words)
     assert result.exit_code == 0, result.output
     assert store.check() == []
-    # Where there are checksums, one that does not fit its block fails the reads below.
+    # With checksums, one that does not match its block fails the reads below.
     verify = "always" if served.checksums == "on" else "scrub"
     options = {"dir": store.data, "ssd": store.ssd, "head_size": HEAD, "verify": verify}
     harness = Harness(program(), options, folder / "log")
@@ -347,7 +347,7 @@ def test_a_freeze_holds_commands_and_ends(served: Served) -> None:
 
 
 def test_data_alone_waits(folder: Path) -> None:
-    """A WRITE inside an object needs no transaction; it waits all the same, and a READ does not."""
+    """A WRITE inside an object needs no transaction. It waits nevertheless, and a READ does not."""
     harness = Harness(
         program(), {"dir": folder / "store", "control": folder / "control"}, folder / "log"
     )

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from iosd_host.cli.calibrate import calibrate, held, sizes_of
 from iosd_host.store_tools.format.records import FileName, Place
-from iosd_host.store_tools.format.superblock import Role
+from iosd_host.store_tools.format.superblock import RootRole
 from iosd_host.store_tools.measure import BLOCKS, IN_MEMORY, file_system_of
 from iosd_host.store_tools.opening.folders import Refused, lock
 from tests.harness import SOURCE
@@ -27,7 +27,7 @@ HEAD = 2 << 20
 
 @pytest.fixture
 def on_disk() -> Iterator[Path]:
-    """Where the sources are built, which is no place in memory."""
+    """The build folder, which is not in memory."""
     with tempfile.TemporaryDirectory(dir=SOURCE / "build") as folder:
         yield Path(folder)
 
@@ -144,7 +144,7 @@ def test_sizes_of_a_real_store(store: Store, template: tuple[Store, Snapshot]) -
 def test_store_is_held_meanwhile(store: Store) -> None:
     """No target opens it in the middle."""
     assert store.ssd is not None
-    roles = [(store.data, Role.MAIN), (store.ssd, Role.HEADS)]
+    roles = [(store.data, RootRole.MAIN), (store.ssd, RootRole.HEADS)]
     with held(roles) as served:
         assert not served
         for path, _ in roles:

@@ -16,7 +16,7 @@ from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.records import MetaKind
 from iosd_host.store_tools.format.sums import SumsRun
 from iosd_host.store_tools.format.superblock import Superblock
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.harness import Harness
@@ -72,7 +72,7 @@ class Roots:
 
     def fail_power(self) -> None:
         """As if the machine had been restarted before the store was closed."""
-        with Database(self.main / "db") as database, database.transaction() as transaction:
+        with StoreDatabase(self.main / "db") as database, database.transaction() as transaction:
             key = MetaKind.SUMS.key
             run = SumsRun.decode(database.get(Table.META, key) or b"")
             run = replace(run, boot=b"another kernel!!")
@@ -117,7 +117,8 @@ def scrubbed(roots: Roots) -> None:
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_power_failure_is_no_damage(roots: Roots, sealed: bool) -> None:
-    """What was not at rest may be a mixture of old and new then.  What was sealed is not."""
+    """A file that was being written can then be a mixture of old and new bytes.  Sealed files are
+    not."""
     if sealed:
         roots.harness.finish()
         scrubbed(roots)
@@ -179,7 +180,7 @@ def test_superblocks_keep_the_feature(roots: Roots) -> None:
 def test_a_lost_file_leaves_its_checksums(roots: Roots) -> None:
     """A file moved to lost+found gets new ones from the scrub; the old ones go."""
     roots.harness.finish()
-    with Database(roots.main / "db") as database, database.transaction() as transaction:
+    with StoreDatabase(roots.main / "db") as database, database.transaction() as transaction:
         (key,) = (key for key, _ in database.walk(Table.OBJECTS))
         transaction.remove(Table.OBJECTS, key)
     roots.tool("repair", "--yes")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from iosd_host.cli import store as commands
-from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.opening.bdb import Table
 from tests.harness import StartFailed
 from tests.offline.damages import DAMAGES
@@ -108,4 +108,4 @@ def test_a_store_that_the_target_refuses(store: Store) -> None:
 def test_the_table_of_kinds_in_the_manual() -> None:
     text = (ROOT / "docs" / "offline-tools.md").read_text()
     found = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| (.*?) \|$", text, re.MULTILINE)
-    assert found == [(each.slug, each.meaning, each.remedy or "nothing") for each in Kind]
+    assert found == [(each.slug, each.meaning, each.remedy or "nothing") for each in ProblemKind]

@@ -17,7 +17,7 @@ from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobReco
 from iosd_host.store_tools.format.records import ALL_OBJECTS, AttributeKey, RecordFlag
 from iosd_host.store_tools.opening.bdb import Table
 from pyosd.commands import Commands
-from pyosd.jobs.job import KILL
+from pyosd.jobs.dialogues.following import KILL
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
 from tests.harness import StartFailed

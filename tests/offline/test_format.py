@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.format.jobs import JobKey, JobKeyKind, JobRecord, JobState
 from iosd_host.store_tools.format.records import (
     AttributeKey,
@@ -25,7 +25,7 @@ from iosd_host.store_tools.format.records import (
     parse_partition_key,
     partition_key,
 )
-from iosd_host.store_tools.format.superblock import Role, Superblock
+from iosd_host.store_tools.format.superblock import RootRole, Superblock
 from iosd_host.store_tools.opening.bdb import Table
 from pyosd.jobs import job_array
 from pyosd.types import ref
@@ -80,7 +80,7 @@ def test_records_say_what_was_stored(store: Store) -> None:
 
 def test_superblocks(store: Store) -> None:
     blocks = []
-    for root, role in zip(store.roots, Role, strict=False):
+    for root, role in zip(store.roots, RootRole, strict=False):
         data = (root / "superblock").read_bytes()
         blocks.append(Superblock.decode(data))
         assert blocks[-1].encode() == data
@@ -151,7 +151,7 @@ def test_arrays_of_jobs(store: Store) -> None:
     assert held.code_pieces == 0 < head.code_pieces
     # Marks that no array explains are, though.
     store.remove(Table.JOBS, JobKey(JobKeyKind.RECORD, head.id).encode())
-    assert {Kind.SURROGATE_UNFINISHED.name, Kind.JOB_PART_ORPHAN.name} <= {
+    assert {ProblemKind.SURROGATE_UNFINISHED.name, ProblemKind.JOB_PART_ORPHAN.name} <= {
         each.upper().replace("-", "_") for each in store.kinds()
     }
     store.repair()

@@ -283,7 +283,7 @@ def test_stores_of_another_release(store: Store, at: int) -> None:
 
 
 def test_the_ssd_directory_of_another_store(store: Store) -> None:
-    """With wrong heads everything looks damaged: nothing is mended."""
+    """With wrong heads everything looks damaged: nothing is repaired."""
     assert store.ssd is not None
     shutil.rmtree(store.ssd / "data")
     (store.ssd / "data").mkdir()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.packaging.machine import Machine
+from tests.packaging.machine import Machine, told
 
 OURS = (
     *("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-secmgr", "iosd-target", "iosd-tgtd"),
@@ -26,7 +26,14 @@ SERVICES = ("tgt", "iosd-sandboxd", "iosd-attach", "iosd-manager")
 URL = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
 SCRIPT = "import osd\nprint(osd.zone.data.read().decode())\n"
 OTHER = "iqn.2026-11.example:disk"
-# What apt, dpkg, adduser and systemd write about what they have done; caches.
+ADDRESS = "192.0.2.10"
+CHAP_FILE = "/etc/iosd/chap.toml"
+CHAP = """\
+[[incoming]]
+user = "ada"
+secret = "correct horse battery"
+"""
+# Logs of apt, dpkg, adduser and systemd; caches.
 NOISE: tuple[str, ...] = (
     "var/log/",
     "var/cache/",
@@ -65,7 +72,7 @@ STARTED = time.monotonic()
 
 
 def dependencies(debs: list[Path]) -> str:
-    """What the packages need that are not among them."""
+    """Dependencies of the packages outside of them."""
     found = []
     for deb in debs:
         words = ["dpkg-deb", "-f", str(deb), "Depends"]
@@ -146,7 +153,7 @@ def install(machine: Machine) -> None:
 
 
 def portals(machine: Machine) -> set[str]:
-    """Where tgtd listens, by /proc/net/tcp and tcp6: little-endian addresses."""
+    """Listening addresses of tgtd, from /proc/net/tcp and tcp6: little-endian addresses."""
     found = set()
     for name in ("tcp", "tcp6"):
         for line in machine.run("cat", f"/proc/net/{name}").splitlines()[1:]:
@@ -192,7 +199,7 @@ def serves(machine: Machine) -> None:
 
 
 def manages(machine: Machine) -> None:
-    """The manager looks after the target, shows it, and changes it; the configuration is read again."""
+    """The manager manages the target, shows it, and changes it. The configuration is read again."""
     fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8470/metrics').read().decode())"
     read = ("/usr/bin/python3", "-c", fetch)
     machine.wait(lambda: "iosd_workers" in machine.try_run(*read)[1], "metrics")
@@ -212,6 +219,39 @@ def manages(machine: Machine) -> None:
     say(
         "the manager shows it, and changes it; the configuration was read again, and a wrong one refused"
     )
+
+
+def network(machine: Machine) -> None:
+    """An address that is not loopback, with CHAP, as docs/howto/serve-a-network.md has it.
+
+    Only root reads the file of CHAP, and the manager starts without it.
+    """
+    inside = ["nsenter", "-t", str(machine.pid), "-n", "ip", "address"]
+    told([*inside, "add", f"{ADDRESS}/32", "dev", "lo"])
+    accounts, config = machine.root / CHAP_FILE[1:], machine.root / "etc/iosd/iosd.toml"
+    accounts.write_text(CHAP)
+    accounts.chmod(0o600)
+    before = config.read_text()
+    # `osd target detach` withdraws the credential of the portal that the configuration names then.
+    machine.run("systemctl", "stop", "iosd.target", "tgt")
+    lines = (f'portal = "{ADDRESS}:3260"', 'allow = ["192.0.2.0/24"]', f'chap_file = "{CHAP_FILE}"')
+    config.write_text("\n".join(["[target]", *lines, ""]))
+    machine.run("systemctl", "start", "tgt", "iosd.target")
+    settle(machine)
+    assert portals(machine) == {"0A0200C0"}
+    url = URL.replace("127.0.0.1", ADDRESS)
+    assert machine.try_run("osd", "target", "ping", "--target", url)[0] != 0
+    known = ("env", "IOSD_CHAP_USER=ada", "IOSD_CHAP_SECRET=correct horse battery")
+    zone = ("--zone", "0x10000/0x10000", "--wait", "--target", url)
+    assert machine.run(*known, "osd", "exec", "-", *zone, stdin=SCRIPT).strip() == "the store"
+    machine.run("systemctl", "stop", "iosd-attach")
+    config.write_text(before)
+    accounts.unlink()
+    machine.run("systemctl", "start", "iosd-attach")
+    settle(machine)
+    told([*inside, "delete", f"{ADDRESS}/32", "dev", "lo"])
+    job(machine)
+    say("a network is served with CHAP, and loopback again")
 
 
 def other_unit(machine: Machine) -> None:
@@ -264,8 +304,8 @@ def purge(machine: Machine) -> None:
 
 
 def beside(machine: Machine) -> None:
-    """A tgtd that has a disk already goes on as it was, with the object store beside it: at once in the
-    hardened daemon, in the distribution's once that is allowed."""
+    """A tgtd with a disk continues as before, with the object store in addition. The hardened
+    daemon permits this at once, the distribution's only if it is allowed."""
     disk = machine.root / "srv/disk"
     disk.write_bytes(bytes(1 << 20))
     conf = machine.root / "etc/tgt/conf.d/disk.conf"
@@ -318,6 +358,7 @@ def main(folder: Path) -> None:
         install(machine)
         say("installed")
         serves(machine)
+        network(machine)
         other_unit(machine)
         upgrades(machine)
         purge(machine)

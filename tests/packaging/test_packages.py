@@ -27,16 +27,18 @@ def installed_for(goal: str) -> set[str]:
 
 def test_a_build_needs_no_browser() -> None:
     found = parts()
-    assert list(found) == ["build", "run", "test"]
+    assert list(found) == ["build", "run", "install", "test"]
     assert {"chromium", "debootstrap", "valgrind", "clang-tidy-14"} <= found["test"]
-    assert not found["build"] & found["test"] and not found["run"] & found["test"]
+    for part in ("build", "run", "install"):
+        assert not found[part] & found["test"]
 
 
 def test_what_targets_of_make_install() -> None:
     for goal in ("build", "demo"):
         assert installed_for(goal) == {"build", "run"}
     for goal in ("test", "lint", "dev"):
-        assert installed_for(goal) == {"build", "run", "test"}
+        assert installed_for(goal) == {"build", "run", "install", "test"}
+    assert installed_for("install") == {"build", "run", "install"}
 
 
 def test_an_unknown_part_is_refused() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """``make vm-test``: the packages in a Debian 12 as it is installed, with its kernel, systemd and cgroup v2.
 
-A virtual machine by QEMU, without a network; where the host has no KVM its processor is emulated, and all
-takes six minutes or so.  What is done in it, and looked at: guest.sh.
+A virtual machine by QEMU, without a network.  QEMU emulates the processor, because KVM of a host that is a
+virtual machine itself may hang; this takes about eight minutes.  guest.sh has the steps and the checks.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_tracebacks_show_the_script(ends: ServedTarget, zone) -> None:
     ]
 
 
-# What is printed next to the data, and at a client.
+# Output next to the data, and at a client.
 DIFFERENT = {
     "osd.job": ("print(osd.job.exists(), osd.job.object_id > 0)", "True True", "False False"),
     "map": ("print(type(u.data.map()).__name__)", "LiveMap", "Snapshot"),

@@ -58,7 +58,8 @@ RESULT = re.compile(r"= (-?\d+|0x[0-9a-f]+|\?)(?: (E[A-Z]+))?")
 
 
 class Trace:
-    """What strace says, line by line; afterwards `allowed` and `denied` count calls behind a filter."""
+    """Output of strace, line by line. Afterwards `allowed` and `denied` count calls behind a
+    filter."""
 
     def __init__(self) -> None:
         self._group: dict[int, int] = {}

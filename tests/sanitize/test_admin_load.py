@@ -17,7 +17,6 @@ import pytest
 from iosd_host.control.messages import TargetError, Type
 from pyosd import jobs
 from pyosd.commands import Commands
-from pyosd.commands.pool_status import pools
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import OSDError
 from pyosd.jobs import job_array
@@ -79,10 +78,10 @@ def administer(live: Live, peer: Peer, chance: random.Random) -> None:
 
 
 def look(peer: Peer, osd: Commands, _: random.Random) -> None:
-    """What others see of it meanwhile."""
+    """The view of other clients meanwhile."""
     peer.snapshot()
     peer.ask(Type.USAGE)
-    assert pools(osd)
+    assert osd.pools()
 
 
 def change_keys(

@@ -22,7 +22,7 @@ from iosd_secmgr.keys.device import Device
 from iosd_secmgr.keys.manager import KeyManager, new_target
 from iosd_secmgr.methods.admin import admin_methods
 from iosd_secmgr.methods.service import Service
-from iosd_secmgr.methods.table import Caller
+from iosd_secmgr.methods.table import Requester
 from iosd_secmgr.records import store
 from iosd_secmgr.records.database import SqliteDatabase
 from iosd_secmgr.records.store import TargetRecord
@@ -81,8 +81,8 @@ class World:
         self.start()
 
     @property
-    def root(self) -> Caller:
-        return Caller("root", frozenset((store.ADMIN,)))
+    def root(self) -> Requester:
+        return Requester("root", frozenset((store.ADMIN,)))
 
     def ask(self, method: str, /, **params: Any) -> dict[str, Any]:
         """As an administrator."""
@@ -93,7 +93,7 @@ class World:
         master = MasterKey.parse(self.model.master_file())
         self.keys.add("root", new_target(TARGET, "iscsi://127.0.0.1/model/1"), master)
 
-    def add_user(self, name: str) -> Caller:
+    def add_user(self, name: str) -> Requester:
         self.ask("user.add", name=name)
         return self.service.caller(name)
 

@@ -25,8 +25,8 @@ class Died(BaseException):
 
 @dataclass
 class ModelTarget:
-    """What outlives its sessions.  die_at: the step at which whoever uses it dies; each command has
-    one before and one after it is done."""
+    """State across sessions. die_at: the step at which its user dies. Each command has one step
+    before and one after its execution."""
 
     ids: list[int]
     system_id: bytes = field(default_factory=lambda: secrets.token_bytes(20))

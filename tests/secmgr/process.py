@@ -42,7 +42,7 @@ class Process:
         return self.url.removeprefix("https://")
 
     def login(self, token: Path) -> Mapping[str, str]:
-        """What the environment says to ask it."""
+        """Environment variables for its clients."""
         return {
             "IOSD_SECMGR": self.url,
             "IOSD_SECMGR_CA": str(self.folder / "ca.pem"),

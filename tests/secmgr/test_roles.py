@@ -131,7 +131,7 @@ def test_own_jobs_alone(users: dict[str, As], tmp_path: Path) -> None:
 
 
 def test_run_is_for_scripts_alone(users: dict[str, As]) -> None:
-    """What scripts may do in their zone, commands on the partition may not."""
+    """Permissions of scripts in their zone do not permit commands on the partition."""
     runner = users["run-write"]
     runner("obj", "ls", PID, code=77)
     runner("part", "rm", PID, "--yes", code=77)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosd_secmgr.access.rules import EVERY_TARGET, AccessRequest, Grant, Rule, decide
-from pyosd.secmgr.scopes import Kind, Scope
+from iosd_secmgr.access.rules import EVERY_TARGET, AccessRequest, AllowedAccess, Rule, decide
+from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ObjectType, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 
@@ -28,13 +28,13 @@ permissions = st.lists(st.sampled_from(BITS), min_size=1).map(
 )
 scopes = st.sampled_from(
     [
-        Scope(Kind.ANY),
-        Scope(Kind.ROOT),
-        *(Scope(Kind.PARTITION, ref(each)) for each in (0x10000, 0x10001)),
-        *(Scope(Kind.OBJECT, ref(each, 0x10000)) for each in (0x10000, 0x10001)),
-        *(Scope(Kind.OBJECTS, ref(each)) for each in (0x10000, 0x10001)),
-        Scope(Kind.COLLECTION, ref(0x10000, 0x10000)),
-        Scope(Kind.COLLECTIONS, ref(0x10000)),
+        Scope(ScopeKind.ANY),
+        Scope(ScopeKind.ROOT),
+        *(Scope(ScopeKind.PARTITION, ref(each)) for each in (0x10000, 0x10001)),
+        *(Scope(ScopeKind.OBJECT, ref(each, 0x10000)) for each in (0x10000, 0x10001)),
+        *(Scope(ScopeKind.OBJECTS, ref(each)) for each in (0x10000, 0x10001)),
+        Scope(ScopeKind.COLLECTION, ref(0x10000, 0x10000)),
+        Scope(ScopeKind.COLLECTIONS, ref(0x10000)),
     ]
 )
 methods = st.sampled_from(list(SecurityMethod)[1:])
@@ -61,18 +61,18 @@ requests = (
 
 def covers(scope: Scope, obj: ObjectRef, kind: ObjectType) -> bool:
     """Every object that a capability stands for is one of the rule's."""
-    if scope.kind is Kind.ANY:
+    if scope.kind is ScopeKind.ANY:
         return True
-    if scope.kind is Kind.ROOT:
+    if scope.kind is ScopeKind.ROOT:
         return kind is ObjectType.ROOT
-    if scope.kind is Kind.PARTITION:
+    if scope.kind is ScopeKind.PARTITION:
         return kind is ObjectType.PARTITION and obj.partition_id == scope.obj.partition_id
     wanted = ObjectType.USER_OBJECT
-    if scope.kind in (Kind.COLLECTION, Kind.COLLECTIONS):
+    if scope.kind in (ScopeKind.COLLECTION, ScopeKind.COLLECTIONS):
         wanted = ObjectType.COLLECTION
     if kind is not wanted or obj.partition_id != scope.obj.partition_id:
         return False
-    if scope.kind in (Kind.OBJECTS, Kind.COLLECTIONS):
+    if scope.kind in (ScopeKind.OBJECTS, ScopeKind.COLLECTIONS):
         return True
     return obj.object_id != 0 and obj.object_id == scope.obj.object_id
 
@@ -147,19 +147,19 @@ def test_rules_of_two_tags_do_not_add_up() -> None:
     assert decide([read, write], "alice", (), asked, NOW) is None
     untagged = Rule("alice", False, "*", every, Permission.WRITE, id=3)
     grant = decide([read, write, untagged], "alice", (), asked, NOW)
-    assert grant == Grant(both, 5, SecurityMethod.CAPKEY, NOW + 600_000, (1, 3))
+    assert grant == AllowedAccess(both, 5, SecurityMethod.CAPKEY, NOW + 600_000, (1, 3))
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "scope"),
     [
-        ("*", None, Scope(Kind.ANY)),
-        ("root", None, Scope(Kind.ROOT)),
-        ("0", ObjectType.PARTITION, Scope(Kind.PARTITION)),
-        ("65536", None, Scope(Kind.PARTITION, ref(65536))),
-        ("0x10000/*", None, Scope(Kind.OBJECTS, ref(0x10000))),
-        ("0x10000/*", ObjectType.COLLECTION, Scope(Kind.COLLECTIONS, ref(0x10000))),
-        ("0x10000/0x10001", None, Scope(Kind.OBJECT, ref(0x10000, 0x10001))),
+        ("*", None, Scope(ScopeKind.ANY)),
+        ("root", None, Scope(ScopeKind.ROOT)),
+        ("0", ObjectType.PARTITION, Scope(ScopeKind.PARTITION)),
+        ("65536", None, Scope(ScopeKind.PARTITION, ref(65536))),
+        ("0x10000/*", None, Scope(ScopeKind.OBJECTS, ref(0x10000))),
+        ("0x10000/*", ObjectType.COLLECTION, Scope(ScopeKind.COLLECTIONS, ref(0x10000))),
+        ("0x10000/0x10001", None, Scope(ScopeKind.OBJECT, ref(0x10000, 0x10001))),
     ],
 )
 def test_scopes_are_written_as_they_are_read(

@@ -72,7 +72,7 @@ def test_a_passphrase(tmp_path: Path) -> None:
     assert sealing.load(tmp_path, lambda: "correct horse battery").open(sealed, "here") == b"x"
     with pytest.raises(SecmgrError, match="not the passphrase"):
         sealing.load(tmp_path, lambda: "incorrect horse battery")
-    with pytest.raises(SecmgrError, match="nobody is here"):
+    with pytest.raises(SecmgrError, match="there is no terminal"):
         sealing.load(tmp_path)
 
 

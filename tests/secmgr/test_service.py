@@ -255,7 +255,7 @@ def test_an_impostor_is_not_believed(served: Served) -> None:
 
 
 def raw(served: Served, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
-    """What comes back for bytes of our own."""
+    """The answer to raw bytes."""
     context = context or ssl.create_default_context(cafile=served.ca)
     port = int(served.url.rpartition(":")[2])
     with (

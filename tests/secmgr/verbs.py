@@ -3,8 +3,8 @@
 
     python -m tests.secmgr.verbs >docs/permissions.md
 
-Each verb runs against a target that demands credentials; what its commands ask the source of credentials
-for is a row of the table.
+Each verb runs against a target that demands credentials. The credentials that its commands request
+make a row of the table.
 """
 
 from __future__ import annotations
@@ -73,13 +73,14 @@ VERBS = (
 HEAD = """\
 # Permissions of each verb
 
-A capability permits named operations on one object, or on all objects of a kind in a partition. This
-table has the permissions that each verb of `osd` needs. A test records them while the verb runs
-(`python -m tests.secmgr.verbs`). Give permissions with `osd acl add USER PERMISSION,... OBJECT`
-([secmgr.md](secmgr.md)), or give a role.
+A capability permits named operations on one object, or on all objects of a kind in a partition.
+This table has the permissions that each verb of `osd` needs. A test records them while the verb
+runs (`python -m tests.secmgr.verbs`). To give permissions, use
+`osd acl add USER PERMISSION,... OBJECT` ([the security manager](secmgr.md)), or give a role.
 
 - *objects* and *collections*: one, or all in a partition (`PID/OID`, `PID/*`).
-- *jobs*: the collection of the partition's jobs (`PID/0x1001`). A user sees their own jobs through it.
+- *jobs*: the collection of the partition's jobs (`PID/0x1001`). A user sees their own jobs through
+  it.
 - *zone*: the partition, for scripts alone (FUN_EXE and the scripts' own permissions).
 
 The submitter of a job needs no further permission to follow and end it.

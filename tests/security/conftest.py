@@ -31,7 +31,7 @@ class Guarded:
     obj: ObjectRef
 
     def connect(self, method: SecurityMethod, url: str = "", **options: float) -> pyosd.Target:
-        """A session of its own with leave for everything."""
+        """A separate session with permission for everything."""
         return pyosd.connect(
             url or self.served.url,
             credentials=self.keys.source(method),
@@ -45,7 +45,7 @@ class Guarded:
         self.plain.write(self.obj, 0, BEFORE)
 
     def state(self) -> tuple[bytes, bytes]:
-        """What is in it."""
+        """Its contents."""
         data = bytes(self.plain.read(self.obj, 0, 4096))
         return data, self.plain.get_attribute(self.obj, *COLOUR.id)
 

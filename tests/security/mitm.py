@@ -59,7 +59,7 @@ class Pdu:
 
 
 Meddle = Callable[[Pdu], list[Pdu]]
-"""What goes on instead of a PDU."""
+"""Bytes forwarded instead of a PDU."""
 
 
 def honest(pdu: Pdu) -> list[Pdu]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the client gets its credentials from, and that nothing of them shows."""
+"""Sources of the client's credentials, which are shown nowhere."""
 
 from __future__ import annotations
 

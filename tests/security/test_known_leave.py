@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands for which leave is known already are sent at once, and mended as others are when refused."""
+"""Commands with a known credential are sent at once. After a refusal they get a new one, as others
+do."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ WRITE = rq.write(OBJ, 0, b"abc")
 def known(
     method: SecurityMethod, *answers: Answer, asked: Request = WRITE
 ) -> tuple[Commands, Scripted, Counted]:
-    """A target of which leave for the request, and the token, are known."""
+    """A target with a known credential for the request, and a known token."""
     first = [token_page(), plain()] if method is CAPKEY else [Good()]
     osd, scripted, source = target(method, *first, *answers)
     osd.call(asked)

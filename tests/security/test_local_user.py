@@ -76,7 +76,7 @@ def run(
 
 
 def works(url: str, *words: object, uid: int = 0, **more: str) -> str:
-    """What it prints for a user who may."""
+    """Its output for a user with permission."""
     done = run(url, uid, *words, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -131,7 +131,7 @@ def free_port() -> int:
 
 
 def everything(pid: str) -> list[tuple[str, ...]]:
-    """What the administrator of a store does."""
+    """Actions of the administrator of a store."""
     return [
         ("part", "ls"),
         ("part", "create"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Somebody on the way changes, drops, repeats and reorders what goes through: nothing of it makes a wrong
-result.  What no method covers is in a table of docs/security.md, which is compared with what happens.
+result.  A table in docs/security.md lists changes that no method detects, and the test compares it
+with the outcome.
 """
 
 from __future__ import annotations
@@ -384,7 +385,7 @@ def test_a_lost_read_is_sent_again_with_another_nonce(alldata: Way) -> None:
 
 
 def test_a_forged_refusal_does_nothing_twice(way: Way) -> None:
-    """24/00 at 80 needs no proof; an APPEND that was acted upon all the same is not done again."""
+    """24/00 at 80 needs no proof. An APPEND that was executed nevertheless is not repeated."""
     forged = bytes((0x72, 5, 0x24, 0, 0, 0, 0, 8, 2, 6, 0, 0, 0xC0, 0, 80, 0))
 
     def forge(pdu: Pdu) -> list[Pdu]:

@@ -18,7 +18,6 @@ import pytest
 import pyosd
 from pyosd import AttributeLists, Duplication, aio
 from pyosd import requests as rq
-from pyosd.commands.membership import join
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
 from pyosd.security.credentials import Credential, KeySource, StaticSource
@@ -142,7 +141,7 @@ def test_collections(strict: Strict, method: SecurityMethod) -> None:
         assert target.get_member_attributes(collection, [COLOUR.id]) == ()
         objects = [target.create(pid, attributes=[COLOUR]) for _ in range(3)]
         for each in objects:
-            join(target, collection, each)
+            target.add_member(collection, each)
         members = target.get_member_attributes(collection, [COLOUR.id])
         assert [each.attributes for each in members] == [(COLOUR,)] * 3
         assert target.list_members(collection) == objects
@@ -183,8 +182,8 @@ def test_coroutines(strict: Strict) -> None:
                 )
             )
             obj = ref(strict.pid, made.attributes[0].uint)
-            await target.write(obj, 0, b"x" * 3_000_000)
-            data = await target.read(obj, 0, 4_000_000)
+            await target.write_range(obj, 0, b"x" * 3_000_000)
+            data = await target.read_range(obj, 0, 4_000_000)
             await target.call(rq.remove(obj))
             return bytes(data)
 

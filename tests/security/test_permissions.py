@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the client asks leave for is what the target's table wants."""
+"""The client requests the permissions that the target's table requires."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def judge(t: Estate, tally: Tally, job: Submitted) -> None:
 
 
 def verdict_of(t: Estate, job: Submitted, made: Made, outcome: object) -> m.Verdict:
-    """What a call came to.  Of attributes listed only those that should not have been are told."""
+    """Outcome of a call.  Of attributes listed only those that should not have been are told."""
     if isinstance(outcome, list) and made.call.name == "listattr":
         page = made.a
         hidden = {n for n in outcome if not jobs.may_see(t.model, job.job, (page, n))}
@@ -286,7 +286,7 @@ REVOKED_BY: dict[str, tuple[Revoke, Change, bool]] = {
     "another tag, capability without one": (change_tag, _but(), True),
     "a list of attributes": (narrow_list, _but(attributes=LET_IN), False),
 }
-"""What happens, the capability, whether the zone has a tag."""
+"""The event, the capability, and whether the zone has a tag."""
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -179,7 +179,8 @@ def test_master_key_refused(keyed: Keyed, name: str) -> None:
 
 
 def test_no_nonce_is_taken_twice_over_kills(keyed: Keyed) -> None:
-    """What was taken is refused after each kill -9; what the refusal tells is taken."""
+    """An accepted nonce is refused after each kill -9; a nonce by the time of the refusal is
+    accepted."""
     pid = keyed.harness.osd.create_partition()
     working = keyed.provide(pid)
     taken: list[bytes] = []

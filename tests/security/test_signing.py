@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the client sends under each method, what it believes, and when it tries once more."""
+"""The client's requests under each method, the answers that it accepts, and its retries."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ def test_a_collection_is_found_out() -> None:
 
 
 def test_leave_for_a_collection_is_found() -> None:
-    """Where the request does not tell that it is one."""
+    """If the request does not determine that it is one."""
     made = KeySource({PID: KEY}, SYSTEM_ID, method=CMDRSP).credential(
         OBJ, ObjectType.COLLECTION, Permission.SET_ATTR
     )
@@ -426,7 +426,7 @@ SENSE = b"\x72\5\x24\0\0\0\0\x3c\7\x20"
 def test_nothing_made_up_is_believed(
     request: Request, status: int, sense: bytes, data: bytes
 ) -> None:
-    """Whatever comes: an IntegrityError, or the one refusal that needs no proof."""
+    """Every answer ends in an IntegrityError, or in the one refusal that needs no proof."""
     for method in (CMDRSP, ALLDATA):
         grant = Grant(Counted(method).credential(*needs_of(request)[0]))
         sealed = seal(request, [grant], bytes(12), b"")

@@ -45,10 +45,7 @@ def told(outcome: Outcome, readings: Path, plot: Path) -> int:
     """Say what a run showed, write readings and plot; returns the exit code."""
     print("\n".join(report.lines(outcome)))
     report.write_json(outcome, readings)
-    try:
-        report.plot(outcome, plot)
-    except ImportError:
-        print("no plot: matplotlib is not installed", file=sys.stderr)
+    report.plot(outcome, plot)
     return report.code(outcome)
 
 

@@ -2,8 +2,8 @@
 """Mixed load that leaves nothing behind: jobs of every ending, data, attributes, queries, connections.
 
 Each worker has a partition and a session of its own; now and then it removes the partition with all
-that kills have left there, and begins another.  What a command may answer under kills is told from
-what it may never answer: that is a failure of the run.
+that kills have left there, and begins another.  Answers that are possible during kills are
+distinguished from those that never are: these fail the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LATE_S = 5.0
 RENEW_S = 45.0
 """Mean life of a worker's partition."""
 JOB_S = 60.0
-"""Longest wait for a job: a kill of everything is mended in less."""
+"""Longest wait for a job. After a kill of everything, the target is back sooner."""
 OBJECTS = 20
 UNREACHABLE = 110
 AT_WORK = (JobState.STARTING, JobState.RUNNING, JobState.COMPLETING)

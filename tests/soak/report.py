@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a soak showed, in words, in JSON, and as a plot."""
+"""Results of a soak, as text, in JSON, and as a plot."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib import pyplot
 
 from tests.soak.judge import Slope, Verdict, judge
 from tests.soak.run import SHORT_S, Outcome, warm_up_of
@@ -32,7 +35,7 @@ FLAT, GROWS, NOTHING_SAID = 0, 1, 3
 
 
 def verdict(outcome: Outcome, slope: Slope) -> Verdict:
-    """What is said of a figure, all told.
+    """The verdict on a figure.
 
     A short run warms up still: growth there says nothing (what is open at rest does).  In a long one
     an interval that contains 0 is flat, however wide.  Pages that leak are resident and nobody
@@ -141,7 +144,7 @@ def write_json(outcome: Outcome, path: Path) -> None:
 
 
 def read_json(path: Path) -> Outcome:
-    """What an earlier run read, judged anew."""
+    """Readings of an earlier run, judged again."""
     found = json.loads(path.read_text())
     outcome = Outcome(found["seed"], found["seconds"], warm_up_of(found["seconds"]))
     outcome.samples = [Sample(**each) for each in found["samples"]]
@@ -152,12 +155,8 @@ def read_json(path: Path) -> Outcome:
 
 
 def plot(outcome: Outcome, path: Path) -> None:
-    """Every figure over time; the warm-up is grey.  Raises: ImportError: no matplotlib."""
-    import matplotlib as mpl
-
+    """Every figure over time; the warm-up is grey."""
     mpl.use("Agg")
-    from matplotlib import pyplot
-
     page, axes = pyplot.subplots(3, 2, figsize=(10, 8), sharex=True, layout="constrained")
     for axis, (title, names, unit) in zip(axes.flat, PLOTTED, strict=True):
         common = title.partition(":")[0] in ("database", "store")

@@ -34,7 +34,7 @@ SETTLED_S = 3.0
 MEAN_S = {"sandbox": 3.0, "zygote": 90.0, "iosd-sandboxd": 600.0}
 """Mean seconds between two kills of each in a long run."""
 SHORT_S = 1800.0
-"""What grows in a shorter run may be warming up still."""
+"""Growth in a shorter run can be a warm-up."""
 AT_REST = ("descriptors", "threads", "cgroups", "locks", "locked", "transactions")
 """Not lockers, of which Berkeley DB keeps as many as were in use at once (report.lockers_are_bounded)."""
 REST_SLACK = 8
@@ -42,7 +42,7 @@ REST_SLACK = 8
 
 @dataclass
 class Outcome:
-    """What a soak showed.  rest: figures at rest after the warm-up and at the end."""
+    """Results of a soak. rest: figures at rest after the warm-up and at the end."""
 
     seed: int
     seconds: float
@@ -55,7 +55,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
     def more_at_rest(self) -> list[str]:
-        """What was open at the end and not at the beginning."""
+        """Resources open at the end and not at the beginning."""
         if len(self.rest) < 2:
             return []
         first, last = self.rest[0], self.rest[-1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a serving target uses now: memory, descriptors and threads of its processes, cgroups, locks of
-its database, files of its store.
+"""Present use of a serving target: memory, descriptors and threads of its processes, cgroups, locks
+of its database, files of its store.
 
 A reading is a flat mapping from the name of a figure to its value, with the life of the process it is
 of: a figure starts anew with each life.
@@ -93,7 +93,7 @@ class Sampler:
             self.session.close()
 
     def read(self) -> Sample:
-        """What there is; a part that is being restarted is left out."""
+        """The existing parts; a part that is being restarted is left out."""
         sample = Sample(time.monotonic() - self.begin)
         pids: dict[str, int | None] = {
             "tgtd": self.serving.pids.get("tgtd"),

@@ -87,7 +87,7 @@ class DataWorker:
                 time.sleep(0.02)
 
     def look(self, patience: float = 20.0) -> None:
-        """What is lost, asked until no fault is in the way."""
+        """Lost data, checked until no fault interferes."""
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -191,7 +191,7 @@ class Thrasher:
 
 
 class Administrator:
-    """Who changes the pool, and remembers what was acknowledged."""
+    """Changes the pool, and records acknowledged values."""
 
     def __init__(self, serving: Serving) -> None:
         self.url: str = serving.event("managed", CLEAN_S)["manager"]["url"]
@@ -215,7 +215,7 @@ class Administrator:
             self.acknowledged = dict(found["is"])
 
     def wrong(self) -> list[str]:
-        """What of it does not hold, once everything is up again."""
+        """Values that do not hold when everything runs again."""
         deadline = time.monotonic() + CLEAN_S
         while time.monotonic() < deadline:
             with contextlib.suppress(ManagerError, KeyError, IndexError):
@@ -292,7 +292,7 @@ class World:
         return failures + [repr(each.failure) for each in self.data if each.failure]
 
     def clean(self) -> list[str]:
-        """What is not as it should be once no fault is in the way any more."""
+        """Deviations when no fault interferes any more."""
         last = self.jobs[0]
         found = last.settle(CLEAN_S)
         found += last.left()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tests of placement share: a small SSD, and the attributes by which heads are seen and moved."""
+"""Common parts of tests of placement: a small SSD, and the attributes that show and move heads."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def obj(harness: Harness) -> ObjectRef:
 
 
 def failed_at(reply: Reply, outcome: Outcome = FAILED) -> int:
-    """Where the half begins that was not done, as the sense data has it."""
+    """Offset of the half that failed, from the sense data."""
     check(reply, outcome)
     assert reply.sense is not None
     assert reply.sense.information is not None

@@ -163,7 +163,7 @@ def test_no_inode_is_left(harness: Harness, ssd: Path) -> None:
 
 
 def test_only_the_hard_disk_is_full(tmp_path: Path) -> None:
-    """What belongs on the SSD is still taken; what belongs behind the head is refused."""
+    """Bytes for the SSD are still accepted; bytes after the head are refused."""
     with small_ssd(tmp_path / "disk", "size=48m") as disk:
         (tmp_path / "ssd").mkdir()
         options = {"dir": disk / "data", "ssd": tmp_path / "ssd", "head_size": HEAD}

@@ -107,7 +107,8 @@ def test_another_default_leaves_objects_alone(harness: Harness, tmp_path: Path) 
 
 
 def test_figures(tmp_path: Path) -> None:
-    """What the control socket tells of heads, and so the metrics: bytes and calls, by where."""
+    """Figures of heads at the control socket, and thus in the metrics: bytes and calls, by
+    device."""
     (tmp_path / "ssd").mkdir()
     options = {"dir": tmp_path / "data", "ssd": tmp_path / "ssd", "head_size": HEAD}
     control = tmp_path / "control"

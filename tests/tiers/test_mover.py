@@ -187,7 +187,7 @@ def test_a_drain_is_remembered(harness: Harness, tmp_path: Path) -> None:
 
 
 def check_store_is_repairable(folder: Path) -> None:
-    """What a killed target left is nothing that is lost."""
+    """Files that a killed target left are not lost."""
     done = CliRunner().invoke(tools.check, store_folders(folder))
     assert "orphan" not in done.output, done.output
     assert "lost" not in done.output, done.output

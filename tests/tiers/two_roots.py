@@ -19,7 +19,7 @@ NUMBERS = 5
 
 
 class Device:
-    """One of the folders; broken and mended while the target runs."""
+    """One of the folders, broken and repaired while the target runs."""
 
     def __init__(self, shared: mmap.mmap, number: int) -> None:
         self._shared = shared

@@ -35,14 +35,14 @@ def run(*command: str | Path, cwd: Path = ROOT, environment: dict[str, str] | No
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """Where other users can look, as they can into /usr/local."""
+    """A folder that other users can read, like /usr/local."""
     with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 def places(top: Path) -> dict[str, str]:
-    """What else than the prefix is installed into."""
+    """Folders of the installation other than the prefix."""
     return {"SYSCONFDIR": str(top / "etc"), "MODULEDIR": str(top / "tgt")}
 
 
@@ -76,14 +76,32 @@ def check_units(prefix: Path) -> None:
         assert done.returncode == 0 and not ours, done.stderr
 
 
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A file where setuptools puts its intermediate files, as if another build were running."""
+    folder = ROOT / "build" / "pip"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        yield Path(file.name)
+    Path(file.name).unlink(missing_ok=True)
+
+
+def metadata() -> dict[str, int]:
+    """The metadata files in the source tree, with the time of the last change."""
+    files = [*ROOT.glob("*.egg-info/*"), *ROOT.glob("packaging/pip/*/*.egg-info/*")]
+    return {str(file): file.stat().st_mtime_ns for file in files}
+
+
 @pytest.mark.slow
 @pytest.mark.tgtd
 @pytest.mark.sandbox
-def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
+def test_install_works_and_uninstall_leaves_nothing(top: Path, scratch: Path) -> None:
     prefix = top / "prefix"
     # make exports DESTDIR to all it calls; where it leads, nothing may be left.
     astray = {"DESTDIR": str(top / "astray")}
+    before = metadata()
     run(INSTALL, "install", "", prefix, PYTHON, environment=places(top) | astray)
+    assert scratch.exists() and metadata() == before, "another build of this tree may be running"
     osd = prefix / "bin" / "osd"
     # Away from the source tree, so that nothing is found there by accident.
     assert run(osd, "version", cwd=top).startswith("iosd ")
@@ -93,7 +111,7 @@ def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
     assert "#compdef osd" in (prefix / "share/zsh/site-functions/_osd").read_text()
     assert "complete" in (prefix / "share/fish/vendor_completions.d/osd.fish").read_text()
     for page in ("man1/osd.1", "man1/osd-exec.1", "man5/iosd.toml.5", "man8/iosd-manager.8"):
-        assert (prefix / "share/man" / page).read_text().startswith(".TH ")
+        assert (prefix / "share/man" / page).read_text().count("\n.TH ") == 1
     for name in ("iosd.rules.yml", "iosd.json"):
         assert "iosd_head_errors_total" in (prefix / "share/iosd" / name).read_text()
     run(osd, "config", "check", top / "etc/iosd/iosd.toml", cwd=top)

@@ -53,7 +53,7 @@ EXEC_HEADERS = {
     "record": {"record.h", "format.h"},
     "sandbox": {"sandbox.h", "reuse.h", "script_turns.h"},
 }
-# What others see of exec/ and a room implements.
+# Headers of exec/ for others, implemented in a subfolder.
 EXEC_CONTRACTS = {
     "pool": {"exec/admin.h"},
     "tell": {"exec/exec.h", "exec/figures.h", "exec/recent.h"},
@@ -87,8 +87,11 @@ OBJECT_LAYERS = {
 # Front ends and unit may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
 # Opening a store and starting the job machinery happens where the pieces are put together.
-ASSEMBLY = {"unit": {"store", "object", "security", "function", "exec"}, "harness": {"store", "object"}}
-# What C unit tests, and headers they share, may include too.
+ASSEMBLY = {
+    "unit": {"store", "object", "security", "function", "exec"},
+    "harness": {"store", "object"},
+}
+# Headers that C unit tests and their shared headers may include too.
 OF_TESTS = {"testing"}
 
 # header -> the only files that may include it (style guide, point 7)
@@ -400,7 +403,7 @@ def test_no_promises_left() -> None:
 
 
 def test_one_list_of_engines() -> None:
-    """What a configuration may name is what the sandboxes have."""
+    """A configuration can name exactly the engines that the sandboxes have."""
     names = re.findall(
         r"\bX\((\w+)\)$", (ROOT / "sandbox/engine_names.h").read_text(), re.MULTILINE
     )

@@ -35,7 +35,7 @@ def modules(package: str) -> dict[str, Path]:
 
 
 def imported_by(name: str, path: Path) -> Iterator[str]:
-    """What the file imports, as full names: `from a import b` may be a.b or a."""
+    """Imports of the file, as full names: `from a import b` can be a.b or a."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -46,7 +46,7 @@ def test_no_store_for_tests(source: Path) -> None:
 
 
 def test_no_option_for_tests() -> None:
-    """What the options are said to do is in the module for tests alone."""
+    """The documented options exist only in the module for tests."""
     source = (ROOT / "target" / "testing" / "options.c").read_text()
     said = [text.encode() for text in OPTION_MEANING.findall(source)]
     product, tests = ((BUILD / f"{name}.so").read_bytes() for name in ("bs_iosd", "bs_iosd_test"))

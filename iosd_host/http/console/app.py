@@ -32,7 +32,7 @@ from iosd_host.http.console.sessions import Session, Sessions, TokenError
 from iosd_host.http.console.state import reading_of, serial_of, thinned, unready
 from iosd_host.http.exporter import exposition
 from iosd_host.http.sockets import listener, peer_uid, process_of
-from iosd_host.manager.keys import ADMIN, Client
+from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
 from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
@@ -57,7 +57,7 @@ STREAMS_OF_ONE_MOST = 8  # user of this host, or address
 BEAT_S = 15.0
 POINTS = 360  # of a curve
 COOKIE = "iosd-session"
-CLIENT = Client("console", ADMIN)
+CLIENT = KeyHolder("console", ADMIN)
 METHODS = frozenset(
     ("pool.pause", "pool.resume", "pool.drain", "pool.recycle", "pool.scale", "workers.set")
 )
@@ -83,7 +83,6 @@ SAFE = {
     "Server": "iosd",
 }
 STATUS_OF = {"not-permitted": 403, "no-such-target": 404, "no-such-pool": 404, "internal": 500}
-Answer = Callable[[Client, bytes], Awaitable[bytes]]
 
 
 class ConsoleError(Exception):
@@ -117,7 +116,7 @@ class Runner(web.AppRunner):
 
     @property
     def server(self) -> Any:
-        """What a site gives to asyncio."""
+        """The protocol factory that a site gives to asyncio."""
         found = super().server
         return None if found is None else Factory(found, self.crowd)
 
@@ -388,7 +387,7 @@ class Console:
             return refusal(403, str(error))
         if found is None:
             self.bad.warning("login refused: a wrong token from %s", who)
-            return refusal(403, "this token is nobody's")
+            return refusal(403, "this token is unknown")
         LOG.info("%s has logged in from %s", found[1].user, who)
         response = web.Response(status=204)
         response.set_cookie(COOKIE, found[0], httponly=True, samesite="Strict", path="/")
@@ -455,7 +454,7 @@ def origin_of(request: web.Request) -> str:
 
 
 def holder_of(host: str, port: int) -> str:
-    """Who listens there, in words."""
+    """The listener of the address, as text."""
     found = listener((host, port))
     if found is None:
         return "the address is in use"
@@ -464,7 +463,7 @@ def holder_of(host: str, port: int) -> str:
 
 
 def check_origin(request: web.Request) -> None:
-    """What changes something comes from our own page, or from no page at all."""
+    """Requests that change something must come from our own page, or from no page."""
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
         raise web.HTTPForbidden(reason="this came from a page of another site")

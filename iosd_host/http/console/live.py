@@ -28,7 +28,7 @@ CHANGES_SHOWN = 30  # by people, and as many by the policy
 
 
 class One:
-    """What is known of one target.
+    """State of one target.
 
     Attributes:
         number: of the state, 1 and up; text: its JSON.

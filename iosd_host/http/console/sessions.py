@@ -111,7 +111,7 @@ class Sessions:
         return CROWD_WAIT_S if sum(map(len, self.wrong.values())) >= CROWD_MOST else 0.0
 
     def _forget(self, now: float) -> None:
-        """What was wrong long ago."""
+        """Failures of long ago."""
         recent = {
             who: [when for when in times if now - when < WRONG_S]
             for who, times in self.wrong.items()

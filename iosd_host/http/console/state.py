@@ -71,7 +71,7 @@ def unready(targets: Iterable[ManagedTarget], now: float) -> list[dict[str, str]
 
 
 def value_of(sample: Sample) -> Any:
-    """As JSON has it."""
+    """The value in its JSON form."""
     value = sample.value
     if isinstance(value, Histogram):
         return {"bounds": value.bounds, "counts": value.counts, "sum": value.total}

@@ -2,9 +2,9 @@
 """Copies the files of a store into a folder, again where they change, and takes their digests.
 
 A target changes data files in place.  The kernel's time of change (ctime) tells: it moves with every
-write and nobody can set it.  It moves in ticks of some milliseconds, so a file that changed within the
-last second before it was looked at may change again without its time moving; such a file is never
-taken for unchanged (`Taken.sure`).
+write and nobody can set it.  It advances in ticks of some milliseconds. A file that changed less
+than a second before its inspection can therefore change again at the same time. Such a file is
+never taken for unchanged (`Taken.sure`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Foreign(Exception):
 
 @dataclass(frozen=True)
 class CopyState:
-    """What tells that a file is as it was."""
+    """State by which an unchanged file is recognised."""
 
     inode: int
     size: int
@@ -141,8 +141,8 @@ def write_all(descriptor: int, data: bytes, offset: int) -> None:
 
 
 def scan(folder: Path, inside: str = "") -> Iterator[tuple[str, CopyState]]:
-    """Its files by relative name, without the database and what a copy does not need.  What vanishes
-    meanwhile is passed over."""
+    """Its files by relative name, without the database and what a copy does not need.  Files that
+    disappear meanwhile are skipped."""
     try:
         entries = list(os.scandir(folder))
     except OSError as error:
@@ -318,7 +318,7 @@ class Copier:
         return True
 
     def place(self, name: str) -> Path:
-        """Where a copy goes; its folders are made."""
+        """Path of a copy; its folders are made."""
         path = self.target / name
         if path.parent not in self.folders:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Takes a backup of a store, which a target may serve meanwhile (docs/backup.md).
 
-The files are copied while the target goes on, and again those that changed; then the target keeps them
-still for a moment (FREEZE, docs/control.md), in which the last of them and the database are copied.  So
-a backup is what a crash at that moment would have left, and nothing that was acknowledged before it is
-missing.
+The files are copied while the target serves, and changed files are copied again. Then the target
+pauses changes for a moment (FREEZE, docs/control.md). In this moment the last changed files and the
+database are copied.  So a backup is what a crash at that moment would have left, and nothing that
+was acknowledged before it is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from iosd_host.store_tools.backup.copying import Copier, Foreign
 from iosd_host.store_tools.backup.repository import PARTIAL, About, Backup, Repository
 from iosd_host.store_tools.backup.watching import Watcher
 from iosd_host.store_tools.format.marked import marked
-from iosd_host.store_tools.format.superblock import Role, Superblock
+from iosd_host.store_tools.format.superblock import RootRole, Superblock
 from iosd_host.store_tools.opening.folders import (
     Refused,
     Root,
@@ -36,6 +36,7 @@ from iosd_host.store_tools.opening.folders import (
     read_root,
     write_whole,
 )
+from iosd_host.store_tools.opening.store import StoreProgress
 
 __all__ = ["REAL", "BackupSettings", "back_up"]
 
@@ -48,7 +49,6 @@ FEW = 64
 TRIES = 3
 TICK_S = 1.1
 ANSWER_S = 30.0
-Tell = Callable[[str, int, int], None]
 
 
 class BackupSettings:
@@ -67,7 +67,7 @@ class BackupSettings:
 
 
 def sockets(control: Path | None) -> list[Path]:
-    """Where a target might answer."""
+    """Sockets on which a target can answer."""
     if control is not None:
         return [control]
     found = [each.get("control") for each in places.running(places.TARGET)]
@@ -118,7 +118,7 @@ def held_or_served(
     except Refused as error:
         if error.code != EXIT_WRONG_STATE:
             raise
-    roots = Roots(read_root(data, Role.MAIN), read_root(ssd, Role.HEADS) if ssd else None)
+    roots = Roots(read_root(data, RootRole.MAIN), read_root(ssd, RootRole.HEADS) if ssd else None)
     agree(roots)
     with contextlib.closing(find_target(superblock_of(roots.main).system_id, control)) as link:
         yield roots, link
@@ -141,7 +141,11 @@ def named_roots(roots: Roots) -> dict[str, Root]:
 
 
 def back_up(
-    data: Path, ssd: Path | None, repository: Repository, settings: BackupSettings, tell: Tell
+    data: Path,
+    ssd: Path | None,
+    repository: Repository,
+    settings: BackupSettings,
+    tell: StoreProgress,
 ) -> tuple[Backup, list[str]]:
     """Take one.  Returns it, and the names of those removed because of `keep`.
 
@@ -213,7 +217,7 @@ def new_folder(repository: Repository) -> Path:
     return folder
 
 
-def new_copier(roots: Roots, folder: Path, repository: Repository, tell: Tell) -> Copier:
+def new_copier(roots: Roots, folder: Path, repository: Repository, tell: StoreProgress) -> Copier:
     """One that links to the newest backup where it can."""
     before = repository.base()
     base = None

@@ -51,7 +51,7 @@ class Damaged(Refused):
 
 @dataclass(frozen=True)
 class About:
-    """What a backup is.
+    """Description of a backup.
 
     Attributes:
         store, system_id: identities of the store, hexadecimal.
@@ -142,7 +142,7 @@ class Repository:
         self.path = path
 
     def check(self) -> dict[str, Any]:
-        """What its mark says.  Raises: Refused: it is no such folder."""
+        """Contents of its mark.  Raises: Refused: it is no such folder."""
         try:
             found = json_object(self.path / MARK)
         except FileNotFoundError:
@@ -276,7 +276,7 @@ class Repository:
 
 
 def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:
-    """What is wrong with the files of a backup: name, and why."""
+    """Faults of the files of a backup: name and reason."""
     try:
         backup = read_backup(folder)
         rows = backup.rows()

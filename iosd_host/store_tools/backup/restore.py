@@ -14,7 +14,7 @@ import os
 import shutil
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
@@ -26,7 +26,7 @@ from iosd_host.store_tools.format.keys import RECORD_VERSION, KeyKind, KeyName, 
 from iosd_host.store_tools.format.marked import is_marked, marked
 from iosd_host.store_tools.format.records import FormatError, MetaKind
 from iosd_host.store_tools.format.superblock import Superblock
-from iosd_host.store_tools.opening.bdb import Database, DatabaseError, Table, text_of
+from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, Table, text_of
 from iosd_host.store_tools.opening.folders import (
     Refused,
     as_owner,
@@ -34,6 +34,7 @@ from iosd_host.store_tools.opening.folders import (
     write_superblock,
     write_whole,
 )
+from iosd_host.store_tools.opening.store import StoreProgress
 
 __all__ = ["restore"]
 
@@ -41,15 +42,14 @@ SYSTEM_ID_BYTES = 20
 TOKEN = "restore.unfinished"
 BEGINNING = frozenset({TOKEN, TOKEN + ".new", "superblock.new"})
 OPENINGS = 4096
-"""The lost store may have been opened so many times since the backup: numbers of openings, and what is
-made of them (generations of files, boot epochs of capabilities), are not used again."""
+"""Allowance for openings of the lost store since the backup. Numbers of openings, and values made
+from them (generations of files, boot epochs of capabilities), are not used again."""
 AHEAD_MS = 10_000
 """Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
-Tell = Callable[[str, int, int], None]
 
 
 def restore(
-    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: Tell
+    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: StoreProgress
 ) -> Superblock:
     """Make the store in empty folders.  Returns its superblock.
 
@@ -80,7 +80,7 @@ def restore(
 
 
 def folders_of(backup: Backup, data: Path, ssd: Path | None) -> dict[str, Path]:
-    """Where each root goes.  Raises: Refused: there is one too many or too few."""
+    """Folder for each root.  Raises: Refused: there is one too many or too few."""
     if backup.about.ssd and ssd is None:
         raise Refused(EXIT_CONFIG, "the store has an SSD directory: give a folder for it as --ssd")
     if ssd is not None and not backup.about.ssd:
@@ -110,7 +110,7 @@ def renew(blocks: dict[str, Superblock]) -> None:
 
 
 def owner_of(backup: Backup, data: Path) -> tuple[int, int]:
-    """Who the files are given to: the folder's owner, else the owner of the store backed up."""
+    """Owner of the files: the folder's owner, else the owner of the original store."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     if data.exists():
@@ -131,8 +131,8 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def token_of(data: Path) -> bytes:
-    """What both folders of one restore hold until it is whole: the SSD directory gets its superblock
-    first, and is known by this as part of a restore that the data directory has not finished."""
+    """Mark of both folders until the restore is complete. The SSD directory gets its superblock
+    first. The mark shows that the restore of its data directory is not finished."""
     with contextlib.suppress(FileNotFoundError):
         if is_unfinished(data):
             return (data / TOKEN).read_bytes()
@@ -177,7 +177,7 @@ def make_folder(folder: Path, uid: int, gid: int) -> None:
 
 
 def names_in(folder: Path, token: bytes) -> set[str]:
-    """What is in it, left by this restore when it was interrupted.
+    """Files of an interrupted run of this restore.
 
     Raises: Refused: something else is.
     """
@@ -199,7 +199,9 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def copy_files(backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: Tell) -> None:
+def copy_files(
+    backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: StoreProgress
+) -> None:
     """All of the manifest, each compared with its digest on the way.  Raises: Refused; OSError."""
     for label, folder in roots.items():
         with as_owner(folder):
@@ -252,7 +254,7 @@ def begin_anew(folder: Path) -> None:
     Raises: Refused: the database cannot be opened.
     """
     try:
-        with Database(folder, create=True) as database:
+        with StoreDatabase(folder, create=True) as database:
             count_openings(database)
             refuse_nonces(database, time.time_ns() // 1_000_000 + AHEAD_MS)
     except DatabaseError as error:
@@ -260,7 +262,7 @@ def begin_anew(folder: Path) -> None:
         raise Refused(EXIT_FAILED, f"{text}; use another backup") from None
 
 
-def count_openings(database: Database) -> None:
+def count_openings(database: StoreDatabase) -> None:
     """As if the store had been opened many times since."""
     for kind in (MetaKind.BOOT, MetaKind.INDEX_BOOT):
         value = database.get(Table.META, kind.key)
@@ -271,7 +273,7 @@ def count_openings(database: Database) -> None:
             transaction.put(Table.META, kind.key, number.to_bytes(4, "big"))
 
 
-def refuse_nonces(database: Database, until_ms: int) -> None:
+def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
     """Every nonce with a time until then counts as used, for every key there is."""
     names = [KeyName.decode(key) for key, _ in database.walk(Table.KEYS)]
     for place in {each.place for each in names}:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which files below some folders change: inotify(7).
+"""Watch the files below some folders for changes: inotify(7).
 
 The kernel queues an event before the call that changed the file returns.  So every change that a target
-has acknowledged is known, however many files there are.  Where the queue overflows, or a folder cannot
-be watched, `changed` says that it does not know.
+has acknowledged is known, however many files there are.  If the queue overflows, or a folder cannot
+be watched, `changed` returns that it does not know.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the target charges for attributes (docs/limits.md, Space)."""
+"""Charges of the target for attributes (docs/limits.md, Space)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ANY = 0xF000_0000
 
 
 def attribute_units(page: int, length: int) -> int:
-    """What an attribute is charged: its value and 64 bytes, in units; the standard's pages are free."""
+    """Charge of an attribute: its value and 64 bytes, in units. The standard's pages are free."""
     if length == 0 or (page < _ANY and page % _RANGE < _FREE_PAGES):
         return 0
     return (length + _OVERHEAD + _UNIT_BYTES - 1) // _UNIT_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.indexes import (
     IndexEntry,
     IndexStage,
@@ -22,14 +22,14 @@ from iosd_host.store_tools.format.records import (
     RecordType,
 )
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.opening.store import Life, Progress, Store
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = ["check_index"]
 
 TELL_EVERY = 1024
 
 
-def check_index(store: Store, progress: Progress) -> Iterator[Problem]:
+def check_index(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     """Stages, then entries, then attributes of declared pages."""
     yield from check_stages(store)
     db = store.db
@@ -64,19 +64,19 @@ def check_stages(store: Store) -> Iterator[Problem]:
         try:
             place, page = parse_index_stage(key)
         except FormatError as error:
-            yield Problem(Kind.INDEX_STALE, where, str(error), Table.META, key)
+            yield Problem(ProblemKind.INDEX_STALE, where, str(error), Table.META, key)
             continue
         where = f"{place} page {page:#x}"
         if store.life(place) is Life.UNKNOWN or not may_have_index(page):
-            yield Problem(Kind.INDEX_STALE, where, "", Table.META, key)
+            yield Problem(ProblemKind.INDEX_STALE, where, "", Table.META, key)
             continue
         try:
             IndexStage.decode(value)
         except FormatError as error:
-            yield Problem(Kind.INDEX_STAGE, where, str(error), Table.META, key)
+            yield Problem(ProblemKind.INDEX_STAGE, where, str(error), Table.META, key)
 
 
-def check_entries(store: Store, is_kept: bool, progress: Progress) -> Iterator[Problem]:
+def check_entries(store: Store, is_kept: bool, progress: StoreProgress) -> Iterator[Problem]:
     """index.db: each entry is on a declared page and, where these are kept, has its attribute."""
     total = store.db.count(Table.INDEX)
     for number, (key, _) in enumerate(store.db.walk(Table.INDEX)):
@@ -86,7 +86,7 @@ def check_entries(store: Store, is_kept: bool, progress: Progress) -> Iterator[P
             entry = IndexEntry.decode(key)
         except FormatError as error:
             where = f"index.db {key.hex()}"
-            yield Problem(Kind.INDEX_SUPERFLUOUS, where, str(error), Table.INDEX, key)
+            yield Problem(ProblemKind.INDEX_SUPERFLUOUS, where, str(error), Table.INDEX, key)
             continue
         if store.life(entry.place) is Life.DEAD:
             continue
@@ -97,11 +97,11 @@ def check_entries(store: Store, is_kept: bool, progress: Progress) -> Iterator[P
         value = store.db.get(Table.ATTRIBUTES, attribute.encode())
         if stage is None or value is None or indexed_value(value) != entry.value:
             where = f"{entry.place} {entry.page:#x}/{entry.number:#x}"
-            yield Problem(Kind.INDEX_SUPERFLUOUS, where, "", Table.INDEX, key)
+            yield Problem(ProblemKind.INDEX_SUPERFLUOUS, where, "", Table.INDEX, key)
 
 
 def check_attributes(
-    store: Store, partition: Place, page: int, progress: Progress
+    store: Store, partition: Place, page: int, progress: StoreProgress
 ) -> Iterator[Problem]:
     """Each attribute of a declared page has its entry."""
     stage = stage_of(store, partition, page)
@@ -125,4 +125,4 @@ def check_attributes(
             continue
         if store.intact(place, RecordType.USER_OBJECT) is not None:
             where = f"{place} {page:#x}/{attribute.number:#x}"
-            yield Problem(Kind.INDEX_MISSING, where, "", Table.INDEX, entry)
+            yield Problem(ProblemKind.INDEX_MISSING, where, "", Table.INDEX, entry)

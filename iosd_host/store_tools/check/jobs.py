@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from iosd_host.store_tools.format.records import (
     ALL_OBJECTS,
@@ -15,7 +15,7 @@ from iosd_host.store_tools.format.records import (
     RecordType,
 )
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.opening.store import Life, Progress, Store
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = [
     "arrays_under_way",
@@ -58,7 +58,7 @@ def arrays_under_way(store: Store) -> list[JobRecord]:
 
 
 def surrogate_of(store: Store, job: JobId) -> Place | None:
-    """Where a job's surrogate is; None: there is none."""
+    """Address of a job's surrogate; None: there is none."""
     partition = store.partition(job.partition_id)
     if partition is None:
         return None
@@ -66,7 +66,7 @@ def surrogate_of(store: Store, job: JobId) -> Place | None:
     return place if store.intact(place, RecordType.USER_OBJECT) is not None else None
 
 
-def check_jobs(store: Store, progress: Progress) -> Iterator[Problem]:
+def check_jobs(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     """jobs.db, job_keys.db, and the marks on surrogates."""
     total = store.db.count(Table.JOBS)
     for number, (key, value) in enumerate(store.db.walk(Table.JOBS)):
@@ -76,7 +76,7 @@ def check_jobs(store: Store, progress: Progress) -> Iterator[Problem]:
             yield from check_record(store, JobKey.decode(key), key, value)
         except FormatError as error:
             where = f"jobs.db {key.hex()}"
-            yield Problem(Kind.KEY_DAMAGED, where, str(error), Table.JOBS, key, value)
+            yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), Table.JOBS, key, value)
     yield from check_keys(store)
     yield from check_marks(store, progress)
 
@@ -93,18 +93,18 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     record = job_record(store, parsed.job)
     if parsed.kind is JobKeyKind.EXPIRY:
         if record is None or not record.has_ended or record.expiry_ms != parsed.number:
-            yield Problem(Kind.JOB_EXPIRY_STALE, where, "", Table.JOBS, key, parsed.job)
+            yield Problem(ProblemKind.JOB_EXPIRY_STALE, where, "", Table.JOBS, key, parsed.job)
     elif record is None:
         detail = f"{parsed.kind.name.lower()} {parsed.number}"
-        yield Problem(Kind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
+        yield Problem(ProblemKind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
 
 
 def check_companion(store: Store, companion: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
-    """Whose result an object holds."""
+    """The job whose result an object contains."""
     job = JobId(companion.partition_id, int.from_bytes(value, "big"))
     record = job_record(store, job) if len(value) == COMPANION_BYTES else None
     if record is None or record.numbers["result_object"] != companion.object_id:
-        yield Problem(Kind.JOB_COMPANION_STALE, f"object {companion}", "", Table.JOBS, key)
+        yield Problem(ProblemKind.JOB_COMPANION_STALE, f"object {companion}", "", Table.JOBS, key)
 
 
 def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
@@ -115,32 +115,34 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
         if record.id != job:
             raise FormatError(f"the record of job {record.id}")
     except FormatError as error:
-        yield Problem(Kind.JOB_DAMAGED, where, str(error), Table.JOBS, key, job)
+        yield Problem(ProblemKind.JOB_DAMAGED, where, str(error), Table.JOBS, key, job)
         return
     place = surrogate_of(store, job)
     if place is None:
-        yield Problem(Kind.JOB_WITHOUT_SURROGATE, where, "", Table.JOBS, key, job)
+        yield Problem(ProblemKind.JOB_WITHOUT_SURROGATE, where, "", Table.JOBS, key, job)
         return
     surrogate = store.intact(place, RecordType.USER_OBJECT)
     assert surrogate is not None
     if not record.has_ended and not surrogate.flags & RecordFlag.UNFINISHED:
-        yield Problem(Kind.SURROGATE_UNMARKED, where, "", Table.OBJECTS, place.encode(), place)
+        yield Problem(
+            ProblemKind.SURROGATE_UNMARKED, where, "", Table.OBJECTS, place.encode(), place
+        )
     if record.charged not in (None, right := record.charge(payload_bytes(store, job))):
         detail = f"the record says {record.charged}, it is {right}"
-        yield Problem(Kind.JOB_CHARGE, where, detail, Table.JOBS, key, job)
+        yield Problem(ProblemKind.JOB_CHARGE, where, detail, Table.JOBS, key, job)
     companion = JobId(job.partition_id, record.numbers["result_object"])
     if companion.object_id and record.charged is not None and surrogate_of(store, companion):
         entry = JobKey(JobKeyKind.COMPANION, companion).encode()
         if store.db.get(Table.JOBS, entry) is None:
-            kind = Kind.JOB_COMPANION_MISSING
+            kind = ProblemKind.JOB_COMPANION_MISSING
             yield Problem(kind, where, f"object {companion}", Table.JOBS, entry, job)
     if record.has_ended and record.expiry_ms:
         expiry = JobKey(JobKeyKind.EXPIRY, job, record.expiry_ms).encode()
         if store.db.get(Table.JOBS, expiry) is None:
-            yield Problem(Kind.JOB_EXPIRY_MISSING, where, "", Table.JOBS, expiry, job)
+            yield Problem(ProblemKind.JOB_EXPIRY_MISSING, where, "", Table.JOBS, expiry, job)
     if record.key and store.db.get(Table.JOB_KEYS, record.idempotency_key) is None:
         table = Table.JOB_KEYS
-        yield Problem(Kind.JOB_KEY_MISSING, where, "", table, record.idempotency_key, job)
+        yield Problem(ProblemKind.JOB_KEY_MISSING, where, "", table, record.idempotency_key, job)
 
 
 def payload_bytes(store: Store, job: JobId) -> int:
@@ -158,10 +160,10 @@ def check_keys(store: Store) -> Iterator[Problem]:
             record = None
         if record is None or not record.key or record.idempotency_key != key:
             where = f"job_keys.db {key.hex()}"
-            yield Problem(Kind.JOB_KEY_STALE, where, "", Table.JOB_KEYS, key)
+            yield Problem(ProblemKind.JOB_KEY_STALE, where, "", Table.JOB_KEYS, key)
 
 
-def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
+def check_marks(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     """Objects marked as surrogates of unfinished jobs."""
     total = store.db.count(Table.OBJECTS)
     arrays: list[JobRecord] | None = None
@@ -180,7 +182,7 @@ def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
                     continue
             if record is None or record.has_ended:
                 detail = "the job has ended" if record else "there is no such job"
-                kind = Kind.SURROGATE_UNFINISHED
+                kind = ProblemKind.SURROGATE_UNFINISHED
                 yield Problem(kind, str(place), detail, Table.OBJECTS, place.encode(), place)
 
 
@@ -192,11 +194,11 @@ def check_commands(store: Store) -> Iterator[Problem]:
         except FormatError as error:
             where, detail = f"commands.db {key.hex()}", str(error)
         if detail:
-            yield Problem(Kind.COMMAND_DAMAGED, where, detail, Table.COMMANDS, key, value)
+            yield Problem(ProblemKind.COMMAND_DAMAGED, where, detail, Table.COMMANDS, key, value)
 
 
 def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
-    """Where, and what is wrong; empty: nothing.  Raises: FormatError."""
+    """Place and kind of a fault; empty: none.  Raises: FormatError."""
     if len(key) != COMMAND_KEY_BYTES or key[-1] > 1:
         raise FormatError(f"a key of {len(key)} bytes")
     place = Place.decode(key)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.keys import (
     SEAL_BYTES,
     KeyKind,
@@ -33,9 +33,9 @@ def check_keys(store: Store) -> Iterator[Problem]:
         else:
             if not detail and not sealed and name.kind is not KeyKind.NONCES:
                 text = f"{name.kind.name.lower()} key"
-                yield Problem(Kind.KEY_WITHOUT_SEAL, where, text, Table.KEYS, key, value)
+                yield Problem(ProblemKind.KEY_WITHOUT_SEAL, where, text, Table.KEYS, key, value)
         if detail:
-            yield Problem(Kind.KEY_RECORD_DAMAGED, where, detail, Table.KEYS, key, value)
+            yield Problem(ProblemKind.KEY_RECORD_DAMAGED, where, detail, Table.KEYS, key, value)
 
 
 def has_seal(store: Store) -> bool:
@@ -45,7 +45,7 @@ def has_seal(store: Store) -> bool:
 
 
 def record_damage(store: Store, name: KeyName, value: bytes) -> str:
-    """What is wrong; empty: nothing.  Raises: FormatError."""
+    """The fault; empty: none.  Raises: FormatError."""
     if name.kind is KeyKind.NONCES:
         spans = decode_spans(value)
         ordered = all(first <= last < 1 << 49 for first, last in spans)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.records import FormatError, MemberKey, Place, RecordType
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.opening.store import Life, Progress, Store
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = ["check_members", "check_memberships"]
 
@@ -44,7 +44,7 @@ def collection_to_be(store: Store, place: Place) -> bool:
 
 
 def parsed(
-    store: Store, table: Table, section: str, progress: Progress
+    store: Store, table: Table, section: str, progress: StoreProgress
 ) -> Iterator[tuple[MemberKey, bytes] | Problem]:
     """Keys and values of partitions in use; a key that is none as the problem it is."""
     total = store.db.count(table)
@@ -55,13 +55,13 @@ def parsed(
             membership = MemberKey.decode(key)
         except FormatError as error:
             where = f"{table.value} {key.hex()}"
-            yield Problem(Kind.KEY_DAMAGED, where, str(error), table, key, value)
+            yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), table, key, value)
             continue
         if store.life(membership.place) is not Life.DEAD:
             yield membership, value
 
 
-def check_members(store: Store, progress: Progress) -> Iterator[Problem]:
+def check_members(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     """members.db: from each collection to its members."""
     collections = Kept(store, RecordType.COLLECTION)
     for found in parsed(store, Table.MEMBERS, "members", progress):
@@ -71,25 +71,27 @@ def check_members(store: Store, progress: Progress) -> Iterator[Problem]:
         key, _ = found
         where = f"{key.place} member {key.other_id:#x}"
 
-        def problem(kind: Kind, detail: str = "", key: MemberKey = key, at: str = where) -> Problem:
+        def problem(
+            kind: ProblemKind, detail: str = "", key: MemberKey = key, at: str = where
+        ) -> Problem:
             return Problem(kind, at, detail, Table.MEMBERS, key.encode(), key)
 
         if not collections.has(key.place):
             if key.other_id == 0 and store.life(key.place) is Life.LIVE:
-                yield problem(Kind.MARK_STALE)
+                yield problem(ProblemKind.MARK_STALE)
                 if store.intact(key.place, RecordType.USER_OBJECT) is None:
                     collections.assume(key.place)
             else:
-                yield problem(Kind.MEMBER_STALE, "no such collection")
+                yield problem(ProblemKind.MEMBER_STALE, "no such collection")
         elif key.other_id == 0:
             continue
         elif store.intact(key.turned().place, RecordType.USER_OBJECT) is None:
-            yield problem(Kind.MEMBER_STALE, "no such member")
+            yield problem(ProblemKind.MEMBER_STALE, "no such member")
         elif store.db.get(Table.MEMBERSHIPS, key.turned().encode()) is None:
-            yield problem(Kind.MEMBER_ONE_WAY)
+            yield problem(ProblemKind.MEMBER_ONE_WAY)
 
 
-def check_memberships(store: Store, progress: Progress) -> Iterator[Problem]:
+def check_memberships(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     """memberships.db: from each user object to its collections."""
     members = Kept(store, RecordType.USER_OBJECT)
     last: Place | None = None
@@ -101,20 +103,22 @@ def check_memberships(store: Store, progress: Progress) -> Iterator[Problem]:
         key, value = found
         where = f"{key.place} in {key.other_id:#x}"
 
-        def problem(kind: Kind, detail: str = "", key: MemberKey = key, at: str = where) -> Problem:
+        def problem(
+            kind: ProblemKind, detail: str = "", key: MemberKey = key, at: str = where
+        ) -> Problem:
             return Problem(kind, at, detail, Table.MEMBERSHIPS, key.encode(), key)
 
         if key.place != last:
             last, numbers = key.place, set()
         if not members.has(key.place):
-            yield problem(Kind.MEMBER_STALE, "no such object")
+            yield problem(ProblemKind.MEMBER_STALE, "no such object")
         elif not collection_to_be(store, key.turned().place):
-            yield problem(Kind.MEMBER_STALE, "no such collection")
+            yield problem(ProblemKind.MEMBER_STALE, "no such collection")
         elif store.db.get(Table.MEMBERS, key.turned().encode()) is None:
-            yield problem(Kind.MEMBERSHIP_ONE_WAY)
+            yield problem(ProblemKind.MEMBERSHIP_ONE_WAY)
         number = int.from_bytes(value, "big")
         if len(value) != 4 or number in numbers:
             detail = f"{number:#x} of {len(value)} bytes"
-            yield problem(Kind.MEMBERSHIP_NUMBER, detail)
+            yield problem(ProblemKind.MEMBERSHIP_NUMBER, detail)
         elif number:
             numbers.add(number)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosd_host.store_tools.check.charges import attribute_units
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.pages import Owner, owner_of, owners
 from iosd_host.store_tools.format.records import (
     ALL,
@@ -29,7 +29,7 @@ from iosd_host.store_tools.format.records import (
 )
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root
-from iosd_host.store_tools.opening.store import Files, Life, Progress, Store, size_of
+from iosd_host.store_tools.opening.store import Files, Life, Store, StoreProgress, size_of
 
 __all__ = ["Lost", "Seen", "check_files", "check_objects", "file_problem"]
 
@@ -63,7 +63,7 @@ class Lost:
 
 
 @dataclass
-class Attributes:
+class AttributeCount:
     """Of one object: how many there are, not which.  owners: who can have each of them."""
 
     prefix: bytes
@@ -79,7 +79,7 @@ class AttributeGroups:
         self._records = store.db.walk(Table.ATTRIBUTES)
         self._next: tuple[bytes, bytes] | None = None
         self.damaged: list[tuple[bytes, bytes]] = []
-        self.now: Attributes | None = None
+        self.now: AttributeCount | None = None
         self.advance()
 
     def advance(self) -> None:
@@ -94,7 +94,7 @@ class AttributeGroups:
                 self.damaged.append(record)
                 continue
             if self.now is None:
-                self.now = Attributes(record[0][:PREFIX])
+                self.now = AttributeCount(record[0][:PREFIX])
             elif not record[0].startswith(self.now.prefix):
                 self._next = record
                 return
@@ -104,7 +104,7 @@ class AttributeGroups:
             self.now.owners &= owners(key.page, key.number)
 
 
-def check_objects(store: Store, seen: Seen, progress: Progress) -> Iterator[Problem]:
+def check_objects(store: Store, seen: Seen, progress: StoreProgress) -> Iterator[Problem]:
     """Object records, with their attributes and the state of their files."""
     total = store.db.count(Table.OBJECTS)
     groups = AttributeGroups(store)
@@ -114,9 +114,9 @@ def check_objects(store: Store, seen: Seen, progress: Progress) -> Iterator[Prob
         yield from orphan_groups(store, groups, key)
         if len(key) != PREFIX:
             where, text = f"objects.db {key.hex()}", f"a key of {len(key)} bytes"
-            yield Problem(Kind.KEY_DAMAGED, where, text, Table.OBJECTS, key, value)
+            yield Problem(ProblemKind.KEY_DAMAGED, where, text, Table.OBJECTS, key, value)
             continue
-        attributes = Attributes(key)
+        attributes = AttributeCount(key)
         if groups.now is not None and groups.now.prefix == key:
             attributes = groups.now
             groups.advance()
@@ -132,11 +132,11 @@ def orphan_groups(store: Store, groups: AttributeGroups, key: bytes | None) -> I
     while groups.damaged:
         bad, value = groups.damaged.pop()
         where, text = f"attributes.db {bad.hex()}", f"a key of {len(bad)} bytes"
-        yield Problem(Kind.KEY_DAMAGED, where, text, Table.ATTRIBUTES, bad, value)
+        yield Problem(ProblemKind.KEY_DAMAGED, where, text, Table.ATTRIBUTES, bad, value)
 
 
-def orphan_group(store: Store, attributes: Attributes) -> Iterator[Problem]:
-    """Attributes that belong to no object record: a partition's, the root's, or nobody's."""
+def orphan_group(store: Store, attributes: AttributeCount) -> Iterator[Problem]:
+    """AttributeCount without an object record: of a partition, of the root, or of nothing."""
     place = Place.decode(attributes.prefix)
     life = store.life(place)
     if life is Life.LIVE and place.object_id in (0, ALL_OBJECTS):
@@ -148,10 +148,12 @@ def orphan_group(store: Store, attributes: Attributes) -> Iterator[Problem]:
         yield from lost_partition(store, place)
         return
     detail = f"{attributes.count} attributes of an object that does not exist"
-    yield Problem(Kind.ORPHAN_ATTRIBUTES, str(place), detail, Table.ATTRIBUTES, subject=place)
+    yield Problem(
+        ProblemKind.ORPHAN_ATTRIBUTES, str(place), detail, Table.ATTRIBUTES, subject=place
+    )
 
 
-def strange_attributes(store: Store, attributes: Attributes, owner: Owner) -> Iterator[Problem]:
+def strange_attributes(store: Store, attributes: AttributeCount, owner: Owner) -> Iterator[Problem]:
     """Those that an object of its kind cannot have."""
     if attributes.owners & owner:
         return
@@ -161,27 +163,27 @@ def strange_attributes(store: Store, attributes: Attributes, owner: Owner) -> It
         attribute = AttributeKey.decode(key)
         if not owners(attribute.page, attribute.number) & owner:
             where = f"{attribute.place} {attribute.page:#x}/{attribute.number:#x}"
-            yield Problem(Kind.ATTRIBUTE_STRANGE, where, "", Table.ATTRIBUTES, key)
+            yield Problem(ProblemKind.ATTRIBUTE_STRANGE, where, "", Table.ATTRIBUTES, key)
 
 
 def lost_partition(store: Store, place: Place) -> Iterator[Problem]:
     """Something of a partition that has no record in use."""
     if place.partition_id >= FIRST_ID and store.partition(place.partition_id) is None:
         detail = f"incarnation {place.incarnation} has no record"
-        kind = Kind.PARTITION_MISSING
+        kind = ProblemKind.PARTITION_MISSING
         yield Problem(kind, str(place.partition), detail, subject=place)
     elif place.object_id:
         detail = f"of incarnation {place.incarnation}, which is not in use and not queued"
         key = place.encode()
-        yield Problem(Kind.OBJECT_STALE, str(place), detail, Table.OBJECTS, key, place)
+        yield Problem(ProblemKind.OBJECT_STALE, str(place), detail, Table.OBJECTS, key, place)
     else:
-        kind = Kind.ORPHAN_ATTRIBUTES
+        kind = ProblemKind.ORPHAN_ATTRIBUTES
         detail = f"of the partition's incarnation {place.incarnation}"
         yield Problem(kind, str(place), detail, Table.ATTRIBUTES, subject=place)
 
 
 def check_object(
-    store: Store, place: Place, value: bytes, attributes: Attributes, seen: Seen
+    store: Store, place: Place, value: bytes, attributes: AttributeCount, seen: Seen
 ) -> Iterator[Problem]:
     """One record."""
     life = store.life(place)
@@ -192,7 +194,7 @@ def check_object(
     key, where = place.encode(), str(place)
     if life is Life.UNKNOWN:
         for lost in lost_partition(store, place):
-            if lost.kind is not Kind.PARTITION_MISSING or seen.lost != place.partition:
+            if lost.kind is not ProblemKind.PARTITION_MISSING or seen.lost != place.partition:
                 yield lost
         seen.lost = place.partition
         if store.life(place) is not Life.LIVE:  # unless that was mended
@@ -200,74 +202,77 @@ def check_object(
     try:
         record = ObjectRecord.decode(value)
     except FormatError as error:
-        yield Problem(Kind.OBJECT_DAMAGED, where, str(error), Table.OBJECTS, key, place)
+        yield Problem(ProblemKind.OBJECT_DAMAGED, where, str(error), Table.OBJECTS, key, place)
         return
     yield from strange_attributes(store, attributes, owner_of(place, record.type))
     if record.attribute_count != attributes.count:
         detail = f"the record says {record.attribute_count}, there are {attributes.count}"
-        yield Problem(Kind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
+        yield Problem(ProblemKind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
     elif record.attribute_units not in (None, attributes.units):
         detail = f"the record says {record.attribute_units} units, there are {attributes.units}"
-        yield Problem(Kind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
+        yield Problem(ProblemKind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
     if record.type is RecordType.COLLECTION:
         mark = key + bytes(8)
         if store.db.get(Table.MEMBERS, mark) is None:
-            yield Problem(Kind.MARK_MISSING, where, "", Table.MEMBERS, mark, place)
+            yield Problem(ProblemKind.MARK_MISSING, where, "", Table.MEMBERS, mark, place)
         return
     try:
         problem = file_problem(store, place, record, seen)
     except OSError as error:
-        yield Problem(Kind.UNREADABLE, where, str(error))
+        yield Problem(ProblemKind.UNREADABLE, where, str(error))
         return
     if problem is not None:
         yield problem
 
 
 def file_problem(store: Store, place: Place, record: ObjectRecord, seen: Seen) -> Problem | None:
-    """What is wrong between a user object's record and its files; at most one thing at a time.
+    """Contradiction between a user object's record and its files; at most one at a time.
 
     Raises: OSError: they cannot be looked at.
     """
 
-    def problem(kind: Kind, detail: str = "") -> Problem:
+    def problem(kind: ProblemKind, detail: str = "") -> Problem:
         return Problem(kind, str(place), detail, Table.OBJECTS, place.encode(), place)
 
     if record.head_on > 1:
-        return problem(Kind.RECORD_FIELD, f"head_on is {record.head_on}")
+        return problem(ProblemKind.RECORD_FIELD, f"head_on is {record.head_on}")
     if record.reserved_bytes < record.length:
         detail = f"{record.reserved_bytes} are reserved, the length is {record.length}"
-        return problem(Kind.RESERVED_WRONG, detail)
+        return problem(ProblemKind.RESERVED_WRONG, detail)
     if not record.flags & RecordFlag.HAS_FILES:
         detail = f"its length is {record.length}, and it is said to have no files"
-        return problem(Kind.FILES_MISSING, detail) if record.length else None
+        return problem(ProblemKind.FILES_MISSING, detail) if record.length else None
     files = store.files(place, record)
     if files.head is not None:
         seen.generation(record.generation)
     found = shape_problem(record, files) or length_problem(record, files)
-    if found is not None and found[0] is Kind.FILES_MISSING:
+    if found is not None and found[0] is ProblemKind.FILES_MISSING:
         others = {each for each in store.generations(place) if not store.are_queued(place, each)}
         others -= {record.generation, record.spare_generation}
         if len(others) == 1:
-            found = Kind.GENERATION_WRONG, f"there are files of {others.pop():#x}"
+            found = ProblemKind.GENERATION_WRONG, f"there are files of {others.pop():#x}"
     if found is not None:
         return problem(*found)
     if not record.is_settled:
-        return problem(Kind.OPEN_RESERVATION)
+        return problem(ProblemKind.OPEN_RESERVATION)
     return None
 
 
-def shape_problem(record: ObjectRecord, files: Files) -> tuple[Kind, str] | None:
+def shape_problem(record: ObjectRecord, files: Files) -> tuple[ProblemKind, str] | None:
     """Head and tail do not fit one another."""
     if files.head is None and files.elsewhere is not None:
-        return Kind.HEAD_ELSEWHERE, ""
+        return ProblemKind.HEAD_ELSEWHERE, ""
     if files.tail is not None and (files.head or 0) < record.head_bytes:
-        return Kind.HEAD_LOST, f"of its {record.head_bytes} bytes {files.head or 0} are there"
+        return (
+            ProblemKind.HEAD_LOST,
+            f"of its {record.head_bytes} bytes {files.head or 0} are there",
+        )
     if files.head is not None and files.head > record.head_bytes:
-        return Kind.HEAD_LONG, f"{files.head} bytes instead of at most {record.head_bytes}"
+        return ProblemKind.HEAD_LONG, f"{files.head} bytes instead of at most {record.head_bytes}"
     return None
 
 
-def length_problem(record: ObjectRecord, files: Files) -> tuple[Kind, str] | None:
+def length_problem(record: ObjectRecord, files: Files) -> tuple[ProblemKind, str] | None:
     """The files do not give the length; an object being written or cut has none to give."""
     there = files.length(record.head_bytes)
     detail = f"{there} bytes are there, the length is {record.length}"
@@ -275,18 +280,18 @@ def length_problem(record: ObjectRecord, files: Files) -> tuple[Kind, str] | Non
         return None
     if not record.is_settled:
         detail = f"{there} bytes are there, {record.reserved_bytes} are reserved"
-        return (Kind.FILE_LONG, detail) if there > record.reserved_bytes else None
+        return (ProblemKind.FILE_LONG, detail) if there > record.reserved_bytes else None
     if there > record.length:
-        return Kind.FILE_LONG, detail
+        return ProblemKind.FILE_LONG, detail
     if there < record.length:
-        return (Kind.FILES_MISSING if files.head is None else Kind.FILE_SHORT), detail
+        return (ProblemKind.FILES_MISSING if files.head is None else ProblemKind.FILE_SHORT), detail
     return None
 
 
 # ---- files that no record names
 
 
-def check_files(store: Store, seen: Seen, progress: Progress) -> Iterator[Problem]:
+def check_files(store: Store, seen: Seen, progress: StoreProgress) -> Iterator[Problem]:
     """Every file below data/ of every root."""
     total = store.db.count(Table.OBJECTS)
     number = 0
@@ -298,7 +303,7 @@ def check_files(store: Store, seen: Seen, progress: Progress) -> Iterator[Proble
             try:
                 yield from check_file(store, root, path, odd)
             except OSError as error:
-                yield Problem(Kind.UNREADABLE, f"{root.data}/{path}", str(error))
+                yield Problem(ProblemKind.UNREADABLE, f"{root.data}/{path}", str(error))
 
 
 def data_files(data: Path) -> Iterator[tuple[str, str]]:
@@ -326,7 +331,7 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
     """One file."""
     where = f"{root.data}/{path}"
     if odd:
-        kind = Kind.UNREADABLE if odd.startswith("cannot") else Kind.ODD_ENTRY
+        kind = ProblemKind.UNREADABLE if odd.startswith("cannot") else ProblemKind.ODD_ENTRY
         yield Problem(kind, where, odd)
         return
     if is_sums(path):
@@ -335,7 +340,7 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
     try:
         name = FileName.parse(path)
     except FormatError as error:
-        yield Problem(Kind.STRAY_FILE, where, str(error), subject=Lost(root, path, None))
+        yield Problem(ProblemKind.STRAY_FILE, where, str(error), subject=Lost(root, path, None))
         return
     if store.life(name.place) is Life.DEAD:
         return
@@ -347,16 +352,16 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
     except FormatError:
         record = None  # the record is a problem of its own, and goes first
     if record is None or record.type is not RecordType.USER_OBJECT:
-        yield Problem(Kind.ORPHAN_FILE, where, "no such object", subject=lost)
+        yield Problem(ProblemKind.ORPHAN_FILE, where, "no such object", subject=lost)
     elif name.generation == record.spare_generation and name.generation:
         return
     elif name.generation != record.generation:
         detail = f"the object's generation is {record.generation:#x}"
-        yield Problem(Kind.ORPHAN_FILE, where, detail, subject=lost)
+        yield Problem(ProblemKind.ORPHAN_FILE, where, detail, subject=lost)
     elif not record.flags & RecordFlag.HAS_FILES:
         where = str(name.place)
         key = name.place.encode()
-        yield Problem(Kind.FILES_NOT_MARKED, where, path, Table.OBJECTS, key, name.place)
+        yield Problem(ProblemKind.FILES_NOT_MARKED, where, path, Table.OBJECTS, key, name.place)
     else:
         yield from misplaced(store, lost, record)
 
@@ -376,7 +381,7 @@ def check_sums_file(store: Store, root: Root, path: str) -> Iterator[Problem]:
         return
     if size_of(root.data / name.path) is None:
         where = root.data / path
-        yield Problem(Kind.ORPHAN_SUMS, str(where), subject=where)
+        yield Problem(ProblemKind.ORPHAN_SUMS, str(where), subject=where)
 
 
 def misplaced(store: Store, lost: Lost, record: ObjectRecord) -> Iterator[Problem]:
@@ -385,6 +390,6 @@ def misplaced(store: Store, lost: Lost, record: ObjectRecord) -> Iterator[Proble
     assert name is not None
     where = f"{lost.root.data}/{lost.path}"
     if store.root_of(name.tail, record.head_in) is not lost.root:
-        yield Problem(Kind.ORPHAN_FILE, where, "it is in the wrong root", subject=lost)
+        yield Problem(ProblemKind.ORPHAN_FILE, where, "it is in the wrong root", subject=lost)
     elif name.tail and record.head_bytes == ALL:
-        yield Problem(Kind.ORPHAN_FILE, where, "the object has no tail", subject=lost)
+        yield Problem(ProblemKind.ORPHAN_FILE, where, "the object has no tail", subject=lost)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be wrong with a store: one row a kind, as docs/offline-tools.md prints them.
+"""Problems of a store: one row for each kind, as docs/offline-tools.md prints them.
 
 Not here: how each is found (the other files here) and repaired (repair/).
 """
@@ -12,11 +12,11 @@ from typing import Any
 
 from iosd_host.store_tools.opening.bdb import Table
 
-__all__ = ["Kind", "Problem"]
+__all__ = ["Problem", "ProblemKind"]
 
 
 @unique
-class Kind(Enum):
+class ProblemKind(Enum):
     """name = (what it is, what repair does).  Kinds without an action need none: the target sees to
     them when it next opens the store."""
 
@@ -29,7 +29,7 @@ class Kind(Enum):
         "the database's log cannot be recovered",
         "log set aside, tables used as they are",
     )
-    TABLE_MISSING = ("a table of the database is missing", "made anew, empty")
+    TABLE_MISSING = ("a table of the database is missing", "made again, empty")
     TABLE_DAMAGED = (
         "pages of a table are damaged",
         "set aside; what can be read of it is put into a new one",
@@ -55,8 +55,8 @@ class Kind(Enum):
     )
     ORPHAN_ATTRIBUTES = ("attributes of an object that does not exist", "moved to lost+found")
     FILES_MISSING = ("an object's data files are missing", "its length becomes 0")
-    FILE_SHORT = ("data files shorter than their object", "its length becomes what is there")
-    FILE_LONG = ("data files longer than their object", "its length becomes what is there")
+    FILE_SHORT = ("data files shorter than their object", "its length becomes that of the files")
+    FILE_LONG = ("data files longer than their object", "its length becomes that of the files")
     FILES_NOT_MARKED = ("data files of an object that should have none", "its record is corrected")
     HEAD_LOST = ("a tail without its whole head", "the head is filled up with zeros")
     HEAD_LONG = ("a head longer than the head size", "the record's head size follows")
@@ -84,7 +84,7 @@ class Kind(Enum):
     NEXT_INCARNATION = ("the next incarnation was given out already", "raised")
     NEXT_PARTITION_ID = ("the next partition id was given out already", "raised")
     ID_MARK = ("the mark of object ids is damaged or too low", "raised")
-    QUEUE_ALIVE = ("a removal is queued for what is in use", "taken out of the queue")
+    QUEUE_ALIVE = ("a removal is queued for a record in use", "taken out of the queue")
     QUEUE_DAMAGED = ("an entry of the removal queue does not decode", "moved to lost+found")
     JOB_DAMAGED = ("a job record does not decode", "moved to lost+found")
     JOB_WITHOUT_SURROGATE = ("a job without its surrogate", "moved to lost+found")
@@ -101,7 +101,7 @@ class Kind(Enum):
         "the mark is removed",
     )
     SURROGATE_UNMARKED = ("the surrogate of an unfinished job is not marked", "the mark is made")
-    INDEX_STAGE = ("the state of a value index does not decode", "the target builds it anew")
+    INDEX_STAGE = ("the state of a value index does not decode", "the target builds it again")
     INDEX_STALE = (
         "a value index of a partition that does not exist, or of a page that can have none",
         "removed",
@@ -138,13 +138,13 @@ class Kind(Enum):
 
     @property
     def remedy(self) -> str:
-        """What repair does; empty: nothing."""
+        """Action of repair; empty: none."""
         return self.value[1]
 
     @property
     def is_error(self) -> bool:
         """Something to mend, not only to know."""
-        return bool(self.remedy) or self is Kind.UNREADABLE
+        return bool(self.remedy) or self is ProblemKind.UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Problem:
         subject: what else the mending needs; its type goes with the kind.
     """
 
-    kind: Kind
+    kind: ProblemKind
     where: str
     detail: str = ""
     table: Table | None = None

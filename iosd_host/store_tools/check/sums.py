@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.records import (
     FileName,
     FormatError,
@@ -22,7 +22,7 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.format.sums import BLOCK, SumsHeader, SumsRun, block_crcs, current_run
 from iosd_host.store_tools.format.superblock import FEATURE_SUMS
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.opening.store import Life, Progress, Store
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = ["Pace", "check_sums", "keeps_sums", "trusted_epoch"]
 
@@ -30,7 +30,7 @@ BATCH = 256
 """Blocks read at a time."""
 UNKNOWN = bytes(4)
 ZERO_CRC = b"\xff" * 4
-"""What stands for a sum that happens to be 0."""
+"""Substitute for a sum that happens to be 0."""
 
 
 @dataclass
@@ -58,8 +58,8 @@ def keeps_sums(store: Store) -> bool:
 
 
 def trusted_epoch(store: Store) -> int | None:
-    """Sums of files of this epoch hold, if they are not sealed; None: those of none do, because the
-    machine was restarted before the store was closed, or it is a copy made while it was open."""
+    """Epoch whose unsealed files have valid sums. None: no epoch has, because the machine restarted
+    before the store was closed, or the store is a copy made while it was open."""
     try:
         run = SumsRun.decode(store.db.get(Table.META, MetaKind.SUMS.key) or b"")
     except FormatError:
@@ -69,7 +69,7 @@ def trusted_epoch(store: Store) -> int | None:
     return run.epoch if clean or (same and any(run.boot)) else None
 
 
-def check_sums(store: Store, pace: Pace, progress: Progress) -> Iterator[Problem]:
+def check_sums(store: Store, pace: Pace, progress: StoreProgress) -> Iterator[Problem]:
     """All data of all objects."""
     if not keeps_sums(store):
         return
@@ -100,7 +100,7 @@ def check_object_sums(
         except FileNotFoundError:
             continue
         except OSError as error:
-            yield Problem(Kind.UNREADABLE, str(place), str(error))
+            yield Problem(ProblemKind.UNREADABLE, str(place), str(error))
 
 
 def compare(
@@ -114,7 +114,7 @@ def compare(
         try:
             header = SumsHeader.decode(begin)
         except FormatError as error:
-            yield Problem(Kind.SUMS_DAMAGED, str(sums), str(error), subject=sums)
+            yield Problem(ProblemKind.SUMS_DAMAGED, str(sums), str(error), subject=sums)
             return
         if not header.sealed and header.epoch != epoch:
             return
@@ -122,7 +122,7 @@ def compare(
         for first, count in damaged_blocks(file.fileno(), known.fileno(), pace):
             start = shift + first * BLOCK
             detail = f"bytes {start} to {start + count * BLOCK - 1} differ from their checksums"
-            yield Problem(Kind.BLOCK_DAMAGED, str(place), detail, subject=place)
+            yield Problem(ProblemKind.BLOCK_DAMAGED, str(place), detail, subject=place)
 
 
 def damaged_blocks(data: int, sums: int, pace: Pace) -> Iterator[tuple[int, int]]:
@@ -145,7 +145,7 @@ def damaged_blocks(data: int, sums: int, pace: Pace) -> Iterator[tuple[int, int]
 
 
 def differing(data: int, first: int, wanted: bytes, pace: Pace) -> list[int]:
-    """Which of the blocks from first on are not what their sums say."""
+    """Blocks, from first on, that differ from their sums."""
     length = len(wanted) // 4 * BLOCK
     piece = os.pread(data, length, first * BLOCK)
     pace.wait(len(piece))

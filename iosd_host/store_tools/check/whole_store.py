@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finds what is wrong with a store, section by section, in the order in which repair mends.
 
-A check is a stream of problems; it changes nothing, holds no list of a whole table, and any of its
-problems may be mended before it is asked for the next.
-Lives here: superblocks, tables, the records of root and partitions, counters, the removal queue.
-Not here: objects and their files (objects.py), memberships (members.py), jobs (jobs.py).
+A check is a stream of problems. It changes nothing and holds no list of a whole table. Any of its
+problems can be repaired before the next is requested. Lives here: superblocks, tables, the records
+of root and partitions, counters, the removal queue. Not here: objects and their files (objects.py),
+memberships (members.py), jobs (jobs.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iosd_host.store_tools.check.jobs import check_commands, check_jobs
 from iosd_host.store_tools.check.keys import check_keys
 from iosd_host.store_tools.check.members import check_members, check_memberships
 from iosd_host.store_tools.check.objects import Seen, check_files, check_objects
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.sums import Pace, check_sums
 from iosd_host.store_tools.format.records import (
     IDS_COUNTED,
@@ -33,7 +33,7 @@ from iosd_host.store_tools.format.records import (
     parse_partition_meta,
 )
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.opening.store import Life, Progress, Store
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = ["check_store"]
 
@@ -41,7 +41,9 @@ BOOT_MAX = 0xF000_0000
 """A count of openings beyond this is damage, not age."""
 
 
-def check_store(store: Store, progress: Progress, compare: Pace | None = None) -> Iterator[Problem]:
+def check_store(
+    store: Store, progress: StoreProgress, compare: Pace | None = None
+) -> Iterator[Problem]:
     """Everything wrong with a store.  compare: all data with its checksums too, at that pace."""
     seen = Seen()
     yield from check_roots(store)
@@ -69,21 +71,21 @@ def check_roots(store: Store) -> Iterator[Problem]:
     for root in store.roots:
         if root.superblock is None:
             where = f"{root.path}/superblock"
-            yield Problem(Kind.SUPERBLOCK_DAMAGED, where, root.damage, subject=root)
+            yield Problem(ProblemKind.SUPERBLOCK_DAMAGED, where, root.damage, subject=root)
     if not store.roots.of_one_store:
         heads = store.roots.heads
         assert heads is not None
-        yield Problem(Kind.STORE_IDS_DIFFER, f"{heads.path}/superblock", subject=heads)
+        yield Problem(ProblemKind.STORE_IDS_DIFFER, f"{heads.path}/superblock", subject=heads)
 
 
 def check_tables(store: Store) -> Iterator[Problem]:
     """Files of the database: what was met when it was opened."""
     if store.health.log_damage:
-        yield Problem(Kind.LOG_DAMAGED, "db/log.*", store.health.log_damage)
+        yield Problem(ProblemKind.LOG_DAMAGED, "db/log.*", store.health.log_damage)
     for table in store.health.missing:
-        yield Problem(Kind.TABLE_MISSING, f"db/{table.value}", table=table)
+        yield Problem(ProblemKind.TABLE_MISSING, f"db/{table.value}", table=table)
     for table, text in store.health.damaged.items():
-        yield Problem(Kind.TABLE_DAMAGED, f"db/{table.value}", text, table=table)
+        yield Problem(ProblemKind.TABLE_DAMAGED, f"db/{table.value}", text, table=table)
 
 
 def check_root_record(store: Store) -> Iterator[Problem]:
@@ -94,13 +96,13 @@ def check_root_record(store: Store) -> Iterator[Problem]:
     except FormatError as error:
         detail = "it is missing" if value is None else str(error)
         key = MetaKind.ROOT.key
-        yield Problem(Kind.ROOT_DAMAGED, "root", detail, Table.META, key, value)
+        yield Problem(ProblemKind.ROOT_DAMAGED, "root", detail, Table.META, key, value)
     value = store.db.get(Table.META, MetaKind.BOOT.key)
     if value is None or len(value) != 4:
-        yield Problem(Kind.BOOT_COUNTER, "meta.db B", "", Table.META, MetaKind.BOOT.key, 0)
+        yield Problem(ProblemKind.BOOT_COUNTER, "meta.db B", "", Table.META, MetaKind.BOOT.key, 0)
     clean = store.db.get(Table.META, MetaKind.CLEAN.key) is not None
     if not clean and value is not None:
-        yield Problem(Kind.NOT_CLOSED, str(store.roots.main.path))
+        yield Problem(ProblemKind.NOT_CLOSED, str(store.roots.main.path))
 
 
 def check_partitions(store: Store) -> Iterator[Problem]:
@@ -111,18 +113,18 @@ def check_partitions(store: Store) -> Iterator[Problem]:
             epoch, partition_id = parse_partition_key(key)
         except FormatError as error:
             yield Problem(
-                Kind.KEY_DAMAGED, f"{table.value} {key.hex()}", str(error), table, key, value
+                ProblemKind.KEY_DAMAGED, f"{table.value} {key.hex()}", str(error), table, key, value
             )
             continue
         place = Place(partition_id, 0)
         try:
             PartitionRecord.decode(value)
         except FormatError as error:
-            yield Problem(Kind.PARTITION_DAMAGED, str(place), str(error), table, key, value)
+            yield Problem(ProblemKind.PARTITION_DAMAGED, str(place), str(error), table, key, value)
             continue
         if epoch != store.epoch and store.life(Place(0, epoch)) is Life.UNKNOWN:
             detail = f"its epoch is {epoch}, the store's is {store.epoch}"
-            kind = Kind.PARTITION_IN_OTHER_EPOCH
+            kind = ProblemKind.PARTITION_IN_OTHER_EPOCH
             yield Problem(kind, str(place), detail, table, key, value)
 
 
@@ -136,7 +138,7 @@ def check_queue(store: Store) -> Iterator[Problem]:
         try:
             yield from check_meta(store, key, value)
         except FormatError as error:
-            yield Problem(Kind.QUEUE_DAMAGED, where, str(error), Table.META, key, value)
+            yield Problem(ProblemKind.QUEUE_DAMAGED, where, str(error), Table.META, key, value)
 
 
 def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
@@ -144,7 +146,7 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
     kinds = tuple(MetaKind)
     if not key or key[0] not in kinds:
         where = f"meta.db {key.hex()}"
-        yield Problem(Kind.UNKNOWN_META, where, "", Table.META, key, value)
+        yield Problem(ProblemKind.UNKNOWN_META, where, "", Table.META, key, value)
         return
     kind = MetaKind(key[0])
     if kind in (
@@ -159,21 +161,21 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
         place = parse_partition_meta(key)
         record = store.partition(place.partition_id)
         alive = record is not None and record.incarnation == place.incarnation
-        queued = Kind.QUEUE_ALIVE if alive else Kind.QUEUED_PARTITION
+        queued = ProblemKind.QUEUE_ALIVE if alive else ProblemKind.QUEUED_PARTITION
         detail = f"partition {place} is in use" if alive else ""
         yield Problem(queued, f"{place}.{place.incarnation}", detail, Table.META, key)
     elif kind is MetaKind.DEAD_EPOCH:
         if len(key) != 5:
             raise FormatError(f"a key of {len(key)} bytes instead of 5")
         epoch = int.from_bytes(key[1:], "big")
-        queued = Kind.QUEUE_ALIVE if epoch >= store.epoch else Kind.QUEUED_EPOCH
+        queued = ProblemKind.QUEUE_ALIVE if epoch >= store.epoch else ProblemKind.QUEUED_EPOCH
         detail = "it is the store's own, or a later one" if epoch >= store.epoch else ""
         yield Problem(queued, f"epoch {epoch}", detail, Table.META, key)
     elif kind is MetaKind.ID_MARK:
         place = parse_partition_meta(key)
         if len(value) != 8:
             detail = f"a mark of {len(value)} bytes"
-            yield Problem(Kind.ID_MARK, str(place), detail, Table.META, key, 0)
+            yield Problem(ProblemKind.ID_MARK, str(place), detail, Table.META, key, 0)
 
 
 def check_dead_files(store: Store, key: bytes) -> Problem:
@@ -185,18 +187,20 @@ def check_dead_files(store: Store, key: bytes) -> Problem:
         record = None
     if record is not None and generation in (record.generation, record.spare_generation):
         detail = f"generation {generation:#x} is the object's own"
-        return Problem(Kind.QUEUE_ALIVE, str(place), detail, Table.META, key)
+        return Problem(ProblemKind.QUEUE_ALIVE, str(place), detail, Table.META, key)
     if key[0] == MetaKind.DRAFT_FILES:  # its id was never told to anybody
-        return Problem(Kind.QUEUED_FILES, str(place), f"generation {generation:#x}")
+        return Problem(ProblemKind.QUEUED_FILES, str(place), f"generation {generation:#x}")
     mark = id_mark(store, place)
     given_out = place.object_id < max(mark, store.greatest_id(place) + 1)
     if store.life(place) is Life.LIVE and not given_out and place.object_id < IDS_COUNTED:
         detail = f"id {place.object_id:#x} was given out and is above the mark"
         least = place.object_id + 1
         return Problem(
-            Kind.ID_MARK, str(place.partition), detail, Table.META, subject=(place, least)
+            ProblemKind.ID_MARK, str(place.partition), detail, Table.META, subject=(place, least)
         )
-    return Problem(Kind.QUEUED_FILES, str(place), f"generation {generation:#x}", Table.META, key)
+    return Problem(
+        ProblemKind.QUEUED_FILES, str(place), f"generation {generation:#x}", Table.META, key
+    )
 
 
 def id_mark(store: Store, place: Place) -> int:
@@ -209,13 +213,13 @@ def id_mark(store: Store, place: Place) -> int:
 
 
 def check_counters(store: Store, seen: Seen) -> Iterator[Problem]:
-    """What must be above all that was given out."""
+    """Counters that must be above all assigned values."""
     value = store.db.get(Table.META, MetaKind.BOOT.key) or b""
     boots = int.from_bytes(value, "big") if len(value) == 4 else 0
     if boots < seen.boots < BOOT_MAX:
         detail = f"it is {boots}, and files of opening {seen.boots} exist"
         key = MetaKind.BOOT.key
-        yield Problem(Kind.BOOT_COUNTER, "meta.db B", detail, Table.META, key, seen.boots)
+        yield Problem(ProblemKind.BOOT_COUNTER, "meta.db B", detail, Table.META, key, seen.boots)
     root = store.root
     if root is None:
         return
@@ -223,10 +227,10 @@ def check_counters(store: Store, seen: Seen) -> Iterator[Problem]:
     incarnation = max(incarnation, seen.incarnation + 1)
     if root.next_incarnation < incarnation:
         detail = f"it is {root.next_incarnation} and must be at least {incarnation}"
-        yield Problem(Kind.NEXT_INCARNATION, "root", detail, subject=incarnation)
+        yield Problem(ProblemKind.NEXT_INCARNATION, "root", detail, subject=incarnation)
     if root.next_partition_id < partition_id:
         detail = f"it is {root.next_partition_id:#x} and must be at least {partition_id:#x}"
-        yield Problem(Kind.NEXT_PARTITION_ID, "root", detail, subject=partition_id)
+        yield Problem(ProblemKind.NEXT_PARTITION_ID, "root", detail, subject=partition_id)
 
 
 def next_numbers(store: Store) -> tuple[int, int]:

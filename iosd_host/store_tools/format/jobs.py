@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from iosd_host.store_tools.format.records import FormatError, Place
+from pyosd.wire.job_status import JobState
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
@@ -21,25 +22,8 @@ CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
 
 
-class JobState(IntEnum):
-    """Where a job stands; 10h and above: it has ended."""
-
-    QUEUED = 0x01
-    HELD = 0x02
-    STARTING = 0x03
-    RUNNING = 0x04
-    COMPLETING = 0x05
-    COMPLETED = 0x10
-    FAILED = 0x11
-    CANCELLED = 0x12
-    TIMEOUT = 0x13
-    OUT_OF_MEMORY = 0x14
-    LIMIT_EXCEEDED = 0x15
-    SANDBOX_LOST = 0x16
-
-
 class JobPayload(IntEnum):
-    """What a record of kind PAYLOAD holds."""
+    """Contents of a record of kind PAYLOAD."""
 
     RESULT = 1
     STDERR = 2
@@ -121,7 +105,7 @@ _BEGIN_NUMBERS = (("begin_ms", 8),)
 _Numbers = tuple[tuple[str, int], ...]
 
 
-class Tag(IntEnum):
+class FieldTag(IntEnum):
     """Of a field behind the head."""
 
     BEGIN = 1
@@ -139,9 +123,9 @@ class Tag(IntEnum):
 MUST_UNDERSTAND = 0x8000
 """From this tag on, a release that does not know the tag refuses the record."""
 _NUMBERS_OF: dict[int, _Numbers] = {
-    Tag.BEGIN: _BEGIN_NUMBERS,
-    Tag.ARRAY: _ARRAY_NUMBERS,
-    Tag.PREDECESSOR: _PREDECESSOR_NUMBERS,
+    FieldTag.BEGIN: _BEGIN_NUMBERS,
+    FieldTag.ARRAY: _ARRAY_NUMBERS,
+    FieldTag.PREDECESSOR: _PREDECESSOR_NUMBERS,
 }
 _RIGHTS = 121
 BASE_BYTES = 1024
@@ -152,7 +136,9 @@ _UNCOUNTED = (1 << 64) - 1
 _DIGEST = 32
 # name, bytes at most, in the order of versions 1 to 6; the last two since version 2
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_MOST = {Tag.KEY: 64, Tag.RIGHTS: _RIGHTS} | {Tag[name.upper()]: most for name, most in _TEXTS}
+_MOST = {FieldTag.KEY: 64, FieldTag.RIGHTS: _RIGHTS} | {
+    FieldTag[name.upper()]: most for name, most in _TEXTS
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -258,7 +244,7 @@ def _bytes_of(numbers: dict[str, int], names: _Numbers) -> bytes:
 
 @dataclass
 class _Parts:
-    """What is read of a record of whatever version."""
+    """Fields of a record of any version."""
 
     numbers: dict[str, int]
     digests: tuple[bytes, bytes]
@@ -285,7 +271,7 @@ def _tagged(reader: _Reader) -> _Parts:
             inside = _Reader(value)
             numbers |= inside.numbers(_NUMBERS_OF[tag])
             if inside.left:
-                raise FormatError(f"a job record whose field {Tag(tag).name} is too long")
+                raise FormatError(f"a job record whose field {FieldTag(tag).name} is too long")
         else:
             parts.fields[tag] = value
     return parts
@@ -296,13 +282,13 @@ def _earlier(reader: _Reader, version: int) -> _Parts:
     numbers = reader.numbers(_NUMBERS)
     key_length = reader.number(1)
     parts = _Parts(numbers, (reader.take(_DIGEST), reader.take(_DIGEST)), {})
-    parts.fields[Tag.KEY] = reader.take(key_length)
+    parts.fields[FieldTag.KEY] = reader.take(key_length)
     for name, _ in _TEXTS if version >= 2 else _TEXTS[:3]:
-        parts.fields[Tag[name.upper()]] = reader.take(reader.number(2))
+        parts.fields[FieldTag[name.upper()]] = reader.take(reader.number(2))
     if version >= 3:
         numbers |= reader.numbers(_ARRAY_NUMBERS) | reader.numbers(_PREDECESSOR_NUMBERS)
     if version >= 4:
-        parts.fields[Tag.RIGHTS] = reader.take(reader.number(2))
+        parts.fields[FieldTag.RIGHTS] = reader.take(reader.number(2))
     numbers |= reader.numbers(_CHARGE_NUMBERS) if version >= 5 else {"charged": _UNCOUNTED}
     if version >= 6:
         numbers |= reader.numbers(_BEGIN_NUMBERS)
@@ -312,14 +298,14 @@ def _earlier(reader: _Reader, version: int) -> _Parts:
 
 
 def _check(parts: _Parts) -> None:
-    """What must be true of a record of any version.  Raises: FormatError."""
+    """Conditions for a record of any version.  Raises: FormatError."""
     if parts.numbers["state"] not in tuple(JobState):
         raise FormatError(f"a job record of state {parts.numbers['state']:#04x}")
     for tag, most in _MOST.items():
         value = parts.fields.get(tag, b"")
-        if len(value) > most or (tag is Tag.RIGHTS and len(value) not in (0, most)):
+        if len(value) > most or (tag is FieldTag.RIGHTS and len(value) not in (0, most)):
             raise FormatError(f"a job record whose {tag.name.lower()} has {len(value)} bytes")
-        if tag >= Tag.NAME and b"\0" in value:
+        if tag >= FieldTag.NAME and b"\0" in value:
             raise FormatError(f"a job record whose {tag.name.lower()} has a zero byte")
 
 
@@ -427,7 +413,7 @@ class JobRecord:
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
 
     def charge(self, payload_bytes: int) -> int:
-        """What it is charged, given how many bytes its records of kind PAYLOAD hold."""
+        """Its charge, given the bytes in its records of kind PAYLOAD."""
         numbers = self.numbers
         if numbers["flags"] & _MEMBER:
             return payload_bytes

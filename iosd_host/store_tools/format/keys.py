@@ -19,7 +19,7 @@ SPANS = 8
 
 
 class KeyKind(IntEnum):
-    """What a record is of."""
+    """Subject of a record."""
 
     MASTER = 1
     ROOT = 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which attributes pages can be whose, as docs/format.md tells.
+"""Attribute pages of each type of object (docs/format.md).
 
 Pure, as records.py.
 """
@@ -40,7 +40,7 @@ _KINDS = (
 
 
 def owners(page: int, number: int) -> Owner:
-    """Who can have an attribute."""
+    """Types of objects that can have an attribute."""
     if number == ALL_NUMBERS:
         return Owner.NOBODY
     if page >= ANY_PAGES:

@@ -57,7 +57,7 @@ WELL_KNOWN = range(0x1000, 0x1082)
 """Ids of collections that the target makes itself."""
 JOBS_PARTITION = 0x7FFF_FFFF_0000_0000
 LOST_PARTITION = 0x7FFF_FFFF_0000_0001
-"""Where repair puts what it finds and cannot place; ignored when ids are given out."""
+"""Partition for objects that repair finds and cannot place. It is ignored when ids are assigned."""
 IDS_COUNTED = 1 << 62
 """Ids from here on that a client asked for do not move the marks behind which free ids are sought."""
 JOB_IDS = range(1 << 62, 1 << 63)
@@ -78,14 +78,14 @@ class Unknown(FormatError):
 
 
 class RecordType(IntEnum):
-    """What an object record describes."""
+    """Subject of an object record."""
 
     COLLECTION = 0x40
     USER_OBJECT = 0x80
 
 
 class CollectionType(IntEnum):
-    """Who puts members in."""
+    """Source of a collection's members."""
 
     LINKED = 0x00
     TRACKING = 0x01
@@ -435,7 +435,7 @@ def _partition_meta(kind: MetaKind, place: Place) -> bytes:
 
 
 def id_mark_key(place: Place) -> bytes:
-    """Where meta.db keeps which object ids of a partition were given out."""
+    """Key in meta.db of the assigned object ids of a partition."""
     return _partition_meta(MetaKind.ID_MARK, place)
 
 
@@ -473,7 +473,7 @@ def dead_epoch_key(epoch: int) -> bytes:
 
 @dataclass(frozen=True, order=True)
 class FileName:
-    """Which file below data/: the head or the tail of one generation of an object."""
+    """A file below data/: the head or the tail of one generation of an object."""
 
     place: Place
     generation: int

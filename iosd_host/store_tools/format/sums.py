@@ -75,7 +75,7 @@ class SumsHeader:
 
 @dataclass(frozen=True)
 class SumsRun:
-    """Who had the store open last."""
+    """The last process that had the store open."""
 
     epoch: int
     boot: bytes
@@ -94,7 +94,7 @@ class SumsRun:
 
 
 def current_run(data: Path) -> tuple[bytes, int, int]:
-    """What a record made now would say of this machine and of the data directory."""
+    """Record of this machine and the data directory, made now."""
     try:
         boot = bytes.fromhex(BOOT_ID.read_text(encoding="ascii").strip().replace("-", ""))
     except (OSError, ValueError):

@@ -13,14 +13,14 @@ from enum import IntEnum
 
 from iosd_host.store_tools.format.records import VERSION, FormatError, Unknown
 
-__all__ = ["FEATURE_SUMS", "Role", "Superblock"]
+__all__ = ["FEATURE_SUMS", "RootRole", "Superblock"]
 
 FEATURE_SUMS = 1
 """A feature bit: data files have checksums."""
 
 
-class Role(IntEnum):
-    """Which of the roots a directory is."""
+class RootRole(IntEnum):
+    """RootRole of a directory among the roots."""
 
     MAIN = 1
     HEADS = 2
@@ -38,7 +38,7 @@ class Superblock:
         features: bits, see FEATURE_SUMS.
     """
 
-    role: Role
+    role: RootRole
     store_id: bytes
     system_id: bytes
     head_bytes: int
@@ -75,9 +75,9 @@ class Superblock:
             raise Unknown(f"format version {version} is unknown to this release")
         if unknown := features & ~FEATURE_SUMS:
             raise Unknown(f"feature bits {unknown:#x} are unknown to this release")
-        if role not in tuple(Role):
+        if role not in tuple(RootRole):
             raise FormatError(f"role {role} is unknown")
-        return replace(cls(Role(role), *fields), features=features)
+        return replace(cls(RootRole(role), *fields), features=features)
 
     def fits(self, heads: Superblock) -> bool:
         """Whether the other root is as it was when it was together with this one last."""

@@ -27,10 +27,10 @@ except ImportError:  # Pythons it does not build for have its successor
     import berkeleydb.db as bdb  # type: ignore[import-not-found]
 
 __all__ = [
-    "Database",
     "DatabaseError",
+    "StoreDatabase",
+    "StoreTransaction",
     "Table",
-    "Transaction",
     "damaged_tables",
     "forget_log",
     "salvage",
@@ -71,10 +71,10 @@ class Table(Enum):
         return self in (Table.INDEX, Table.COMMANDS, Table.KEYS)
 
 
-class Transaction:
-    """Changes that come together.  Made by Database.transaction."""
+class StoreTransaction:
+    """Changes that come together.  Made by StoreDatabase.transaction."""
 
-    def __init__(self, database: Database, handle: Any) -> None:
+    def __init__(self, database: StoreDatabase, handle: Any) -> None:
         self._database = database
         self._handle = handle
 
@@ -88,7 +88,7 @@ class Transaction:
             self._database.handle(table).delete(key, txn=self._handle)
 
 
-class Database:
+class StoreDatabase:
     """An open environment.
 
     Recovery is run first, as the target does.
@@ -157,7 +157,7 @@ class Database:
         with contextlib.suppress(bdb.DBError):
             self._env.close()
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> StoreDatabase:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -218,11 +218,11 @@ class Database:
         return int(self._handles[table].stat(bdb.DB_FAST_STAT).get("nkeys", 0))
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> Iterator[StoreTransaction]:
         """Committed to stable media at the end, or not at all after an exception."""
         handle = self._transaction = self._env.txn_begin()
         try:
-            yield Transaction(self, handle)
+            yield StoreTransaction(self, handle)
         except BaseException:
             handle.abort()
             raise
@@ -239,7 +239,7 @@ def cache_bytes(folder: Path) -> int:
 
 
 def text_of(error: BaseException) -> str:
-    """What Berkeley DB said, without the number."""
+    """Message of Berkeley DB without the number."""
     return str(error.args[-1]) if error.args else str(error)
 
 
@@ -287,7 +287,7 @@ def _utility(name: str, *words: str | Path) -> subprocess.CompletedProcess[bytes
 
 
 def damaged_tables(folder: Path) -> dict[Table, str]:
-    """What Berkeley DB's own verification says against which tables.
+    """Findings of Berkeley DB's own verification, by table.
 
     Recovery has been done, and nobody has the folder open.
     """

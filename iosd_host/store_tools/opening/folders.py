@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The directories of a store: taken exclusively, their superblocks read, their database copied.
 
-The order is that of the target (target/store/media.c): the lock first, then anything else.  What
-may not be opened is refused with a sentence and an exit code.
+The order is that of the target (target/store/media.c): the lock first, then anything else.  A store
+that must not be opened is refused with a sentence and an exit code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from iosd_host.common.exit_codes import (
 )
 from iosd_host.store_tools.format.marked import is_marked
 from iosd_host.store_tools.format.records import ALL, FormatError, Unknown
-from iosd_host.store_tools.format.superblock import Role, Superblock
+from iosd_host.store_tools.format.superblock import RootRole, Superblock
 
 __all__ = [
     "Refused",
@@ -64,13 +64,13 @@ class Root:
     """One directory: its superblock, or what is wrong with that."""
 
     path: Path
-    role: Role
+    role: RootRole
     superblock: Superblock | None = None
     damage: str = ""
 
     @property
     def data(self) -> Path:
-        """Where its data files are."""
+        """Folder of its data files."""
         return self.path / "data"
 
 
@@ -128,7 +128,7 @@ def as_owner(folder: Path) -> Iterator[None]:
 
 
 def refusal(error: OSError, folder: Path) -> Refused:
-    """What the system says against a folder, as an exit."""
+    """An error of the system about a folder, as an exit."""
     text = f"cannot open '{error.filename or folder}': {os.strerror(error.errno or errno.EIO)}"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Refused(EXIT_NO_INPUT, f"{text}; --data says where the store is")
@@ -138,7 +138,7 @@ def refusal(error: OSError, folder: Path) -> Refused:
 
 
 def lock(path: Path) -> int:
-    """Take the lock; the descriptor holds it.  Raises: Refused: somebody else has it."""
+    """Take the lock; the descriptor holds it.  Raises: Refused: another process has it."""
     descriptor = os.open(
         path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
@@ -156,16 +156,16 @@ def lock(path: Path) -> int:
     return descriptor
 
 
-def is_store(path: Path, role: Role) -> bool:
+def is_store(path: Path, role: RootRole) -> bool:
     """Something of a store is there, if only its database."""
     if (path / "superblock").exists():
         return True
-    if role is Role.HEADS:
+    if role is RootRole.HEADS:
         return (path / "data").is_dir()
     return any((path / "db").glob("*.db"))
 
 
-def read_root(path: Path, role: Role) -> Root:
+def read_root(path: Path, role: RootRole) -> Root:
     """Read a superblock.  Raises: Refused: not ours to touch."""
     root = Root(path, role)
     try:
@@ -215,7 +215,7 @@ def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
 
     Raises: Refused: it is served, absent, of another release, or the directories do not fit.
     """
-    wanted = [(data, Role.MAIN)] + ([(ssd, Role.HEADS)] if ssd is not None else [])
+    wanted = [(data, RootRole.MAIN)] + ([(ssd, RootRole.HEADS)] if ssd is not None else [])
     with contextlib.ExitStack() as stack:
         roots = []
         for path, role in wanted:
@@ -308,7 +308,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def data_of(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where a file has blocks: from, to."""
+    """Extents of a file: from, to."""
     end = 0
     while True:
         try:

@@ -32,15 +32,15 @@ from iosd_host.store_tools.format.records import (
     parse_partition_key,
     partition_key,
 )
-from iosd_host.store_tools.opening.bdb import Database, Table
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import Root, Roots
 from iosd_host.store_tools.opening.tables import Health
 
-__all__ = ["Files", "Life", "Progress", "Store"]
+__all__ = ["Files", "Life", "Store", "StoreProgress"]
 
 PARTITIONS_KEPT = 4096
 
-Progress = Callable[[str, int, int], None]
+StoreProgress = Callable[[str, int, int], None]
 """Called now and then with a section's name, how far it is, and about how far it goes (0: unknown).
 """
 
@@ -66,7 +66,7 @@ class Files:
     elsewhere: int | None = None
 
     def length(self, head_bytes: int) -> int:
-        """What the target makes of them; without a head it sees nothing."""
+        """The target's view of them; without a head it sees nothing."""
         if self.head is None:
             return 0
         return max(self.head, head_bytes + self.tail if self.tail is not None else 0)
@@ -75,7 +75,7 @@ class Files:
 class Store:
     """Database and directories together."""
 
-    def __init__(self, roots: Roots, database: Database, health: Health) -> None:
+    def __init__(self, roots: Roots, database: StoreDatabase, health: Health) -> None:
         self.roots = roots
         self.db = database
         self.health = health
@@ -223,7 +223,7 @@ class Store:
         return self.root_of(name.tail, head_on).data / name.path
 
     def files(self, place: Place, record: ObjectRecord, generation: int | None = None) -> Files:
-        """What there is of an object's files.  Raises: OSError."""
+        """Existing files of an object.  Raises: OSError."""
         name = FileName(place, record.generation if generation is None else generation, False)
         tail = replace(name, tail=True)
         two = self.roots.heads is not None

@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from iosd_host.store_tools.opening.bdb import (
-    Database,
     DatabaseError,
+    StoreDatabase,
     Table,
     damaged_tables,
     forget_log,
@@ -33,14 +33,14 @@ REBUILT = ".rebuilt"
 
 @dataclass
 class Health:
-    """What was wrong with the database as such."""
+    """Faults of the database itself."""
 
     log_damage: str = ""
     missing: list[Table] = field(default_factory=list)
     damaged: dict[Table, str] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """All of it was mended when the database was opened."""
+        """All of it was repaired when the database was opened."""
         self.log_damage = ""
         self.missing.clear()
         self.damaged.clear()
@@ -57,7 +57,7 @@ def prepare(folder: Path, aside: Path) -> Health:
         with contextlib.suppress(FileNotFoundError):
             (folder / (table.value + REBUILT)).unlink()
     try:
-        Database(folder).close()
+        StoreDatabase(folder).close()
     except DatabaseError as error:
         health.damaged = damaged_tables(folder)
         if not health.damaged:
@@ -96,7 +96,7 @@ def rebuild(folder: Path, table: Table, aside: Path) -> None:
     dump = place_in(aside, f"{table.value}.dump")
     records = salvage(folder, table, dump)
     name = table.value + REBUILT
-    with Database(folder, only=()) as database:
+    with StoreDatabase(folder, only=()) as database:
         database.open_table(table, name)
         while batch := list(islice(records, BATCH)):
             with database.transaction() as transaction:

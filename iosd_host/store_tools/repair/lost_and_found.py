@@ -7,8 +7,8 @@ no place on a user object is kept byte for byte in pages 2000_0011h (which recor
 2000_0012h (its value), under the same numbers.
 
 A file is moved in three steps: a transaction makes the object, with the file's old path as an
-attribute; the file is renamed; a transaction removes that attribute.  Whoever finds the attribute
-renames the file, if that has not happened, and removes it.
+attribute; the file is renamed; a transaction removes that attribute.  A later run that finds the
+attribute renames the file, if necessary, and removes the attribute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 
 from iosd_host.store_tools.check.objects import Lost
-from iosd_host.store_tools.check.problems import Kind
+from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.format.pages import is_application_page
 from iosd_host.store_tools.format.records import (
     ALL,
@@ -40,7 +40,7 @@ from iosd_host.store_tools.format.records import (
     id_mark_key,
     partition_key,
 )
-from iosd_host.store_tools.opening.bdb import Table, Transaction
+from iosd_host.store_tools.opening.bdb import StoreTransaction, Table
 from iosd_host.store_tools.opening.folders import Root, sync_folder
 from iosd_host.store_tools.opening.store import Store, size_of
 
@@ -58,7 +58,7 @@ MOVE_HEAD, MOVE_TAIL = 0x20, 0x21
 INFORMATION_PAGE, USERNAME = 1, 9
 ATTRIBUTE_MAX = 0xFFFE
 
-Record = tuple[Table, bytes, bytes]
+RawRecord = tuple[Table, bytes, bytes]
 """Table, key, value."""
 
 
@@ -68,7 +68,7 @@ def now_ms() -> int:
 
 
 @dataclass
-class Found:
+class FoundObject:
     """An object in the partition.  raw: records kept in it."""
 
     place: Place
@@ -82,7 +82,7 @@ class LostAndFound:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._partition: Place | None = None
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, FoundObject] = {}
         self._names: set[bytes] = set()
         self._next_id = FIRST_ID
         self._boots: int | None = None
@@ -92,7 +92,7 @@ class LostAndFound:
     # ---- the partition
 
     def _load(self) -> None:
-        """What earlier runs put there."""
+        """Objects of earlier runs."""
         record = self.store.partition(LOST_PARTITION)
         if record is None:
             return
@@ -116,9 +116,9 @@ class LostAndFound:
             if label is not None:
                 prefix = AttributeKey(place, PAGE_KEYS, 0).encode()[:-4]
                 raw = sum(1 for _ in self.store.db.walk(Table.ATTRIBUTES, prefix))
-                self._found[label.decode("utf-8", "replace")] = Found(place, has_files, raw)
+                self._found[label.decode("utf-8", "replace")] = FoundObject(place, has_files, raw)
 
-    def partition(self, transaction: Transaction) -> Place:
+    def partition(self, transaction: StoreTransaction) -> Place:
         """Made when something is first put there."""
         if self._partition is not None and self.store.partition(LOST_PARTITION) is not None:
             return self._partition
@@ -135,7 +135,7 @@ class LostAndFound:
         self._next_id = FIRST_ID
         return self._partition
 
-    def generation(self, transaction: Transaction) -> int:
+    def generation(self, transaction: StoreTransaction) -> int:
         """A number for files that was never used; this run counts as an opening."""
         if self._boots is None:
             value = self.store.db.get(Table.META, MetaKind.BOOT.key) or b""
@@ -157,10 +157,10 @@ class LostAndFound:
     def keep(
         self,
         label: str,
-        why: Kind,
+        why: ProblemKind,
         *,
         origin: Place | None = None,
-        records: Iterable[Record] = (),
+        records: Iterable[RawRecord] = (),
         adopt: Place | None = None,
         files: Iterable[Lost] = (),
     ) -> str:
@@ -195,12 +195,12 @@ class LostAndFound:
 
     def _make(
         self,
-        transaction: Transaction,
+        transaction: StoreTransaction,
         label: str,
-        why: Kind,
+        why: ProblemKind,
         origin: Place | None,
         files: list[Lost],
-    ) -> Found:
+    ) -> FoundObject:
         partition = self.partition(transaction)
         place = partition.sibling(self._next_id)
         self._next_id += 1
@@ -225,7 +225,7 @@ class LostAndFound:
         for number, value in values.items():
             self._set(transaction, place, PAGE_ORIGIN, number, value)
         self._set(transaction, place, INFORMATION_PAGE, USERNAME, self._name(name))
-        return Found(place, bool(files), 0)
+        return FoundObject(place, bool(files), 0)
 
     def _name(self, wanted: str) -> bytes:
         """A name that nothing has yet: partitions of one id can have lost objects of one id."""
@@ -236,7 +236,7 @@ class LostAndFound:
         return name
 
     def _set(
-        self, transaction: Transaction, place: Place, page: int, number: int, value: bytes
+        self, transaction: StoreTransaction, place: Place, page: int, number: int, value: bytes
     ) -> None:
         """An attribute; the page's name with the first of it."""
         key = AttributeKey(place, page, number)
@@ -246,7 +246,12 @@ class LostAndFound:
             transaction.put(Table.ATTRIBUTES, replace(key, number=0).encode(), name)
 
     def _keep_record(
-        self, transaction: Transaction, found: Found, table: Table, key: bytes, value: bytes
+        self,
+        transaction: StoreTransaction,
+        found: FoundObject,
+        table: Table,
+        key: bytes,
+        value: bytes,
     ) -> None:
         """A long value in pieces, each with its table, number and key."""
         for piece in range(max(1, -(-len(value) // ATTRIBUTE_MAX))):
@@ -258,7 +263,9 @@ class LostAndFound:
             if part:
                 self._set(transaction, found.place, PAGE_VALUES, number, part)
 
-    def _adopt(self, transaction: Transaction, found: Found, place: Place) -> list[Record]:
+    def _adopt(
+        self, transaction: StoreTransaction, found: FoundObject, place: Place
+    ) -> list[RawRecord]:
         """Attributes that a user object may have move as they are; the others are returned."""
         others = []
         for key, value in self.store.db.walk(Table.ATTRIBUTES, place.encode()):
@@ -278,7 +285,7 @@ class LostAndFound:
             transaction.remove(Table.ATTRIBUTES, key)
         return others
 
-    def _count(self, transaction: Transaction, place: Place) -> None:
+    def _count(self, transaction: StoreTransaction, place: Place) -> None:
         """Bring the record's number of attributes up to date."""
         record = self.store.object(place)
         assert record is not None
@@ -288,7 +295,9 @@ class LostAndFound:
 
     # ---- files
 
-    def _begin_move(self, transaction: Transaction, found: Found, files: list[Lost]) -> None:
+    def _begin_move(
+        self, transaction: StoreTransaction, found: FoundObject, files: list[Lost]
+    ) -> None:
         """The record as it will be, and what is to be renamed."""
         record = self.store.object(found.place)
         assert record is not None
@@ -354,7 +363,7 @@ class LostAndFound:
         return next((each for each in self.store.roots if each.role.name == role), None)
 
     def finish_moves(self) -> int:
-        """What an interrupted run began.  Returns how many objects had something left."""
+        """Work of an interrupted run.  Returns how many objects had something left."""
         if self._partition is None:
             return 0
         places = [place for place, _ in self.store.objects_of(self._partition)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mends objects: brings records and files together again, or both to lost+found.
 
-What the files hold is never shortened or thrown away: a record follows its files, and files that
-no record names become objects.
+Contents of files are never shortened or deleted. A record is adapted to its files, and files
+without a record become objects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from iosd_host.store_tools.check.charges import attribute_units
 from iosd_host.store_tools.check.objects import Lost
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.records import (
     ALL,
     FIRST_ID,
@@ -41,7 +41,7 @@ LARGEST_HEAD = 1 << 40
 
 
 def label_of(place: Place, generation: int = 0) -> str:
-    """What comes together in lost+found: one generation of one object."""
+    """Unit of recovery in lost+found: one generation of one object."""
     text = f"{place.partition_id:x}.{place.incarnation:x}.{place.object_id:x}"
     return f"{text}.{generation:x}" if generation else text
 
@@ -200,7 +200,7 @@ def refit(mending: Mending, problem: Problem) -> str | None:
     changed = find_files(store, place, record)
     changed = fit_head(store, place, changed)
     missing = 0
-    if problem.kind is Kind.HEAD_LOST:
+    if problem.kind is ProblemKind.HEAD_LOST:
         before = store.files(place, changed).head or 0
         changed = fill_head(store, place, changed)
         missing = (store.files(place, changed).head or 0) - before
@@ -216,7 +216,7 @@ def refit(mending: Mending, problem: Problem) -> str | None:
 
 
 def difference(old: ObjectRecord, new: ObjectRecord) -> list[str]:
-    """Which fields changed, from what to what."""
+    """Changed fields, with old and new values."""
     names = ("flags", "head_on", "generation", "head_bytes", "length", "reserved_bytes")
     return [
         f"{name} {getattr(old, name):#x} -> {getattr(new, name):#x}"
@@ -347,23 +347,23 @@ def in_order(files: list[Lost], root: Root) -> list[Lost]:
     )
 
 
-OBJECT_MENDERS: dict[Kind, Mender] = {
-    Kind.OBJECT_DAMAGED: damaged,
-    Kind.OBJECT_STALE: stale,
-    Kind.ATTRIBUTE_COUNT: attribute_count,
-    Kind.ORPHAN_ATTRIBUTES: orphan_attributes,
-    Kind.RECORD_FIELD: refit,
-    Kind.FILES_MISSING: files_missing,
-    Kind.GENERATION_WRONG: refit,
-    Kind.FILE_SHORT: refit,
-    Kind.FILE_LONG: refit,
-    Kind.FILES_NOT_MARKED: refit,
-    Kind.HEAD_LOST: refit,
-    Kind.HEAD_LONG: refit,
-    Kind.HEAD_ELSEWHERE: refit,
-    Kind.RESERVED_WRONG: refit,
-    Kind.ORPHAN_FILE: orphan_file,
-    Kind.STRAY_FILE: orphan_file,
-    Kind.ORPHAN_SUMS: sums,
-    Kind.SUMS_DAMAGED: sums,
+OBJECT_MENDERS: dict[ProblemKind, Mender] = {
+    ProblemKind.OBJECT_DAMAGED: damaged,
+    ProblemKind.OBJECT_STALE: stale,
+    ProblemKind.ATTRIBUTE_COUNT: attribute_count,
+    ProblemKind.ORPHAN_ATTRIBUTES: orphan_attributes,
+    ProblemKind.RECORD_FIELD: refit,
+    ProblemKind.FILES_MISSING: files_missing,
+    ProblemKind.GENERATION_WRONG: refit,
+    ProblemKind.FILE_SHORT: refit,
+    ProblemKind.FILE_LONG: refit,
+    ProblemKind.FILES_NOT_MARKED: refit,
+    ProblemKind.HEAD_LOST: refit,
+    ProblemKind.HEAD_LONG: refit,
+    ProblemKind.HEAD_ELSEWHERE: refit,
+    ProblemKind.RESERVED_WRONG: refit,
+    ProblemKind.ORPHAN_FILE: orphan_file,
+    ProblemKind.STRAY_FILE: orphan_file,
+    ProblemKind.ORPHAN_SUMS: sums,
+    ProblemKind.SUMS_DAMAGED: sums,
 }

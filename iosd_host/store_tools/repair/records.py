@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mends the store as a whole: superblocks, root, partitions, counters, memberships, jobs.
 
-A mender looks again before it acts, since what was mended before may have settled its problem, and
-returns what it did, or None when there was nothing to do.
-Not here: objects and their files (objects.py), the order of repairs (rounds.py).
+A repair checks again before it acts, because an earlier repair may have solved its problem. It
+returns a description of its action, or None if there was nothing to do. Not here: objects and their
+files (objects.py), the order of repairs (rounds.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iosd_host.store_tools.check.jobs import (
     payload_bytes,
     surrogate_of,
 )
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import next_numbers
 from iosd_host.store_tools.format.indexes import IndexStage, Stage
 from iosd_host.store_tools.format.jobs import JobId, JobKey
@@ -45,7 +45,7 @@ from iosd_host.store_tools.format.records import (
     parse_partition_meta,
     partition_key,
 )
-from iosd_host.store_tools.format.superblock import FEATURE_SUMS, Role, Superblock
+from iosd_host.store_tools.format.superblock import FEATURE_SUMS, RootRole, Superblock
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root, write_superblock
 from iosd_host.store_tools.opening.store import Life, Store
@@ -62,7 +62,7 @@ SAMPLE = 1000
 
 @dataclass
 class Mending:
-    """What menders work with."""
+    """Context of repairs."""
 
     store: Store
     lost: LostAndFound
@@ -102,7 +102,7 @@ def superblock(mending: Mending, problem: Problem) -> str | None:
     return f"made again, store id {block.store_id.hex()}"
 
 
-def guessed_superblock(store: Store, role: Role, raw: bytes) -> Superblock:
+def guessed_superblock(store: Store, role: RootRole, raw: bytes) -> Superblock:
     """Its own fields as far as they are there."""
     raw = raw if len(raw) == Superblock.BYTES else b""
     store_id = raw[24:40] if any(raw[24:40]) else secrets.token_bytes(16)
@@ -136,8 +136,8 @@ def store_id(mending: Mending, problem: Problem) -> str | None:
     main = mending.store.roots.main.superblock
     if main is None or heads.superblock is None or not heads_fit(mending.store):
         return None
-    write_superblock(heads.path, replace(main, role=Role.HEADS))
-    heads.superblock = replace(main, role=Role.HEADS)
+    write_superblock(heads.path, replace(main, role=RootRole.HEADS))
+    heads.superblock = replace(main, role=RootRole.HEADS)
     return "every head fits its record: took the id of the main root"
 
 
@@ -183,7 +183,7 @@ def why_not(store: Store) -> str:
 
 
 def root_record(mending: Mending, problem: Problem) -> str | None:
-    """What follows from the partitions; quotas are gone."""
+    """Values that follow from the partitions; quotas are lost."""
     store = mending.store
     if store.root is not None:
         return None
@@ -318,7 +318,7 @@ def keep_job(mending: Mending, problem: Problem) -> str | None:
 
 
 def remove_record(mending: Mending, problem: Problem) -> str | None:
-    """For what can be derived from the rest, or is nobody's."""
+    """For records that can be derived from others, or that belong to nothing."""
     assert problem.table is not None
     value = mending.store.db.get(problem.table, problem.key)
     if value is None:
@@ -344,7 +344,7 @@ def raise_root(mending: Mending, problem: Problem) -> str | None:
     if root is None:
         return None
     least: int = problem.subject
-    incarnation = problem.kind is Kind.NEXT_INCARNATION
+    incarnation = problem.kind is ProblemKind.NEXT_INCARNATION
     raised = root.with_next(least, 0) if incarnation else root.with_next(0, least)
     mending.put(Table.META, MetaKind.ROOT.key, raised.encode())
     mending.store.forget()
@@ -364,7 +364,7 @@ def id_mark(mending: Mending, problem: Problem) -> str | None:
 
 
 def queue_alive(mending: Mending, problem: Problem) -> str | None:
-    """What is in use must not be removed."""
+    """Records in use must not be removed."""
     if mending.store.db.get(Table.META, problem.key) is None:
         return None
     mending.remove(Table.META, problem.key)
@@ -421,7 +421,7 @@ def other_half(mending: Mending, problem: Problem) -> str | None:
     """The record that the other end looks for."""
     key: MemberKey = problem.subject
     turned = key.turned()
-    if problem.kind is Kind.MEMBERSHIP_ONE_WAY:
+    if problem.kind is ProblemKind.MEMBERSHIP_ONE_WAY:
         mending.put(Table.MEMBERS, turned.encode(), b"")
         return "the collection knows its member"
     number = free_number(mending.store, turned.place, key.place)
@@ -523,7 +523,7 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
 def index_stage(mending: Mending, problem: Problem) -> str | None:
     """From the beginning, in the background, when the target next opens the store."""
     mending.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
-    return "it will be built anew"
+    return "it will be built again"
 
 
 def index_missing(mending: Mending, problem: Problem) -> str | None:
@@ -532,44 +532,44 @@ def index_missing(mending: Mending, problem: Problem) -> str | None:
     return "entered"
 
 
-MENDERS: dict[Kind, Mender] = {
-    Kind.SUPERBLOCK_DAMAGED: superblock,
-    Kind.STORE_IDS_DIFFER: store_id,
-    Kind.ROOT_DAMAGED: root_record,
-    Kind.PARTITION_DAMAGED: partition_record,
-    Kind.PARTITION_MISSING: partition_missing,
-    Kind.PARTITION_IN_OTHER_EPOCH: other_epoch,
-    Kind.KEY_DAMAGED: keep_record,
-    Kind.ATTRIBUTE_STRANGE: keep_record,
-    Kind.QUEUE_DAMAGED: keep_record,
-    Kind.BOOT_COUNTER: boot_counter,
-    Kind.NEXT_INCARNATION: raise_root,
-    Kind.NEXT_PARTITION_ID: raise_root,
-    Kind.ID_MARK: id_mark,
-    Kind.QUEUE_ALIVE: queue_alive,
-    Kind.MARK_MISSING: mark_missing,
-    Kind.MARK_STALE: mark_stale,
-    Kind.MEMBER_ONE_WAY: other_half,
-    Kind.MEMBERSHIP_ONE_WAY: other_half,
-    Kind.MEMBER_STALE: stale_member,
-    Kind.MEMBERSHIP_NUMBER: membership_number,
-    Kind.JOB_DAMAGED: keep_job,
-    Kind.JOB_WITHOUT_SURROGATE: keep_job,
-    Kind.JOB_PART_ORPHAN: keep_job,
-    Kind.JOB_CHARGE: job_charge,
-    Kind.JOB_COMPANION_STALE: remove_record,
-    Kind.JOB_COMPANION_MISSING: job_companion,
-    Kind.JOB_EXPIRY_MISSING: job_expiry,
-    Kind.JOB_EXPIRY_STALE: remove_record,
-    Kind.JOB_KEY_MISSING: job_key,
-    Kind.JOB_KEY_STALE: remove_record,
-    Kind.INDEX_STAGE: index_stage,
-    Kind.INDEX_STALE: remove_record,
-    Kind.INDEX_MISSING: index_missing,
-    Kind.INDEX_SUPERFLUOUS: remove_record,
-    Kind.COMMAND_DAMAGED: keep_record,
-    Kind.KEY_RECORD_DAMAGED: remove_record,
-    Kind.KEY_WITHOUT_SEAL: remove_record,
-    Kind.SURROGATE_UNFINISHED: surrogate_mark,
-    Kind.SURROGATE_UNMARKED: surrogate_mark,
+MENDERS: dict[ProblemKind, Mender] = {
+    ProblemKind.SUPERBLOCK_DAMAGED: superblock,
+    ProblemKind.STORE_IDS_DIFFER: store_id,
+    ProblemKind.ROOT_DAMAGED: root_record,
+    ProblemKind.PARTITION_DAMAGED: partition_record,
+    ProblemKind.PARTITION_MISSING: partition_missing,
+    ProblemKind.PARTITION_IN_OTHER_EPOCH: other_epoch,
+    ProblemKind.KEY_DAMAGED: keep_record,
+    ProblemKind.ATTRIBUTE_STRANGE: keep_record,
+    ProblemKind.QUEUE_DAMAGED: keep_record,
+    ProblemKind.BOOT_COUNTER: boot_counter,
+    ProblemKind.NEXT_INCARNATION: raise_root,
+    ProblemKind.NEXT_PARTITION_ID: raise_root,
+    ProblemKind.ID_MARK: id_mark,
+    ProblemKind.QUEUE_ALIVE: queue_alive,
+    ProblemKind.MARK_MISSING: mark_missing,
+    ProblemKind.MARK_STALE: mark_stale,
+    ProblemKind.MEMBER_ONE_WAY: other_half,
+    ProblemKind.MEMBERSHIP_ONE_WAY: other_half,
+    ProblemKind.MEMBER_STALE: stale_member,
+    ProblemKind.MEMBERSHIP_NUMBER: membership_number,
+    ProblemKind.JOB_DAMAGED: keep_job,
+    ProblemKind.JOB_WITHOUT_SURROGATE: keep_job,
+    ProblemKind.JOB_PART_ORPHAN: keep_job,
+    ProblemKind.JOB_CHARGE: job_charge,
+    ProblemKind.JOB_COMPANION_STALE: remove_record,
+    ProblemKind.JOB_COMPANION_MISSING: job_companion,
+    ProblemKind.JOB_EXPIRY_MISSING: job_expiry,
+    ProblemKind.JOB_EXPIRY_STALE: remove_record,
+    ProblemKind.JOB_KEY_MISSING: job_key,
+    ProblemKind.JOB_KEY_STALE: remove_record,
+    ProblemKind.INDEX_STAGE: index_stage,
+    ProblemKind.INDEX_STALE: remove_record,
+    ProblemKind.INDEX_MISSING: index_missing,
+    ProblemKind.INDEX_SUPERFLUOUS: remove_record,
+    ProblemKind.COMMAND_DAMAGED: keep_record,
+    ProblemKind.KEY_RECORD_DAMAGED: remove_record,
+    ProblemKind.KEY_WITHOUT_SEAL: remove_record,
+    ProblemKind.SURROGATE_UNFINISHED: surrogate_mark,
+    ProblemKind.SURROGATE_UNMARKED: surrogate_mark,
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mends a store: checks it, mends each problem as it is met, and again until nothing is left.
 
-Every mending is one transaction, or a transaction and renames that the next run can finish, and
-is written to repair.log before: killed at any point, the next run goes on from what is there.
+Every repair is one transaction, or a transaction and renames that the next run can finish. It is
+logged in repair.log before. After a kill at any point, the next run continues.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from iosd_host.store_tools.check.problems import Kind, Problem
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
-from iosd_host.store_tools.opening.store import Progress, Store
+from iosd_host.store_tools.opening.store import Store, StoreProgress
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
 from iosd_host.store_tools.repair.objects import OBJECT_MENDERS
 from iosd_host.store_tools.repair.records import MENDERS, Mending
 
-__all__ = ["LOG", "Outcome", "repair_store"]
+__all__ = ["LOG", "RepairOutcome", "repair_store"]
 
 LOG = "repair.log"
 ROUNDS = 8
 """A problem may bring another to light, hardly ever a third."""
 ALL_MENDERS = MENDERS | OBJECT_MENDERS
-# mended when the database was opened
-OPENING = {Kind.LOG_DAMAGED, Kind.TABLE_MISSING, Kind.TABLE_DAMAGED}
+# repaired when the database is opened
+OPENING = {ProblemKind.LOG_DAMAGED, ProblemKind.TABLE_MISSING, ProblemKind.TABLE_DAMAGED}
 
 Told = Callable[[Problem, str], None]
-"""Called with each problem mended and what was done."""
+"""Called with each repaired problem and the action."""
 
 
 @dataclass
-class Outcome:
-    """What a repair came to.  left: errors that are still there."""
+class RepairOutcome:
+    """Result of a repair. left: errors that remain."""
 
     mended: int = 0
     left: list[Problem] = field(default_factory=list)
@@ -70,9 +70,9 @@ class Log:
         os.fsync(self._descriptor)
 
 
-def repair_store(store: Store, progress: Progress, told: Told) -> Outcome:
-    """Mend what can be mended."""
-    outcome = Outcome()
+def repair_store(store: Store, progress: StoreProgress, told: Told) -> RepairOutcome:
+    """Repair all problems that can be repaired."""
+    outcome = RepairOutcome()
     with Log(store.roots.main.path / LOG) as log:
         log.write("begin")
         mending = Mending(store, LostAndFound(store))
@@ -88,9 +88,9 @@ def repair_store(store: Store, progress: Progress, told: Told) -> Outcome:
 
 
 def repair_round(
-    mending: Mending, progress: Progress, told: Told, log: Log, outcome: Outcome
+    mending: Mending, progress: StoreProgress, told: Told, log: Log, outcome: RepairOutcome
 ) -> int:
-    """One walk over everything.  Returns how much was mended."""
+    """One walk over everything.  Returns the number of repairs."""
     mended = 0
     for problem in check_store(mending.store, progress):
         if not problem.kind.is_error:
@@ -109,7 +109,7 @@ def repair_round(
 
 
 def mend(mending: Mending, problem: Problem, log: Log) -> str | None:
-    """What was done; None: nothing.  What fails is left for the next run."""
+    """The action; None: none.  Failed repairs are left for the next run."""
     mender = ALL_MENDERS.get(problem.kind)
     if mender is None:
         return None

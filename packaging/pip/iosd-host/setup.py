@@ -34,5 +34,4 @@ setup(
         CMakeTree("iosd_host.libexec.sandboxd", "sandbox", ("iosd-sandboxd", "iosd-zygote")),
     ],
     cmdclass={"build_ext": BuildCMake},
-    options={"build": {"build_base": str(ROOT / "build/pip/iosd-host")}},
 )

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from setuptools import setup
 
-FILE = Path("VERSION").resolve()
-VERSION = FILE.read_text().strip()
+VERSION = Path("VERSION").read_text().strip()
 
 setup(
     version=VERSION,
@@ -20,5 +19,4 @@ setup(
         "aiohttp>=3.8",  # Debian 12 has 3.8
         "cryptography>=38",  # sealed keys and certificates; Debian 12 has 38
     ],
-    options={"build": {"build_base": str(FILE.parent / "build/pip/iosd-secmgr")}},
 )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all verbs of ``osd`` share: options, parameters, output, exit codes, groups."""
+"""Common parts of all verbs of ``osd``: options, parameters, output, exit codes, groups."""

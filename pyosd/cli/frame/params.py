@@ -35,6 +35,8 @@ __all__ = [
     "RETRY_ON",
     "SIZE",
     "TAG",
+    "DurationParam",
+    "SizeParam",
 ]
 
 
@@ -72,31 +74,53 @@ class AddressParam(ParamType[ObjectRef]):
 
 
 class SizeParam(ParamType[int]):
-    """Bytes, with a unit if one likes: 4096, 256MiB."""
+    """Bytes, with a unit if one likes: 4096, 256MiB.
+
+    Args: least, most: bounds, as people write them; "": none.
+    """
 
     name = "SIZE"
+
+    def __init__(self, least: str = "", most: str = "") -> None:
+        self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Parse to bytes."""
         try:
-            return parse_size(value)
+            found = parse_size(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if (
+            not parse_size(self.least or 0)
+            <= found
+            <= (parse_size(self.most) if self.most else inf)
+        ):
+            self.fail(f"'{value}' is not from {self.least or 0} to {self.most}", param, ctx)
+        return found
 
 
 class DurationParam(ParamType[float]):
-    """Seconds as a number, or numbers with units: 30, 500ms, 2h, 1h30m."""
+    """Seconds as a number, or numbers with units: 30, 500ms, 2h, 1h30m.
+
+    Args: least_s, most_s: bounds.
+    """
 
     name = "DURATION"
+
+    def __init__(self, least_s: float = 0.0, most_s: float = inf) -> None:
+        self.least_s, self.most_s = least_s, most_s
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Parse to seconds; "inf" is for ever."""
         try:
-            return inf if value == "inf" else parse_duration(value)
+            found = inf if value == "inf" else parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if not self.least_s <= found <= self.most_s:
+            self.fail(f"'{value}' is not from {self.least_s:g} to {self.most_s:g} s", param, ctx)
+        return found
 
 
 class MomentParam(ParamType[float]):
@@ -153,7 +177,7 @@ class NumberParam(ParamType[int]):
         return number
 
 
-class Attribute(ParamType[tuple[int, int]]):
+class AttributeName(ParamType[tuple[int, int]]):
     """PAGE/NUMBER, each decimal or 0x; ``all`` stands for every one."""
 
     name = "PAGE/NUMBER"
@@ -313,5 +337,5 @@ BEGIN = BeginTime()
 DURATION = DurationParam()
 MOMENT = MomentParam()
 NUMBER = NumberParam()
-ATTRIBUTE = Attribute()
+ATTRIBUTE = AttributeName()
 TAG = TagParam()

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyosd.identity import Identity
 
-__all__ = ["ConfigError", "Profile", "config_path", "load_profile"]
+__all__ = ["Profile", "ProfileError", "config_path", "load_profile"]
 
 DEFAULT_PROFILE = "default"
 NOBODY = Identity()
@@ -22,13 +22,13 @@ KEYS = {"target": str, "partition": int} | {
 }
 
 
-class ConfigError(Exception):
+class ProfileError(Exception):
     """The configuration file is wrong; the text says where."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile may say; every part of it may be absent."""
+    """The settings of a profile. Each can be absent."""
 
     target: str | None = None
     partition: int | None = None
@@ -37,7 +37,7 @@ class Profile:
 
 
 def config_path() -> Path:
-    """Where the file lies."""
+    """Path of the file."""
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "iosd" / "config.toml"
 
@@ -48,7 +48,7 @@ def _known(name: str, names: Any, what: str, path: Path) -> None:
 
         near = difflib.get_close_matches(name, list(names), 1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ConfigError(f"{path}: no such {what}: '{name}'{hint}")
+        raise ProfileError(f"{path}: no such {what}: '{name}'{hint}")
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def load_profile(name: str | None) -> Profile:
         name: which; None: "default", if there is one.
 
     Raises:
-        ConfigError: the file, a key or a value is wrong, or the named profile is absent.
+        ProfileError: the file, a key or a value is wrong, or the named profile is absent.
     """
     path = config_path()
     try:
@@ -74,19 +74,19 @@ def load_profile(name: str | None) -> Profile:
         tables = {}
     except PermissionError:
         if name is not None:
-            raise ConfigError(
+            raise ProfileError(
                 f"{path}: not readable by this user; HOME names its owner's"
             ) from None
         return Profile(
             unread=str(path)
         )  # su and sudo keep HOME: another user's profiles are none of ours
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ProfileError(f"{path}: {error}") from None
     for key in tables:
         _known(key, ("profile",), "key", path)
     profiles = tables.get("profile", {})
     if not isinstance(profiles, dict):
-        raise ConfigError(f"{path}: 'profile' is not a table")
+        raise ProfileError(f"{path}: 'profile' is not a table")
     if name is None and DEFAULT_PROFILE not in profiles:
         return Profile()
     _known(name or DEFAULT_PROFILE, profiles, "profile", path)
@@ -97,7 +97,7 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
     for key, value in table.items():
         _known(key, KEYS, "key", path)
         if not isinstance(value, KEYS[key]):
-            raise ConfigError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
+            raise ProfileError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
     said = {key.replace("-", "_"): value for key, value in table.items()}
     names = {each.name for each in fields(Identity)}
     identity = Identity(**{key: value for key, value in said.items() if key in names})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all verbs share: common flags, the settings made of them, and how exceptions end."""
+"""Common parts of all verbs: common flags, the settings made of them, and exit codes of
+exceptions."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from pyosd.cli.frame.addresses import LoneId, MemberRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.profiles import ConfigError, Profile, load_profile
+from pyosd.cli.frame.profiles import Profile, ProfileError, load_profile
 from pyosd.cli.output.tables import (
     FORMATS,
     Column,
-    Record,
+    JsonRow,
     colour_wanted,
     print_json,
     print_records,
@@ -38,7 +39,7 @@ __all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty", "explain"
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
-# What a target says of a logical unit that is absent, and tgtd's controller (LUN 0) of OSD commands.
+# Sense codes of an absent logical unit, and of OSD commands to tgtd's controller (LUN 0).
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
 WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
 NOT_SERVED = (
@@ -48,7 +49,7 @@ NOT_EMPTY = (0x2C, 0x0A)
 NO_CREDENTIAL = 80  # the byte of the CDB at fault when no key proves the capability
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
-    (ConfigError, Exit.CONFIG),
+    (ProfileError, Exit.CONFIG),
     (SecmgrError, Exit.CONFIG),
     (errors.JobCancelled, Exit.JOB_CANCELLED),
     (errors.JobTimeout, Exit.JOB_TIMEOUT),
@@ -109,17 +110,17 @@ class Settings:
         """The target's URL: flag, environment, profile.
 
         Raises:
-            ConfigError: nobody said which.
+            ProfileError: nobody said which.
         """
         if self.target and "@" in self.target.partition("://")[2].partition("/")[0]:
-            raise ConfigError(
+            raise ProfileError(
                 "a secret on the command line is everybody's to read: say it in IOSD_CHAP_SECRET, "
                 "or in a file that a profile's 'chap-secret-file' names"
             )
         url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
         if not url:
             unread = self.profile.unread
-            raise ConfigError(
+            raise ProfileError(
                 "no target: say --target URL, or set IOSD_TARGET, or a profile's 'target' in "
                 "~/.config/iosd/config.toml; 'osd target serve' prints the URL of a new one"
                 + (
@@ -134,7 +135,7 @@ class Settings:
         """Open a session with the target.
 
         Raises:
-            ConfigError: nobody said which, or the secret cannot be read.
+            ProfileError: nobody said which, or the secret cannot be read.
         """
         from pyosd import connect
 
@@ -142,13 +143,13 @@ class Settings:
         try:
             chap, source = identity.chap(), identity.source(self.url())
         except OSError as error:
-            raise ConfigError(f"cannot read {error.filename}: {error.strerror}") from None
+            raise ProfileError(f"cannot read {error.filename}: {error.strerror}") from None
         except ValueError as error:
-            raise ConfigError(str(error)) from None
+            raise ProfileError(str(error)) from None
         return connect(self.url(), chap=chap, credentials=source)
 
     def identity(self) -> Identity:
-        """Who we are to the target: flag, environment, profile."""
+        """The client's identity at the target, from flag, environment or profile."""
         said = Identity(credentials=self.credentials)
         return said.over(from_environment()).over(self.profile.identity)
 
@@ -159,7 +160,7 @@ class Settings:
 
     def show(
         self,
-        records: Sequence[Record],
+        records: Sequence[JsonRow],
         columns: Sequence[Column],
         schema: str,
         name: str,
@@ -180,7 +181,7 @@ class Settings:
             colour=self.colour_on_stdout,
         )
 
-    def show_one(self, record: Record, columns: Sequence[Column], *, wide: bool = False) -> None:
+    def show_one(self, record: JsonRow, columns: Sequence[Column], *, wide: bool = False) -> None:
         """Print one record as show() does, but in JSON as it is."""
         if self.output in ("json", "jsonl"):
             print_json(record)
@@ -213,7 +214,9 @@ class Settings:
         if yes:
             return
         if not self.can_ask:
-            raise click.UsageError(f"{question} Nobody can be asked here: add --yes to do it.")
+            raise click.UsageError(
+                f"{question} There is no terminal for the question: add --yes to do it."
+            )
         click.confirm(question, abort=True, err=True)
 
     @property
@@ -357,7 +360,7 @@ def explain(error: BaseException) -> tuple[Exit, str]:
 
 
 def describe(error: BaseException) -> str:
-    """What happened, and for a system error which file."""
+    """The text of an exception, with the file of a system error."""
     if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
         return f"{error.filename or 'input or output'}: {error.strerror}"
     hint = getattr(error, "hint", "")
@@ -367,7 +370,7 @@ def describe(error: BaseException) -> str:
 
 @contextmanager
 def expected_empty(address: ObjectRef, otherwise: str) -> Iterator[None]:
-    """Where something that is not empty is not removed: which option does it all the same."""
+    """The option that removes a thing that is not empty, for each verb."""
     try:
         yield
     except errors.Conflict as error:

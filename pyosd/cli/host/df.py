@@ -7,7 +7,7 @@ import click
 
 from pyosd.cli.frame.verb import Listing, Settings
 from pyosd.cli.host.heads import figures_of
-from pyosd.cli.output.tables import Column, Record, format_bytes, print_json
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, ref
 from pyosd.wire.attributes import Information, Page
@@ -34,12 +34,12 @@ PARTITION_NAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
 TIERS = {"ssd": "ssd", "main": "hdd"}  # our word, and that of root page B000_0003h
 
 
-def size(row: Record, key: str) -> str:
+def size(row: JsonRow, key: str) -> str:
     """Bytes for people; "-": not known, or no limit."""
     return "-" if row.get(key) is None else format_bytes(row[key])
 
 
-def share(row: Record) -> str:
+def share(row: JsonRow) -> str:
     """How much of it is used."""
     total, used = row.get("total_bytes"), row.get("used_bytes")
     return "-" if not total or used is None else f"{100 * used / total:.0f}%"
@@ -57,7 +57,7 @@ COLUMNS = (
 )
 
 
-def devices(commands: Commands, data_bytes: int) -> list[Record]:
+def devices(commands: Commands, data_bytes: int) -> list[JsonRow]:
     """The file system of each device, and how much of the objects' data is there."""
     figures = figures_of(commands)
     on_ssd = figures.get("heads_on_ssd_bytes", 0)
@@ -78,7 +78,7 @@ def devices(commands: Commands, data_bytes: int) -> list[Record]:
     return found
 
 
-def partition(commands: Commands, pid: int, capacity: int) -> Record:
+def partition(commands: Commands, pid: int, capacity: int) -> JsonRow:
     """One partition; its size is its quota, None where it has none."""
     wanted = [*PARTITION_WANTED.values(), PARTITION_NAME]
     values = {value.id: value for value in commands.get_attributes(ref(pid), wanted)}
@@ -94,8 +94,8 @@ def partition(commands: Commands, pid: int, capacity: int) -> Record:
     }
 
 
-def describe(commands: Commands, *, with_partitions: bool) -> Record:
-    """All of it, as -o json has it."""
+def describe(commands: Commands, *, with_partitions: bool) -> JsonRow:
+    """All figures, in the form of -o json."""
     values = {v.id: v for v in commands.get_attributes(ROOT, [*ROOT_WANTED.values()])}
     store = {key: values[each].uint for key, each in ROOT_WANTED.items() if each in values}
     record = {
@@ -116,10 +116,10 @@ def describe(commands: Commands, *, with_partitions: bool) -> Record:
 def df(settings: Settings, partitions: bool) -> None:
     """Show used and free space of devices, store and partitions.
 
-    A device's row is its file system: SIZE, USED and FREE count whatever is on it.  DATA is
-    the length of the objects' data there.  The row 'store' is what the target may store:
-    USED counts data, attributes and jobs against its capacity, and FREE is what can still
-    be written.  A partition's SIZE is its capacity quota.
+    The row of a device describes its file system: SIZE, USED and FREE count all files there. DATA
+    is the length of the objects' data. The row 'store' describes the capacity of the target: USED
+    counts data, attributes and jobs, and FREE is the space that can still be written. A partition's
+    SIZE is its capacity quota.
     """
     with settings.connect() as target:
         record = describe(target, with_partitions=partitions)

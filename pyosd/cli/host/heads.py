@@ -11,7 +11,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import OBJECT, SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
-from pyosd.cli.output.tables import Column, Record, format_bytes, print_json, print_records
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page
@@ -59,14 +59,14 @@ PAIR = (Column("", lambda row: row["key"]), Column("", lambda row: row["value"],
 
 
 def no_ssd() -> Failure:
-    """What is said where there are no heads."""
+    """The message if the store has no heads."""
     return Failure(Exit.FAILED, "this target has no SSD: 'osd target serve --ssd' gives it one")
 
 
 # ---- of objects ----
 
 
-def head_of(commands: Commands, address: ObjectRef) -> Record:
+def head_of(commands: Commands, address: ObjectRef) -> JsonRow:
     """Head size of an object, where the head is, and how many bytes are where."""
     values = commands.get_attributes(address, [AttributeId(Page.HEAD, ALL)])
     found = {OBJECT_KEYS[each.number]: each.uint for each in values if each.number in OBJECT_KEYS}
@@ -85,7 +85,8 @@ def head_of(commands: Commands, address: ObjectRef) -> Record:
 def obj_heads(settings: Settings, addresses: tuple[ObjectRef, ...], size: int | None) -> None:
     """Show how many bytes of objects are on the SSD (heads) and on disk.
 
-    --set 0 keeps an object off the SSD; once an object has bytes its head size stays.
+    --set 0 keeps an object off the SSD. The head size of an object cannot change after its first
+    write.
     """
     with settings.connect() as target:
         if size is not None:
@@ -100,7 +101,7 @@ def obj_heads(settings: Settings, addresses: tuple[ObjectRef, ...], size: int | 
 
 
 def figures_of(commands: Commands) -> dict[str, int]:
-    """What the root says of heads and of the room on both devices."""
+    """The root's attributes about heads and about the space on both devices."""
     values = commands.get_attributes(ROOT, [AttributeId(Page.HEADS_ROOT, ALL)])
     return {ROOT_KEYS[each.number]: each.uint for each in values if each.number in ROOT_KEYS}
 
@@ -156,7 +157,7 @@ def target_heads(
 ) -> None:
     """Show or change how heads are placed on the SSD.
 
-    What is changed here holds until the target ends; for longer it belongs in [heads] of its
+    A change is lost when the target ends. To keep it, put it into [heads] of the target's
     configuration.
     """
     given = {
@@ -177,7 +178,7 @@ def target_heads(
         words = {key: names[found[key]] for key, names in WORDS.items()}
         print_json({"schema": "iosd.target-heads/1", **found, **words})
         return
-    rows: list[Record] = [
+    rows: list[JsonRow] = [
         {"key": key.removesuffix("_bytes").replace("_", " "), "value": shown(key, value)}
         for key, value in found.items()
     ]
@@ -213,8 +214,9 @@ def follow(settings: Settings, commands: Commands, figures: dict[str, int]) -> d
 def drain_ssd(settings: Settings, undo: bool, wait: bool) -> None:
     """Move all heads off the SSD and place no new ones on it.
 
-    The target remembers it: a drain goes on after a restart, and whoever asks again sees how far it
-    is.  It is slower than what clients do at the same time; 'osd target heads --rate' changes that.
+    The target stores the drain and continues it after a restart. Repeat the command to see the
+    progress.  It is slower than what clients do at the same time; 'osd target heads --rate' changes
+    that.
     """
     with settings.connect() as target:
         before = figures_of(target)
@@ -233,7 +235,7 @@ def drain_ssd(settings: Settings, undo: bool, wait: bool) -> None:
             try:
                 figures = follow(settings, target, figures)
             except KeyboardInterrupt:
-                settings.say("the drain goes on; 'osd target drain-ssd --undo' ends it")
+                settings.say("the drain continues; 'osd target drain-ssd --undo' ends it")
                 raise
     if figures["drain"] == DRAIN.index("done"):
         moved = figures["moved_to_hdd"]

@@ -15,7 +15,7 @@ from pyosd.cli.frame.nouns import Nouns
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.output.tables import (
     Column,
-    Record,
+    JsonRow,
     counted,
     format_bytes,
     format_seconds,
@@ -34,7 +34,7 @@ MODES = {
 SIZES, TIMES = ("memory", "output"), ("wall", "cpu")
 
 
-def state_of(record: Record) -> str:
+def state_of(record: JsonRow) -> str:
     """In a word: what an administrator has it do, where it serves."""
     stopped = record["state"] == "serving" and record["mode"] != "running"
     return str(record["mode"] if stopped else record["state"])
@@ -77,7 +77,7 @@ def limit_words(key: str, value: float | None) -> str:
     return str(int(value))
 
 
-def record_of_pool(found: PoolStatus) -> Record:
+def record_of_pool(found: PoolStatus) -> JsonRow:
     """The fields of "iosd.pool/1"; wall, cpu and idle_timeout in seconds, memory and output in bytes."""
     return {
         "schema": SCHEMA,
@@ -111,7 +111,7 @@ def ls(settings: Settings) -> None:
     settings.show(records, COLUMNS, SCHEMA, "pools")
 
 
-def lines_of(record: Record) -> Iterator[str]:
+def lines_of(record: JsonRow) -> Iterator[str]:
     """A pool on one screen."""
     why = f": {record['why']}" if record["why"] else ""
     mode = "" if record["mode"] == "running" else f", {MODES.get(record['mode'], record['mode'])}"

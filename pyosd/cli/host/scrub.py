@@ -12,7 +12,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.output.progress import byte_bar
-from pyosd.cli.output.tables import Column, Record, format_bytes, print_json, print_records
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import ALL, Page
@@ -42,7 +42,7 @@ POLL_LEAST_S, POLL_MOST_S = 0.05, 1.0
 PAIR = (Column("", lambda row: row["key"]), Column("", lambda row: row["value"], shrink=True))
 
 
-def damage_of(value: bytes) -> list[Record]:
+def damage_of(value: bytes) -> list[JsonRow]:
     """The blocks that are remembered as damaged: object, first byte, bytes."""
     found = []
     for at in range(0, len(value), ENTRY):
@@ -51,10 +51,10 @@ def damage_of(value: bytes) -> list[Record]:
     return sorted(found, key=lambda each: (each["id"], each["offset"]))
 
 
-def status_of(commands: Commands) -> Record:
+def status_of(commands: Commands) -> JsonRow:
     """Everything that the root says of checksums.  Raises: Failure: the store keeps none."""
     values = commands.get_attributes(ROOT, [AttributeId(Page.SUMS_ROOT, ALL)])
-    found: Record = {KEYS[each.number]: each.uint for each in values if each.number in KEYS}
+    found: JsonRow = {KEYS[each.number]: each.uint for each in values if each.number in KEYS}
     if not found.get("checksums"):
         text = "this store keeps no checksums: 'osd target serve --checksums on' begins with it"
         raise Failure(Exit.FAILED, text)
@@ -70,7 +70,7 @@ def set_number(commands: Commands, number: int, value: int, width: int) -> None:
     commands.set_attributes(ROOT, [wanted])
 
 
-def follow(settings: Settings, commands: Commands, ended_before: int) -> Record:
+def follow(settings: Settings, commands: Commands, ended_before: int) -> JsonRow:
     """Wait for the end of a pass."""
     pause = POLL_LEAST_S
     status = status_of(commands)
@@ -91,7 +91,7 @@ def moment(milliseconds: int) -> str:
     return when.astimezone().isoformat(" ", "seconds")
 
 
-def rows_of(status: Record) -> list[Record]:
+def rows_of(status: JsonRow) -> list[JsonRow]:
     """For people."""
     values = {
         "state": status["state"],
@@ -104,7 +104,7 @@ def rows_of(status: Record) -> list[Record]:
         "damaged": f"{status['damaged']} blocks",
         "unreadable": f"{status['unreadable']} objects",
     }
-    rows: list[Record] = [{"key": key, "value": value} for key, value in values.items()]
+    rows: list[JsonRow] = [{"key": key, "value": value} for key, value in values.items()]
     for each in status["damage"]:
         last = each["offset"] + each["length"] - 1
         rows.append({"key": "damage", "value": f"{each['id']} bytes {each['offset']} to {last}"})
@@ -123,9 +123,10 @@ def rows_of(status: Record) -> list[Record]:
 def scrub(settings: Settings, action: str, rate: int | None, wait: bool) -> None:
     """Compare all data with its checksums in the background.
 
-    It begins by itself every --scrub-days of the target, waits while commands do, and goes on after
-    a restart; start also goes on with one that was stopped.  Damage is shown until a later scrub no
-    longer finds it: write the bytes again, or restore the object.
+    The target starts a scrub every --scrub-days days. A scrub pauses while commands wait, and
+    continues after a restart. 'start' also continues a scrub that was stopped.  Damage is shown
+    until a later scrub no longer finds it. To repair it, write the bytes again, or restore the
+    object.
 
     Exit 0: no damage is known; 65: some is.
     """

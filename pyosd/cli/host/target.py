@@ -16,7 +16,7 @@ from pyosd.cli.frame.nouns import Nouns
 from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Listing, Settings, Verb
 from pyosd.cli.host.heads import figures_of
-from pyosd.cli.output.tables import Column, Record, format_bytes, print_json, print_records
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import ROOT, AttributeId
@@ -87,10 +87,10 @@ def target() -> None:
     """Serve, inspect and maintain targets."""
 
 
-def describe(commands: Commands) -> Record:
+def describe(commands: Commands) -> JsonRow:
     """Identity, room and abilities of a target."""
     inquiry = commands.inquiry()
-    record: Record = {
+    record: JsonRow = {
         "schema": "iosd.target-info/1",
         "vendor": inquiry[8:16].decode("ascii", "replace").strip(),
         "product": inquiry[16:32].decode("ascii", "replace").strip(),

@@ -291,8 +291,9 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     line of code: "#OSD --limit-mem 256MiB".
 
     On a terminal, or with --wait or --follow, the command waits for the end and prints the script's
-    output.  The output of an array is printed with --follow only, when a member has ended.
-    Otherwise the command prints the job's id.  'osd run' always waits, 'osd submit' never does.
+    output.  The output of an array is printed only with --follow, member by member when each has
+    ended. Otherwise the command prints the job's id.  'osd run' always waits, 'osd submit' never
+    does.
 
     SCRIPT may be a .py file, a .pyz zipapp, or a .pyc file if the target accepts byte-code; -: stdin.
     """
@@ -320,7 +321,7 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
             with advice_on_rights(options.rights):
                 job = target.exec(code, **request)
         except KeyboardInterrupt:
-            raise interrupted("a job may have been made all the same: osd ps --tail 1") from None
+            raise interrupted("a job may nevertheless exist: osd ps --tail 1") from None
         with id_kept(job):
             if must_wait(options):
                 sys.exit(wait_for(job, settings, options))
@@ -374,8 +375,8 @@ def tell_next(settings: Settings, job: Job) -> None:
 
 
 def print_members(array: JobArray) -> None:
-    """What each member printed, when it has ended, with its index before each line."""
-    with left_by(lambda: f"array {array.id} goes on: osd job wait {array.id}", [array]):
+    """Print the output of each member when it has ended, with its index before each line."""
+    with left_by(lambda: f"array {array.id} continues: osd job wait {array.id}", [array]):
         for job in array.as_completed():
             for line in job.logs():
                 click.echo(f"{job.label} | {harmless(line)}")

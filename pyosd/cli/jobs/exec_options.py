@@ -124,7 +124,7 @@ class ExecOptions:
 
 
 def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
-    """What a dry run prints."""
+    """The output of a dry run."""
     sent, packing = pack(code, request["compress"])
     limits = {key: value for key, value in vars(request["limits"]).items() if value is not None}
     return {

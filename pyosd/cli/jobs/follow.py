@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Waits for jobs where a person or a program looks on.
 
-Of one job a bar or spinner where stderr is a terminal, of many a table; one line for each change of
-state elsewhere; at the end the state, the duration and where the rest is.  All jobs of a partition are
-asked for in one command.  They go on whatever happens here.
+On a terminal, stderr shows a bar or spinner for one job and a table for many. Elsewhere each change
+of state is a line. At the end come the state, the duration, and the commands for more.  All jobs of
+a partition are asked for in one command.  They go on whatever happens here.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, last_line, recor
 from pyosd.cli.output.progress import REDRAWS_PER_S, watched
 from pyosd.cli.output.tables import colour_wanted, harmless, table_lines
 from pyosd.errors import OSDError, Unreachable
+from pyosd.jobs.dialogues.followed import Backoff
 from pyosd.jobs.job import Job
-from pyosd.jobs.polling import Backoff, job_statuses
+from pyosd.jobs.polling import job_statuses
 from pyosd.wire.job_status import WATCH_IDS, JobState, JobStatus
 
-__all__ = ["Crowd", "await_end", "follow", "id_kept", "interrupted", "left_by"]
+__all__ = ["FollowedJobs", "await_end", "follow", "id_kept", "interrupted", "left_by"]
 
 LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
 SOME_IDS = 3  # that a sentence names
@@ -40,7 +41,7 @@ def at_now(status: JobStatus) -> str:
     return f"{status.state.name}{waits}"
 
 
-class Crowd:
+class FollowedJobs:
     """Jobs that are looked at together, and what they said last."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -83,7 +84,7 @@ class Crowd:
         return ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
 
 
-Show = Callable[[Crowd], None]
+Show = Callable[[FollowedJobs], None]
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def bar(settings: Settings) -> Iterator[Show]:
     ) as progress:
         task = progress.add_task("", total=None, message="")
 
-        def show(crowd: Crowd) -> None:
+        def show(crowd: FollowedJobs) -> None:
             for job, status in crowd.said.items():
                 if status is not None:
                     progress.update(
@@ -131,7 +132,7 @@ def table(settings: Settings) -> Iterator[Show]:
     with Live(console=console, auto_refresh=False) as live:
         drawn = -1.0
 
-        def show(crowd: Crowd) -> None:
+        def show(crowd: FollowedJobs) -> None:
             nonlocal drawn
             now = time.monotonic()
             if crowd.going and now < drawn + 1 / REDRAWS_PER_S:
@@ -143,7 +144,7 @@ def table(settings: Settings) -> Iterator[Show]:
         yield show
 
 
-def crowd_lines(crowd: Crowd, width: int, height: int, colour: bool) -> list[str]:
+def crowd_lines(crowd: FollowedJobs, width: int, height: int, colour: bool) -> list[str]:
     """The table of jobs, those that need looking at first, and under it how many there are of each
     state.
     """
@@ -160,7 +161,7 @@ def crowd_lines(crowd: Crowd, width: int, height: int, colour: bool) -> list[str
 def lines(settings: Settings, *, ends: bool = True) -> Iterator[Show]:
     """One line for each change of state; ends: also of the last."""
 
-    def show(crowd: Crowd) -> None:
+    def show(crowd: FollowedJobs) -> None:
         for job in crowd.changed:
             status = crowd.said[job]
             if status is None and len(crowd.jobs) == 1:
@@ -207,7 +208,7 @@ def id_kept(job: Job) -> Iterator[None]:
 
 
 def interrupted(text: str) -> Failure:
-    """What to raise after Ctrl-C; a second one ends the program at once, whatever it is doing."""
+    """The exception after Ctrl-C. A second Ctrl-C ends the program at once."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
     return Failure(Exit.INTERRUPTED, f"interrupted; {text}")
 
@@ -218,16 +219,16 @@ def named(jobs: list[Job]) -> str:
     return " ".join(ids) + (" ..." if len(jobs) > SOME_IDS else "")
 
 
-def go_on(crowd: Crowd) -> str:
+def go_on(crowd: FollowedJobs) -> str:
     """That jobs go on, and how to wait for them."""
     left = crowd.going
     if len(crowd.jobs) == 1:
-        return f"job {crowd.jobs[0].id} goes on: osd job wait {crowd.jobs[0].id}"
+        return f"job {crowd.jobs[0].id} continues: osd job wait {crowd.jobs[0].id}"
     verb = "goes" if len(left) == 1 else "go"
     return f"{len(left)} of {len(crowd.jobs)} jobs {verb} on: osd job wait {named(left)}"
 
 
-def shown_by(settings: Settings, crowd: Crowd) -> AbstractContextManager[Show]:
+def shown_by(settings: Settings, crowd: FollowedJobs) -> AbstractContextManager[Show]:
     """How these jobs are shown here."""
     if not watched(settings.quiet):
         return lines(settings)
@@ -235,11 +236,11 @@ def shown_by(settings: Settings, crowd: Crowd) -> AbstractContextManager[Show]:
 
 
 def follow(
-    crowd: Crowd,
+    crowd: FollowedJobs,
     shown: AbstractContextManager[Show],
     *,
     timeout: float | None = None,
-    enough: Callable[[Crowd], bool] = lambda crowd: False,
+    enough: Callable[[FollowedJobs], bool] = lambda crowd: False,
 ) -> None:
     """Poll jobs until all have ended, or enough has happened.
 
@@ -282,7 +283,7 @@ def await_end(
         JobExpired: it has no record (any more).
     """
     shown = bar(settings) if watched(settings.quiet) else lines(settings, ends=False)
-    follow(Crowd([job]), shown, timeout=timeout)
+    follow(FollowedJobs([job]), shown, timeout=timeout)
     status = job.status()
     before_last()
     settings.say(last_line(status))

@@ -74,8 +74,9 @@ def ls(
 ) -> None:
     """List jobs in the order of submission: the jobs named, or all.
 
-    JOB: an id, PID/OID, a name, or a partition, PID, for all jobs in it.  An array of jobs is one line;
-    its members are named ARRAY[INDEX].  Several options choose the jobs that all of them fit.
+    JOB is an id, PID/OID, a name, or a partition, PID, for all its jobs. An array of jobs is one
+    line; its members are named ARRAY[INDEX]. Several options select the jobs that match all of
+    them.
     """
     chosen_by = JobFilter(**wanted)
     if head is not None and tail is not None:
@@ -135,7 +136,7 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
 def cancel(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """Cancel jobs that have not started; exit 18 if one has.
 
-    Of an array the members that have not.
+    Of an array, cancel the members that have not started.
     """
     with settings.connect() as target:
         for each in wholes_of(settings, target, addresses):
@@ -210,7 +211,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
 
 
 def array_lines(array: JobArray) -> list[str]:
-    """What there is to say of an array's members."""
+    """Lines about the members of an array."""
     place, counts = array.place, array.status().counts
     most = f", at most {place.at_once} at once" if place.at_once else ""
     lines = [f"Members {place.text}{most}: {counted(counts)}."]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which jobs a listing shows: by name, tag, pool, partition, zone, user and state."""
+"""Filters for listings of jobs: by name, tag, pool, partition, zone, user and state."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the verbs about jobs share: how a job is named, and what it means that one is absent."""
+"""Common parts of the verbs about jobs: names of jobs, and errors about absent jobs."""
 
 from __future__ import annotations
 
@@ -60,23 +60,23 @@ class JobListing(AboutJobs, Listing):
     """A listing of jobs."""
 
 
-Function = Callable[..., None]
+VerbBody = Callable[..., None]
 NAMED_SHOWN = 10  # jobs of one name
 
 
-def one_job(function: Function) -> Function:
+def one_job(function: VerbBody) -> VerbBody:
     """The argument JOB."""
     return click.argument("address", metavar="JOB", type=JOB)(function)
 
 
-def some_jobs(function: Function) -> Function:
+def some_jobs(function: VerbBody) -> VerbBody:
     """The arguments JOB..."""
     return click.argument("addresses", metavar="JOB...", type=JOB, nargs=-1, required=True)(
         function
     )
 
 
-def any_jobs(function: Function) -> Function:
+def any_jobs(function: VerbBody) -> VerbBody:
     """The arguments [JOB]..., of which there may be none."""
     return click.argument("addresses", metavar="[JOB]...", type=JOB, nargs=-1)(function)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_seconds, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds, format_time
 from pyosd.jobs.advice import advice
 from pyosd.jobs.reasons import REASONS
 from pyosd.types import ObjectRef
@@ -102,7 +102,7 @@ def message_of(status: JobStatus) -> str:
     return counted(status.counts) if status.counts and not status.done else status.message
 
 
-def array_of(status: JobStatus) -> Record | None:
+def array_of(status: JobStatus) -> JsonRow | None:
     """Of an array, or of one of its members; None: it is neither."""
     place = status.array
     if place is None:
@@ -119,7 +119,7 @@ def array_of(status: JobStatus) -> Record | None:
     }
 
 
-def record_of(status: JobStatus) -> Record:
+def record_of(status: JobStatus) -> JsonRow:
     """The fields of "iosd.job/1"."""
     return {
         "schema": SCHEMA,
@@ -172,23 +172,23 @@ def record_of(status: JobStatus) -> Record:
     }
 
 
-def colour_of(row: Record) -> str | None:
+def colour_of(row: JsonRow) -> str | None:
     """The colour of a state; one that is not listed is bad news."""
     return COLOURS.get(JobState[row["state"]], "red")
 
 
-def progress_of(row: Record) -> str:
+def progress_of(row: JsonRow) -> str:
     """A share, where the script tells one."""
     return "-" if row["progress"] is None else f"{row['progress']:.0%}"
 
 
-def name_of(row: Record) -> str:
+def name_of(row: JsonRow) -> str:
     """The job's id, of a member of an array ARRAY[INDEX]."""
     array = row["array"]
     return f"{array['id']}[{array['index']}]" if array and "index" in array else row["id"]
 
 
-def tags_of(row: Record) -> str:
+def tags_of(row: JsonRow) -> str:
     """KEY=VALUE, with commas between."""
     return ",".join(f"{key}={value}" for key, value in row["tags"].items()) or "-"
 
@@ -223,7 +223,7 @@ WATCH_COLUMNS = (
     Column("NAME", lambda row: row["name"] or "-", shrink=True, drop=3),
     Column("SAYS", lambda row: row["message"] or row["reason"]["label"], shrink=True, drop=4),
 )
-# What needs looking at comes first: what moves, what went wrong, what waits, what is well.
+# The order of states: running, failed, waiting, completed.
 INTEREST = {
     JobState.RUNNING: 0,
     JobState.COMPLETING: 0,
@@ -235,7 +235,7 @@ INTEREST = {
 
 
 def by_interest(status: JobStatus) -> tuple[int, ObjectRef]:
-    """Where a job stands in a list that may be too long for the screen."""
+    """Rank of a job in a list that may be too long for the screen."""
     return INTEREST.get(status.state, 1), status.id
 
 
@@ -269,7 +269,7 @@ def why_ended(status: JobStatus) -> str:
 
 
 def last_line(status: JobStatus) -> str:
-    """What is said when a job has ended: state, duration, where the rest is."""
+    """The line at the end of a job: state, duration, and commands for more."""
     text = (
         f"{shown_id(status)} {status.state.name}{why_ended(status)} in "
         f"{format_seconds(status.run_time)}"
@@ -284,7 +284,7 @@ def last_line(status: JobStatus) -> str:
 
 
 def waiting_for(status: JobStatus) -> str:
-    """What a job that has not started is waiting for."""
+    """The reason why a job has not started."""
     if status.state is JobState.HELD and status.begin is not None:
         return (
             f"It begins at {format_time(milliseconds(status.begin))}; release it to start it now."

@@ -16,9 +16,10 @@ from pyosd.cli.frame.verb import Settings
 from pyosd.cli.jobs.follow import left_by, named
 from pyosd.cli.jobs.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.output.terminal import RAW, Sink, output_to
+from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
-from pyosd.jobs.polling import FOLLOW_MOST, Backoff, job_statuses
+from pyosd.jobs.polling import job_statuses
 from pyosd.jobs.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, ObjectRef
 from pyosd.wire.attributes import Page
@@ -100,7 +101,7 @@ def last_lines(text: bytes, count: int) -> bytes:
 
 
 def last_lines_of(job: Job, end: int, count: int) -> int:
-    """Where the last so many lines of a job's output begin, which is so long now."""
+    """Offset of the last lines of a job's output, given their number and the present length."""
     at, text = end, b""
     while at and text.count(b"\n") <= count:
         start = max(0, at - LOOK_BACK)
@@ -144,7 +145,7 @@ def print_streams(job: Job, *, follow: bool, raw: bool = False) -> bool:
     """
     streams = ((False, output_to(sys.stdout, raw)), (True, output_to(sys.stderr, raw)))
     outputs = [Output(job, stderr=which, to=to, tail=None, prefix="") for which, to in streams]
-    with left_by(lambda: f"job {job.id} goes on: osd job logs -f {job.id}", [job]):
+    with left_by(lambda: f"job {job.id} continues: osd job logs -f {job.id}", [job]):
         copy_all(outputs, follow=follow)
     return all(each.last == b"\n" for each in outputs)
 
@@ -177,9 +178,10 @@ def logs(
 ) -> None:
     """Print what scripts have printed so far.
 
-    Of one job the bytes as they are, but for control characters on a terminal.  Of several, or of the
-    members of an array, whole lines, each with its job's id before it.  Of standard error the first 20
-    and the last 40 KiB are kept; a line tells how much is missing.
+    For one job the bytes are printed unchanged; on a terminal control characters are escaped. For
+    several jobs, or the members of an array, whole lines are printed, each after its job's id. The
+    target keeps the first 20 and the last 40 KiB of standard error. A line gives the number of
+    missing bytes.
     """
     with settings.connect() as target:
         wholes = wholes_of(settings, target, addresses)

@@ -28,7 +28,7 @@ from pyosd.cli.jobs.script import (
     with_modules,
 )
 from pyosd.cli.output.tables import (
-    Record,
+    JsonRow,
     folded,
     format_bytes,
     format_seconds,
@@ -60,14 +60,14 @@ def client_version() -> str:
         return ""
 
 
-def report_of(job: Job, status: JobStatus, target: Record, log: bool) -> Record:
+def report_of(job: Job, status: JobStatus, target: JsonRow, log: bool) -> JsonRow:
     """The fields of "iosd.report/1"."""
     own = {
         "version": client_version(),
         "python": platform.python_version(),
         "system": platform.platform(),
     }
-    texts: Record = {}
+    texts: JsonRow = {}
     if log:
         texts["traceback"] = job.traceback() if status.done else ""
         lines = job.logs(stream="stderr") if status.done else iter(())
@@ -124,12 +124,12 @@ SECTIONS = {
 VALUES = 16  # columns of a name before its value
 
 
-def shown(key: str, record: Record) -> Any:
+def shown(key: str, record: JsonRow) -> Any:
     """A value of the record; tags in one line, as `osd ps` shows them."""
     return tags_of(record) if key == "tags" else record[key]
 
 
-def page(found: Record, status: JobStatus) -> list[str]:
+def page(found: JsonRow, status: JobStatus) -> list[str]:
     """The report for people, but for what the script has written (words_of)."""
     record: dict[str, Any] = found["job"]
     lines = explanation(status, [])
@@ -151,7 +151,7 @@ def page(found: Record, status: JobStatus) -> list[str]:
     return [harmless(line) for line in lines]
 
 
-def words_of(found: Record) -> list[str]:
+def words_of(found: JsonRow) -> list[str]:
     """The script's traceback and last lines of standard error, as they are."""
     lines: list[str] = []
     for title in ("traceback", "stderr"):
@@ -184,8 +184,8 @@ def words_of(found: Record) -> list[str]:
 def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     """Print all facts about a job on one page, for a bug report.
 
-    State, timing, usage, limits in force, hashes, versions, traceback and the last lines of standard
-    error.  No address of the target, no login.
+    The page has state, times, usage, limits, hashes, versions, traceback and the last lines of
+    standard error. It does not contain the address of the target or a login.
     """
     with settings.connect() as target:
         job = job_of(settings, target, address)
@@ -244,13 +244,13 @@ def retry(
 ) -> None:
     """Run an ended job again as a new job and print its id.
 
-    Zone, name, tags, pool, limits and idempotence are the old job's, and so are code and arguments,
-    unless --script FILE or ARGS after -- say otherwise.  The target keeps the code of jobs that did not
-    complete; to run one again that COMPLETED, --script is needed.  The new job names the old one as its
-    predecessor.
+    The new job has the zone, name, tags, pool, limits and idempotence of the old one. It also has
+    its code and arguments, unless you give --script FILE or ARGS after --. The target keeps the
+    code of jobs that did not complete. For a job that COMPLETED, give --script. The status of the
+    new job names the old one as its predecessor.
 
-    An array is run again whole, with --failed only its members that ended in any state but COMPLETED; a
-    member ARRAY[INDEX] becomes an array of that index.
+    All members of an array are run again, with --failed only those that did not end COMPLETED. A
+    member ARRAY[INDEX] becomes an array with that index.
     """
     settings: Settings = ctx.obj
     if modules and script is None:
@@ -266,7 +266,7 @@ def retry(
         if failed and status.state is JobState.COMPLETED:
             raise Failure(Exit.WRONG_STATE, f"{old.label} COMPLETED: nothing of it failed")
         if code is not None and not was_sent(code, status):
-            settings.say(f"{script} is not the script that {old.id} ran; it is run all the same")
+            settings.say(f"{script} is not the script that {old.id} ran; it runs nevertheless")
         how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
         if args or code is not None:
             how["args"] = list(args)

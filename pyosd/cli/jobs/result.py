@@ -13,7 +13,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.jobs.job_verb import JobVerb, job_of, one_job, whole_of
 from pyosd.cli.jobs.job_view import exit_code
-from pyosd.cli.output.tables import Record, print_json
+from pyosd.cli.output.tables import JsonRow, print_json
 from pyosd.cli.output.terminal import RAW, output_to
 from pyosd.errors import JobError
 from pyosd.jobs.job import Job
@@ -39,11 +39,11 @@ NAMED_MOST = 10  # failed members that the last line names
 def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
     """Print what the script gave to osd.result().
 
-    Bytes are written as they are, but for control characters on a terminal.  Any other value is
-    printed as JSON, arrays of numpy as nested lists.  Of an array of jobs the list of its members'
-    results is printed, in order of index.
+    Bytes are printed unchanged; on a terminal control characters are escaped. Other values are
+    printed as JSON, arrays of numpy as nested lists. For an array of jobs the result is a list of
+    its members' results, in order of index.
 
-    A member that did not complete has null in that list; a line on standard error names it, and the
+    A member that did not complete has null in that list, and a line on standard error names it. The
     exit code is that of the array (10 if a member failed).  With -o json each member has its state,
     and its error or its result.
     """
@@ -82,10 +82,10 @@ def as_lists(value: Any) -> Any:
     return as_lists(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def outcome_of(job: Job) -> Record:
+def outcome_of(job: Job) -> JsonRow:
     """State and result or error of a job that has ended."""
     error = job.exception()
-    known: Record = {"id": str(job.id)}
+    known: JsonRow = {"id": str(job.id)}
     if isinstance(error, JobError):
         return {**known, "state": job.status().state.name, "error": str(error)}
     if error is not None:

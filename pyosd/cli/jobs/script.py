@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `osd exec` and `osd job retry` share: reading a script with its #OSD lines, and --rights."""
+"""Common parts of `osd exec` and `osd job retry`: reading a script with its #OSD lines, and
+--rights."""
 
 from __future__ import annotations
 

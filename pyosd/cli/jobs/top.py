@@ -29,7 +29,7 @@ from pyosd.cli.jobs.follow import LONGEST_PAUSE_S
 from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, record_of
 from pyosd.cli.output.progress import REDRAWS_PER_S
 from pyosd.cli.output.tables import (
-    Record,
+    JsonRow,
     colour_wanted,
     print_json,
     print_lines,
@@ -52,7 +52,7 @@ INTERRUPT = 3  # Ctrl-C, where the terminal sends no signal for it
 
 
 @dataclass(frozen=True)
-class Sample:
+class TargetSample:
     """One look at the target.  when: of our monotonic clock; cost: seconds that it took."""
 
     when: float
@@ -70,7 +70,7 @@ class Sample:
             found.update(each.counts or {each.state: 1})
         return {state.name: found[state] for state in JobState if found[state]}
 
-    def rates(self, before: Sample | None) -> dict[str, float | None]:
+    def rates(self, before: TargetSample | None) -> dict[str, float | None]:
         """Jobs a second since the last look, of those that are still there; None: no last look."""
         if before is None:
             return {"submitted_per_s": None, "ended_per_s": None}
@@ -95,7 +95,7 @@ def ended_in(status: JobStatus) -> int:
     return sum(count for state, count in status.counts.items() if state.terminal)
 
 
-def take(target: Target) -> Sample:
+def take(target: Target) -> TargetSample:
     """Look at the root's page and at the jobs collection of each partition."""
     start = time.monotonic()
     wanted = [AttributeId(Page.EXEC_ROOT, n) for n in (QUEUE_DEPTH, RETRY_AFTER, ISOLATION)]
@@ -108,7 +108,7 @@ def take(target: Target) -> Sample:
                 if status is not None:
                     jobs[status.id] = status
     now = time.monotonic()
-    return Sample(
+    return TargetSample(
         now,
         now - start,
         page[QUEUE_DEPTH].uint if QUEUE_DEPTH in page else 0,
@@ -119,7 +119,7 @@ def take(target: Target) -> Sample:
     )
 
 
-def record(now: Sample, before: Sample | None = None) -> Record:
+def record(now: TargetSample, before: TargetSample | None = None) -> JsonRow:
     """The fields of "iosd.top/1"; of the jobs, those that have not ended."""
     going = sorted((each for each in now.jobs.values() if not each.done), key=by_interest)
     return {
@@ -151,7 +151,7 @@ def wrapped(parts: list[str], width: int | None) -> list[str]:
     return lines
 
 
-def pool_words(found: Record) -> str:
+def pool_words(found: JsonRow) -> str:
     """A pool in few words."""
     if found["state"] != "serving":
         why = f" ({found['why']})" if found["why"] else ""
@@ -161,7 +161,7 @@ def pool_words(found: Record) -> str:
     return f"{found['id']}{mode} {found['busy']}/{found['active']}{room}, {found['queued']} queued"
 
 
-def screen_lines(found: Record, width: int | None, height: int | None, colour: bool) -> list[str]:
+def screen_lines(found: JsonRow, width: int | None, height: int | None, colour: bool) -> list[str]:
     """The screen.  width, height: None: all that there is."""
     states: dict[str, int] = found["states"]
     head = [
@@ -230,7 +230,7 @@ def live(target: Target, settings: Settings, interval: float) -> None:
     colour = colour_wanted(settings.colour, sys.stdout)
     console = Console(no_color=not colour, highlight=False)
     signal.signal(signal.SIGTERM, ended_by)
-    before: Sample | None = None
+    before: TargetSample | None = None
     with (
         contextlib.suppress(KeyboardInterrupt),
         keys() as descriptor,
@@ -262,7 +262,7 @@ def live(target: Target, settings: Settings, interval: float) -> None:
 def top(settings: Settings, once: bool, interval: float) -> None:
     """Show the queue, the rates and the unfinished jobs, live.
 
-    q or Ctrl-C leaves.  Rates count what happened between two looks; asking takes at most a tenth of
+    q or Ctrl-C ends it. Rates are averages between two readings. Readings take at most a tenth of
     the time.
     """
     with settings.connect() as target:

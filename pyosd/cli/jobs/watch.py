@@ -15,12 +15,13 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Settings
-from pyosd.cli.jobs.follow import Crowd, Show, await_end, follow, lines, shown_by, table
+from pyosd.cli.jobs.follow import FollowedJobs, Show, await_end, follow, lines, shown_by, table
 from pyosd.cli.jobs.job_verb import JobVerb, any_jobs, jobs_of, some_jobs
 from pyosd.cli.jobs.job_view import exit_code, record_of
 from pyosd.cli.output.progress import watched
 from pyosd.cli.output.tables import print_json
-from pyosd.jobs.job import Job, expired
+from pyosd.jobs.dialogues.followed import expired
+from pyosd.jobs.job import Job
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -49,7 +50,7 @@ class AwaitedState:
     state: str
     code: int
 
-    def holds(self, crowd: Crowd) -> bool:
+    def holds(self, crowd: FollowedJobs) -> bool:
         """Whether it is so now; a job without a record has ended, and is in no state of its own."""
         return QUANTIFIERS[self.quantifier](map(self._fits, crowd.said.values()))
 
@@ -84,7 +85,7 @@ class ConditionType(ParamType[AwaitedState]):
         return AwaitedState(quantifier, state, int(code))
 
 
-def code_of(crowd: Crowd, style: str = "state") -> int:
+def code_of(crowd: FollowedJobs, style: str = "state") -> int:
     """The exit code of the first job that is not COMPLETED; 0 when all are.
 
     Raises: JobExpired: that one is no job, or its record is gone.
@@ -116,10 +117,10 @@ def wait(
 ) -> None:
     """Wait until jobs have ended.
 
-    The first that is not COMPLETED gives the exit code.
+    The exit code is that of the first job that is not COMPLETED.
     """
     with settings.connect() as target:
-        crowd = Crowd(jobs_of(settings, target, addresses))
+        crowd = FollowedJobs(jobs_of(settings, target, addresses))
         if len(crowd.jobs) == 1:
             sys.exit(exit_code(await_end(crowd.jobs[0], settings, timeout), style))
         follow(crowd, shown_by(settings, crowd), timeout=timeout)
@@ -130,7 +131,7 @@ def wait(
 def records(settings: Settings) -> Iterator[Show]:
     """A record on stdout for each change of state, with all that a record has."""
 
-    def show(crowd: Crowd) -> None:
+    def show(crowd: FollowedJobs) -> None:
         crowd.complete_changed()
         for job in crowd.changed:
             status = crowd.said[job]
@@ -179,18 +180,18 @@ def watch(
 ) -> None:
     """Show the progress of jobs until all have ended.
 
-    Those named, else all that are unfinished now.  A live table where stderr is a terminal, else a
-    line for each change of state.  The first job that is not COMPLETED gives the exit code, unless a
-    condition of --exit held before.
+    Without JOB it shows all unfinished jobs. On a terminal stderr shows a live table, elsewhere a
+    line for each change of state. The exit code is that of the first job that is not COMPLETED,
+    unless a condition of --exit is met before.
     """
     with settings.connect() as target:
         named = jobs_of(settings, target, addresses) if addresses else unfinished(target)
-        crowd = Crowd(named)
+        crowd = FollowedJobs(named)
         if not crowd.jobs:
             settings.say("there are no unfinished jobs")
             return
 
-        def enough(crowd: Crowd) -> bool:
+        def enough(crowd: FollowedJobs) -> bool:
             return any(each.holds(crowd) for each in conditions)
 
         if settings.output == "jsonl":

@@ -15,7 +15,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.objects.attribute_names import NAMES
-from pyosd.cli.output.tables import Column, Record, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page, encode_value
 
@@ -65,17 +65,17 @@ def relative(page: int) -> int:
 
 
 def name_of(attribute: AttributeValue) -> str:
-    """What the standard calls it; empty: it is none of the standard's."""
+    """Its name in the standard, or empty."""
     return NAMES.get(attribute.page, {}).get(attribute.number, "")
 
 
 def page_name(page: int) -> str:
-    """What `Page` calls it, as `user-information`; empty: it has no name."""
+    """Its name in `Page`, such as `user-information`, or empty."""
     names = {each.value: each.name for each in Page}
     return names.get(page, "").lower().replace("_", "-")
 
 
-def record_of(attribute: AttributeValue) -> Record:
+def record_of(attribute: AttributeValue) -> JsonRow:
     """One attribute's record."""
     return {
         "schema": SCHEMA,

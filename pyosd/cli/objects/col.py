@@ -11,9 +11,8 @@ from pyosd.cli.frame.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
 from pyosd.cli.objects.attr import record_of, takes_value
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
-from pyosd.cli.output.tables import Column, Record
+from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.commands import Commands
-from pyosd.commands.membership import join, leave
 from pyosd.errors import NotFound
 from pyosd.osd._query import Condition, Query
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
@@ -47,12 +46,12 @@ VALUE_COLUMNS = (
 )
 
 
-def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> Record:
+def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> JsonRow:
     """One collection's record; tracked: with the command at work on it."""
     found = {each.id: each for each in commands.get_attributes(address, [KIND, USERNAME])}
     tracking = commands.tracking(address)
     kind = found[KIND].uint if KIND in found else 0
-    record: Record = {
+    record: JsonRow = {
         "schema": SCHEMA,
         "id": str(address),
         "type": KINDS.get(kind, f"{kind:#x}"),
@@ -93,7 +92,7 @@ def create(
 ) -> None:
     """Create a collection and print its id.
 
-    ADDRESS: a partition, whose target picks the id, or PID/CID with the id wanted.
+    ADDRESS is PID/CID with the new id, or a partition: then the target chooses the id.
     """
     if source and (not tracking or source.partition_id != address.partition_id):
         raise click.UsageError("--from goes with --tracking, and stays in the partition")
@@ -135,7 +134,7 @@ def members(settings: Settings, address: ObjectRef) -> None:
     """List the objects in a collection."""
     with settings.connect() as target:
         found = target.list_members(address)
-    records: list[Record] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
+    records: list[JsonRow] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
     settings.show(records, ID_COLUMNS, "iosd.members/1", "members")
 
 
@@ -147,7 +146,7 @@ def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) 
     """Add objects to a collection.  OID: a number, or PID/OID."""
     with settings.connect() as target:
         for each in objects:
-            join(target, address, member_of(address, each))
+            target.add_member(address, member_of(address, each))
 
 
 @col.command(cls=Verb)
@@ -160,7 +159,7 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
         for each in objects:
             member = member_of(address, each)
             try:
-                left = leave(target, address, member)
+                left = target.remove_member(address, member)
             except NotFound:
                 raise Failure(Exit.NO_INPUT, f"{member} does not exist") from None
             if not left:
@@ -182,7 +181,7 @@ def rm(
 ) -> None:
     """Remove empty collections; with --force or --objects, any.
 
-    --objects asks first; where nobody can be asked it needs --yes.
+    --objects asks for confirmation. Without a terminal it requires --yes.
     """
     names = ", ".join(map(str, addresses))
     if objects:

@@ -21,18 +21,18 @@ TOKEN = re.compile(
 REVERSED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<", "=": "=", "==": "==", "!=": "!="}
 NAME = re.compile(r"(?P<page>\w+)/(?P<number>\w+)")
 CRITERION_HELP = (
-    "CRITERION: 'PAGE/NUMBER OP VALUE', quoted for the shell, where OP is =, >=, <=, > or <, or "
-    "'LOW <= PAGE/NUMBER <= HIGH', or PAGE/NUMBER alone: whatever has it.  A VALUE is a number (8 "
-    "bytes, as 'osd obj attr set --int' stores it), \"text in quotes\", a word, or hex:00ff; values "
-    "compare byte by byte."
+    "CRITERION is 'PAGE/NUMBER OP VALUE', quoted for the shell, where OP is =, >=, <=, > or <. It can "
+    "also be 'LOW <= PAGE/NUMBER <= HIGH', or PAGE/NUMBER alone: objects with this attribute.  VALUE "
+    "is a number (8 bytes, as 'osd obj attr set --int' stores it), \"text in quotes\", a word, or "
+    "hex:00ff. Values compare byte by byte."
 )
 
-Token = tuple[str, str]  # kind (op, text or word) and what it says
+CriterionToken = tuple[str, str]  # kind (op, text or word) and what it says
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str) -> list[CriterionToken]:
     """Split a criterion.  Raises: ValueError: at something that is no part of one."""
-    found: list[Token] = []
+    found: list[CriterionToken] = []
     at = 0
     while text[at:].strip():
         match = TOKEN.match(text, at)
@@ -44,7 +44,7 @@ def tokens_of(text: str) -> list[Token]:
     return found
 
 
-def value_of(token: Token) -> int | str | bytes:
+def value_of(token: CriterionToken) -> int | str | bytes:
     """The value a token stands for."""
     kind, text = token
     if kind == "op":
@@ -56,7 +56,7 @@ def value_of(token: Token) -> int | str | bytes:
     return text
 
 
-def attribute_of(token: Token) -> attr | None:
+def attribute_of(token: CriterionToken) -> attr | None:
     """The attribute a token names, or None."""
     match = NAME.fullmatch(token[1]) if token[0] == "word" else None
     if match is None:

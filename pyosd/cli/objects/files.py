@@ -159,8 +159,9 @@ def get(
 ) -> None:
     """Fetch objects as files into a folder and print their paths.
 
-    ADDRESS: a partition, for all its objects, or PID/OID.  A file has the name of its object, or the
-    object's id if it has no name.  Folders are made.  A file appears when all its bytes are there.
+    ADDRESS is a partition, for all its objects, or PID/OID. A file gets the name of its object, or
+    the object's id if it has no name. Missing folders are created. A file appears when all its
+    bytes are stored.
     """
     if any(not each.partition_id for each in addresses):
         raise click.UsageError("give partitions as PID, or objects as PID/OID")
@@ -197,7 +198,7 @@ def get(
 
 
 def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:
-    """What an address stands for."""
+    """The object that an address names."""
     if not address.object_id:
         yield from files.entries(target, address.partition_id)
     else:

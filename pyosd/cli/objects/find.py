@@ -12,7 +12,7 @@ from pyosd.cli.frame.params import ADDRESS, NUMBER
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.objects.object_table import show_objects
-from pyosd.cli.output.tables import Column, Record
+from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.osd._query import Condition
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page
@@ -90,8 +90,8 @@ def index(
 ) -> None:
     """Show, add or drop the attribute indexes of a partition.
 
-    The index answers 'osd obj find' without reading every object, and makes setting
-    attributes of its pages slower.  One that is building is not used yet.
+    With an index, 'osd obj find' does not read every object. Setting attributes of its pages
+    becomes slower. An index is not used before it is complete.
     """
     partition = ObjectRef(address.partition_id)
     if not address.partition_id or address.object_id:
@@ -110,7 +110,7 @@ def index(
     for page in added:
         if page not in states:
             raise Failure(Exit.FAILED, f"the target took page {page:#x} but does not show it")
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.index/1",
             "id": f"{page:#x}",

@@ -7,7 +7,7 @@ import click
 
 from pyosd.cli.frame.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.frame.verb import Listing, Settings, Verb
-from pyosd.cli.output.tables import Column, Record, format_bytes
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Duplication
 from pyosd.wire.list_data import MapType
@@ -60,8 +60,8 @@ def copy(
 ) -> None:
     """Copy an object inside the target and print the copy's id.
 
-    DESTINATION: a partition, whose target picks the id, or PID/OID with the id wanted.
-    --method space shares blocks where the file system can; bytes never does.
+    DESTINATION is PID/OID with the new id, or a partition: then the target chooses the id. --method
+    space shares blocks if the file system supports that; bytes never does.
     """
     if not destination.partition_id:
         raise click.UsageError("a copy goes to a partition: PID or PID/OID")
@@ -91,7 +91,7 @@ def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None
     """Show which ranges of an object have data and which are holes."""
     with settings.connect() as target:
         extents = target.read_map(address, offset, TYPES[kind])
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.extent/1",
             "id": str(each.start),

@@ -23,7 +23,7 @@ from pyosd.cli.objects.transfer import Watched, size_of
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import print_lines
 from pyosd.cli.output.terminal import RAW, output_to
-from pyosd.iscsi.session import CHUNK
+from pyosd.commands.data import CHUNK
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
@@ -53,7 +53,7 @@ for command in (attr, copy, map_, find, index, obj_heads):
 def create(settings: Settings, address: ObjectRef, count: int) -> None:
     """Create empty objects and print their ids.
 
-    ADDRESS: a partition, whose target picks the id, or PID/OID with the id wanted.
+    ADDRESS is PID/OID with the new id, or a partition: then the target chooses the id.
     """
     if count > 1 and address.object_id:
         raise click.UsageError("--count goes with a partition, not with a wanted id")
@@ -118,7 +118,8 @@ def new_object(target: Target, partition: ObjectRef) -> Iterator[ObjectRef]:
 def write(settings: Settings, address: ObjectRef, file: str, offset: int) -> None:
     """Write FILE (or stdin) to an object.
 
-    ADDRESS: PID/OID of an object there is; or a partition: a new object, whose id is printed.
+    ADDRESS is PID/OID of an existing object, or a partition: then a new object is created and its
+    id printed.
     """
     with click.open_file(file, "rb") as source, settings.connect() as target:
         made = not address.object_id

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pyosd import errors
 from pyosd.cli.frame.verb import Settings
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Information, Page, Timestamp
@@ -33,12 +33,12 @@ COLUMNS = (
 )
 
 
-def describe(commands: Commands, address: ObjectRef) -> Record:
+def describe(commands: Commands, address: ObjectRef) -> JsonRow:
     """One object's record."""
     return record_of(address, commands.get_attributes(address, [*WANTED.values(), USERNAME]))
 
 
-def record_of(address: ObjectRef, values: Iterable[AttributeValue]) -> Record:
+def record_of(address: ObjectRef, values: Iterable[AttributeValue]) -> JsonRow:
     """The record of an object from its attributes, which WANTED and USERNAME name."""
     found = {value.id: value for value in values}
     numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
@@ -66,7 +66,7 @@ def show_partition(settings: Settings, commands: Commands, partition_id: int) ->
 def show_objects(settings: Settings, commands: Commands, found: Iterable[ObjectRef]) -> None:
     """Print objects; only where more than ids are wanted the target is asked for it."""
     if settings.output == "id":
-        records: list[Record] = [{"id": str(each)} for each in found]
+        records: list[JsonRow] = [{"id": str(each)} for each in found]
     else:
         records = [describe(commands, each) for each in found]
     settings.show(records, COLUMNS, "iosd.objects/1", "objects")

@@ -9,7 +9,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
-from pyosd.cli.output.tables import Column, Record, format_bytes, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Information, Page, Timestamp
@@ -41,7 +41,7 @@ CHECK_COLUMNS = (
 )
 
 
-def describe(commands: Commands, partition: ObjectRef) -> Record:
+def describe(commands: Commands, partition: ObjectRef) -> JsonRow:
     """One partition's record."""
     values = commands.get_attributes(partition, [*WANTED.values(), USERNAME, METHOD])
     found = {value.id: value for value in values}
@@ -68,7 +68,7 @@ def part() -> None:
 def create(settings: Settings, pid: int) -> None:
     """Create a partition and print its id.
 
-    PID: the id wanted, 0x10000 or more; without it the target picks one.
+    PID is the new id, 0x10000 or more. Without PID the target chooses an id.
     """
     with settings.connect() as target:
         click.echo(ref(target.create_partition(pid)))
@@ -101,7 +101,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
 def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes: bool) -> None:
     """Remove empty partitions; with --contents, also non-empty ones.
 
-    --contents asks first; where nobody can be asked it needs --yes.
+    --contents asks for confirmation. Without a terminal it requires --yes.
     """
     names = ", ".join(map(str, addresses))
     if contents:
@@ -110,7 +110,7 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes
         settings.confirm(f"Remove partition {names}?")
     with settings.connect() as target:
         for address in addresses:
-            with expected_empty(address, "--contents removes what it holds, too"):
+            with expected_empty(address, "--contents also removes its contents"):
                 target.remove_partition(address.partition_id, contents)
 
 
@@ -121,10 +121,9 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes
 def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) -> None:
     """Check partitions on a running target, or all with root.
 
-    The target goes on serving meanwhile, and compares what it keeps about objects with
-    their files and memberships (OBJECT STRUCTURE CHECK).  'osd target check' is another
-    thing: it reads the store of a target that is stopped, on the target's own host, and
-    finds more.
+    The target compares its records of objects with their files and memberships (OBJECT STRUCTURE
+    CHECK). It continues to serve meanwhile. 'osd target check' is a different command. It runs on
+    the target's host, reads the store of a stopped target, and finds more.
     """
     for address in addresses:
         if address.object_id:
@@ -134,7 +133,7 @@ def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) 
             address: target.object_structure_check(address.partition_id, timeout)
             for address in addresses
         }
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {"schema": "iosd.structure/1", "id": str(address), "damaged": count}
         for address, count in damaged.items()
     ]

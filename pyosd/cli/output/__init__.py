@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What verbs of ``osd`` print: tables and JSON, progress, bytes of others on a terminal."""
+"""Output of verbs of ``osd``: tables and JSON, progress, foreign bytes on a terminal."""

@@ -19,7 +19,7 @@ import click
 __all__ = [
     "FORMATS",
     "Column",
-    "Record",
+    "JsonRow",
     "colour_wanted",
     "counted",
     "folded",
@@ -41,25 +41,25 @@ FORMATS = ("table", "wide", "json", "jsonl", "id")
 UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 SHORTEST = 6  # a column is not cut below this
 
-Record = dict[str, Any]
+JsonRow = dict[str, Any]
 """One row, with the keys of its JSON schema."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """How one column of a table comes from a record.
+    """One column of a table, made from a record.
 
     right: numbers.  shrink: its texts may be cut.  wide: only with -o wide.
     drop: left out where the terminal is too narrow, those with the greatest number first; 0: never.
     """
 
     header: str
-    text: Callable[[Record], str]
+    text: Callable[[JsonRow], str]
     right: bool = False
     shrink: bool = False
     wide: bool = False
     drop: int = 0
-    colour: Callable[[Record], str | None] = lambda record: None
+    colour: Callable[[JsonRow], str | None] = lambda record: None
 
 
 def colour_wanted(choice: str, stream: Any) -> bool:
@@ -108,7 +108,7 @@ def _without_least(columns: Sequence[Column]) -> list[Column]:
 
 def table_lines(
     columns: Sequence[Column],
-    rows: Sequence[Record],
+    rows: Sequence[JsonRow],
     *,
     header: bool = True,
     colour: bool = False,
@@ -128,7 +128,7 @@ def table_lines(
         if len(fewer) < len(columns):
             return table_lines(fewer, rows, header=header, colour=colour, room=room)
 
-    def line(texts: Sequence[str], row: Record | None) -> str:
+    def line(texts: Sequence[str], row: JsonRow | None) -> str:
         cells = []
         for column, text, width in zip(columns, texts, widths, strict=True):
             cell = _cut(text, width) if column.shrink else text
@@ -172,7 +172,7 @@ def print_prose(lines: Iterable[str], hang: int = 2) -> None:
 
 
 def print_table(
-    columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
+    columns: Sequence[Column], rows: Iterable[JsonRow], header: bool, colour: bool
 ) -> None:
     """Print rows, cut to the terminal if there is one."""
     room = width_of_stdout()
@@ -191,7 +191,7 @@ def print_json(value: Any) -> None:
 
 
 def print_records(
-    records: Iterable[Record],
+    records: Iterable[JsonRow],
     columns: Sequence[Column],
     *,
     output: str,

@@ -11,7 +11,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import Listing, Settings
-from pyosd.cli.output.tables import Column, Record, format_time, print_lines
+from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
 from pyosd.cli.security.acl_people import certificate, group, token, user
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
@@ -82,7 +82,7 @@ def who_of(name: str) -> dict[str, str]:
 def ls(settings: Settings, who: str | None) -> None:
     """List rules."""
     found = ask(settings, "acl.ls")["rules"]
-    records: list[Record] = [{"schema": "iosd.acl/1", **each} for each in found]
+    records: list[JsonRow] = [{"schema": "iosd.acl/1", **each} for each in found]
     if who is not None:
         wanted = (who.removeprefix("@"), who.startswith("@"))
         records = [each for each in records if (each["subject"], each["group"]) == wanted]
@@ -132,15 +132,16 @@ def add(
 ) -> None:
     """Grant permissions to a user or a group; print the new rules' ids.
 
-    ROLE with a PID makes all rules for one kind of work in a partition: read, write, run (scripts that
-    read), run-write (scripts that also change), owner. 'osd acl roles' lists what each permits.
+    ROLE with a PID makes all rules for one kind of work in a partition: read, write, run (scripts
+    that read), run-write (scripts that also change), owner. 'osd acl roles' lists the permissions
+    of each.
 
-    OBJECT: PID/OID, PID/* for all user objects of a partition (or, with --type collection, its
-    collections), PID for the partition itself, root, 0 with --type partition for partitions to be
-    made, or * for everything.
+    OBJECT is PID/OID, or PID/* for all user objects of a partition (with --type collection, its
+    collections), or PID for the partition itself. It can also be root, or * for everything. 0 with
+    --type partition means partitions that do not exist yet.
 
-    PERMISSION: READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT, GLOBAL,
-    POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
+    PERMISSION is READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT,
+    GLOBAL, POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
     """
     role = permissions in ROLES
     found = ask(
@@ -165,7 +166,7 @@ def add(
 @click.pass_obj
 def roles(settings: Settings) -> None:
     """List the roles and the rules that each one creates."""
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.role/1",
             "role": name,
@@ -184,7 +185,8 @@ def roles(settings: Settings) -> None:
 @click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
 @click.pass_obj
 def rm(settings: Settings, ids: tuple[int, ...]) -> None:
-    """Remove rules.  What was given by them is good until it expires, or key freeze."""
+    """Remove rules.  Credentials issued by these rules remain valid until they expire, or until
+    'osd key freeze'."""
     for id_ in ids:
         ask(settings, "acl.rm", id=id_)
 
@@ -236,9 +238,9 @@ def check(
 def revoke(settings: Settings, object_: str, type_: str | None, target_name: str | None) -> None:
     """Revoke all credentials for an object by a new policy access tag.
 
-    What was given for this object alone since the last time is worth nothing from now on; jobs
-    that work with it end. The first time it only begins to have a tag; what was given without
-    one ends with the partition's keys: osd key freeze.
+    Credentials issued for this object alone are no longer valid. Jobs that use them end. The first
+    revocation only gives the object a tag. To end older credentials without a tag, use 'osd key
+    freeze'.
     """
     target = target_of(settings, target_name)
     click.echo(ask(settings, "acl.revoke", target=target, object=object_, type=type_)["tag"])

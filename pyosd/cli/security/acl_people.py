@@ -229,7 +229,10 @@ def add_certificate(settings: Settings, name: str, save: Path, days: int) -> Non
     except ModuleNotFoundError as error:
         if error.name != "cryptography":
             raise
-        text = "certificates need the package cryptography: install iosd[certificates]"
+        text = (
+            "certificates need the package cryptography: install iosd[certificates] "
+            "(Debian: python3-cryptography)"
+        )
         raise Failure(Exit.FAILED, text) from None
     key, request = new_request(name)
     with new_private(save.with_name(f"{save.name}.key"), key):

@@ -10,7 +10,7 @@ import click
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Listing, Settings
-from pyosd.cli.output.tables import Column, Record, format_time, print_lines
+from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
 from pyosd.cli.security.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, target_of, text
 from pyosd.security.credentials import StaticSource, read_secret
 from pyosd.wire.capability import Capability, Permission
@@ -104,7 +104,7 @@ def range_of(words: str | None) -> list[int] | None:
         raise click.UsageError(f"'{words}' is not START:LENGTH") from None
 
 
-def record_of(capability: Capability) -> Record:
+def record_of(capability: Capability) -> JsonRow:
     """A capability for people: no key."""
     return {
         "schema": "iosd.capability/1",
@@ -127,7 +127,7 @@ def record_of(capability: Capability) -> Record:
 def show(settings: Settings, file: Path) -> None:
     """Show what a file of credentials permits, without its keys.
 
-    USER is the AUDIT: the SHA-256 of the name of whom they were given to, 20 bytes of it.
+    The column USER has the first 20 bytes of the SHA-256 of the user's name (AUDIT).
     """
     import json
 

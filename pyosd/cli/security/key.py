@@ -10,7 +10,7 @@ import click
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import YES, Settings
-from pyosd.cli.output.tables import Column, Record, format_time
+from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
     Asking,
@@ -48,7 +48,7 @@ def key() -> None:
 def ls(settings: Settings, target_name: str | None) -> None:
     """List the keys of a target, without their values."""
     found = ask(settings, "key.ls", target=target_of(settings, target_name))["keys"]
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {
             "schema": "iosd.key/1",
             "id": f"{each['level']}/{each['partition']:#x}/{each['version']}",
@@ -83,8 +83,8 @@ def import_(
 ) -> None:
     """Import a target into the security manager by its master key file.
 
-    The target's URL is that of --target or the profile, with its CHAP name and secret. Its
-    master key is changed at once, so that the file is worth nothing afterwards: delete it.
+    The target's URL is that of --target or the profile, with its CHAP name and secret. Its master
+    key is changed at once. The file is then useless: delete it.
     """
     from pyosd.secmgr.files import read_private
 
@@ -109,7 +109,7 @@ def import_(
 
 
 def open_to_all(target: str, partitions: list[int]) -> str:
-    """What is to be said of a target that obeys everybody."""
+    """The note about a target that obeys everybody."""
     where = "" if partitions[0] == 0 else f" for {', '.join(f'{each:#x}' for each in partitions)}"
     return (
         f"{target} demands no capabilities{where} (security method NOSEC): it obeys everybody there, "

@@ -13,7 +13,7 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.nouns import Nouns
 from pyosd.cli.frame.verb import Failure, Settings
-from pyosd.cli.output.tables import Column, Record, counted, format_time, print_json
+from pyosd.cli.output.tables import Column, JsonRow, counted, format_time, print_json
 from pyosd.cli.security.secmgr_verb import Asking, AskingListing, ask, number, text
 
 __all__ = ["print_verified", "secmgr", "verify_by_asking"]
@@ -29,7 +29,7 @@ def secmgr() -> None:
 def status(settings: Settings) -> None:
     """Show the targets whose keys it has, and any problems."""
     found = ask(settings, "status")
-    records: list[Record] = [
+    records: list[JsonRow] = [
         {"schema": "iosd.secmgr-target/1", "id": each["name"], **each} for each in found["targets"]
     ]
     if settings.output in ("json", "jsonl"):
@@ -62,7 +62,7 @@ def audit() -> None:
     """Read and verify the audit log."""
 
 
-def detail_words(record: Record) -> str:
+def detail_words(record: JsonRow) -> str:
     """Fields of a record in a line."""
     detail: dict[str, Any] = record["detail"]
     return " ".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What verbs share that ask the security manager: its flags, the connection, how refusals end."""
+"""Common parts of verbs of the security manager: flags, the connection, and ends of refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.profiles import ConfigError
+from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.output.tables import Column
 from pyosd.identity import Identity
@@ -70,7 +70,8 @@ class SecmgrSettings(Settings):
     secmgr_ca: str | None = None
 
     def identity(self) -> Identity:
-        """Who we are to the target and to the security manager: option, environment, profile."""
+        """The client's identity at the target and at the security manager: option, environment,
+        profile."""
         said = Identity(
             secmgr=self.secmgr,
             secmgr_token_file=self.secmgr_token_file,
@@ -85,7 +86,7 @@ class Asking(Verb):
     settings_class = SecmgrSettings
 
     def shared_options(self) -> list[click.Parameter]:
-        """Where it is, and who asks."""
+        """Its address, and the identity of the client."""
         return [*options(), *super().shared_options()]
 
 
@@ -96,20 +97,20 @@ class AskingListing(Asking, Listing):
 def ask(settings: Settings, method: str, /, **params: Any) -> dict[str, Any]:
     """One request to the security manager.
 
-    Raises: ConfigError: nobody said where it is; Failure, pyosd.errors.OSDError: it refused.
+    Raises: ProfileError: nobody said where it is; Failure, pyosd.errors.OSDError: it refused.
     """
     from pyosd.secmgr.client import Client, SecmgrRefused
 
     identity = settings.identity()
     if not identity.secmgr:
-        raise ConfigError(
+        raise ProfileError(
             "no security manager: say --secmgr URL, or set IOSD_SECMGR, or a profile's 'secmgr'; "
             "'osd secmgr serve' prints the URL of one"
         )
     try:
         client = Client(identity.secmgr, **identity.secmgr_login())
     except ValueError as error:
-        raise ConfigError(str(error)) from None
+        raise ProfileError(str(error)) from None
     try:
         return client.call(method, **params)
     except SecmgrRefused as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchedTransport"]
 
-# What changes an object's bytes; what was fetched is then the past.
+# Calls that change the bytes of an object. Fetched bytes are then out of date.
 CHANGES = frozenset({Call.REMOVE, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH})
 
 

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors
-from pyosd.commands.membership import join, leave
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_TYPE, LOGICAL_LENGTH
 
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionTransport", "translated"]
 
-Answer = tuple[int, int, bytes]
-NOTHING: Answer = (0, 0, b"")
+CallAnswer = tuple[int, int, bytes]
+NOTHING: CallAnswer = (0, 0, b"")
 ID_BYTES = ADDEND_BYTES = 8
 CALL_IDS = 4096  # ids in one answer, as in a sandbox
 QUERIES_KEPT = 4
@@ -61,24 +60,26 @@ USER_OBJECTS_ONLY = frozenset(
     {Call.READ, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH, Call.LENGTH}
     | {Call.FLUSH, Call.REMOVE, Call.SWAPATTR, Call.ADDATTR}
 )
-NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
-MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
+KINDS: dict[str, type[OSDError]] = {
+    each.__name__: each
+    for each in (
+        Conflict,
+        Exists,
+        Invalid,
+        NoSpace,
+        NotEmpty,
+        NotFound,
+        OSDError,
+        PermissionDenied,
+        StorageError,
+    )
+}
 
 
 def translate(error: errors.OSDError) -> OSDError:
-    """Say in this package's exceptions what the target answered."""
-    code = (error.asc, error.ascq)
-    kind: type[OSDError] = Invalid
-    if isinstance(error, errors.NotFound):
-        kind = NotFound
-    elif isinstance(error, errors.PermissionDenied):
-        kind = PermissionDenied
-    elif isinstance(error, errors.QuotaExceeded):
-        kind = NoSpace
-    elif isinstance(error, errors.Conflict):
-        kind = {NOT_EMPTY_SENSE: NotEmpty, JOB_IN_WAY_SENSE: Conflict}.get(code, Exists)
-    elif error.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR):
-        kind = StorageError
+    """Say in this package's exceptions what the target answered: they have the same names."""
+    names = (each.__name__ for each in type(error).__mro__)
+    kind: type[OSDError] = next(KINDS[name] for name in names if name in KINDS)
     return kind(error.text)
 
 
@@ -116,7 +117,7 @@ class SessionTransport:
         a: int = 0,
         b: int = 0,
         body: ReadableBuffer = b"",
-    ) -> Answer:
+    ) -> CallAnswer:
         with translated():
             obj, view = ref(partition_id, object_id), memoryview(body)
             self.check(op, obj, a, view)
@@ -168,7 +169,7 @@ class SessionTransport:
     def finish(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> NoReturn:
         raise Invalid("a script at a client ends by ending")
 
-    def progress(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def progress(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         """Say so on standard error, where that is wanted; as seldom as a job's record would."""
         now = time.monotonic()
         if os.environ.get("IOSD_PROGRESS") and now >= self._progress_next:
@@ -177,7 +178,7 @@ class SessionTransport:
             print(f"progress: {share}{bytes(body).decode(errors='replace')}", file=sys.stderr)
         return NOTHING
 
-    def leave_result(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def leave_result(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         del self.result[a:]
         self.result += body
         self.result_kind = RESULT_KINDS[b]
@@ -185,66 +186,66 @@ class SessionTransport:
 
     # -- existence and life cycle
 
-    def type_of(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def type_of(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         try:
             (found,) = self.commands.get_attributes(obj, [CURRENT_TYPE])
         except errors.NotFound:
             return NOTHING
         return found.uint, 0, b""
 
-    def create_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def create_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         return self.commands.create_partition(obj.partition_id), 0, b""
 
-    def remove_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def remove_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.remove_partition(obj.partition_id, bool(a))
         return NOTHING
 
-    def create(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def create(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         if a == 1:
             return self.commands.create(obj.partition_id, obj.object_id).object_id, 0, b""
         if obj.object_id:
             raise Invalid("many objects are created with ids of the target's choice")
         return self.commands.create_many(obj.partition_id, a)[0].object_id, 0, b""
 
-    def remove(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def remove(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.remove(obj)
         return NOTHING
 
-    def create_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def create_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         made = self.commands.create_collection(obj.partition_id, obj.object_id)
         return made.object_id, 0, b""
 
-    def remove_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def remove_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.remove_collection(obj, bool(a))
         return NOTHING
 
     # -- membership
 
-    def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         if self.type_of(obj, 0, 0, body)[0] != ObjectType.COLLECTION:
             raise NotFound(f"no collection {obj}")
-        join(self.commands, obj, ref(obj.partition_id, a))
+        self.commands.add_member(obj, ref(obj.partition_id, a))
         return NOTHING
 
-    def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         member = ref(obj.partition_id, a)
-        if not leave(self.commands, obj, member):
+        if not self.commands.remove_member(obj, member):
             raise NotFound(f"{member} is not in {obj}")
         return NOTHING
 
     # -- listing and attributes
 
-    def list_ids(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def list_ids(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         page = self.commands.list_page(obj, b, collections=a == LIST_COLLECTIONS)
         ids = b"".join(each.to_bytes(ID_BYTES, "big") for each in page.ids)
         more = page.continuation_id if page.continuation_id > b else 0
         return more, len(page.ids), ids
 
-    def getattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def getattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         wanted = [AttributeId(*NAME.unpack_from(body, at)) for at in range(0, len(body), NAME.size)]
         return 0, 0, as_entries(self.commands.get_attributes(obj, wanted))
 
-    def query(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def query(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         """Ids from a on, of one QUERY: asked when an iteration begins, handed out in pieces."""
         key = (obj, bytes(body))
         found = self._found.pop(key, None) if a else None
@@ -259,13 +260,13 @@ class SessionTransport:
         ids = b"".join(each.to_bytes(ID_BYTES, "big") for each in piece)
         return rest[0] if rest else 0, len(piece), ids
 
-    def swapattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def swapattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         expected, new = bytes(body[:b]), bytes(body[b:])
         attribute = AttributeId(a >> 32, a & 0xFFFF_FFFF)
         before = self.commands.swap_attribute(obj, attribute, expected, new)
         return before == expected, 0, before
 
-    def addattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def addattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         """Swap until nobody else came in between."""
         attribute = AttributeId(a >> 32, a & 0xFFFF_FFFF)
         before = self.commands.get_attribute(obj, attribute.page, attribute.number)
@@ -280,49 +281,49 @@ class SessionTransport:
             if before == expected:
                 return number, 0, b""
 
-    def setattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def setattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         values = [AttributeValue(*entry) for entry in decode_entries(bytes(body))]
         self.commands.set_attributes(obj, values)
         return NOTHING
 
-    def listattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def listattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         found = self.commands.get_attributes(obj, [AttributeId(a, 0xFFFF_FFFF)])
         return 0, 0, as_entries(tuple(each for each in found if each.value)[b:])
 
     # -- data
 
-    def read(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def read(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         data = bytes(self.commands.read(obj, a, min(b, CALL_IO_MAX)))
         return len(data), 0, data
 
-    def write(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def write(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.write(obj, a, body)
         return NOTHING
 
-    def append(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def append(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         return self.commands.append(obj, body), 0, b""
 
-    def truncate(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def truncate(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         value = a.to_bytes(8, "big")
         attribute = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, value)
         self.commands.set_attributes(obj, [attribute])
         return NOTHING
 
-    def clear(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def clear(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.clear(obj, a, b)
         return NOTHING
 
-    def punch(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def punch(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.punch(obj, a, b)
         return NOTHING
 
-    def length(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def length(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         (found,) = self.commands.get_attributes(obj, [LOGICAL_LENGTH])
         if not found.value:
             raise NotFound(f"{obj} is no user object")
         return found.uint, 0, b""
 
-    def flush(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+    def flush(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.flush(obj)
         return NOTHING
 
@@ -330,7 +331,7 @@ class SessionTransport:
         raise Invalid("descriptors are not passed over a network")
 
 
-HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview], Answer]] = {
+HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview], CallAnswer]] = {
     Call.FINISH: SessionTransport.finish,
     Call.PROGRESS: SessionTransport.progress,
     Call.RESULT: SessionTransport.leave_result,

@@ -93,7 +93,7 @@ class Zone:
         return page.ids[:1] == (obj.object_id,)
 
     def check_list(self, obj: ObjectRef, kind: int) -> None:
-        """What a list is of must be inside as a whole."""
+        """The container of a list must be completely inside the zone."""
         if kind == LIST_PARTITIONS:
             refuse(obj)
         if kind in (LIST_USER_OBJECTS, LIST_COLLECTIONS) and not self.owns(obj.partition_id):

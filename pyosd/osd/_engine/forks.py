@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is to be done in a sandbox because it was forked (sandbox/python/python_engine.c).
+"""Work in a sandbox after its fork (sandbox/python/python_engine.c).
 
 A zygote forks between two requests, with one thread: no lock is held and no other thread is lost.
-Most of what Python code wants to be called for at a fork would find nothing to mend, and would write
-to hundreds of pages that each sandbox then needs of its own.  So the standard library's is left out,
-but for random numbers; where anybody else wants to be called, the interpreter does all it usually does.
+Most handlers that Python code registers for a fork would change nothing here, but would write to
+hundreds of pages. Each sandbox would then need copies of these pages.  So the standard library's is
+left out, but for random numbers; where anybody else wants to be called, the interpreter does all it
+usually does.
 """
 
 from __future__ import annotations

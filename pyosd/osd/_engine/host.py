@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Python half of the engine `python` (sandbox/python/python_engine.c): what is imported ahead of need,
-how a job's code is run, how its end is put in words.  Loaded in the zygote only.
+"""The Python half of the engine `python` (sandbox/python/python_engine.c): it imports modules
+early, runs the code of a job, and describes its end.  Loaded in the zygote only.
 
-Whatever the script does to modules it shares with us, a report comes out: functions used after it ran
-are bound here before, and python_engine.c has words of its own should even that fail.
+A script can change modules that this file uses. The report of its end must still work. Functions
+that are needed after the script are therefore bound here before it runs. If even that fails,
+python_engine.c has a text of its own.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ NAMELESS = "<script>"  # in tracebacks of a job without a name
 LINE_BYTES = 256  # the surrogate's message
 RESERVE_BYTES = 256 << 10
 
-# Run in the zygote until the interpreter has specialised the code on a job's way: what it writes into
-# code objects then, it does not write in every sandbox, into pages of its own.
+# Run this in the zygote until the interpreter has specialised the code that each job executes. The
+# interpreter then writes to code objects once, and not to separate pages of every sandbox.
 DRY_RUN = b"import osd\ndef f(x):\n    return x\nf(osd.args)\nprint(end='')\n"
 DRY_RUNS = 20
 
-Report = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
+EndReport = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
 
 
 # Given back when memory runs out, so that there is some to say so; never touched, so it costs none.
@@ -149,7 +150,7 @@ def run(
     zone: tuple[int, int],
     job: tuple[int, int],
     place: tuple[int, int],
-) -> Report:
+) -> EndReport:
     """Run a job's code as __main__ and report how it ended.
 
     method: the code is a function, and this entry point is called with the arguments; "": it is a script.
@@ -204,7 +205,7 @@ def expand(packed: bytes) -> bytes:
 
 
 def load_bytecode(file: bytes) -> CodeType:
-    """What a .pyc file holds.  Its instructions are believed, as the machine's would be."""
+    """The code in a .pyc file.  Its instructions are believed, as the machine's would be."""
     if file[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
         found, own = file[: len(MAGIC_NUMBER)].hex(), MAGIC_NUMBER.hex()
         release = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -296,7 +297,7 @@ def call_method(namespace: dict[str, object], method: str, args: object) -> None
 
 
 def flush() -> None:
-    """What the script printed is in the pipes before the job is over."""
+    """The output of the script is in the pipes before the job ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -307,7 +308,7 @@ def flush() -> None:
 # ---- how it ended ------------------------------------------------------------------------------
 
 
-def report_error(error: BaseException) -> Report:
+def report_error(error: BaseException) -> EndReport:
     if isinstance(error, SystemExit):
         return report_exit(error)
     if is_memory(error):
@@ -338,7 +339,7 @@ def kind_of(error: BaseException) -> int:
     return FINISH_EXCEPTION
 
 
-def report_exit(error: SystemExit) -> Report:
+def report_exit(error: SystemExit) -> EndReport:
     """Exit codes as the interpreter gives them: None 0, a number itself, else 1 and the text."""
     code = error.code
     if code is None or code == 0:

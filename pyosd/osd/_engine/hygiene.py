@@ -2,20 +2,22 @@
 """Making a sandbox's interpreter ready for another job of the same principal (design D21).
 
 Hygiene, not a boundary: what a job leaves behind by accident or by the usual tricks is undone, what a
-determined script hides is not.  What cannot be undone makes the sandbox unfit, and it exits.  Loaded in
-the zygote only, where remember() notes how everything is before any job.
+determined script hides is not.  If a change cannot be undone, the sandbox exits.  Loaded in the
+zygote only, where remember() notes how everything is before any job.
 
 Three steps:
 
-1. What jobs often change is restored: modules, their dicts, lists and sets, and their classes.  Dicts are
-   compared by their versions, so that only what a job touched costs anything.
-2. All other objects that can be reached are compared with what they were
-   (sandbox/python/osdcore_watch.c): one that differs makes the sandbox unfit.  Functions and classes are
-   compared only if the job has set something in one of them (sandbox/python/osdcore_barrier.c).
-3. An object that the job made and that is still there makes it unfit, too.  What is there before the first
-   job is the garbage collector's permanent generation, so its list of objects has only later ones.
+1. Things that jobs often change are restored: modules, their dicts, lists and sets, and their
+   classes.  Dicts are compared by their versions, so only changed ones cost time.
+2. All other objects that can be reached are compared with their former contents
+   (sandbox/python/osdcore_watch.c): one that differs makes the sandbox unfit.  Functions and classes
+   are compared only if the job has set something in one of them
+   (sandbox/python/osdcore_barrier.c).
+3. An object that the job made and that still exists makes it unfit, too.  All objects from before
+   the first job are in the garbage collector's permanent generation, so its list has only later
+   objects.
 
-What step 2 costs is memory that it reads, on its way through the processor's caches.  So what is noted here
+Step 2 costs time because it reads memory through the processor's caches.  So what is noted here
 is kept in tuples, which need no comparison: a tuple cannot be changed.
 """
 
@@ -123,7 +125,7 @@ def remember() -> None:
 
 
 def _note_modules(caches: list[dict[Any, Any]]) -> None:
-    """What is restored: modules, what is in them, and these."""
+    """Restored are modules, their contents, and these."""
     things: dict[int, Any] = {}
     containers: dict[int, Any] = {}
     for module in list(sys.modules.values()):
@@ -305,7 +307,7 @@ def _restore_type(now: type, items: Items) -> None:
 
 
 def _restore_surroundings() -> None:
-    """What is not in any dictionary."""
+    """State that is in no dictionary."""
     if os.environ._data != baseline.raw_environment:  # type: ignore[attr-defined]
         os.environ.clear()
         os.environ.update(baseline.environment)
@@ -328,7 +330,8 @@ def _reseed() -> None:
 
 
 def _renew() -> None:
-    """What every job gets anew: random numbers, the reserve, and standard streams if one was used."""
+    """Every job gets new random numbers, a new reserve, and new standard streams if one was
+    used."""
     _reseed()
     packages.reseed()
     if reopened[0] or core.altered(STREAMS_LIST):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MANIFEST", "PackageSet", "PackageSetError", "id_of", "import_all", "reseed"]
+__all__ = ["MANIFEST", "PackageSetError", "VerifiedPackageSet", "id_of", "import_all", "reseed"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "iosd.packages/1"
@@ -39,7 +39,7 @@ def id_of(name: str, manifest: bytes) -> str:
     return f"{name}-{hashlib.sha256(manifest).hexdigest()[:DIGEST_SHOWN]}"
 
 
-class PackageSet:
+class VerifiedPackageSet:
     """A set that is what it was when it was built.
 
     Args: folder: where it is.  wanted: the id it must have.

@@ -54,7 +54,7 @@ ABSTRACT = type(abc.ABC._abc_impl)  # type: ignore[attr-defined]
 
 
 def lru_table(function: Any) -> dict[Any, Any]:
-    """What a function with an LRU cache remembers."""
+    """The cache of a function with an LRU cache."""
     parts = gc.get_referents(function)
     return next(each for each in parts if type(each) is dict and each is not vars(function))
 

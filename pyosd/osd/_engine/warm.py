@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a zygote of the engine `python` (sandbox/python/python_engine.c) does before it forks sandboxes, so
-that no sandbox has to do it.
+"""Preparations of a zygote of the engine `python` (sandbox/python/python_engine.c) before it forks
+sandboxes, so that no sandbox has to do them.
 
 Not here: how a job runs (host.py), how a sandbox is cleaned for another one (hygiene.py), what a
 package set is (packages.py).
@@ -30,7 +30,7 @@ PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 def prepare(
     pool: str, folder: str, wanted: str, preload: str, statm: int
-) -> tuple[Callable[..., host.Report], Callable[[], bool], Callable[[], None], bool, int]:
+) -> tuple[Callable[..., host.EndReport], Callable[[], bool], Callable[[], None], bool, int]:
     """Warm this interpreter up; give what runs a job, what cleans up after it, what is to be called in
     a sandbox after the fork, whether the interpreter's own preparations for forks are needed, and how
     many bytes of data the set's modules have, which are not the job's.
@@ -43,7 +43,9 @@ def prepare(
     Raises:
         PackageSetError: the set cannot be used, or a module cannot be imported; the text says why.
     """
-    found = packages.PackageSet(folder, wanted) if wanted else None  # before any of it is imported
+    found = (
+        packages.VerifiedPackageSet(folder, wanted) if wanted else None
+    )  # before any of it is imported
     host.preload()
     before = data_bytes(statm)
     names = [name for name in preload.split(",") if name]
@@ -68,7 +70,7 @@ def prepare(
 
 
 def data_bytes(statm: int) -> int:
-    """What RLIMIT_DATA counts of this process; 0: not known."""
+    """The bytes of this process that RLIMIT_DATA counts, or 0 if unknown."""
     return 0 if statm < 0 else int(os.pread(statm, 256, 0).split()[5]) * PAGE_BYTES
 
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,17 +19,18 @@
 static struct osd_objects *objects;
 static struct osd_exec *exec;
 static struct osd_sandbox *sandbox; /* READY, as far as the target knows */
+static struct osd_sandbox *second;  /* another, in one test */
 static int peer;		    /* the other end of its job socket */
 
-static void add_sandbox(void)
+static struct osd_sandbox *add_sandbox(uint64_t id, int *ret_peer)
 {
+	struct osd_sandbox *added = calloc(1, sizeof(*added));
 	int pair[2];
 
-	sandbox = calloc(1, sizeof(*sandbox));
-	CHECK(sandbox && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	peer = pair[1];
-	*sandbox = (struct osd_sandbox){
-		.id = 1,
+	CHECK(added && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	*ret_peer = pair[1];
+	*added = (struct osd_sandbox){
+		.id = id,
 		.state = OSD_SANDBOX_READY,
 		.supply = &exec->pools->first->supply,
 		.references = 2, /* the list's and ours */
@@ -41,19 +43,20 @@ static void add_sandbox(void)
 		.wall_usec = OSD_NEVER,
 		.kill_usec = OSD_NEVER,
 	};
-	sandbox->shm = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			    -1, 0);
-	CHECK(sandbox->shm != MAP_FAILED);
+	added->shm = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
+	CHECK(added->shm != MAP_FAILED);
 	osd_lock(&exec->lock);
-	exec->sandboxes->list = sandbox;
+	added->next = exec->sandboxes->list;
+	exec->sandboxes->list = added;
 	osd_unlock(&exec->lock);
+	return added;
 }
 
 static void start(void)
 {
 	static const struct osd_test_stores faults = {.fault_at = UINT64_MAX};
-	struct osd_objects_config store = {
-		.cache_bytes = 8u << 20, .test = &faults};
+	struct osd_objects_config store = {.cache_bytes = 8u << 20, .test = &faults};
 	struct osd_exec_config config = {0};
 	char message[256];
 	struct osd_txn *txn;
@@ -66,7 +69,7 @@ static void start(void)
 	CHECK_EQ(osd_partition_create(txn, 0, &partition), OSD_OK);
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
 	CHECK_EQ(partition, PARTITION);
-	add_sandbox();
+	sandbox = add_sandbox(1, &peer);
 }
 
 static void stop(void)
@@ -76,6 +79,10 @@ static void stop(void)
 	osd_lock(&exec->lock);
 	sandbox->exit_known = true;
 	osd_sandbox_died(exec->sandboxes, sandbox);
+	if (second) {
+		second->exit_known = true;
+		osd_sandbox_died(exec->sandboxes, second);
+	}
 	osd_unlock(&exec->lock);
 	osd_exec_close(exec);
 	osd_sandbox_unref(sandbox);
@@ -187,8 +194,72 @@ static void test_loses(void)
 	stop();
 }
 
+/* Takes the sandbox and a slot for a job, as osd_start_claim does. */
+static struct osd_run *take_sandbox(void)
+{
+	struct osd_pool *pool = exec->pools->first;
+	struct osd_sandbox_order order = {&pool->supply, "addr:b", pool->supply.usual};
+	struct osd_run *run;
+
+	osd_assert_held(&exec->lock);
+	CHECK(osd_sandbox_take(exec->sandboxes, &order) == sandbox);
+	run = osd_run_create(exec, sandbox);
+	CHECK(run);
+	run->occupant = osd_pool_occupy(pool, "addr:b");
+	return run;
+}
+
+/* Until a proxy waits for work. */
+static void wait_until_idle(void)
+{
+	bool idle = false;
+
+	while (!idle) {
+		osd_lock(&exec->lock);
+		idle = exec->runs->idle > 0;
+		osd_unlock(&exec->lock);
+		if (!idle)
+			usleep(1000);
+	}
+}
+
+/* A start that is given back frees the only slot, and its sandbox is ended.  A job in the queue then gets
+ * the other sandbox: nothing else would wake a proxy, since that sandbox has been READY for long. */
+static void test_give_back_wakes(void)
+{
+	const struct timeval limit = {.tv_sec = 30};
+	struct osd_object_id job;
+	struct osd_run *run;
+	uint8_t bytes[4096];
+	struct osd_job_run sent;
+	int second_peer;
+
+	start();
+	osd_lock(&exec->lock);
+	exec->pools->first->supply.active = 1;
+	run = take_sandbox();
+	run->sent = true;
+	osd_unlock(&exec->lock);
+	second = add_sandbox(2, &second_peer);
+	CHECK_EQ(setsockopt(second_peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	CHECK_EQ(submit(&job), OSD_OK);
+	wait_until_idle();
+	CHECK(recv(second_peer, bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
+	osd_lock(&exec->lock);
+	osd_start_give_back(run, exec->pools->first);
+	osd_unlock(&exec->lock);
+	CHECK(recv(second_peer, bytes, sizeof(bytes), 0) > 0);
+	CHECK(osd_job_run_decode(bytes, &sent));
+	CHECK(sent.job_partition == job.partition_id && sent.job_object == job.object_id);
+	stop();
+	osd_sandbox_unref(second);
+	second = NULL;
+	close(second_peer);
+}
+
 int main(void)
 {
+	test_give_back_wakes();
 	test_loses();
 	test_faults(OSD_E_MEDIUM);
 	test_faults(OSD_E_CONFLICT);

@@ -125,37 +125,38 @@ static const uint8_t *settled_body(struct osd_op *op)
 	return op->session->scratch;
 }
 
-enum osd_status osd_op_write(struct osd_op *op)
+/* Opens the object that the body goes to, and counts the body's bytes. */
+static enum osd_status begin_write(struct osd_op *op, struct osd_object **ret_object)
 {
-	struct osd_object *object;
 	enum osd_status status;
 
 	if (op->call.body_bytes > OSD_CALL_IO_MAX)
 		return OSD_E_PARAM_LENGTH;
-	status = open_to_change(op, &object);
-	if (status == OSD_OK)
-		status = osd_session_count_io(op->session, &op->session->bytes_written,
-					      op->call.body_bytes);
-	if (status == OSD_OK)
-		status = osd_object_write(object, op->call.a, settled_body(op), op->call.body_bytes,
-					  0);
+	status = open_to_change(op, ret_object);
+	if (status != OSD_OK)
+		return forget_removed(op, status);
+	return osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
+}
+
+enum osd_status osd_op_write(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = begin_write(op, &object);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_write(object, op->call.a, settled_body(op), op->call.body_bytes, 0);
 	return forget_removed(op, status);
 }
 
 enum osd_status osd_op_append(struct osd_op *op)
 {
 	struct osd_object *object;
-	enum osd_status status;
+	enum osd_status status = begin_write(op, &object);
 
-	if (op->call.body_bytes > OSD_CALL_IO_MAX)
-		return OSD_E_PARAM_LENGTH;
-	status = open_to_change(op, &object);
-	if (status == OSD_OK)
-		status = osd_session_count_io(op->session, &op->session->bytes_written,
-					      op->call.body_bytes);
-	if (status == OSD_OK)
-		status = osd_object_append(object, settled_body(op), op->call.body_bytes, 0,
-					   &op->answer.a);
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_append(object, settled_body(op), op->call.body_bytes, 0, &op->answer.a);
 	return forget_removed(op, status);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where things lie in Data-Out and Data-In: too short, too long, elsewhere, nowhere."""
+"""Places in Data-Out and Data-In: too short, too long, elsewhere, nowhere."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def foreign(row: Row) -> int:
 
 
 def kind_and_ids(row: Row, request: Request) -> tuple[bytes, bytes, bytes]:
-    """What the Current Command page says of the object addressed."""
+    """The Current Command page about the addressed object."""
     kind = {USER: w.USER_OBJECT, PARTITIONS: w.PARTITION, COLLECTIONS: w.COLLECTION, ROOT: w.ROOT}
     ids = struct.pack(">QQ", request.pid, request.oid)
     return bytes([kind[pages(row)]]), ids[:8], ids[8:]

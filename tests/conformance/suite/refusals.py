@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every command must refuse before it does anything: CDB fields, ids, sense data."""
+"""Refusals of every command before it does anything: CDB fields, ids, sense data."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def id_of_a_user_object_or_collection(t: LogicalUnit, row: Row) -> None:
     "osd2-wire A.4 sense for a missing object",
 )
 def missing_object_byte_for_byte(t: LogicalUnit, row: Row) -> None:
-    """Header, 06h, 02h: 48 bytes.  Which functions were initiated is the target's to say."""
+    """Header, 06h, 02h: 48 bytes.  The target decides which functions were initiated."""
     request = MAKE[row.name](t).but(oid=ABSENT)
     answer = t.bad_field(request, 24)
     wanted = bytes.fromhex("72052400000000 28 061E 000000000000")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Requests without a capability, and with a forged one; for targets that check them.
 
-A target whose root policy says NOSEC checks none of this.  What needs the target's keys is in
-tests/conformance/test_guarded.py, which makes them itself; the cells of those columns say so.
+A target whose root policy says NOSEC checks none of this.  Tests that need the target's keys are in
+tests/conformance/test_guarded.py, which makes them itself. The cells of those columns refer to it.
 """
 
 from __future__ import annotations

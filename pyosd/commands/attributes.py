@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands on attributes of any object.
+
+The head of unit.py says what every method raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyosd import requests
+from pyosd.commands.dialogue import Dialogue, call
+from pyosd.errors import ProtocolError
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.wire.attributes import PageForm, allocation_for
+from pyosd.wire.cdb import DEFAULT_OPTIONS, AttributeLists, AttributePage, Options, lists_of
+
+_PAGE_HEADER = 8
+_RETRIEVED_MAX = 8 << 20  # of a list retrieved by a command that changes something
+
+
+def get_attributes(
+    obj: ObjectRef, wanted: Iterable[AttributeId]
+) -> Dialogue[tuple[AttributeValue, ...]]:
+    """Read attributes of any object (GET ATTRIBUTES, 888Eh).
+
+    Args: wanted: ids; number ALL: the whole page; page and number ALL: every page.
+    Returns: in the order asked for; an undefined attribute has an empty value.
+    Raises: NotFound; OSDError 26/00: a page does not fit the object (see OSDError.attributes).
+    """
+    ids, room = tuple(wanted), None  # type: tuple[AttributeId, ...], int | None
+    while True:
+        lists = AttributeLists(ids, (), room)
+        retrieved = (yield from call(requests.get_attributes(obj, attributes=lists))).retrieved
+        if retrieved.complete:
+            return retrieved.attributes
+        if room and retrieved.needed <= room:
+            raise ProtocolError("the target left out attributes that there was room for")
+        room = (retrieved.needed + 4096 + 7) & ~7  # values may grow before the next command
+
+
+def get_attribute(obj: ObjectRef, page: int, number: int) -> Dialogue[bytes]:
+    """The value of one attribute, b"" when undefined."""
+    found = yield from get_attributes(obj, [AttributeId(page, number)])
+    return found[0].value if found else b""
+
+
+def set_attributes(
+    obj: ObjectRef,
+    values: Iterable[AttributeValue],
+    get: Iterable[AttributeId] = (),
+    *,
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[tuple[AttributeValue, ...]]:
+    """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
+
+    Args: values: an empty value undefines.  get: what to read in the same command, after
+    setting.  What does not fit there, a whole page (number ALL) or many MiB, is read by a second
+    command.
+    """
+    ids = tuple(get)
+    room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)
+    lists = lists_of(ids, values, room)
+    request = requests.set_attributes(obj, attributes=lists, options=options)
+    retrieved = (yield from call(request)).retrieved
+    return retrieved.attributes if retrieved.complete else (yield from get_attributes(obj, ids))
+
+
+def get_page(obj: ObjectRef, page: int, allocation_length: int = 4096) -> Dialogue[PageForm]:
+    """Read a page in its fixed form (GET ATTRIBUTES, page format).
+
+    Returns: PageForm; length 0: the page has no fixed form.
+    """
+    attributes = AttributePage(page, allocation_length)
+    form = (yield from call(requests.get_attributes(obj, attributes=attributes))).page
+    if form is None:
+        raise ProtocolError(f"the target returned no attribute page {page:#x}")
+    if len(form.body) < form.length and allocation_length < form.length + _PAGE_HEADER:
+        return (yield from get_page(obj, page, form.length + _PAGE_HEADER + 7 & ~7))
+    return form

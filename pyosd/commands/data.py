@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands on the data of a user object, and transfers of any length by several of them.
+
+The head of unit.py says what every method raises.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, BinaryIO
+
+from pyosd import requests
+from pyosd.commands.attributes import get_attribute
+from pyosd.commands.dialogue import (
+    Dialogue,
+    Item,
+    Stream,
+    blocking_call,
+    call,
+    finish,
+)
+from pyosd.commands.dialogue import (
+    start as begin,
+)
+from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectRef
+from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH
+from pyosd.wire.cdb import DEFAULT_OPTIONS, Options, lists_of
+
+CHUNK = 1 << 20
+"""Bytes one READ or WRITE of a whole-object transfer moves."""
+QUEUE_DEPTH = 8
+"""Such commands under way at a time."""
+_FIRST_READ = 64 << 10  # of an object whose end is not known
+
+
+def read(
+    obj: ObjectRef,
+    start: int,
+    length: int,
+    *,
+    into: MutableBuffer | None = None,
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[memoryview]:
+    """Read from a user object in one command (READ, 8885h).
+
+    Args: start: starting byte address, >= 0.  length: bytes wanted, 0 to the target's transfer
+    limit.
+        into: buffer of at least length bytes to receive them, else one is allocated.
+    Returns: view of 0..length bytes; shorter only where the object ends.
+    Raises: NotFound; after SessionLost a READ is safe to repeat.
+    """
+    return (yield from call(requests.read(obj, start, length, buffer=into, options=options))).data
+
+
+def write(
+    obj: ObjectRef,
+    start: int,
+    data: Buffer,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[None]:
+    """Write to a user object in one command, extending it as needed (WRITE, 8886h).
+
+    Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
+    Raises: NotFound; NoSpace: nothing was written.
+    """
+    lists = lists_of((), attributes)
+    yield from call(requests.write(obj, start, data, attributes=lists, options=options))
+
+
+def append(obj: ObjectRef, data: Buffer, *, options: Options = DEFAULT_OPTIONS) -> Dialogue[int]:
+    """Write behind the end of a user object (APPEND, 8887h).
+
+    Returns: the address the first byte went to; two APPENDs never overlap.
+    """
+    lists = lists_of([CURRENT_APPEND_START], ())
+    reply = yield from call(requests.append(obj, data, attributes=lists, options=options))
+    return reply.attribute(CURRENT_APPEND_START).uint
+
+
+def clear(
+    obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+) -> Dialogue[None]:
+    """Turn a range into zeros, extending the object as needed (CLEAR, 8889h)."""
+    yield from call(requests.clear(obj, start, length, options=options))
+
+
+def punch(
+    obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+) -> Dialogue[None]:
+    """Take a range out and move the tail down (PUNCH, 8884h).
+
+    Raises: OSDError with field_pointer 40: start is beyond the end.
+    """
+    yield from call(requests.punch(obj, start, length, options=options))
+
+
+def read_pieces(obj: ObjectRef, pieces: Sequence[tuple[int, int]]) -> Dialogue[memoryview]:
+    """Read (offset, length) pieces in one command, back to back, each in its full slot."""
+    return (yield from call(requests.read_pieces(obj, pieces))).data
+
+
+def write_pieces(obj: ObjectRef, pieces: Sequence[tuple[int, int]], data: Buffer) -> Dialogue[None]:
+    """Write data, taken back to back, to (offset, length) pieces in one command."""
+    yield from call(requests.write_pieces(obj, pieces, data))
+
+
+# ---- transfers of any length ---------------------------------------------------------------------
+
+
+def length(obj: ObjectRef) -> Dialogue[int]:
+    """Logical length of a user object, bytes.  Raises: NotFound."""
+    value = yield from get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number)
+    return int.from_bytes(value)
+
+
+def iter_read(
+    obj: ObjectRef, start: int = 0, length: int | None = None, chunk: int = CHUNK
+) -> Stream[memoryview]:
+    """Read a range piece by piece, several READs ahead of the caller.
+
+    Args:
+        length: bytes wanted; None: to the end.
+        chunk: bytes of one READ.
+
+    Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
+    Raises: NotFound; as pyosd.commands.unit says.
+    """
+    end = None if length is None else start + length
+    under_way: deque[tuple[int, Any]] = deque()
+    at, got = start, 0
+    while True:
+        while len(under_way) < QUEUE_DEPTH:
+            want = chunk if end is None else min(chunk, end - at)
+            if end is None:  # beyond the end a target sends zeros: no more of them than data
+                want = min(want, max(got, _FIRST_READ) - (at - start - got))
+            if want <= 0:
+                break
+            started = yield from begin(requests.read(obj, at, want))
+            under_way.append((want, started))
+            at += want
+        if not under_way:
+            return
+        want, started = under_way.popleft()
+        data = yield from _data_of(started)
+        if data:
+            yield Item(data)
+        if len(data) < want:
+            return
+        got += want
+
+
+def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dialogue[bytearray]:
+    """Read a range into one buffer, with READs of 1 MiB under way side by side.
+
+    Args:
+        length: bytes wanted; None: to the end.
+
+    Returns: 0..length bytes; less only where the object ends.
+    """
+    if length is None:
+        length = max(0, (yield from _length(obj)) - start)
+    buffer = bytearray(length)
+    got = yield from read_into(obj, start, buffer)
+    return buffer if got == length else buffer[:got]
+
+
+_length = length  # read_range() has a parameter of that name
+
+
+def read_into(obj: ObjectRef, start: int, buffer: MutableBuffer) -> Dialogue[int]:
+    """Read into a buffer, straight from the socket.
+
+    Args:
+        buffer: writable, C-contiguous, item size 1.
+
+    Returns: bytes read, from the buffer's begin; less than it holds only where the object ends,
+        and then the rest of the buffer holds zeros.
+    """
+    under_way: deque[Any] = deque()
+    got = 0
+    with memoryview(buffer) as view:
+        pieces = iter(range(0, len(view), CHUNK))
+        for at in itertools.chain(pieces, itertools.repeat(-1)):
+            if at >= 0:
+                piece = view[at : at + CHUNK]
+                request = requests.read(obj, start + at, len(piece), buffer=piece)
+                under_way.append((yield from begin(request)))
+            if not under_way:
+                return got
+            if at >= 0 and len(under_way) < QUEUE_DEPTH:
+                continue
+            got += len((yield from _data_of(under_way.popleft())))
+    raise AssertionError("unreachable")
+
+
+def _data_of(started: Any) -> Dialogue[memoryview]:
+    reply = yield from finish(started)
+    if reply.error:
+        raise reply.error
+    return reply.data
+
+
+def write_range(obj: ObjectRef, start: int, data: Buffer) -> Dialogue[int]:
+    """Write any amount of data, with WRITEs of 1 MiB under way side by side.
+
+    Returns: bytes written.
+    Raises: as pyosd.commands.unit says; then any of the pieces may have been written.
+    """
+    view = memoryview(data).cast("B")
+    pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
+    return (yield from _write_pieces(obj, start, lambda: next(pieces, b"")))
+
+
+def write_from(obj: ObjectRef, source: BinaryIO, start: int = 0) -> Dialogue[int]:
+    """Write what a binary file gives until its end.  Returns: bytes written."""
+    return (yield from _write_pieces(obj, start, lambda: source.read(CHUNK), blocks=True))
+
+
+def _write_pieces(
+    obj: ObjectRef, start: int, next_piece: Callable[[], Buffer], *, blocks: bool = False
+) -> Dialogue[int]:
+    """Write pieces up to the first empty one; blocks: to get one may take long."""
+    under_way: deque[Any] = deque()
+    at = start
+    while piece := (yield from blocking_call(next_piece)) if blocks else next_piece():
+        if len(under_way) >= QUEUE_DEPTH:
+            yield from _data_of(under_way.popleft())
+        under_way.append((yield from begin(requests.write(obj, at, piece))))
+        at += memoryview(piece).nbytes
+    while under_way:
+        yield from _data_of(under_way.popleft())
+    return at - start

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Dialogues: what a method asks of a target and makes of the answers, without I/O.
+
+A dialogue is a generator.  It yields steps, gets what they brought, and returns the method's value.
+Caller carries dialogues for threads and AsyncCaller for coroutines, so each method is written once.
+Functions of this file make the steps: `reply = yield from call(request)`.
+
+A table is a class with lines as `create = Method(objects.create)`.  A class that inherits from it, and
+from Blocking or Awaiting, gets a method in place of each.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
+
+from pyosd.security.credentials import Credential
+from pyosd.wire.cdb import Encoded, Request
+from pyosd.wire.reply import Reply
+from pyosd.wire.transport import Command, Response
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+# ---- steps ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send a request and wait.  Brings: Reply."""
+
+    request: Request
+    timeout: float | None = None
+    credential: Credential | None = None
+    refusals: bool = True  # are raised in the dialogue
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Send a request without waiting.  Brings: what Finish takes."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Wait for the answer to a started request.  Brings: Reply; a refusal is in Reply.error."""
+
+    started: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Call a function that may block.  Brings: its value."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Call a function of the same face; coroutines await it.  Brings: its value."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[T]):
+    """A value of a stream, for the caller of the method."""
+
+    value: T
+
+
+Step: TypeAlias = Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
+Dialogue: TypeAlias = Generator[Step, Any, R]
+Stream: TypeAlias = Generator[Step | Item[R], Any, None]
+
+
+def call(
+    request: Request, timeout: float | None = None, credential: Credential | None = None
+) -> Dialogue[Reply]:
+    """Send a request and wait for the answer; a refusal is raised."""
+    reply: Reply = yield Ask(request, timeout, credential)
+    return reply
+
+
+def answer(request: Request, timeout: float | None = None) -> Dialogue[Reply]:
+    """Send a request and wait for the answer; a refusal is in Reply.error."""
+    reply: Reply = yield Ask(request, timeout, refusals=False)
+    return reply
+
+
+def call_again(encoded: Encoded) -> Dialogue[Reply]:
+    """call() of a request that was encoded before."""
+    reply: Reply = yield encoded
+    return reply
+
+
+def execute(command: Command) -> Dialogue[Response]:
+    """Send a CDB of one's own; nothing is interpreted."""
+    response: Response = yield command
+    return response
+
+
+def items(values: Iterable[T]) -> Stream[T]:
+    """Hand values to the caller of a stream."""
+    for each in values:
+        yield Item(each)
+
+
+def collected(stream: Stream[T]) -> Dialogue[list[T]]:
+    """All items of a stream."""
+    found = list[T]()
+    answer: object = None
+    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    while True:
+        try:
+            step = go_on(answer)
+        except StopIteration:
+            return found
+        answer, go_on = None, stream.send
+        if isinstance(step, Item):
+            found.append(step.value)
+            continue
+        try:
+            answer = yield step
+        except BaseException as error:
+            answer, go_on = error, stream.throw
+
+
+def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R]:
+    """A stream of what a function makes of each item of another: none, one or several."""
+    answer: object = None
+    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    while True:
+        try:
+            step = go_on(answer)
+        except StopIteration:
+            return
+        answer, go_on = None, stream.send
+        try:
+            if isinstance(step, Item):
+                yield from items(hand(step.value))
+            else:
+                answer = yield step
+        except BaseException as error:
+            answer, go_on = error, stream.throw
+
+
+def start(request: Request) -> Dialogue[Any]:
+    """Send a request without waiting; for finish()."""
+    started = yield Start(request)
+    return started
+
+
+def finish(started: Any) -> Dialogue[Reply]:
+    """Wait for the answer to a started request; a refusal is in Reply.error."""
+    reply: Reply = yield Finish(started)
+    return reply
+
+
+def blocking_call(function: Callable[[], R]) -> Dialogue[R]:
+    """Call a function that may block; coroutines run it in a thread."""
+    value: R = yield Block(function)
+    return value
+
+
+def own_way(function: Callable[[], Any]) -> Dialogue[None]:
+    """Call a function that each face has in its own way."""
+    yield Own(function)
+
+
+def sleep(seconds: float, deadline: float | None, what: object) -> Dialogue[None]:
+    """Sleep, but not past the deadline.  Raises: TimeoutError: the deadline has come."""
+    if deadline is not None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"not ended in time: {what}")
+        seconds = min(seconds, left)
+    yield Sleep(seconds)
+
+
+# ---- faces ----------------------------------------------------------------------------------------
+
+
+class Blocking:
+    """A class whose methods return values: the face for threads."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _make_methods(cls, "for_threads")
+
+    def carry(self, dialogue: Dialogue[R]) -> R:
+        """Carry a dialogue to its end.  Returns: its value."""
+        raise NotImplementedError
+
+    def carry_stream(self, stream: Stream[R]) -> Iterator[R]:
+        """Carry a stream: yield its items."""
+        raise NotImplementedError
+
+
+class Awaiting:
+    """A class whose methods are coroutines: the face for an event loop."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _make_methods(cls, "for_coroutines")
+
+    async def carry(self, dialogue: Dialogue[R]) -> R:
+        """Carry a dialogue to its end.  Returns: its value."""
+        raise NotImplementedError
+
+    def carry_stream(self, stream: Stream[R]) -> AsyncIterator[R]:
+        """Carry a stream: yield its items."""
+        raise NotImplementedError
+
+
+class _Written:
+    """A dialogue in a table of methods."""
+
+    own = False
+
+    def __init__(self, dialogue: Callable[..., Any]) -> None:
+        self.dialogue = dialogue
+
+    def for_threads(self) -> Callable[..., Any]:
+        dialogue, own = self.dialogue, self.own
+
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return self.carry(dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs))
+
+        return method
+
+    def for_coroutines(self) -> Callable[..., Any]:
+        dialogue, own = self.dialogue, self.own
+
+        async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            each = dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs)
+            return await self.carry(each)
+
+        return method
+
+    def described(self, made: Callable[..., Any], name: str, owner: type) -> Callable[..., Any]:
+        """Give a made method the name, parameters and text of its dialogue."""
+        functools.update_wrapper(made, self.dialogue)
+        made.__name__, made.__qualname__ = name, f"{owner.__qualname__}.{name}"
+        made.__module__ = owner.__module__
+        own = inspect.signature(self.dialogue)
+        first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        others = [*own.parameters.values()][1 if self.own else 0 :]
+        made.__signature__ = own.replace(parameters=[first, *others])  # type: ignore[attr-defined]
+        return made
+
+
+class Method(_Written, Generic[P, R_co]):
+    """A method that is a dialogue."""
+
+    def __init__(self, dialogue: Callable[P, Dialogue[R_co]]) -> None:
+        super().__init__(dialogue)
+
+    @overload
+    def __get__(self, face: Blocking, owner: object = ...) -> Callable[P, R_co]: ...
+    @overload
+    def __get__(
+        self, face: Awaiting, owner: object = ...
+    ) -> Callable[P, Coroutine[Any, Any, R_co]]: ...
+    @overload
+    def __get__(self, face: None, owner: object = ...) -> Callable[..., Any]: ...
+    def __get__(self, face: object, owner: object = None) -> Any:
+        return self
+
+
+class OwnMethod(Method[P, R_co]):
+    """A method that is a dialogue whose first parameter is the object itself."""
+
+    own = True
+
+    def __init__(self, dialogue: Callable[Concatenate[Any, P], Dialogue[R_co]]) -> None:
+        _Written.__init__(self, dialogue)
+
+
+class StreamMethod(_Written, Generic[P, R_co]):
+    """A method that is a stream: an iterator for threads, an asynchronous one for coroutines."""
+
+    def __init__(self, dialogue: Callable[P, Stream[R_co]]) -> None:
+        super().__init__(dialogue)
+
+    @overload
+    def __get__(self, face: Blocking, owner: object = ...) -> Callable[P, Iterator[R_co]]: ...
+    @overload
+    def __get__(self, face: Awaiting, owner: object = ...) -> Callable[P, AsyncIterator[R_co]]: ...
+    @overload
+    def __get__(self, face: None, owner: object = ...) -> Callable[..., Any]: ...
+    def __get__(self, face: object, owner: object = None) -> Any:
+        return self
+
+    def for_threads(self) -> Callable[..., Any]:
+        """The method: carry_stream() is a generator in both faces."""
+        dialogue, own = self.dialogue, self.own
+
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            each = dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs)
+            return self.carry_stream(each)
+
+        return method
+
+    for_coroutines = for_threads
+
+
+class OwnStreamMethod(StreamMethod[P, R_co]):
+    """A stream whose first parameter is the object itself."""
+
+    own = True
+
+    def __init__(self, dialogue: Callable[Concatenate[Any, P], Stream[R_co]]) -> None:
+        _Written.__init__(self, dialogue)
+
+
+def _make_methods(cls: type, face: str) -> None:
+    """Put a method in the place of each dialogue that a class inherits."""
+    for name in [name for base in cls.__mro__ for name in vars(base)]:
+        written = inspect.getattr_static(cls, name)
+        if isinstance(written, _Written):
+            setattr(cls, name, written.described(getattr(written, face)(), name, cls))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""EXEC, and the cheapest command that asks how a job goes.
+
+The head of unit.py says what every method raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from pyosd import requests
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.dialogue import Dialogue, answer, execute
+from pyosd.security.signing import Signer
+from pyosd.types import AttributeId, Buffer, ObjectRef
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page, allocation_for
+from pyosd.wire.cdb import AttributeLists, AttributePage, Encoded
+from pyosd.wire.exec_params import ExecParams
+from pyosd.wire.job_status import JOB_POLL_IDS, POLL_ROOM, JobPoll, decode_poll, poll_of
+from pyosd.wire.reply import ExecReply, decode_exec, decode_reply
+
+
+class Signing(Protocol):
+    """A caller with or without credentials."""
+
+    signer: Signer
+
+
+def poll_job(caller: Signing, job: ObjectRef) -> Dialogue[JobPoll | None]:
+    """How a job goes, by the cheapest command there is; None: not a job's surrogate."""
+    if caller.signer.source:
+        return poll_of((yield from get_attributes(job, JOB_POLL_IDS)))
+    request, command, layout = _poll_command(job)
+    response = yield from execute(command)
+    if response.status or response.sense:
+        error = decode_reply(request, layout, response).error
+        if error:
+            raise error
+    return decode_poll(response.data_in)
+
+
+def exec_code(
+    zone: ObjectRef,
+    code: Buffer,
+    params: ExecParams | None = None,
+    *,
+    synchronous: bool = False,
+    result_allocation_length: int = 0,
+    get: Sequence[AttributeId] = (),
+    timeout: float | None = None,
+) -> Dialogue[ExecReply]:
+    """Run code in a zone (EXEC, 8F81h; design D11).  pyosd.jobs makes Jobs of it.
+
+    Args: code: 1 byte to 16 MiB of source.  synchronous: answer at the job's end.
+        get: further attributes to read of the surrogate.
+    Returns: ExecReply; a job that failed is in ExecReply.error.
+    Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
+    """
+    wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID, *get)
+    lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
+    request = requests.execute(
+        zone,
+        code,
+        params,
+        synchronous=synchronous,
+        result_allocation_length=result_allocation_length,
+        attributes=lists,
+    )
+    return decode_exec((yield from answer(request, timeout)))
+
+
+@lru_cache(maxsize=1024)  # a job is asked for again and again
+def _poll_command(job: ObjectRef) -> Encoded:
+    page = AttributePage(Page.JOB_STATUS, POLL_ROOM)
+    return Encoded.of(requests.get_attributes(job, attributes=page))

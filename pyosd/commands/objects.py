@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands that make and remove partitions and user objects, make them durable, and SPC commands.
+
+The head of unit.py says what every method raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyosd import requests
+from pyosd.commands.dialogue import Dialogue, call, execute
+from pyosd.errors import ProtocolError
+from pyosd.types import AttributeValue, Buffer, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm
+from pyosd.wire.cdb import DEFAULT_OPTIONS, AttributeLists, AttributePage, Options, lists_of
+from pyosd.wire.sense import decode, error_for
+from pyosd.wire.transport import Command
+
+_INQUIRY = 0x12
+
+
+def _short(cdb: bytes, data_in_length: int = 0) -> Dialogue[memoryview]:
+    response = yield from execute(Command(cdb, b"", data_in_length, repeatable=True))
+    error = error_for(response.status, decode(response.sense))
+    if error:
+        raise error
+    return response.data_in
+
+
+def test_unit_ready() -> Dialogue[None]:
+    """TEST UNIT READY (00h)."""
+    yield from _short(bytes(6))
+
+
+def inquiry(page: int | None = None, allocation_length: int = 255) -> Dialogue[bytes]:
+    """INQUIRY (12h): standard data, or the vital product data page given."""
+    evpd, code = (0, 0) if page is None else (1, page)
+    cdb = bytes([_INQUIRY, evpd, code]) + allocation_length.to_bytes(2, "big") + b"\0"
+    return bytes((yield from _short(cdb, allocation_length)))
+
+
+# ---- life cycle ---------------------------------------------------------------------------
+
+
+def format_osd(capacity_bytes: int = 0, *, name: str = "") -> Dialogue[None]:
+    """Destroy everything and start anew (FORMAT OSD, 8881h).
+
+    Args: capacity_bytes: formatted capacity; 0: all there is.  name: OSD NAME, <= 64 bytes.
+    """
+    name_attribute = [AttributeValue(0x9000_0001, 0x9, name.encode())] if name else []
+    yield from call(requests.format_osd(capacity_bytes, attributes=lists_of((), name_attribute)))
+
+
+def create_partition(
+    requested_id: int = 0,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[PartitionId]:
+    """Make a partition (CREATE PARTITION, 888Bh).
+
+    Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new
+    partition.
+    Returns: its id.  Raises: Conflict: the id is taken or reserved.
+    """
+    lists = lists_of([CURRENT_PARTITION_ID], attributes)
+    reply = yield from call(
+        requests.create_partition(requested_id, attributes=lists, options=options)
+    )
+    return PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
+
+
+def remove_partition(partition_id: int, contents: bool = False) -> Dialogue[None]:
+    """Remove a partition (REMOVE PARTITION, 888Ch).
+
+    Args: contents: remove everything inside too; else it must be empty.
+    Raises: NotFound; Conflict: not empty, or unfinished jobs stand on it (named in the error).
+    """
+    yield from call(requests.remove_partition(partition_id, contents))
+
+
+def create(
+    partition_id: int,
+    requested_id: int = 0,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[ObjectRef]:
+    """Make an empty user object (CREATE, 8882h).
+
+    Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new object.
+    Raises: NotFound: no such partition; Conflict: the id is taken or reserved.
+    """
+    lists = lists_of([CURRENT_OBJECT_ID], attributes)
+    request = requests.create(partition_id, requested_id, attributes=lists, options=options)
+    return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
+
+
+def create_many(
+    partition_id: int,
+    count: int,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[list[ObjectRef]]:
+    """Make count user objects with consecutive ids in one command, all or none (CREATE, 8882h).
+
+    Args: count: 1 to 4,096 (root attribute B000_0001h #3).  attributes: set each of them gets.
+    Returns: count references, ascending.
+    """
+    values = tuple(attributes)
+    if len(values) > 1:
+        room = 8 + count * (16 + 24)
+        lists = AttributeLists((CURRENT_OBJECT_ID,), values, room)
+        request = requests.create(partition_id, 0, count, attributes=lists, options=options)
+        members = (yield from call(request)).retrieved.members
+        return [ref(partition_id, each.object_id) for each in members]
+    page = AttributePage(CURRENT_OBJECT_ID.page, 76, values[0] if values else None)
+    request = requests.create(partition_id, 0, count, attributes=page, options=options)
+    highest = _page_object_id((yield from call(request)).page)
+    return [ref(partition_id, highest - count + 1 + index) for index in range(count)]
+
+
+def create_and_write(
+    partition_id: int,
+    data: Buffer,
+    start: int = 0,
+    requested_id: int = 0,
+    *,
+    attributes: Iterable[AttributeValue] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[ObjectRef]:
+    """Make a user object and write to it, both or neither (CREATE AND WRITE, 8892h)."""
+    lists = lists_of([CURRENT_OBJECT_ID], attributes)
+    request = requests.create_and_write(
+        partition_id, requested_id, start, data, attributes=lists, options=options
+    )
+    return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
+
+
+def remove(obj: ObjectRef) -> Dialogue[None]:
+    """Remove a user object and its memberships (REMOVE, 888Ah).
+
+    Raises: NotFound; Conflict: it is the surrogate of an unfinished job.
+    """
+    yield from call(requests.remove(obj))
+
+
+def _page_object_id(form: PageForm | None) -> int:
+    """OBJECT_ID of a Current Command page in page form: byte 52 of the page."""
+    if form is None or len(form.body) < 52:
+        raise ProtocolError("the target returned no Current Command page")
+    return int.from_bytes(form.body[44:52], "big")
+
+
+def flush(obj: ObjectRef) -> Dialogue[None]:
+    """Make data and attributes of a user object survive power loss (FLUSH, 8888h)."""
+    yield from call(requests.flush(obj))
+
+
+def flush_collection(collection: ObjectRef) -> Dialogue[None]:
+    """Flush a collection and its members (FLUSH COLLECTION, 889Ah)."""
+    yield from call(requests.flush_collection(collection))
+
+
+def flush_partition(partition_id: int) -> Dialogue[None]:
+    """Flush a partition and everything inside (FLUSH PARTITION, 889Bh)."""
+    yield from call(requests.flush_partition(partition_id))
+
+
+def flush_osd() -> Dialogue[None]:
+    """Flush everything (FLUSH OSD, 889Ch)."""
+    yield from call(requests.flush_osd())

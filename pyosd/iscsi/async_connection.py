@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Drive one connection of the core from an event loop; connection.py is the same for threads.
+
+Not here: reconnecting and repeating (async_session.py), the text of a login (login.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections.abc import Callable, Generator
+from dataclasses import astuple
+from typing import TypeVar
+
+from pyosd import _core
+from pyosd.errors import ProtocolError, SessionLost, Unreachable
+from pyosd.iscsi.connection import message_meaning, open_socket, scsi_response, submit
+from pyosd.iscsi.login import (
+    ChapAnswer,
+    LoginParameters,
+    Negotiated,
+    PduRequest,
+    login,
+    logout_request,
+    task_management_request,
+)
+from pyosd.wire.transport import Command, Response
+
+T = TypeVar("T")
+_LOGOUT_TIMEOUT = 2.0
+_NO_TASK = 0xFFFF_FFFF
+CLOSED = "the session was closed"
+
+
+class AsyncConnection:
+    """One logged-in connection, used from one event loop."""
+
+    def __init__(self, sock: socket.socket, max_segment: int) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._core = _core.Session(sock.fileno(), max_segment)
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._failure: tuple[type[Unreachable], str] | None = None
+        self._writing = False
+        self._closing = False
+        self._room = asyncio.Semaphore(_core.TASKS_MAX)
+        self._loop.add_reader(sock, self._service)
+
+    @classmethod
+    async def connect(
+        cls, address: tuple[str, int], parameters: LoginParameters, timeout: float
+    ) -> AsyncConnection:
+        """Connect and log in within timeout seconds.  Raises: Unreachable and its children."""
+        loop = asyncio.get_running_loop()
+        sock = await loop.run_in_executor(None, open_socket, *address, timeout)
+        connection = cls(sock, parameters.max_segment)
+        try:
+            async with asyncio.timeout(timeout):
+                connection.start(await connection.converse(login(parameters)))
+        except TimeoutError:
+            connection.fail(Unreachable, "the login timed out")
+            raise Unreachable("the target did not answer the login in time") from None
+        except BaseException:
+            connection.fail(Unreachable, "the login did not succeed")
+            raise
+        return connection
+
+    @property
+    def failed(self) -> bool:
+        """Whether the session is over."""
+        return self._failure is not None
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on the socket."""
+        return self._core.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from the socket."""
+        return self._core.bytes_received
+
+    def start(self, agreed: Negotiated) -> None:
+        """Login is over."""
+        self._core.start(*astuple(agreed))
+
+    async def execute(self, command: Command, lun: int) -> Response:
+        """Send a SCSI command and wait.  Raises: SessionLost."""
+        answer = await self._send(lambda: submit(self._core, command, lun))
+        return scsi_response(answer)
+
+    async def request(self, request: PduRequest) -> ChapAnswer:
+        """Send a PDU that is no SCSI command and wait.  Raises: SessionLost."""
+        answer = await self._send(
+            lambda: self._core.request(
+                request.opcode, request.header, request.data, request.immediate
+            )
+        )
+        assert isinstance(answer, tuple) and len(answer) == 2
+        return answer
+
+    async def task_management(self, function: int, lun: int) -> int:
+        """Send a task management function and wait.  Returns: its response code (0: complete)."""
+        header, _ = await self.request(task_management_request(function, lun, _NO_TASK, 0))
+        return header[2]
+
+    async def converse(self, dialogue: Generator[PduRequest, ChapAnswer, T]) -> T:
+        """Carry a dialogue of login.py to its end."""
+        try:
+            request = next(dialogue)
+            while True:
+                request = dialogue.send(await self.request(request))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _send(self, submit: Callable[[], int]) -> object:
+        await self._room.acquire()
+        if self._failure:
+            self._room.release()
+            raise self._error()
+        future: asyncio.Future[object] = self._loop.create_future()
+        future.add_done_callback(lambda _: self._room.release())
+        try:
+            self._waiting[submit()] = future
+        except BaseException:
+            future.cancel()
+            raise
+        self._service()
+        # A caller that gives up must not take the answer's place away: the core still expects it.
+        answer = await asyncio.shield(future)
+        if answer is None:
+            raise self._error()
+        return answer
+
+    def _error(self) -> Unreachable:
+        kind, text = self._failure or (SessionLost, "the session was lost")
+        return kind(text)
+
+    def _service(self) -> None:
+        if self._failure:
+            return
+        try:
+            self._core.service()
+        except _core.ProtocolViolation as error:
+            self.fail(ProtocolError, f"the target broke the protocol: {error}")
+            return
+        except ConnectionError as error:
+            self.fail(SessionLost, CLOSED if self._closing else str(error))
+            return
+        self._harvest()
+        for header, _ in self._core.messages():
+            meaning = message_meaning(header)
+            if meaning:
+                self.fail(SessionLost, meaning)
+                return
+        self._watch_writing(bool(self._core.events() & select.POLLOUT))
+
+    def _watch_writing(self, wanted: bool) -> None:
+        if wanted and not self._writing:
+            self._loop.add_writer(self._sock, self._service)
+        elif self._writing and not wanted:
+            self._loop.remove_writer(self._sock)
+        self._writing = wanted
+
+    def _harvest(self) -> None:
+        for tag, answer in self._core.done():
+            future = self._waiting.pop(tag)
+            if not future.done():
+                future.set_result(answer)
+
+    def fail(self, kind: type[Unreachable], text: str) -> None:
+        """End the session: whoever waits gets an error.  May be repeated."""
+        if self._failure is None:
+            self._failure = (kind, text)
+            self._watch_writing(False)
+            self._loop.remove_reader(self._sock)
+            self._core.fail()
+            self._harvest()
+            self._sock.close()
+
+    async def close(self) -> None:
+        """Log out, at most 2 s, and close.  Never raises."""
+        self._closing = True
+        try:
+            await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
+        except (Unreachable, TimeoutError):
+            pass
+        self.fail(SessionLost, CLOSED)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions with a target for coroutines: connect, reconnect, send again what is safe to repeat.
+
+session.py is the same for threads, and has what both share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
+from pyosd.iscsi.async_connection import CLOSED, AsyncConnection
+from pyosd.iscsi.login import LoginParameters, ping_request
+from pyosd.iscsi.session import (
+    ATTENTIONS_MAX,
+    DEFAULT_TIMEOUT,
+    REPEATS_MAX,
+    RETRY_FIRST,
+    RETRY_MOST,
+    STARTING,
+    TargetAddress,
+    TaskFunction,
+    default_initiator_name,
+)
+from pyosd.wire.sense import is_unit_attention
+from pyosd.wire.transport import Command, Response
+
+__all__ = ["AsyncIscsiTransport"]
+
+T = TypeVar("T")
+
+
+class AsyncIscsiTransport:
+    """Commands to one logical unit over iSCSI; connects anew when the session was lost.
+
+    Everything runs in the loop that called connect().  Names are resolved in the loop's executor.
+    """
+
+    def __init__(
+        self,
+        address: TargetAddress,
+        *,
+        initiator: str = "",
+        header_digest: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+        reconnect_timeout: float = 10.0,
+    ) -> None:
+        """Args: as IscsiTransport; nothing is sent before connect()."""
+        self.address = address
+        self.timeout = timeout
+        self._reconnect_timeout = reconnect_timeout
+        self._parameters = LoginParameters(
+            initiator or default_initiator_name(), address.target, address.chap, header_digest
+        )
+        self._lock = asyncio.Lock()
+        self._closed = False
+        self._sent_before = self._received_before = 0
+        self._connection: AsyncConnection | None = None
+
+    async def connect(self) -> None:
+        """Connect and log in.  Raises: Unreachable, LoginRejected."""
+        self._connection = await self._connect()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on sockets since this transport was made, iSCSI headers included."""
+        now = self._connection.bytes_sent if self._connection else 0
+        return self._sent_before + now
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from sockets since this transport was made, iSCSI headers included."""
+        now = self._connection.bytes_received if self._connection else 0
+        return self._received_before + now
+
+    async def _connect(self) -> AsyncConnection:
+        place = (self.address.host, self.address.port)
+        return await AsyncConnection.connect(place, self._parameters, self.timeout)
+
+    async def _live(self) -> AsyncConnection:
+        """The connection, a new one if need be."""
+        connection = self._connection
+        if connection is not None and not connection.failed and not self._closed:
+            return connection
+        async with self._lock:
+            if self._closed or self._connection is None:
+                raise SessionLost(CLOSED)
+            if self._connection.failed:
+                old = self._connection
+                self._connection = await self._reconnect()
+                self._sent_before += old.bytes_sent
+                self._received_before += old.bytes_received
+            return self._connection
+
+    async def _reconnect(self) -> AsyncConnection:
+        """Connect again with patience.  Raises: LoginRejected at once, unless the target may be
+        starting; Unreachable when out of time.
+        """
+        deadline = time.monotonic() + self._reconnect_timeout
+        delay = RETRY_FIRST
+        # A new session identifier: the target may still know the old session.
+        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        while True:
+            try:
+                return await self._connect()
+            except Unreachable as error:
+                final = isinstance(error, LoginRejected) and error.status not in STARTING
+                if final or time.monotonic() + delay > deadline:
+                    raise
+            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 1.5, RETRY_MOST)
+
+    async def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a command and wait for its answer; repeats it where that is safe.
+
+        Args: timeout: seconds, None: the transport's.
+        Raises: CommandTimeout: and the session is over; SessionLost: it is not known whether the
+            command was carried out.
+        """
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        attentions = repeats = 0
+        while True:
+            connection = await self._live()
+            try:
+                answer = connection.execute(command, self.address.lun)
+                response = await _in_time(connection, answer, deadline)
+            except CommandTimeout:
+                raise
+            except SessionLost:
+                repeats += 1
+                late = time.monotonic() >= deadline
+                if late or repeats > REPEATS_MAX or not command.repeatable:
+                    raise
+                continue
+            if attentions == ATTENTIONS_MAX or not is_unit_attention(
+                response.status, response.sense
+            ):
+                return response
+            attentions += 1  # The command was not executed; each condition is reported once (SAM).
+
+    async def ping(self) -> float:
+        """NOP-Out and back.  Returns: seconds it took."""
+        connection, start = await self._live(), time.monotonic()
+        await _in_time(connection, connection.request(ping_request()), start + self.timeout)
+        return time.monotonic() - start
+
+    async def manage_tasks(self, function: TaskFunction) -> int:
+        """A task management function on the logical unit, not ABORT TASK.
+
+        Returns: the response code (TaskResponse), 0: done.
+        """
+        if function is TaskFunction.ABORT_TASK:
+            raise ValueError("ABORT TASK needs the task, and coroutines have no name for it")
+        connection, deadline = await self._live(), time.monotonic() + self.timeout
+        function_done = connection.task_management(function, self.address.lun)
+        return await _in_time(connection, function_done, deadline)
+
+    def drop(self) -> None:
+        """Cut the connection without logging out; the next command connects anew."""
+        if self._connection:
+            self._connection.fail(SessionLost, "the connection was dropped")
+
+    async def close(self) -> None:
+        """Log out and close (AsyncTransport.close)."""
+        self._closed = True
+        if self._connection:
+            await self._connection.close()
+
+
+async def _in_time(
+    connection: AsyncConnection, answer: Coroutine[Any, Any, T], deadline: float
+) -> T:
+    """Wait for an answer until a monotonic time.  Raises: CommandTimeout: the session was dropped."""
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            return await answer
+    except TimeoutError:
+        connection.fail(SessionLost, "the session was dropped: a command got no answer")
+        raise CommandTimeout("no answer from the target in time") from None

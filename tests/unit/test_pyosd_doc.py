@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""docs/pyosd.md is what tools/pyosddoc.py makes of the code, and has every public name."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pyosd
+from pyosd import aio
+from tools.pyosddoc import manual
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/pyosd.md"
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == manual(), "run: python -m tools.pyosddoc >docs/pyosd.md"
+
+
+def test_it_has_every_name_with_a_text() -> None:
+    text = PAGE.read_text()
+    assert not [name for name in pyosd.__all__ if name not in text]
+    for cls in (pyosd.Target, pyosd.Job, pyosd.JobArray, aio.AsyncTarget):
+        for name in vars(cls):
+            if not name.startswith("_") and callable(getattr(cls, name)):
+                assert f"\n{name}(" in text or f"\n{name}:" in text, name
+                assert inspect.getdoc(getattr(cls, name)), name
