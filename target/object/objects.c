@@ -98,9 +98,10 @@ void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn,
 {
 	size_t at = 0;
 
-	while (at < OSD_REMOVAL_WATCHERS - 1 && objects->removal_watchers[at].fn)
+	while (at < OSD_REMOVAL_WATCHERS - 1 && objects->removal_watchers[at].fn &&
+	       objects->removal_watchers[at].arg != arg)
 		at++;
-	assert(!objects->removal_watchers[at].fn);
+	assert(!objects->removal_watchers[at].fn || objects->removal_watchers[at].arg == arg);
 	objects->removal_watchers[at].arg = arg;
 	objects->removal_watchers[at].fn = fn;
 }
