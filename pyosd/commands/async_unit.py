@@ -100,6 +100,8 @@ class AsyncCaller(Awaiting):
 
     async def _take(self, step: Step, under_way: Tasks) -> object:
         """Take one step of a dialogue.  Returns: what it brings."""
+        if isinstance(step, Request):
+            return await self.call(step)
         match step:
             case Ask(request, timeout, credential, refusals):
                 reply = await self.reply(request, timeout, credential)

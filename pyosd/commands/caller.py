@@ -92,6 +92,11 @@ class Caller(Blocking):
 
     def _take(self, step: Step) -> object:
         """Take one step of a dialogue.  Returns: what it brings."""
+        if isinstance(step, Request):
+            reply = self.reply(step)
+            if reply.error:
+                raise reply.error
+            return reply
         match step:
             case Ask(request, timeout, credential, refusals):
                 reply = self.reply(request, timeout, credential)
@@ -130,7 +135,8 @@ class Caller(Blocking):
     def submit(self, request: Request, credential: Credential | None = None) -> PendingReply:
         """Send a request without waiting; many may be under way, answers come in any order.
 
-        Args: credential: to use for it instead of what the session's source has.
+        Args:
+            credential: to use for it instead of what the session's source has.
         """
         if self.signer.source or credential:
             return _SignedReply(request, self.signer.exchange(request, credential), self._transport)

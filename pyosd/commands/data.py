@@ -45,9 +45,11 @@ def read(
 ) -> Dialogue[memoryview]:
     """Read from a user object in one command (READ, 8885h).
 
-    Args: start: starting byte address, >= 0.  length: bytes wanted, 0 to the target's transfer
-    limit.
+    Args:
+        start: starting byte address, >= 0.
+        length: bytes wanted, 0 to the target's transfer limit.
         into: buffer of at least length bytes to receive them, else one is allocated.
+
     Returns: view of 0..length bytes; shorter only where the object ends.
     Raises: NotFound; after SessionLost a READ is safe to repeat.
     """
@@ -64,7 +66,10 @@ def write(
 ) -> Dialogue[None]:
     """Write to a user object in one command, extending it as needed (WRITE, 8886h).
 
-    Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
+    Args:
+        data: 0 bytes to the target's transfer limit.
+        attributes: set to set with it.
+
     Raises: NotFound; NoSpace: nothing was written.
     """
     lists = lists_of((), attributes)

@@ -29,10 +29,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-# ---- steps ----------------------------------------------------------------------------------------
+# ---- steps: not frozen, which would cost more than all else of a step --------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """Send a request and wait.  Brings: Reply."""
 
@@ -42,49 +42,49 @@ class Ask:
     refusals: bool = True  # are raised in the dialogue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start:
     """Send a request without waiting.  Brings: what Finish takes."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finish:
     """Wait for the answer to a started request.  Brings: Reply; a refusal is in Reply.error."""
 
     started: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sleep:
     """Wait so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Block:
     """Call a function that may block.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Own:
     """Call a function of the same face; coroutines await it.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Item(Generic[T]):
     """A value of a stream, for the caller of the method."""
 
     value: T
 
 
-Step: TypeAlias = Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
+Step: TypeAlias = Request | Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
 Dialogue: TypeAlias = Generator[Step, Any, R]
 Stream: TypeAlias = Generator[Step | Item[R], Any, None]
 
@@ -93,7 +93,8 @@ def call(
     request: Request, timeout: float | None = None, credential: Credential | None = None
 ) -> Dialogue[Reply]:
     """Send a request and wait for the answer; a refusal is raised."""
-    reply: Reply = yield Ask(request, timeout, credential)
+    plain = timeout is None and credential is None  # as nearly all are: a Request is a step, too
+    reply: Reply = yield request if plain else Ask(request, timeout, credential)
     return reply
 
 

@@ -260,7 +260,9 @@ async def as_completed(
 ) -> AsyncIterator[AsyncJob]:
     """Yield jobs as they end.
 
-    Args: timeout: seconds from now, None: for ever.
+    Args:
+        timeout: seconds from now, None: for ever.
+
     Raises: TimeoutError: some go on; JobExpired: one has no record (any more).
     """
     tasks = {asyncio.ensure_future(job.wait()): job for job in jobs}

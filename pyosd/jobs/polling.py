@@ -57,7 +57,9 @@ def job_statuses(
 def as_completed(jobs: Iterable[AnyJob], timeout: float | None = None) -> Iterator[AnyJob]:
     """Yield jobs as they end.
 
-    Args: timeout: seconds from now, None: for ever.
+    Args:
+        timeout: seconds from now, None: for ever.
+
     Raises: TimeoutError: some go on.
     """
     deadline = None if timeout is None else time.monotonic() + timeout

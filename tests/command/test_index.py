@@ -9,7 +9,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.reply import Reply
@@ -123,7 +123,7 @@ def check_queries(osd: Commands, pid: int, objects: Objects, random: Random) -> 
             assert osd.query(everything, criteria, match_all) == expected
 
 
-def fill(osd: Commands, pid: int, random: Random) -> Objects:
+def fill(osd: Commands, pid: PartitionId, random: Random) -> Objects:
     objects: Objects = {}
     for each in osd.create_many(pid, 40):
         objects[each] = {number: value(random) for number in NUMBERS}
@@ -168,7 +168,7 @@ def indexed(osd: Commands, pid: int) -> int:
 COLOUR = AttributeValue(PAGE, 1, b"green")
 
 
-def test_attributes_set_with_other_commands(osd: Commands, indexed: int) -> None:
+def test_attributes_set_with_other_commands(osd: Commands, indexed: PartitionId) -> None:
     made = osd.create_many(indexed, 3, attributes=[COLOUR])
     made.append(osd.create_and_write(indexed, b"data", attributes=[COLOUR]))
     made.append(osd.copy(made[0], indexed))
@@ -181,7 +181,7 @@ def test_attributes_set_with_other_commands(osd: Commands, indexed: int) -> None
     assert osd.query(collection, green(b"grey", b"grey")) == []
 
 
-def test_members_of_a_collection(osd: Commands, indexed: int) -> None:
+def test_members_of_a_collection(osd: Commands, indexed: PartitionId) -> None:
     collection = osd.create_collection(indexed)
     join = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
     members = osd.create_many(indexed, 3, attributes=[join, COLOUR])
@@ -190,7 +190,7 @@ def test_members_of_a_collection(osd: Commands, indexed: int) -> None:
     assert osd.query(ref(indexed), green()) == members + others
 
 
-def test_failed_command_leaves_no_entry(osd: Commands, indexed: int) -> None:
+def test_failed_command_leaves_no_entry(osd: Commands, indexed: PartitionId) -> None:
     obj = osd.create(indexed)
     bad = AttributeValue(Page.USER_INFORMATION, 1, bytes(8))
     reply = osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), (COLOUR, bad))))

@@ -21,7 +21,7 @@ from iosd_host.common.paths import MissingComponent
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd import requests as rq
 from pyosd.errors import LoginRejected, OSDError, SessionLost
-from pyosd.types import ROOT, AttributeValue, ObjectRef
+from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, encode
 from pyosd.wire.transport import Command
@@ -46,7 +46,7 @@ def pid(target: pyosd.Target) -> Iterator[int]:
 
 
 @pytest.fixture
-def obj(target: pyosd.Target, pid: int) -> ObjectRef:
+def obj(target: pyosd.Target, pid: PartitionId) -> ObjectRef:
     return target.create(pid)
 
 
@@ -290,7 +290,7 @@ def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int
 SESSIONS = 64
 
 
-def test_many_sessions(serving: Serving, target: pyosd.Target, pid: int) -> None:
+def test_many_sessions(serving: Serving, target: pyosd.Target, pid: PartitionId) -> None:
     """As many as are promised, all at work at once; tgtd has no limit of its own, so that the next
     one is let in too, and none is left behind."""
     with contextlib.ExitStack() as stack:
@@ -325,7 +325,7 @@ def test_many_commands_under_way(target: pyosd.Target, obj: ObjectRef) -> None:
 # ---- connections that end in the middle ----
 
 
-def after_drop(serving: Serving, pid: int, obj: ObjectRef) -> None:
+def after_drop(serving: Serving, pid: PartitionId, obj: ObjectRef) -> None:
     """The same tgtd serves on, and the object is as it was."""
     with serving.connect(reconnect_timeout=0) as session:
         assert bytes(session.read(obj, 0, 100)) == b"as it was"
@@ -416,7 +416,7 @@ def test_dropped_in_the_data(
 
 @HOW
 def test_dropped_while_commands_run(
-    serving: Serving, target: pyosd.Target, pid: int, kept: ObjectRef, how: str
+    serving: Serving, target: pyosd.Target, pid: PartitionId, kept: ObjectRef, how: str
 ) -> None:
     """Commands that were begun run to their end, though nobody hears of it."""
     raw = RawSession(serving.url)
