@@ -18,12 +18,12 @@ from pyosd.commands.dialogue import (
     Block,
     Dialogue,
     Finish,
-    Item,
     Own,
     Sleep,
     Start,
     Step,
     Stream,
+    StreamItem,
 )
 from pyosd.commands.unit import CommandTable
 from pyosd.security.credentials import Credential, CredentialSource
@@ -78,7 +78,7 @@ class AsyncCaller(Awaiting):
     async def carry_stream(self, stream: Stream[R]) -> AsyncIterator[R]:
         """Carry a stream: yield its items."""
         answer: object = None
-        go_on: Callable[[Any], Step | Item[R]] = stream.send
+        go_on: Callable[[Any], Step | StreamItem[R]] = stream.send
         under_way: Tasks = set()
         try:
             while True:
@@ -87,7 +87,7 @@ class AsyncCaller(Awaiting):
                 except StopIteration:
                     return
                 answer, go_on = None, stream.send
-                if isinstance(step, Item):
+                if isinstance(step, StreamItem):
                     yield step.value
                     continue
                 try:

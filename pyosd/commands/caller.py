@@ -16,12 +16,12 @@ from pyosd.commands.dialogue import (
     Blocking,
     Dialogue,
     Finish,
-    Item,
     Own,
     Sleep,
     Start,
     Step,
     Stream,
+    StreamItem,
 )
 from pyosd.errors import OSDError
 from pyosd.security.credentials import Credential, CredentialSource
@@ -72,7 +72,7 @@ class Caller(Blocking):
     def carry_stream(self, stream: Stream[R]) -> Iterator[R]:
         """Carry a stream: yield its items."""
         answer: object = None
-        go_on: Callable[[Any], Step | Item[R]] = stream.send
+        go_on: Callable[[Any], Step | StreamItem[R]] = stream.send
         try:
             while True:
                 try:
@@ -80,7 +80,7 @@ class Caller(Blocking):
                 except StopIteration:
                     return
                 answer, go_on = None, stream.send
-                if isinstance(step, Item):
+                if isinstance(step, StreamItem):
                     yield step.value
                     continue
                 try:

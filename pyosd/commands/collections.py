@@ -324,7 +324,7 @@ def query_into(
 def queries_of(
     condition: Condition | Iterable[Criterion] | None, match_all: bool = True
 ) -> list[Query]:
-    """What to ask for a condition, or for criteria."""
+    """The queries for a condition or for criteria."""
     if isinstance(condition, Condition):
         return condition.queries()
     return [Query(tuple(condition or ()), match_all)]

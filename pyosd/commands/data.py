@@ -15,8 +15,8 @@ from pyosd import requests
 from pyosd.commands.attributes import get_attribute
 from pyosd.commands.dialogue import (
     Dialogue,
-    Item,
     Stream,
+    StreamItem,
     blocking_call,
     call,
     finish,
@@ -152,7 +152,7 @@ def iter_read(
         want, started = under_way.popleft()
         data = yield from _data_of(started)
         if data:
-            yield Item(data)
+            yield StreamItem(data)
         if len(data) < want:
             return
         got += want

@@ -78,7 +78,7 @@ class Own:
 
 
 @dataclass(slots=True)
-class Item(Generic[T]):
+class StreamItem(Generic[T]):
     """A value of a stream, for the caller of the method."""
 
     value: T
@@ -86,7 +86,7 @@ class Item(Generic[T]):
 
 Step: TypeAlias = Request | Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
 Dialogue: TypeAlias = Generator[Step, Any, R]
-Stream: TypeAlias = Generator[Step | Item[R], Any, None]
+Stream: TypeAlias = Generator[Step | StreamItem[R], Any, None]
 
 
 def call(
@@ -119,21 +119,21 @@ def execute(command: Command) -> Dialogue[Response]:
 def items(values: Iterable[T]) -> Stream[T]:
     """Hand values to the caller of a stream."""
     for each in values:
-        yield Item(each)
+        yield StreamItem(each)
 
 
 def collected(stream: Stream[T]) -> Dialogue[list[T]]:
     """All items of a stream."""
     found = list[T]()
     answer: object = None
-    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    go_on: Callable[[Any], Step | StreamItem[T]] = stream.send
     while True:
         try:
             step = go_on(answer)
         except StopIteration:
             return found
         answer, go_on = None, stream.send
-        if isinstance(step, Item):
+        if isinstance(step, StreamItem):
             found.append(step.value)
             continue
         try:
@@ -145,7 +145,7 @@ def collected(stream: Stream[T]) -> Dialogue[list[T]]:
 def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R]:
     """A stream of what a function makes of each item of another: none, one or several."""
     answer: object = None
-    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    go_on: Callable[[Any], Step | StreamItem[T]] = stream.send
     while True:
         try:
             step = go_on(answer)
@@ -153,7 +153,7 @@ def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R
             return
         answer, go_on = None, stream.send
         try:
-            if isinstance(step, Item):
+            if isinstance(step, StreamItem):
                 yield from items(hand(step.value))
             else:
                 answer = yield step
