@@ -30,7 +30,7 @@ async def mixed(target: Target, other: aio.AsyncTarget, obj_id: ObjectId) -> Non
 
 
 def test_mixed_up_ids() -> None:
-    out, err, _ = mypy.run(["--strict", "-c", PROGRAM])
+    out, err, _ = mypy.run(["--config-file=", "--strict", "-c", PROGRAM])
     assert not err
     wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong" in line}
     assert {int(line.split(":")[1]) for line in out.splitlines() if ": error:" in line} == wrong, (
