@@ -156,7 +156,7 @@ def test_two_initiators_see_the_same(
         check(target.reply(rq.read(obj, 0, 1)), NO_OBJECT)
 
 
-def test_each_session_has_its_initiator_s_name(serving: Serving, pid: int) -> None:
+def test_each_session_has_its_initiator_s_name(serving: Serving, pid: PartitionId) -> None:
     """Also one after the other, and in turn: names are kept for a moment."""
     names = [f"iqn.2026-11.org.iosd:name{number}" for number in range(4)]
     with (
@@ -267,7 +267,7 @@ def test_racing_attributes_are_all_or_none(
         race(lambda: set_all(target, b"1"), lambda: set_all(second, b"2"), look)
 
 
-def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int) -> None:
+def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: PartitionId) -> None:
     """Of two who make, or remove, the same id exactly one succeeds."""
     made: list[bool] = []
     removed: list[bool] = []
@@ -356,14 +356,18 @@ HOW = pytest.mark.parametrize("how", ["close", "reset"])
 
 
 @HOW
-def test_dropped_before_login(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_before_login(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, how: str
+) -> None:
     end(RawSession(serving.url, login=False), how)
     after_drop(serving, pid, kept)
 
 
 @HOW
 @pytest.mark.parametrize("sent", [1, 47, 48, 100])
-def test_dropped_in_login(serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str) -> None:
+def test_dropped_in_login(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
+) -> None:
     raw = RawSession(serving.url, login=False)
     raw.socket.sendall(raw.login_pdu()[:sent])
     end(raw, how)
@@ -371,7 +375,7 @@ def test_dropped_in_login(serving: Serving, pid: int, kept: ObjectRef, sent: int
 
 
 @HOW
-def test_dropped_after_login(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_after_login(serving: Serving, pid: PartitionId, kept: ObjectRef, how: str) -> None:
     end(RawSession(serving.url), how)
     after_drop(serving, pid, kept)
 
@@ -379,7 +383,7 @@ def test_dropped_after_login(serving: Serving, pid: int, kept: ObjectRef, how: s
 @HOW
 @pytest.mark.parametrize("sent", [10, 48, 60, 271])
 def test_dropped_in_the_command(
-    serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
 ) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
@@ -389,7 +393,9 @@ def test_dropped_in_the_command(
 
 
 @HOW
-def test_dropped_before_the_data(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_before_the_data(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, how: str
+) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
     raw.socket.sendall(raw.command(cdb, data_out=len(data)))
@@ -402,7 +408,7 @@ def test_dropped_before_the_data(serving: Serving, pid: int, kept: ObjectRef, ho
 @HOW
 @pytest.mark.parametrize("sent", [20, 48, 5000])
 def test_dropped_in_the_data(
-    serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
 ) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
@@ -436,7 +442,7 @@ def test_dropped_while_commands_run(
 
 @HOW
 def test_dropped_in_the_answer(
-    serving: Serving, target: pyosd.Target, pid: int, kept: ObjectRef, how: str
+    serving: Serving, target: pyosd.Target, pid: PartitionId, kept: ObjectRef, how: str
 ) -> None:
     other = target.create_partition()
     large = target.create(other)

@@ -29,7 +29,7 @@ CLIENTS = 4
 ROUNDS = 150
 JOB_ROUNDS = 25
 HARDWARE_ERROR = 4
-One = Callable[[Commands, int, ObjectRef, random.Random], None]
+One = Callable[[Commands, PartitionId, ObjectRef, random.Random], None]
 """One of many things to do, in a partition, with an object that all clients use."""
 DEADLINE_S = 60.0
 BUILDS = pytest.mark.parametrize(
