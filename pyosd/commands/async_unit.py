@@ -45,7 +45,7 @@ class AsyncCaller(Awaiting):
     def __init__(
         self, transport: AsyncTransport, credentials: CredentialSource | None = None
     ) -> None:
-        """Args: credentials: permissions for what is asked; None: nobody needs any (NOSEC)."""
+        """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
         self.signer = Signer(credentials)
 

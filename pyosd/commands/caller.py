@@ -43,7 +43,7 @@ class Caller(Blocking):
     def __init__(
         self, transport: CommandTransport, credentials: CredentialSource | None = None
     ) -> None:
-        """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
+        """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
         self.signer = Signer(credentials)
 
