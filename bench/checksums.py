@@ -15,7 +15,7 @@ from bench.target import bench_target
 from bench.wire import SPAN, throughput
 from pyosd import requests
 from pyosd.target import Target
-from pyosd.types import ObjectRef
+from pyosd.types import ObjectRef, PartitionId
 from pyosd.wire.cdb import encode
 from pyosd.wire.transport import Command
 
@@ -93,7 +93,7 @@ def _run(
     return lambda: throughput(target.transport, commands, depth, seconds)
 
 
-def _creations(target: Target, partition_id: int, seconds: float) -> Callable[[], float]:
+def _creations(target: Target, partition_id: PartitionId, seconds: float) -> Callable[[], float]:
     """Objects made a second."""
 
     def run() -> float:

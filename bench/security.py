@@ -26,7 +26,7 @@ from bench.target import BenchTarget, bench_target
 from pyosd.commands.provision import Provisioner
 from pyosd.security.master_key import MasterKey
 from pyosd.target import Target
-from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.capability import SecurityMethod
 
 METHODS = (SecurityMethod.CAPKEY, SecurityMethod.CMDRSP, SecurityMethod.ALLDATA)
@@ -61,7 +61,7 @@ def once(target: Target, obj: ObjectRef, count: int) -> Timed:
     wanted = [AttributeId(0x10000, 1)]
     found: Timed = {}
     made: list[ObjectRef] = []
-    partitions = [pid + 1 + at for at in range(max(1, count // 8))]
+    partitions = [PartitionId(pid + 1 + at) for at in range(max(1, count // 8))]
     found["create"] = median_of([lambda: made.append(target.create(pid))] * count)
     found["remove"] = median_of([lambda: target.remove(made.pop())] * count)
     for name, call in {

@@ -20,7 +20,7 @@ from bench.target import DISK_BYTES, BenchTarget, bench_target
 from bench.wire import BLOCK, disk_cdb
 from pyosd import requests
 from pyosd.target import Target
-from pyosd.types import AttributeValue
+from pyosd.types import AttributeValue, PartitionId
 from pyosd.wire.attributes import LOGICAL_LENGTH
 from pyosd.wire.capability import SecurityMethod
 from pyosd.wire.cdb import encode
@@ -145,7 +145,7 @@ def _speeds(ours: _Pass, theirs: _Pass, seconds: float) -> tuple[float, float]:
     return moved / spent, moved / other
 
 
-def _of_object(osd: Target, pid: int, size: int) -> dict[str, _Pass]:
+def _of_object(osd: Target, pid: PartitionId, size: int) -> dict[str, _Pass]:
     """APPENDs to an empty object; WRITEs over what is there; READs."""
     data, buffer, offsets = b"z" * size, bytearray(size), range(0, FILE_BYTES, size)
     old, new = osd.create(pid), osd.create(pid)

@@ -23,7 +23,7 @@ from typing import BinaryIO, TypeVar, cast
 from pyosd import errors
 from pyosd.commands.data import CHUNK
 from pyosd.target import Target
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Information, Page
 
 __all__ = [
@@ -70,7 +70,7 @@ class Moved:
     error: Exception | None = None
 
 
-def entries(target: Target, partition_id: int) -> Iterator[Entry]:
+def entries(target: Target, partition_id: PartitionId) -> Iterator[Entry]:
     """Every object of a partition with its name, ascending; one command for about a thousand.
 
     Raises: NotFound: no such partition.
@@ -141,7 +141,11 @@ def fits(name: str) -> bool:
 
 
 def put(
-    target: Target, partition_id: int, path: Path, name: str, progress: Progress | None = None
+    target: Target,
+    partition_id: PartitionId,
+    path: Path,
+    name: str,
+    progress: Progress | None = None,
 ) -> ObjectRef:
     """Store a file as a new object.  The object has its name once it is whole; on failure it is removed.
 
@@ -230,7 +234,7 @@ def _umask() -> int:
 
 def put_many(
     target: Target,
-    partition_id: int,
+    partition_id: PartitionId,
     files: Iterable[tuple[Path, str]],
     *,
     replace: Callable[[str], list[ObjectRef]] = lambda name: [],
@@ -239,8 +243,12 @@ def put_many(
 ) -> Iterator[Moved]:
     """Store files, several at a time; yields each when it is done or has failed.
 
-    Args: files: paths and names.  replace: the objects that a new one of that name replaces; they are
-        removed once it is whole.  progress: gets the number of bytes moved, in any thread.
+    Args:
+        files: paths and names.
+        replace: the objects that a new one of that name replaces; they are removed once it is
+            whole.
+        progress: gets the number of bytes moved, in any thread.
+
     Raises: Unreachable: the target is; what was not yielded is not stored, or not known to be.
     """
     stopping = _Stopping(progress)

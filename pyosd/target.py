@@ -155,13 +155,16 @@ def connect(
 ) -> Target:
     """Log in to a target; the result is a context manager that logs out.
 
-    Args: url: iscsi://[user%secret@]host[:port]/target-name/lun.
+    Args:
+        url: iscsi://[user%secret@]host[:port]/target-name/lun.
         chap: names and secrets instead of the URL's; with a target secret the target must prove
-        itself.
-        credentials: source of a credential for each command, or the one credential for all; None: the
-        local credential of a target that this user serves, or else no credential (NOSEC).
-        initiator: iSCSI name of this side.  timeout: seconds a command may take.
+            itself.
+        credentials: source of a credential for each command, or the one credential for all; None:
+            the local credential of a target that this user serves, or else no credential (NOSEC).
+        initiator: iSCSI name of this side.
+        timeout: seconds a command may take.
         local: whether to look for the local credential (pyosd.security.local_credential).
+
     Raises: ValueError: not such a URL; Unreachable; LoginRejected.
     """
     address = TargetAddress.parse(url)

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 import pyosd
 from pyosd.commands import Commands
-from pyosd.types import ObjectRef
+from pyosd.types import ObjectRef, PartitionId
 from tests import surroundings
 from tests.harness import Harness, build_sanitized, program
 from tests.machine import unavailable, without_sandboxes
@@ -261,13 +261,13 @@ def pid(osd: Commands) -> Iterator[int]:
 
 
 @pytest.fixture
-def obj(osd: Commands, pid: int) -> ObjectRef:
+def obj(osd: Commands, pid: PartitionId) -> ObjectRef:
     """An empty user object in the test's partition."""
     return osd.create(pid)
 
 
 @pytest.fixture
-def collection(osd: Commands, pid: int) -> ObjectRef:
+def collection(osd: Commands, pid: PartitionId) -> ObjectRef:
     """An empty linked collection in the test's partition."""
     return osd.create_collection(pid)
 

@@ -25,7 +25,7 @@ from typing import Any
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.model import ObjectModel
@@ -250,7 +250,7 @@ class Client:
     def losses(self, osd: Commands) -> list[str]:
         """Acknowledged data that is missing. The present data is the base of later checks."""
         found: list[str] = []
-        there = {each.object_id for each in osd.list_objects(self.partition)}
+        there = {each.object_id for each in osd.list_objects(PartitionId(self.partition))}
         expected = set(self.objects)
         pending = self.pending or {"op": "nothing"}
         about = pending.get("id") if not pending["op"].startswith("shared") else None

@@ -18,12 +18,12 @@ from pyosd.commands.dialogue import (
     Block,
     Dialogue,
     Finish,
-    Item,
     Own,
     Sleep,
     Start,
     Step,
     Stream,
+    StreamItem,
 )
 from pyosd.commands.unit import CommandTable
 from pyosd.security.credentials import Credential, CredentialSource
@@ -45,7 +45,7 @@ class AsyncCaller(Awaiting):
     def __init__(
         self, transport: AsyncTransport, credentials: CredentialSource | None = None
     ) -> None:
-        """Args: credentials: permissions for what is asked; None: nobody needs any (NOSEC)."""
+        """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
         self.signer = Signer(credentials)
 
@@ -78,7 +78,7 @@ class AsyncCaller(Awaiting):
     async def carry_stream(self, stream: Stream[R]) -> AsyncIterator[R]:
         """Carry a stream: yield its items."""
         answer: object = None
-        go_on: Callable[[Any], Step | Item[R]] = stream.send
+        go_on: Callable[[Any], Step | StreamItem[R]] = stream.send
         under_way: Tasks = set()
         try:
             while True:
@@ -87,7 +87,7 @@ class AsyncCaller(Awaiting):
                 except StopIteration:
                     return
                 answer, go_on = None, stream.send
-                if isinstance(step, Item):
+                if isinstance(step, StreamItem):
                     yield step.value
                     continue
                 try:
@@ -100,6 +100,8 @@ class AsyncCaller(Awaiting):
 
     async def _take(self, step: Step, under_way: Tasks) -> object:
         """Take one step of a dialogue.  Returns: what it brings."""
+        if isinstance(step, Request):
+            return await self.call(step)
         match step:
             case Ask(request, timeout, credential, refusals):
                 reply = await self.reply(request, timeout, credential)

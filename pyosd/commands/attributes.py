@@ -24,7 +24,9 @@ def get_attributes(
 ) -> Dialogue[tuple[AttributeValue, ...]]:
     """Read attributes of any object (GET ATTRIBUTES, 888Eh).
 
-    Args: wanted: ids; number ALL: the whole page; page and number ALL: every page.
+    Args:
+        wanted: ids; number ALL: the whole page; page and number ALL: every page.
+
     Returns: in the order asked for; an undefined attribute has an empty value.
     Raises: NotFound; OSDError 26/00: a page does not fit the object (see OSDError.attributes).
     """
@@ -54,9 +56,10 @@ def set_attributes(
 ) -> Dialogue[tuple[AttributeValue, ...]]:
     """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
 
-    Args: values: an empty value undefines.  get: what to read in the same command, after
-    setting.  What does not fit there, a whole page (number ALL) or many MiB, is read by a second
-    command.
+    Args:
+        values: an empty value undefines.
+        get: what to read in the same command, after setting. A second command
+            reads a whole page (number ALL), or many MiB, which do not fit there.
     """
     ids = tuple(get)
     room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)

@@ -16,12 +16,12 @@ from pyosd.commands.dialogue import (
     Blocking,
     Dialogue,
     Finish,
-    Item,
     Own,
     Sleep,
     Start,
     Step,
     Stream,
+    StreamItem,
 )
 from pyosd.errors import OSDError
 from pyosd.security.credentials import Credential, CredentialSource
@@ -43,7 +43,7 @@ class Caller(Blocking):
     def __init__(
         self, transport: CommandTransport, credentials: CredentialSource | None = None
     ) -> None:
-        """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
+        """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
         self.signer = Signer(credentials)
 
@@ -72,7 +72,7 @@ class Caller(Blocking):
     def carry_stream(self, stream: Stream[R]) -> Iterator[R]:
         """Carry a stream: yield its items."""
         answer: object = None
-        go_on: Callable[[Any], Step | Item[R]] = stream.send
+        go_on: Callable[[Any], Step | StreamItem[R]] = stream.send
         try:
             while True:
                 try:
@@ -80,7 +80,7 @@ class Caller(Blocking):
                 except StopIteration:
                     return
                 answer, go_on = None, stream.send
-                if isinstance(step, Item):
+                if isinstance(step, StreamItem):
                     yield step.value
                     continue
                 try:
@@ -92,6 +92,11 @@ class Caller(Blocking):
 
     def _take(self, step: Step) -> object:
         """Take one step of a dialogue.  Returns: what it brings."""
+        if isinstance(step, Request):
+            reply = self.reply(step)
+            if reply.error:
+                raise reply.error
+            return reply
         match step:
             case Ask(request, timeout, credential, refusals):
                 reply = self.reply(request, timeout, credential)
@@ -130,7 +135,8 @@ class Caller(Blocking):
     def submit(self, request: Request, credential: Credential | None = None) -> PendingReply:
         """Send a request without waiting; many may be under way, answers come in any order.
 
-        Args: credential: to use for it instead of what the session's source has.
+        Args:
+            credential: to use for it instead of what the session's source has.
         """
         if self.signer.source or credential:
             return _SignedReply(request, self.signer.exchange(request, credential), self._transport)

@@ -47,7 +47,7 @@ def _get_members(collection: ObjectRef, ids: tuple[AttributeId, ...], room: int)
 
 
 def create_collection(
-    partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
+    partition_id: PartitionId, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
 ) -> Dialogue[ObjectRef]:
     """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
     lists = lists_of([CURRENT_OBJECT_ID], attributes)
@@ -58,14 +58,16 @@ def create_collection(
 def remove_collection(collection: ObjectRef, with_members: bool = False) -> Dialogue[None]:
     """Remove a collection (REMOVE COLLECTION, 8896h).
 
-    Args: with_members: drop the memberships first; the member objects stay.
+    Args:
+        with_members: drop the memberships first; the member objects stay.
+
     Raises: NotFound; Conflict: it has members.
     """
     yield from call(requests.remove_collection(collection, with_members))
 
 
 def create_tracking_collection(
-    partition_id: int,
+    partition_id: PartitionId,
     requested_id: int = 0,
     source: int = 0,
     *,
@@ -73,7 +75,9 @@ def create_tracking_collection(
 ) -> Dialogue[ObjectRef]:
     """Make a tracking collection (CREATE USER TRACKING COLLECTION, 8894h).
 
-    Args: source: id of a collection whose members it begins with; 0: it begins empty.
+    Args:
+        source: id of a collection whose members it begins with; 0: it begins empty.
+
     Raises: NotFound: no such partition or source; Conflict: the id is taken or reserved.
     """
     lists = lists_of([CURRENT_OBJECT_ID], attributes)
@@ -138,12 +142,14 @@ def list_partitions() -> Dialogue[list[PartitionId]]:
     return [PartitionId(each) for each in (yield from _list_all(ref()))]
 
 
-def list_objects(partition_id: int) -> Dialogue[list[ObjectRef]]:
+def list_objects(partition_id: PartitionId) -> Dialogue[list[ObjectRef]]:
     """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
     return [ref(partition_id, each) for each in (yield from _list_all(ref(partition_id)))]
 
 
-def list_attributes(partition_id: int, wanted: Iterable[AttributeId]) -> Stream[ObjectAttributes]:
+def list_attributes(
+    partition_id: PartitionId, wanted: Iterable[AttributeId]
+) -> Stream[ObjectAttributes]:
     """The same attributes of every user object of a partition, ascending (LIST with LIST_ATTR).
 
     Objects that come or go meanwhile may be in it or not. Yields: some thousand objects a command.
@@ -165,7 +171,7 @@ def list_attributes(partition_id: int, wanted: Iterable[AttributeId]) -> Stream[
         initial = page.continuation_id
 
 
-def list_collections(partition_id: int) -> Dialogue[list[ObjectRef]]:
+def list_collections(partition_id: PartitionId) -> Dialogue[list[ObjectRef]]:
     """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
     return [ref(partition_id, each) for each in (yield from _list_all(ref(partition_id), True))]
 
@@ -254,10 +260,13 @@ def query(
 ) -> Dialogue[list[ObjectRef]]:
     """User objects whose attributes match (QUERY, 88A0h), ascending.
 
-    Args: where: a collection, or a partition: all its user objects.
-        condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria
-        of one QUERY; None: whatever there is.  match_all: of criteria: all of them, else any.
+    Args:
+        where: a collection, or a partition: all its user objects.
+        condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria of
+            one QUERY; None: whatever there is.
+        match_all: of criteria: all of them, else any.
         timeout: seconds one QUERY may take; without an index the target reads every member.
+
     Raises: NotFound; ValueError: nothing a target can answer.
     """
     found: set[int] = set()
@@ -302,7 +311,9 @@ def query_into(
 ) -> Dialogue[None]:
     """Make the user objects that match the members of a tracking collection (QUERY).
 
-    Args: where: as of query().  matches: its members so far are let go.
+    Args:
+        where: as of query().
+        matches: its members so far are let go.
         immediate: return at once; tracking(matches) tells how far it is.
     """
     collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
@@ -313,7 +324,7 @@ def query_into(
 def queries_of(
     condition: Condition | Iterable[Criterion] | None, match_all: bool = True
 ) -> list[Query]:
-    """What to ask for a condition, or for criteria."""
+    """The queries for a condition or for criteria."""
     if isinstance(condition, Condition):
         return condition.queries()
     return [Query(tuple(condition or ()), match_all)]

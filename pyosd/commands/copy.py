@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pyosd import requests
 from pyosd.commands.dialogue import Dialogue, Stream, call, items
 from pyosd.errors import NotFound, OSDError, ProtocolError
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID
 from pyosd.wire.cdb import Duplication, lists_of
 from pyosd.wire.list_data import Extent, MapResult, MapType, decode_map
@@ -24,7 +24,7 @@ _DAMAGED = (0x44, 0x00)
 
 def copy(
     source: ObjectRef,
-    partition_id: int,
+    partition_id: PartitionId,
     requested_id: int = 0,
     *,
     with_attributes: bool = True,
@@ -34,8 +34,12 @@ def copy(
 ) -> Dialogue[ObjectRef]:
     """Copy a user object inside the target (COPY USER OBJECTS, 8893h).
 
-    Args: partition_id, requested_id: what the copy shall be; id 0: the target picks.
-        with_attributes: copy those too.  method: Duplication.  attributes: set of the copy.
+    Args:
+        partition_id, requested_id: what the copy shall be; id 0: the target picks.
+        with_attributes: copy those too.
+        method: Duplication.
+        attributes: set of the copy.
+
     Raises: NotFound: source or partition; Conflict: the id is taken.
     """
     request = requests.copy_user_object(
@@ -60,7 +64,9 @@ def copy(
 def iter_map(obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL) -> Stream[Extent]:
     """Extents an object has data and where holes, from start on (READ MAP, 88B1h).
 
-    Args: map_type: only extents of that type.
+    Args:
+        map_type: only extents of that type.
+
     Yields: in ascending order, none of them overlapping.
     Raises: NotFound; OSDError with field_pointer 40: start is beyond the end.
     """
@@ -99,7 +105,9 @@ def _map_from(obj: ObjectRef, start: int, map_type: int) -> Dialogue[MapResult]:
     return found
 
 
-def object_structure_check(partition_id: int = 0, timeout: float | None = None) -> Dialogue[int]:
+def object_structure_check(
+    partition_id: PartitionId = ROOT.partition_id, timeout: float | None = None
+) -> Dialogue[int]:
     """Have the target check a partition, or everything (OBJECT STRUCTURE CHECK, 8880h).
 
     Returns: how many objects, and partitions themselves, are damaged; which: the damaged ones'

@@ -15,8 +15,8 @@ from pyosd import requests
 from pyosd.commands.attributes import get_attribute
 from pyosd.commands.dialogue import (
     Dialogue,
-    Item,
     Stream,
+    StreamItem,
     blocking_call,
     call,
     finish,
@@ -45,9 +45,11 @@ def read(
 ) -> Dialogue[memoryview]:
     """Read from a user object in one command (READ, 8885h).
 
-    Args: start: starting byte address, >= 0.  length: bytes wanted, 0 to the target's transfer
-    limit.
+    Args:
+        start: starting byte address, >= 0.
+        length: bytes wanted, 0 to the target's transfer limit.
         into: buffer of at least length bytes to receive them, else one is allocated.
+
     Returns: view of 0..length bytes; shorter only where the object ends.
     Raises: NotFound; after SessionLost a READ is safe to repeat.
     """
@@ -64,7 +66,10 @@ def write(
 ) -> Dialogue[None]:
     """Write to a user object in one command, extending it as needed (WRITE, 8886h).
 
-    Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
+    Args:
+        data: 0 bytes to the target's transfer limit.
+        attributes: set to set with it.
+
     Raises: NotFound; NoSpace: nothing was written.
     """
     lists = lists_of((), attributes)
@@ -147,7 +152,7 @@ def iter_read(
         want, started = under_way.popleft()
         data = yield from _data_of(started)
         if data:
-            yield Item(data)
+            yield StreamItem(data)
         if len(data) < want:
             return
         got += want

@@ -29,10 +29,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-# ---- steps ----------------------------------------------------------------------------------------
+# ---- steps: not frozen, which would cost more than all else of a step --------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """Send a request and wait.  Brings: Reply."""
 
@@ -42,58 +42,59 @@ class Ask:
     refusals: bool = True  # are raised in the dialogue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start:
     """Send a request without waiting.  Brings: what Finish takes."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finish:
     """Wait for the answer to a started request.  Brings: Reply; a refusal is in Reply.error."""
 
     started: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sleep:
     """Wait so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Block:
     """Call a function that may block.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Own:
     """Call a function of the same face; coroutines await it.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Item(Generic[T]):
+@dataclass(slots=True)
+class StreamItem(Generic[T]):
     """A value of a stream, for the caller of the method."""
 
     value: T
 
 
-Step: TypeAlias = Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
+Step: TypeAlias = Request | Ask | Encoded | Command | Start | Finish | Sleep | Block | Own
 Dialogue: TypeAlias = Generator[Step, Any, R]
-Stream: TypeAlias = Generator[Step | Item[R], Any, None]
+Stream: TypeAlias = Generator[Step | StreamItem[R], Any, None]
 
 
 def call(
     request: Request, timeout: float | None = None, credential: Credential | None = None
 ) -> Dialogue[Reply]:
     """Send a request and wait for the answer; a refusal is raised."""
-    reply: Reply = yield Ask(request, timeout, credential)
+    plain = timeout is None and credential is None  # as nearly all are: a Request is a step, too
+    reply: Reply = yield request if plain else Ask(request, timeout, credential)
     return reply
 
 
@@ -118,21 +119,21 @@ def execute(command: Command) -> Dialogue[Response]:
 def items(values: Iterable[T]) -> Stream[T]:
     """Hand values to the caller of a stream."""
     for each in values:
-        yield Item(each)
+        yield StreamItem(each)
 
 
 def collected(stream: Stream[T]) -> Dialogue[list[T]]:
     """All items of a stream."""
     found = list[T]()
     answer: object = None
-    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    go_on: Callable[[Any], Step | StreamItem[T]] = stream.send
     while True:
         try:
             step = go_on(answer)
         except StopIteration:
             return found
         answer, go_on = None, stream.send
-        if isinstance(step, Item):
+        if isinstance(step, StreamItem):
             found.append(step.value)
             continue
         try:
@@ -144,7 +145,7 @@ def collected(stream: Stream[T]) -> Dialogue[list[T]]:
 def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R]:
     """A stream of what a function makes of each item of another: none, one or several."""
     answer: object = None
-    go_on: Callable[[Any], Step | Item[T]] = stream.send
+    go_on: Callable[[Any], Step | StreamItem[T]] = stream.send
     while True:
         try:
             step = go_on(answer)
@@ -152,7 +153,7 @@ def transformed(stream: Stream[T], hand: Callable[[T], Iterable[R]]) -> Stream[R
             return
         answer, go_on = None, stream.send
         try:
-            if isinstance(step, Item):
+            if isinstance(step, StreamItem):
                 yield from items(hand(step.value))
             else:
                 answer = yield step

@@ -53,8 +53,11 @@ def exec_code(
 ) -> Dialogue[ExecReply]:
     """Run code in a zone (EXEC, 8F81h; design D11).  pyosd.jobs makes Jobs of it.
 
-    Args: code: 1 byte to 16 MiB of source.  synchronous: answer at the job's end.
+    Args:
+        code: 1 byte to 16 MiB of source.
+        synchronous: answer at the job's end.
         get: further attributes to read of the surrogate.
+
     Returns: ExecReply; a job that failed is in ExecReply.error.
     Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
     """

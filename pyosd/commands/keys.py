@@ -26,9 +26,12 @@ def set_key(
 ) -> Dialogue[None]:
     """Have the target derive a new key from a seed (SET KEY, 8898h); those below it end.
 
-    Args: partition_id: whose; 0 for the root key and for those of partition zero.  seed: 20
-        bytes.  identifier: 7 bytes of one's own, to be read on the security pages.
-        version: of a working key, 0-15.  credential: signed as docs/security-protocol.md says.
+    Args:
+        partition_id: whose; 0 for the root key and for those of partition zero.
+        seed: 20 bytes.
+        identifier: 7 bytes of one's own, to be read on the security pages.
+        version: of a working key, 0-15.
+        credential: signed as docs/security-protocol.md says.
     """
     request = requests.set_key(level, partition_id, version, identifier, seed)
     yield from call(request, credential=credential)
@@ -39,8 +42,10 @@ def set_master_key_seed(
 ) -> Dialogue[bytes]:
     """First half of a new master key (SET MASTER KEY, 8899h): exchange Diffie-Hellman values.
 
-    Args: group: number of the group, as root attributes 9000_0005h #8000_0010h... have it.
+    Args:
+        group: number of the group, as root attributes 9000_0005h #8000_0010h... have it.
         dh: g^x mod p, as long as p.
+
     Returns: the target's g^y mod p.
     """
     request = requests.set_master_key_seed(group, identifier, dh)
@@ -61,7 +66,9 @@ def set_master_key_change(
 ) -> Dialogue[None]:
     """Second half: take the key that both values make.  On the same session, within 10 s.
 
-    Args: dh, target_dh: of the first half.  credential: signed with the new key.
+    Args:
+        dh, target_dh: of the first half.
+        credential: signed with the new key.
     """
     request = requests.set_master_key_change(group, identifier, dh, target_dh)
     yield from call(request, credential=credential)

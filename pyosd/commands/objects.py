@@ -46,7 +46,9 @@ def inquiry(page: int | None = None, allocation_length: int = 255) -> Dialogue[b
 def format_osd(capacity_bytes: int = 0, *, name: str = "") -> Dialogue[None]:
     """Destroy everything and start anew (FORMAT OSD, 8881h).
 
-    Args: capacity_bytes: formatted capacity; 0: all there is.  name: OSD NAME, <= 64 bytes.
+    Args:
+        capacity_bytes: formatted capacity; 0: all there is.
+        name: OSD NAME, <= 64 bytes.
     """
     name_attribute = [AttributeValue(0x9000_0001, 0x9, name.encode())] if name else []
     yield from call(requests.format_osd(capacity_bytes, attributes=lists_of((), name_attribute)))
@@ -60,8 +62,10 @@ def create_partition(
 ) -> Dialogue[PartitionId]:
     """Make a partition (CREATE PARTITION, 888Bh).
 
-    Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new
-    partition.
+    Args:
+        requested_id: >= 1_0000h, or 0: the target picks.
+        attributes: set of the new partition.
+
     Returns: its id.  Raises: Conflict: the id is taken or reserved.
     """
     lists = lists_of([CURRENT_PARTITION_ID], attributes)
@@ -71,17 +75,19 @@ def create_partition(
     return PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
 
 
-def remove_partition(partition_id: int, contents: bool = False) -> Dialogue[None]:
+def remove_partition(partition_id: PartitionId, contents: bool = False) -> Dialogue[None]:
     """Remove a partition (REMOVE PARTITION, 888Ch).
 
-    Args: contents: remove everything inside too; else it must be empty.
+    Args:
+        contents: remove everything inside too; else it must be empty.
+
     Raises: NotFound; Conflict: not empty, or unfinished jobs stand on it (named in the error).
     """
     yield from call(requests.remove_partition(partition_id, contents))
 
 
 def create(
-    partition_id: int,
+    partition_id: PartitionId,
     requested_id: int = 0,
     *,
     attributes: Iterable[AttributeValue] = (),
@@ -89,7 +95,10 @@ def create(
 ) -> Dialogue[ObjectRef]:
     """Make an empty user object (CREATE, 8882h).
 
-    Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new object.
+    Args:
+        requested_id: >= 1_0000h, or 0: the target picks.
+        attributes: set of the new object.
+
     Raises: NotFound: no such partition; Conflict: the id is taken or reserved.
     """
     lists = lists_of([CURRENT_OBJECT_ID], attributes)
@@ -98,7 +107,7 @@ def create(
 
 
 def create_many(
-    partition_id: int,
+    partition_id: PartitionId,
     count: int,
     *,
     attributes: Iterable[AttributeValue] = (),
@@ -106,7 +115,10 @@ def create_many(
 ) -> Dialogue[list[ObjectRef]]:
     """Make count user objects with consecutive ids in one command, all or none (CREATE, 8882h).
 
-    Args: count: 1 to 4,096 (root attribute B000_0001h #3).  attributes: set each of them gets.
+    Args:
+        count: 1 to 4,096 (root attribute B000_0001h #3).
+        attributes: set each of them gets.
+
     Returns: count references, ascending.
     """
     values = tuple(attributes)
@@ -123,7 +135,7 @@ def create_many(
 
 
 def create_and_write(
-    partition_id: int,
+    partition_id: PartitionId,
     data: Buffer,
     start: int = 0,
     requested_id: int = 0,
@@ -164,7 +176,7 @@ def flush_collection(collection: ObjectRef) -> Dialogue[None]:
     yield from call(requests.flush_collection(collection))
 
 
-def flush_partition(partition_id: int) -> Dialogue[None]:
+def flush_partition(partition_id: PartitionId) -> Dialogue[None]:
     """Flush a partition and everything inside (FLUSH PARTITION, 889Bh)."""
     yield from call(requests.flush_partition(partition_id))
 

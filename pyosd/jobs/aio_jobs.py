@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Jobs for coroutines: AsyncJob, AsyncJobArray, waiting for many, and the task that asks for all.
 
-However jobs are waited for (await, gather, as_completed), one task per target asks for them together,
-with one command for those of a partition where that pays; it ends with the last that is waited for.
+One task per target polls all jobs that somebody awaits (await, gather, as_completed). It uses one
+command for several jobs of a partition if that is faster. It ends when nobody awaits a job.
 Not here: what most methods do (dialogues/).
 """
 
@@ -260,7 +260,9 @@ async def as_completed(
 ) -> AsyncIterator[AsyncJob]:
     """Yield jobs as they end.
 
-    Args: timeout: seconds from now, None: for ever.
+    Args:
+        timeout: seconds from now, None: for ever.
+
     Raises: TimeoutError: some go on; JobExpired: one has no record (any more).
     """
     tasks = {asyncio.ensure_future(job.wait()): job for job in jobs}

@@ -122,10 +122,12 @@ class Executor(FuturesExecutor):
     ) -> Iterator[Any]:
         """Call fn with items of the iterables, in jobs, and yield the results in order.
 
-        Args: timeout: seconds from now for all of them.  chunksize: calls in one job; take many
-            where a call takes less than some 10 ms.  buffersize: jobs under way beyond the one
-            waited for; None: all are submitted at once.
-            At once, and small enough, means as one array of jobs: one command for all of them.
+        Args:
+            timeout: seconds from now for all of them.
+            chunksize: calls in one job; take many where a call takes less than some 10 ms.
+            buffersize: jobs under way beyond the one waited for; None: all are submitted at once.
+                At once, and small enough, means as one array of jobs: one command for all of them.
+
         Raises: as Job.result(); TimeoutError; ValueError: chunksize or buffersize below 1.
         """
         if chunksize < 1 or (buffersize is not None and buffersize < 1):

@@ -12,19 +12,16 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 from pyosd import errors
 from pyosd.commands import Commands
 from pyosd.jobs.dialogues.followed import POLL_MOST, Backoff, Followed
 from pyosd.jobs.dialogues.following import poll
-from pyosd.jobs.dialogues.rounds import ask, poll_round
+from pyosd.jobs.dialogues.rounds import AnyJob, ask, poll_round
 from pyosd.types import AttributeId
 from pyosd.wire.job_status import STATUS_IDS, JobStatus, decode_status
 
 __all__ = ["as_completed", "job_statuses", "poll_jobs", "wait", "watch"]
-
-AnyJob = TypeVar("AnyJob", bound=Followed)
 
 
 def _by_target(jobs: Iterable[AnyJob]) -> list[list[AnyJob]]:
@@ -46,7 +43,7 @@ def poll_jobs(jobs: Iterable[Followed]) -> float:
 def job_statuses(
     jobs: Iterable[AnyJob], wanted: tuple[AttributeId, ...] = STATUS_IDS
 ) -> dict[AnyJob, JobStatus | None]:
-    """What many jobs say now, asked for as poll_jobs() does; None: no record (any more)."""
+    """The present status of many jobs, requested like poll_jobs(); None: no record (any more)."""
     return {
         job: decode_status(job.id, found)
         for group in _by_target(jobs)
@@ -57,7 +54,9 @@ def job_statuses(
 def as_completed(jobs: Iterable[AnyJob], timeout: float | None = None) -> Iterator[AnyJob]:
     """Yield jobs as they end.
 
-    Args: timeout: seconds from now, None: for ever.
+    Args:
+        timeout: seconds from now, None: for ever.
+
     Raises: TimeoutError: some go on.
     """
     deadline = None if timeout is None else time.monotonic() + timeout

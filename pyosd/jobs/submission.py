@@ -407,7 +407,7 @@ def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
         return partitions
 
 
-def jobs_of(partition_id: int) -> Dialogue[list[JobStatus]]:
+def jobs_of(partition_id: PartitionId) -> Dialogue[list[JobStatus]]:
     """Every job whose surrogate is in a partition, by id, in one command."""
     collection = ref(partition_id, JOBS_COLLECTION)
     try:
@@ -417,10 +417,10 @@ def jobs_of(partition_id: int) -> Dialogue[list[JobStatus]]:
     return list(filter(None, (_member_status(partition_id, each) for each in members)))
 
 
-def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:
+def list_jobs(commands: Commands, partition_id: PartitionId) -> list[JobStatus]:
     """Every job whose surrogate is in a partition, by id, in one command."""
     return commands.carry(jobs_of(partition_id))
 
 
-def _member_status(partition_id: int, member: ObjectAttributes) -> JobStatus | None:
+def _member_status(partition_id: PartitionId, member: ObjectAttributes) -> JobStatus | None:
     return decode_status(ref(partition_id, member.object_id), member.attributes)

@@ -19,7 +19,7 @@ import pytest
 import pyosd
 from pyosd.files import Entry, Moved, entries, place_of, put_many
 from pyosd.target import Target
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from tests.cli.conftest import Run
 from tests.serving import Serving
@@ -117,7 +117,7 @@ def test_a_name_that_leads_out(name: str, tmp_path: Path) -> None:
 def test_a_hostile_name_in_the_store(osd: Run, serving: Serving, pid: str, tmp_path: Path) -> None:
     with serving.connect(local=True) as target:
         evil = AttributeValue(Page.USER_INFORMATION, 9, b"../../evil")
-        target.create_and_write(int(pid, 0), b"data", attributes=[evil])
+        target.create_and_write(PartitionId(int(pid, 0)), b"data", attributes=[evil])
     done = osd("get", pid, tmp_path / "a" / "b", code=1)
     assert "read the object by its id" in done.output
     assert not (tmp_path / "evil").exists()
@@ -148,10 +148,10 @@ def test_killed_in_the_middle_leaves_no_torso_with_a_name(
         until(lambda: process.poll() is not None or osd("obj", "ls", pid, "-o", "id").stdout)
         process.send_signal(signal.SIGKILL)
     with serving.connect(local=True) as target:
-        names = [each.name for each in entries(target, int(pid, 0))]
+        names = [each.name for each in entries(target, PartitionId(int(pid, 0)))]
         assert names in ([""], ["big"])
         if names == ["big"]:
-            assert next(entries(target, int(pid, 0))).length == 2 << 30
+            assert next(entries(target, PartitionId(int(pid, 0)))).length == 2 << 30
 
 
 def test_names_of_many_objects(serving: Serving, pid: str) -> None:
@@ -160,12 +160,12 @@ def test_names_of_many_objects(serving: Serving, pid: str) -> None:
         number = int(pid, 0)
         for at in range(6):
             name = AttributeValue(Page.USER_INFORMATION, 9, f"name {at}".encode())
-            target.create_many(number, 1000, attributes=[name])
-        found = list(entries(target, number))
-        assert [each.obj for each in found] == target.list_objects(number)
+            target.create_many(PartitionId(number), 1000, attributes=[name])
+        found = list(entries(target, PartitionId(number)))
+        assert [each.obj for each in found] == target.list_objects(PartitionId(number))
         assert [each.name for each in found] == [f"name {at // 1000}" for at in range(6000)]
         with pytest.raises(pyosd.NotFound):
-            list(entries(target, 0x7777_7777))
+            list(entries(target, PartitionId(0x7777_7777)))
 
 
 def test_names_that_get_would_refuse_are_not_made(
@@ -219,7 +219,9 @@ def test_an_interrupt_ends_files_that_are_under_way(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(b"1")
     stand = Stand()
     moving = put_many(
-        cast(Target, stand), 1 << 16, [(tmp_path / "small", "small"), (Path("/dev/zero"), "zero")]
+        cast(Target, stand),
+        PartitionId(1 << 16),
+        [(tmp_path / "small", "small"), (Path("/dev/zero"), "zero")],
     )
     assert next(moving).name == "small"
     assert stand.writing.wait(60)
@@ -236,5 +238,5 @@ def test_what_may_not_be_replaced(
     stand = Stand(kept)
     old = [ref(1 << 16, 1), ref(1 << 16, 2)]
     files = [(tmp_path / "small", "small")]
-    (moved,) = put_many(cast(Target, stand), 1 << 16, files, replace=lambda _: old)
+    (moved,) = put_many(cast(Target, stand), PartitionId(1 << 16), files, replace=lambda _: old)
     assert isinstance(moved.error, pyosd.PermissionDenied) and stand.removed == removed

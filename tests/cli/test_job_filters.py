@@ -12,6 +12,7 @@ import pytest
 from pyosd import connect
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.jobs.job_filter import JobFilter
+from pyosd.types import PartitionId
 from tests.cli.conftest import Run
 from tests.serving import Serving
 
@@ -45,7 +46,7 @@ def test_tags_and_user_are_shown(osd: Run, pid: str, submit: Any, serving: Servi
         assert "project=q4,url=a=b,c" in text and record["principal"] in text
     assert "project" in osd("job", "report", job).stdout
     with connect(serving.url) as target:
-        [status] = target.jobs(int(pid, 0))
+        [status] = target.jobs(PartitionId(int(pid, 0)))
         assert status.tags == {"project": "q4", "url": "a=b,c"}
         assert status.principal == record["principal"]
 
@@ -95,7 +96,7 @@ def test_mine_where_a_job_of_the_list_has_been_removed(
     """Between the listing and the question for the user's names."""
     removed, kept = submit(), submit()
     with serving.connect(local=True) as target:
-        listed = target.jobs(int(pid, 0))
+        listed = target.jobs(PartitionId(int(pid, 0)))
         listed.sort(key=lambda each: str(each.id) != removed)
         osd("job", "kill", removed)
         osd("job", "rm", removed)

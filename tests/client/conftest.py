@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pyosd import Target, connect
+from pyosd import Target, aio, connect
 from pyosd.types import ObjectRef, ref
+from tests.client.faces import Face, awaited
 from tests.client.stock_tgtd import StockTgtd
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,3 +73,14 @@ def target(osd_url: str) -> Iterator[Target]:
 def zone(target: Target) -> ObjectRef:
     """A partition of the test's own."""
     return ref(target.create_partition())
+
+
+@pytest.fixture(params=["threads", "coroutines"])
+def face(request: pytest.FixtureRequest, osd_url: str, target: Target) -> Iterator[Face]:
+    with asyncio.Runner() as run:
+        if request.param == "threads":
+            yield Face(target, run)
+            return
+        session = run.run(awaited(aio.connect(osd_url)))
+        yield Face(session, run)
+        run.run(session.close())

@@ -18,7 +18,7 @@ from pyosd.commands import Commands
 from pyosd.errors import OSDError, ProtocolError
 from pyosd.osd._errors import Invalid
 from pyosd.osd._query import TERMS_MAX, Condition, Criterion, Query, attr, encode_query_list
-from pyosd.types import ROOT, AttributeId, AttributeValue, TaskManagement, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, PartitionId, TaskManagement, ref
 from pyosd.wire.cdb import Duplication, Request, ServiceAction, decode_data_in, encode
 from pyosd.wire.list_data import Extent, MapType, decode_map, decode_query_result
 from pyosd.wire.tracking import CommandTracking, TaskManagementReply
@@ -514,4 +514,4 @@ def test_damage_is_counted() -> None:
     assert Commands(Lying(b"", 2, sense)).object_structure_check() == 3
     with pytest.raises(OSDError):
         Commands(Lying(b"", 2, sense[:8])).object_structure_check()
-    assert Commands(Lying(b"")).object_structure_check(0x10000) == 0
+    assert Commands(Lying(b"")).object_structure_check(PartitionId(0x10000)) == 0

@@ -4,58 +4,19 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
 
 import pytest
 
-from pyosd import AttributeId, AttributeValue, Page, Target, aio, attr, errors, ref
+from pyosd import AttributeId, AttributeValue, Page, aio, attr, errors, ref
 from pyosd.iscsi.session import TaskFunction
 from pyosd.types import ObjectRef
+from tests.client.faces import Face
 
 pytestmark = pytest.mark.tgtd
 
 WORD = AttributeId(Page.APPLICATION, 1)
 ROUTE = "a route from object to object, told by methods of the same name"
-
-
-class Face:
-    """A target by its methods, whichever face it has: values are awaited, streams become lists."""
-
-    def __init__(self, target: Target | aio.AsyncTarget, run: asyncio.Runner) -> None:
-        self._target, self._run = target, run
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def method(*args: Any, **kwargs: Any) -> Any:
-            value = getattr(self._target, name)(*args, **kwargs)
-            if inspect.isawaitable(value):
-                return self._run.run(awaited(value))
-            if isinstance(value, AsyncIterator):
-                return self._run.run(listed(value))
-            return list(value) if isinstance(value, Iterator) else value
-
-        return method
-
-
-async def awaited(value: Awaitable[Any]) -> Any:
-    return await value
-
-
-async def listed(items: AsyncIterator[Any]) -> list[Any]:
-    return [each async for each in items]
-
-
-@pytest.fixture(params=["threads", "coroutines"])
-def face(request: pytest.FixtureRequest, osd_url: str, target: Target) -> Iterator[Face]:
-    with asyncio.Runner() as run:
-        if request.param == "threads":
-            yield Face(target, run)
-            return
-        session = run.run(awaited(aio.connect(osd_url)))
-        yield Face(session, run)
-        run.run(session.close())
 
 
 def test_objects_and_data(face: Face, zone: ObjectRef) -> None:

@@ -25,6 +25,7 @@ from pyosd import (
     ref,
     requests,
 )
+from pyosd.types import PartitionId
 from pyosd.wire.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -183,7 +184,7 @@ def test_errors_say_what_and_where(target: Target, zone: ObjectRef) -> None:
         target.read(absent, 0, 1)
     assert caught.value.named_object == absent and caught.value.field_pointer == 24
     with pytest.raises(NotFound):
-        target.create(0x7777_7777)
+        target.create(PartitionId(0x7777_7777))
     taken = target.create(zone.partition_id)
     with pytest.raises(Conflict, match="taken"):
         target.create(zone.partition_id, taken.object_id)

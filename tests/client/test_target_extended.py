@@ -35,7 +35,7 @@ from pyosd import (
     ref,
     requests,
 )
-from pyosd.types import OBJECTS_COLLECTION
+from pyosd.types import OBJECTS_COLLECTION, PartitionId
 from pyosd.wire.attributes import LOGICAL_LENGTH
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -164,7 +164,7 @@ def test_structure_check(target: Target, zone: ObjectRef, herd: list[ObjectRef])
     assert target.object_structure_check(zone.partition_id) == 0
     assert target.object_structure_check() == 0
     with pytest.raises(NotFound):
-        target.object_structure_check(0x7777777)
+        target.object_structure_check(PartitionId(0x7777777))
     assert target.list_objects(zone.partition_id) == herd
 
 

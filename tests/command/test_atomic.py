@@ -9,7 +9,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Attributes, Request, SetOne
 from tests.expect import CDB_FIELD, LIST_FIELD, NO_OBJECT, OK, QUOTA, check
@@ -162,7 +162,7 @@ def test_nothing_written_but_attributes_set(osd: Commands, obj: ObjectRef) -> No
 
 
 @pytest.mark.parametrize("data", [b"", b"data" * 1000])
-def test_create_and_write_refused(osd: Commands, pid: int, data: bytes) -> None:
+def test_create_and_write_refused(osd: Commands, pid: PartitionId, data: bytes) -> None:
     """No object, no space taken, and the id stays free."""
     before = osd.list_objects(pid)
     for lists, number in (
@@ -179,7 +179,7 @@ def test_create_and_write_refused(osd: Commands, pid: int, data: bytes) -> None:
     assert used(osd, pid) == 5
 
 
-def test_create_and_write_with_everything(osd: Commands, pid: int) -> None:
+def test_create_and_write_with_everything(osd: Commands, pid: PartitionId) -> None:
     gets = (LOGICAL_LENGTH, COLOUR.id, CAPACITY_CHANGE)
     wanted = rq.create_and_write(
         pid, 0, 4096, b"x" * 1000, attributes=AttributeLists(gets, (COLOUR,))
@@ -198,7 +198,7 @@ def test_create_and_write_with_everything(osd: Commands, pid: int) -> None:
 
 
 @pytest.mark.parametrize("wanted", [0, 3, 10, 100_000])
-def test_create_and_write_with_a_length(osd: Commands, pid: int, wanted: int) -> None:
+def test_create_and_write_with_a_length(osd: Commands, pid: PartitionId, wanted: int) -> None:
     length = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, wanted.to_bytes(8, "big"))
     lists = AttributeLists((LOGICAL_LENGTH,), (length,))
     reply = check(osd.reply(rq.create_and_write(pid, 0, 0, b"0123456789", attributes=lists)), OK)
@@ -209,7 +209,7 @@ def test_create_and_write_with_a_length(osd: Commands, pid: int, wanted: int) ->
         assert bytes(osd.read(made, 0, wanted)) == b"0123456789"[:wanted].ljust(wanted, b"\0")
 
 
-def test_create_and_write_over_quota(osd: Commands, pid: int) -> None:
+def test_create_and_write_over_quota(osd: Commands, pid: PartitionId) -> None:
     osd.set_attributes(ref(pid), [AttributeValue(0x3000_0002, 0x1_0001, (99).to_bytes(8, "big"))])
     check(osd.reply(rq.create_and_write(pid, 0, 0, b"x" * 100)), QUOTA)
     assert osd.list_objects(pid) == []

@@ -11,7 +11,7 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.osd._query import Criterion
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import ALL, Page, encode_set_list
 from pyosd.wire.cdb import AttributeLists, AttributePage, Request, SetOne, encode
 from pyosd.wire.reply import Reply
@@ -134,7 +134,7 @@ BAD = [
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad.page:X}-{bad.number:X}")
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_one_bad_entry_undoes_all(
-    osd: Commands, pid: int, obj: ObjectRef, bad: AttributeValue, position: int
+    osd: Commands, pid: PartitionId, obj: ObjectRef, bad: AttributeValue, position: int
 ) -> None:
     """In each command that sets: nothing of the list, nothing of the command is left."""
     length = AttributeValue(Page.USER_INFORMATION, 0x82, (5000).to_bytes(8, "big"))
@@ -176,7 +176,7 @@ def test_a_value_longer_than_any(osd: Commands, obj: ObjectRef) -> None:
 # ---- about many objects ----
 
 
-def test_groups_of_a_creation(osd: Commands, pid: int) -> None:
+def test_groups_of_a_creation(osd: Commands, pid: PartitionId) -> None:
     """osd2-wire 5.5, byte by byte: id, type, 5 reserved, length, entries as in a plain list."""
     lists = AttributeLists((mine(1).id, AttributeId(Page.USER_INFORMATION, 2)), (mine(1),), 4096)
     reply = check(osd.reply(rq.create(pid, 0, 2, attributes=lists)), OK)
@@ -267,7 +267,7 @@ def test_everything_asked_for_again_and_again(osd: Commands, obj: ObjectRef) -> 
 
 
 @pytest.mark.core
-def test_many_collections(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_many_collections(osd: Commands, pid: PartitionId, obj: ObjectRef) -> None:
     """Thousands joined in one command, left in another; the page form has them all."""
     cids = [osd.create_collection(pid).object_id for _ in range(1_000)]
     joins = [

@@ -16,7 +16,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists
 from tests.command.test_index import declare, wait_until_ready
@@ -62,7 +62,7 @@ def lost(osd: Commands, obj: ObjectRef) -> list[tuple[int, int]]:
 # ---- nothing wrong ----
 
 
-def test_of_a_partition(osd: Commands, pid: int, collection: ObjectRef) -> None:
+def test_of_a_partition(osd: Commands, pid: PartitionId, collection: ObjectRef) -> None:
     made = osd.create(pid)
     joined = AttributeValue(4, 1, collection.object_id.to_bytes(8, "big"))
     osd.set_attributes(made, [COLOUR, joined])

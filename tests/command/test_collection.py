@@ -8,7 +8,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_TYPE, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, SetOne
 from pyosd.wire.reply import Reply
@@ -39,12 +39,12 @@ def set_(osd: Commands, obj: ObjectRef, *values: AttributeValue) -> Reply:
 # ---- life cycle ----
 
 
-def test_target_picks_the_id(osd: Commands, pid: int) -> None:
+def test_target_picks_the_id(osd: Commands, pid: PartitionId) -> None:
     obj = osd.create(pid)
     assert osd.create_collection(pid).object_id == obj.object_id + 1
 
 
-def test_requested_id(osd: Commands, pid: int) -> None:
+def test_requested_id(osd: Commands, pid: PartitionId) -> None:
     assert osd.create_collection(pid, 0x5_0000) == ref(pid, 0x5_0000)
 
 
@@ -84,7 +84,7 @@ def test_attributes_set_with_the_creation(osd: Commands, pid: int) -> None:
     assert reply.attribute(CURRENT_TYPE).uint == ObjectType.COLLECTION
 
 
-def test_failed_attribute_leaves_no_collection(osd: Commands, pid: int) -> None:
+def test_failed_attribute_leaves_no_collection(osd: Commands, pid: PartitionId) -> None:
     before = osd.list_collections(pid)
     bad = AttributeValue(Page.COLLECTION_INFORMATION, 0x2, bytes(8))
     reply = osd.reply(rq.create_collection(pid, attributes=AttributeLists((), (bad,))))

@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TYPE, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, SetOne
 from tests.expect import (
@@ -26,28 +26,28 @@ LENGTH = AttributeId(Page.USER_INFORMATION, 0x82)
 COUNT_MAX = 4096
 
 
-def test_target_picks_consecutive_ids(osd: Commands, pid: int) -> None:
+def test_target_picks_consecutive_ids(osd: Commands, pid: PartitionId) -> None:
     assert [osd.create(pid).object_id for _ in range(3)] == [0x10000, 0x10001, 0x10002]
 
 
-def test_target_goes_on_behind_the_highest(osd: Commands, pid: int) -> None:
+def test_target_goes_on_behind_the_highest(osd: Commands, pid: PartitionId) -> None:
     osd.create(pid, 0x2_0000)
     assert osd.create(pid).object_id == 0x2_0001
 
 
-def test_ids_of_removed_objects_are_not_given_again(osd: Commands, pid: int) -> None:
+def test_ids_of_removed_objects_are_not_given_again(osd: Commands, pid: PartitionId) -> None:
     first = osd.create(pid)
     osd.remove(first)
     assert osd.create(pid).object_id > first.object_id
 
 
 @pytest.mark.parametrize("requested", [0x10000, 0x1818_1818, 2**63, 2**64 - 2])
-def test_requested_id(osd: Commands, pid: int, requested: int) -> None:
+def test_requested_id(osd: Commands, pid: PartitionId, requested: int) -> None:
     assert osd.create(pid, requested) == ref(pid, requested)
     assert osd.list_objects(pid) == [ref(pid, requested)]
 
 
-def test_highest_id(osd: Commands, pid: int) -> None:
+def test_highest_id(osd: Commands, pid: PartitionId) -> None:
     """An object with the highest id does not use up all ids: free ones are still found."""
     osd.create(pid, 2**64 - 2)
     assert osd.create(pid).object_id == 0x10000
@@ -74,9 +74,9 @@ def test_reserved_id(osd: Commands, pid: int, requested: int) -> None:
     check(osd.reply(rq.create(pid, requested)), OBJECT_TAKEN)
 
 
-def test_same_id_in_two_partitions_is_two_objects(osd: Commands, pid: int) -> None:
+def test_same_id_in_two_partitions_is_two_objects(osd: Commands, pid: PartitionId) -> None:
     other = osd.create_partition()
-    one, two = osd.create(pid, 0x10000), osd.create(other, 0x10000)
+    one, two = osd.create(pid, 0x10000), osd.create(PartitionId(other), 0x10000)
     osd.write(one, 0, b"one")
     osd.write(two, 0, b"two")
     assert bytes(osd.read(one, 0, 3)) == b"one"
@@ -114,7 +114,7 @@ def test_set_in_the_cdb(osd: Commands, pid: int) -> None:
     assert osd.get_attribute(ref(pid, 0x10000), COLOUR.page, COLOUR.number) == COLOUR.value
 
 
-def test_failed_attribute_leaves_no_object(osd: Commands, pid: int) -> None:
+def test_failed_attribute_leaves_no_object(osd: Commands, pid: PartitionId) -> None:
     bad = AttributeValue(Page.USER_TIMESTAMPS, 1, bytes(6))
     reply = osd.reply(rq.create(pid, attributes=AttributeLists((), (COLOUR, bad))))
     check(reply, LIST_FIELD, bad.id)
@@ -124,14 +124,16 @@ def test_failed_attribute_leaves_no_object(osd: Commands, pid: int) -> None:
 # ---- many at once ----
 
 
-def test_many_have_consecutive_ids(osd: Commands, pid: int) -> None:
+def test_many_have_consecutive_ids(osd: Commands, pid: PartitionId) -> None:
     osd.create(pid, 0x2_0000)
     made = osd.create_many(pid, 10)
     assert [each.object_id for each in made] == list(range(0x2_0001, 0x2_000B))
     assert osd.list_objects(pid)[1:] == made
 
 
-def test_many_with_more_attributes_than_one_transaction_takes(osd: Commands, pid: int) -> None:
+def test_many_with_more_attributes_than_one_transaction_takes(
+    osd: Commands, pid: PartitionId
+) -> None:
     values = [AttributeValue(Page.APPLICATION, number, bytes(60_000)) for number in (1, 2)]
     lists = AttributeLists((), tuple(values))
     check(osd.reply(rq.create(pid, count=COUNT_MAX, attributes=lists)), CDB_FIELD.at(32))
@@ -160,37 +162,37 @@ def _id(attribute: AttributeId) -> tuple[int, int]:
     return attribute.page, attribute.number
 
 
-def test_count_0_means_one(osd: Commands, pid: int) -> None:
+def test_count_0_means_one(osd: Commands, pid: PartitionId) -> None:
     check(osd.reply(rq.create(pid, 0, 0)), OK)
     assert osd.list_objects(pid) == [ref(pid, 0x10000)]
 
 
-def test_many_with_a_requested_id(osd: Commands, pid: int) -> None:
+def test_many_with_a_requested_id(osd: Commands, pid: PartitionId) -> None:
     reply = check(osd.reply(rq.create(pid, 0x10000, 2)), CDB_FIELD)
     assert reply.sense is not None
     assert reply.sense.field_pointer in (24, 32)
     assert osd.list_objects(pid) == []
 
 
-def test_as_many_as_there_may_be(osd: Commands, pid: int) -> None:
+def test_as_many_as_there_may_be(osd: Commands, pid: PartitionId) -> None:
     made = osd.create_many(pid, COUNT_MAX)
     assert len(made) == COUNT_MAX
     assert osd.list_objects(pid) == made
 
 
-def test_more_than_there_may_be(osd: Commands, pid: int) -> None:
+def test_more_than_there_may_be(osd: Commands, pid: PartitionId) -> None:
     check(osd.reply(rq.create(pid, 0, COUNT_MAX + 1)), CDB_FIELD.at(32))
     check(osd.reply(rq.create(pid, 0, 0xFFFF)), CDB_FIELD.at(32))
     assert osd.list_objects(pid) == []
 
 
-def test_many_in_page_format_of_another_page(osd: Commands, pid: int) -> None:
+def test_many_in_page_format_of_another_page(osd: Commands, pid: PartitionId) -> None:
     request = rq.create(pid, 0, 2, attributes=AttributePage(Page.USER_TIMESTAMPS, 64))
     check(osd.reply(request), CDB_FIELD)
     assert osd.list_objects(pid) == []
 
 
-def test_failed_attribute_of_many_leaves_none(osd: Commands, pid: int) -> None:
+def test_failed_attribute_of_many_leaves_none(osd: Commands, pid: PartitionId) -> None:
     bad = AttributeValue(Page.USER_INFORMATION, 0x2, bytes(8))
     request = rq.create(pid, 0, 10, attributes=AttributeLists((), (COLOUR, bad)))
     check(osd.reply(request), LIST_FIELD, bad.id)
@@ -200,20 +202,20 @@ def test_failed_attribute_of_many_leaves_none(osd: Commands, pid: int) -> None:
 # ---- CREATE AND WRITE ----
 
 
-def test_create_and_write(osd: Commands, pid: int) -> None:
+def test_create_and_write(osd: Commands, pid: PartitionId) -> None:
     obj = osd.create_and_write(pid, b"content", attributes=[COLOUR])
     assert obj == ref(pid, 0x10000)
     assert bytes(osd.read(obj, 0, 100)) == b"content"
     assert osd.get_attribute(obj, COLOUR.page, COLOUR.number) == COLOUR.value
 
 
-def test_create_and_write_at_an_offset(osd: Commands, pid: int) -> None:
+def test_create_and_write_at_an_offset(osd: Commands, pid: PartitionId) -> None:
     obj = osd.create_and_write(pid, b"tail", start=1000, requested_id=0x5_0000)
     assert obj.object_id == 0x5_0000
     assert bytes(osd.read(obj, 0, 2000)) == bytes(1000) + b"tail"
 
 
-def test_create_and_write_nothing(osd: Commands, pid: int) -> None:
+def test_create_and_write_nothing(osd: Commands, pid: PartitionId) -> None:
     obj = osd.create_and_write(pid, b"")
     assert osd.get_attribute(obj, LENGTH.page, LENGTH.number) == bytes(8)
 
@@ -229,7 +231,7 @@ def test_create_and_write_absent_partition(osd: Commands) -> None:
     check(osd.reply(rq.create_and_write(0x7777_0000_0000, 0, 0, b"x")), NO_PARTITION)
 
 
-def test_create_and_write_failed_attribute_leaves_nothing(osd: Commands, pid: int) -> None:
+def test_create_and_write_failed_attribute_leaves_nothing(osd: Commands, pid: PartitionId) -> None:
     bad = AttributeValue(Page.USER_INFORMATION, 0x1, bytes(8))
     lists = AttributeLists((), (COLOUR, bad))
     request = rq.create_and_write(pid, 0, 0, b"data", attributes=lists)
@@ -237,7 +239,7 @@ def test_create_and_write_failed_attribute_leaves_nothing(osd: Commands, pid: in
     assert osd.list_objects(pid) == []
 
 
-def test_create_and_write_data_out_short(osd: Commands, pid: int) -> None:
+def test_create_and_write_data_out_short(osd: Commands, pid: PartitionId) -> None:
     request = rq.create_and_write(pid, 0, 0, b"12345678")
     check(mangled(osd, request, {}, data_out=b"1234567"), CDB_FIELD.at(32))
     assert osd.list_objects(pid) == []

@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, Attributes, Options, SetOne
 from tests.conftest import MakeHarness
@@ -144,7 +144,7 @@ def test_write_nothing(osd: Commands, obj: ObjectRef) -> None:
     assert length_of(osd, obj) == 0
 
 
-def test_write_absent(osd: Commands, pid: int) -> None:
+def test_write_absent(osd: Commands, pid: PartitionId) -> None:
     check(osd.reply(rq.write(ref(pid, 0x1_2345), 0, b"x")), NO_OBJECT)
     check(osd.reply(rq.write(ref(0x7777_0000_0000, 0x1_2345), 0, b"x")), NO_PARTITION)
     assert osd.list_objects(pid) == []
@@ -154,7 +154,7 @@ def test_write_a_collection(osd: Commands, collection: ObjectRef) -> None:
     check(osd.reply(rq.write(collection, 0, b"x")), NO_OBJECT)
 
 
-def test_write_and_set_as_in_the_appendix(osd: Commands, pid: int) -> None:
+def test_write_and_set_as_in_the_appendix(osd: Commands, pid: PartitionId) -> None:
     """Appendix A.2: five bytes at 100 with one attribute."""
     obj = osd.create(pid, 0x1_0001)
     value = AttributeValue(0x1_0000, 1, bytes([1, 2, 3, 4]))

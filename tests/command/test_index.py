@@ -9,7 +9,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.reply import Reply
@@ -22,26 +22,26 @@ PAGE = Page.APPLICATION
 SECONDS = 20.0
 
 
-def declare(osd: Commands, pid: int, page: int, value: bytes = BUILDING) -> Reply:
+def declare(osd: Commands, pid: PartitionId, page: int, value: bytes = BUILDING) -> Reply:
     lists = AttributeLists((), (AttributeValue(INDEX, page, value),))
     return osd.reply(rq.set_attributes(ref(pid), attributes=lists))
 
 
-def state(osd: Commands, pid: int, page: int) -> bytes:
+def state(osd: Commands, pid: PartitionId, page: int) -> bytes:
     return osd.get_attribute(ref(pid), INDEX, page)
 
 
-def wait_until_ready(osd: Commands, pid: int, page: int) -> None:
+def wait_until_ready(osd: Commands, pid: PartitionId, page: int) -> None:
     """Poll as a client does."""
     until(lambda: state(osd, pid, page) != BUILDING, "the index never became ready", pause=0.002)
     assert state(osd, pid, page) == READY
 
 
-def test_nothing_is_declared_at_first(osd: Commands, pid: int) -> None:
+def test_nothing_is_declared_at_first(osd: Commands, pid: PartitionId) -> None:
     assert state(osd, pid, PAGE) == b""
 
 
-def test_declare_and_drop(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_declare_and_drop(osd: Commands, pid: PartitionId, obj: ObjectRef) -> None:
     osd.set_attributes(obj, [AttributeValue(PAGE, 1, b"green")])
     check(declare(osd, pid, PAGE), OK)
     wait_until_ready(osd, pid, PAGE)
@@ -51,29 +51,29 @@ def test_declare_and_drop(osd: Commands, pid: int, obj: ObjectRef) -> None:
     assert state(osd, pid, PAGE) == b""
 
 
-def test_user_names_can_be_indexed(osd: Commands, pid: int) -> None:
+def test_user_names_can_be_indexed(osd: Commands, pid: PartitionId) -> None:
     check(declare(osd, pid, Page.USER_INFORMATION), OK)
     wait_until_ready(osd, pid, Page.USER_INFORMATION)
 
 
 @pytest.mark.parametrize("page", [Page.USER_TIMESTAMPS, 0x80, 0x7FFF, 0x2000_0001, 0x3000_0000])
-def test_pages_without_stored_values(osd: Commands, pid: int, page: int) -> None:
+def test_pages_without_stored_values(osd: Commands, pid: PartitionId, page: int) -> None:
     check(declare(osd, pid, page), LIST_FIELD, AttributeValue(INDEX, page, b"").id)
 
 
 @pytest.mark.parametrize("value", [b"\0", b"\2", b"\3", b"\1\1"])
-def test_other_values(osd: Commands, pid: int, value: bytes) -> None:
+def test_other_values(osd: Commands, pid: PartitionId, value: bytes) -> None:
     check(declare(osd, pid, PAGE, value), LIST_FIELD)
 
 
-def test_pages_of_two_partitions_differ(osd: Commands, pid: int) -> None:
+def test_pages_of_two_partitions_differ(osd: Commands, pid: PartitionId) -> None:
     other = osd.create_partition()
     check(declare(osd, pid, PAGE), OK)
     assert state(osd, other, PAGE) == b""
     osd.remove_partition(other)
 
 
-def test_the_page_is_listed(osd: Commands, pid: int) -> None:
+def test_the_page_is_listed(osd: Commands, pid: PartitionId) -> None:
     check(declare(osd, pid, PAGE), OK)
     name = osd.get_attribute(ref(pid), Page.PARTITION_DIRECTORY, INDEX)
     assert name[8:].rstrip(b"\0") == b"Attribute Value Index"
@@ -107,7 +107,7 @@ def matches(values: dict[int, bytes], criteria: list[rq.Criterion], match_all: b
     return all(fits) if match_all else any(fits)
 
 
-def check_queries(osd: Commands, pid: int, objects: Objects, random: Random) -> None:
+def check_queries(osd: Commands, pid: PartitionId, objects: Objects, random: Random) -> None:
     everything = ref(pid)
     for _ in range(12):
         criteria = [
@@ -123,7 +123,7 @@ def check_queries(osd: Commands, pid: int, objects: Objects, random: Random) -> 
             assert osd.query(everything, criteria, match_all) == expected
 
 
-def fill(osd: Commands, pid: int, random: Random) -> Objects:
+def fill(osd: Commands, pid: PartitionId, random: Random) -> Objects:
     objects: Objects = {}
     for each in osd.create_many(pid, 40):
         objects[each] = {number: value(random) for number in NUMBERS}
@@ -131,7 +131,7 @@ def fill(osd: Commands, pid: int, random: Random) -> Objects:
     return objects
 
 
-def test_queries_answer_the_same_at_every_stage(osd: Commands, pid: int, seed: int) -> None:
+def test_queries_answer_the_same_at_every_stage(osd: Commands, pid: PartitionId, seed: int) -> None:
     random = Random(seed)
     objects = fill(osd, pid, random)
     check_queries(osd, pid, objects, random)
@@ -158,7 +158,7 @@ def green(minimum: bytes = b"green", maximum: bytes = b"green") -> list[rq.Crite
 
 
 @pytest.fixture
-def indexed(osd: Commands, pid: int) -> int:
+def indexed(osd: Commands, pid: PartitionId) -> int:
     """A partition with an index of PAGE."""
     check(declare(osd, pid, PAGE), OK)
     wait_until_ready(osd, pid, PAGE)
@@ -168,7 +168,7 @@ def indexed(osd: Commands, pid: int) -> int:
 COLOUR = AttributeValue(PAGE, 1, b"green")
 
 
-def test_attributes_set_with_other_commands(osd: Commands, indexed: int) -> None:
+def test_attributes_set_with_other_commands(osd: Commands, indexed: PartitionId) -> None:
     made = osd.create_many(indexed, 3, attributes=[COLOUR])
     made.append(osd.create_and_write(indexed, b"data", attributes=[COLOUR]))
     made.append(osd.copy(made[0], indexed))
@@ -181,7 +181,7 @@ def test_attributes_set_with_other_commands(osd: Commands, indexed: int) -> None
     assert osd.query(collection, green(b"grey", b"grey")) == []
 
 
-def test_members_of_a_collection(osd: Commands, indexed: int) -> None:
+def test_members_of_a_collection(osd: Commands, indexed: PartitionId) -> None:
     collection = osd.create_collection(indexed)
     join = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
     members = osd.create_many(indexed, 3, attributes=[join, COLOUR])
@@ -190,7 +190,7 @@ def test_members_of_a_collection(osd: Commands, indexed: int) -> None:
     assert osd.query(ref(indexed), green()) == members + others
 
 
-def test_failed_command_leaves_no_entry(osd: Commands, indexed: int) -> None:
+def test_failed_command_leaves_no_entry(osd: Commands, indexed: PartitionId) -> None:
     obj = osd.create(indexed)
     bad = AttributeValue(Page.USER_INFORMATION, 1, bytes(8))
     reply = osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), (COLOUR, bad))))

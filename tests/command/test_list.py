@@ -10,7 +10,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, Request
 from pyosd.wire.list_data import decode_list
@@ -36,7 +36,7 @@ def header(reply: Reply) -> tuple[int, int, int, int]:
 
 
 @pytest.fixture
-def ten(osd: Commands, pid: int) -> list[ObjectRef]:
+def ten(osd: Commands, pid: PartitionId) -> list[ObjectRef]:
     """Ten user objects with gaps between their ids."""
     return [osd.create(pid, 0x2_0000 + 7 * each) for each in range(10)]
 
@@ -53,7 +53,7 @@ def test_user_objects_ascending(osd: Commands, pid: int, ten: list[ObjectRef]) -
 
 
 def test_collections_are_not_among_user_objects(
-    osd: Commands, pid: int, obj: ObjectRef, collection: ObjectRef
+    osd: Commands, pid: PartitionId, obj: ObjectRef, collection: ObjectRef
 ) -> None:
     assert osd.list_objects(pid) == [obj]
     assert collection in osd.list_collections(pid)
@@ -128,7 +128,7 @@ def test_continuation_by_initial_id(osd: Commands, pid: int, ten: list[ObjectRef
     assert seen == [each.object_id for each in ten]
 
 
-def test_begun_far_in_the_middle(osd: Commands, pid: int) -> None:
+def test_begun_far_in_the_middle(osd: Commands, pid: PartitionId) -> None:
     """Nobody counts to the end of a long list: very many are left, unless a page ended there."""
     made = [each for _ in range(5) for each in osd.create_many(pid, 4096)]
     middle = made[2].object_id
@@ -153,7 +153,7 @@ def test_continuation_with_the_list_identifier(
 
 
 def test_objects_removed_and_made_between_two_parts(
-    osd: Commands, pid: int, ten: list[ObjectRef]
+    osd: Commands, pid: PartitionId, ten: list[ObjectRef]
 ) -> None:
     first = osd.list_page(ref(pid), 0, 4)
     osd.remove(ten[4])
@@ -300,7 +300,7 @@ def test_removed_objects_are_no_members(
     assert osd.list_members(collection) == [ten[1]]
 
 
-def test_collections_ascending(osd: Commands, pid: int) -> None:
+def test_collections_ascending(osd: Commands, pid: PartitionId) -> None:
     made = [osd.create_collection(pid, 0x20000 - each) for each in range(3)]
     assert [each for each in osd.list_collections(pid) if each.object_id >= 0x10000] == made[::-1]
 

@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists
 from tests.expect import (
@@ -47,7 +47,9 @@ def test_lists_user_objects_only(
     assert osd.list_members(everything) == [second]
 
 
-def test_is_no_object_of_the_partition(osd: Commands, pid: int, everything: ObjectRef) -> None:
+def test_is_no_object_of_the_partition(
+    osd: Commands, pid: PartitionId, everything: ObjectRef
+) -> None:
     count = osd.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0xC1)
     assert count == bytes(8)
     assert everything not in osd.list_collections(pid)

@@ -11,7 +11,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, SetOne
 from pyosd.wire.list_data import MapType
@@ -45,7 +45,7 @@ def part(unit: Commands) -> int:
 
 
 @pytest.fixture
-def thing(unit: Commands, part: int) -> ObjectRef:
+def thing(unit: Commands, part: PartitionId) -> ObjectRef:
     return unit.create(part)
 
 
@@ -233,7 +233,7 @@ def test_created_objects(unit: Commands, part: int) -> None:
     assert kind == 0xF
 
 
-def test_members_of_a_collection(unit: Commands, part: int) -> None:
+def test_members_of_a_collection(unit: Commands, part: PartitionId) -> None:
     collection = unit.create_collection(part)
     members = [unit.create(part) for _ in range(2)]
     for each in members:
@@ -252,7 +252,7 @@ def test_members_of_a_collection(unit: Commands, part: int) -> None:
 
 
 @pytest.mark.parametrize("pad", [0, 1, 4])
-def test_plain_query_list(unit: Commands, part: int, pad: int) -> None:
+def test_plain_query_list(unit: Commands, part: PartitionId, pad: int) -> None:
     """The list plain in Data-Out, of any length, the answer behind a header of 13 bytes (9-6, 9-6b)."""
     ids = [unit.create(part).object_id for _ in range(3)]
     for number, oid in enumerate(ids):
@@ -290,7 +290,7 @@ def test_plain_query_list_is_not_standard(
 def test_page_zero_of_one_attribute(osd: Commands, unit: Commands, part: int, pid: int) -> None:
     """CDBFMT 1 with page 0 sets nothing by the standard; OSC's target refuses it (9-13)."""
     for target, partition, outcome in ((unit, part, CDB_FIELD.at(52)), (osd, pid, OK)):
-        thing = target.create(partition)
+        thing = target.create(PartitionId(partition))
         one = SetOne(AttributeValue(0x10000, 1, b"x"))
         request = rq.set_attributes(thing, attributes=one)
         check(mangled(target, request, {52: bytes(4)}), outcome)
@@ -302,7 +302,7 @@ def test_flush_of_a_range_beyond_the_end(
 ) -> None:
     """The three FLUSH calls of OSC's osd-test.c, on an object of 27 bytes."""
     for target, partition, refused in ((unit, part, True), (osd, pid, False)):
-        thing = target.create(partition)
+        thing = target.create(PartitionId(partition))
         target.write(thing, 0, bytes(27))
         for length, start, outcome in ((5, 30, CDB_FIELD.at(40)), (7, 0, OK), (20, 10, OK)):
             span = {10: b"\2", 32: length.to_bytes(8, "big"), 40: start.to_bytes(8, "big")}
@@ -310,7 +310,9 @@ def test_flush_of_a_range_beyond_the_end(
 
 
 @pytest.mark.parametrize("allocation", [1, 7, 8, 23, 24])
-def test_map_of_less_than_one_descriptor(unit: Commands, part: int, allocation: int) -> None:
+def test_map_of_less_than_one_descriptor(
+    unit: Commands, part: PartitionId, allocation: int
+) -> None:
     thing = unit.create(part)
     unit.write(thing, 0, b"Te")
     request = rq.read_map(thing, 0, allocation, MapType.WRITTEN)

@@ -11,7 +11,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import ALL, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, Request
 from tests.conftest import MakeHarness
@@ -166,7 +166,7 @@ def test_exec_root_page_says_what_exec_can_do(osd: Commands) -> None:
         assert int.from_bytes(action, "big") == 0x8F81
 
 
-def test_store_root_page_counts(osd: Commands, pid: int) -> None:
+def test_store_root_page_counts(osd: Commands, pid: PartitionId) -> None:
     """Commits grow with every change; nothing is locked that nobody uses."""
 
     def commits() -> int:
@@ -186,7 +186,7 @@ def test_store_root_page_counts(osd: Commands, pid: int) -> None:
 # ---- partition, collection, user object ----
 
 
-def test_partition_information(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_partition_information(osd: Commands, pid: PartitionId, obj: ObjectRef) -> None:
     osd.create_collection(pid)
     page = Page.PARTITION_INFORMATION
     assert osd.get_attribute(ref(pid), page, 1) == pid.to_bytes(8, "big")
@@ -255,7 +255,9 @@ def change(osd: Commands, request: Request) -> int:
     return current(osd, request)[5]
 
 
-def test_change_in_used_capacity_of_each_command(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_change_in_used_capacity_of_each_command(
+    osd: Commands, pid: PartitionId, obj: ObjectRef
+) -> None:
     """Used capacity is the length, so a hole counts."""
 
     def cut(length: int) -> AttributePage:
@@ -279,7 +281,7 @@ def test_change_in_used_capacity_of_each_command(osd: Commands, pid: int, obj: O
     assert change(osd, rq.create_and_write(pid, 0, 0, b"123", attributes=ASK)) == 3
 
 
-def test_change_is_the_change_of_the_attributes(osd: Commands, pid: int) -> None:
+def test_change_is_the_change_of_the_attributes(osd: Commands, pid: PartitionId) -> None:
     used = AttributeId(Page.PARTITION_INFORMATION, 0x81)
 
     def now() -> int:

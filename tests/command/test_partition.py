@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_PARTITION_ID, CURRENT_TYPE, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage
 from tests.conftest import MakeHarness
@@ -38,7 +38,7 @@ def test_target_picks_the_id(osd: Commands) -> None:
 def test_requested_id(osd: Commands) -> None:
     assert osd.create_partition(0x7123_4567_89AB) == 0x7123_4567_89AB
     assert osd.list_page(ROOT, 0x7123_4567_89AB, 1).ids == (0x7123_4567_89AB,)
-    osd.remove_partition(0x7123_4567_89AB)
+    osd.remove_partition(PartitionId(0x7123_4567_89AB))
 
 
 def test_ids_of_removed_partitions_are_not_given_again(osd: Commands) -> None:
@@ -66,7 +66,7 @@ def test_attributes_set_with_the_creation(osd: Commands) -> None:
     pid = reply.attribute(CURRENT_PARTITION_ID).uint
     assert reply.attribute(NAME.id) == NAME
     assert reply.attribute(CURRENT_TYPE).uint == ObjectType.PARTITION
-    osd.remove_partition(pid)
+    osd.remove_partition(PartitionId(pid))
 
 
 def test_failed_attribute_leaves_no_partition(osd: Commands) -> None:
@@ -84,7 +84,7 @@ def test_page_format(osd: Commands) -> None:
     assert page.length == 0x44
     pid = int.from_bytes(page.body[36:44], "big")
     assert osd.get_attribute(ref(pid), NAME.page, NAME.number) == b"archive"
-    osd.remove_partition(pid)
+    osd.remove_partition(PartitionId(pid))
 
 
 def test_remove_absent(osd: Commands) -> None:
@@ -97,13 +97,13 @@ def test_remove_root_or_reserved(osd: Commands, partition_id: int) -> None:
 
 
 @pytest.mark.parametrize("what", ["user object", "collection"])
-def test_remove_not_empty(osd: Commands, pid: int, what: str) -> None:
+def test_remove_not_empty(osd: Commands, pid: PartitionId, what: str) -> None:
     inside = osd.create(pid) if what == "user object" else osd.create_collection(pid)
     check(osd.reply(rq.remove_partition(pid)), NOT_EMPTY)
     assert osd.get_attribute(inside, CURRENT_TYPE.page, CURRENT_TYPE.number)
 
 
-def test_remove_with_contents(osd: Commands, pid: int) -> None:
+def test_remove_with_contents(osd: Commands, pid: PartitionId) -> None:
     members = osd.create_many(pid, 20)
     osd.write(members[3], 0, b"x" * 100_000)
     osd.create_collection(pid)
@@ -113,7 +113,7 @@ def test_remove_with_contents(osd: Commands, pid: int) -> None:
     check(osd.reply(rq.list_objects(pid)), NO_PARTITION)
 
 
-def test_same_id_after_removal_is_another_partition(osd: Commands, pid: int) -> None:
+def test_same_id_after_removal_is_another_partition(osd: Commands, pid: PartitionId) -> None:
     obj = osd.create(pid, 0x10000)
     osd.write(obj, 0, b"old")
     osd.set_attributes(obj, [AttributeValue(Page.APPLICATION, 1, b"old")])
@@ -141,7 +141,7 @@ def test_attributes_are_processed_before_the_removal(osd: Commands, pid: int) ->
     assert pid not in osd.list_partitions()
 
 
-def test_refused_removal_undoes_its_attributes(osd: Commands, pid: int) -> None:
+def test_refused_removal_undoes_its_attributes(osd: Commands, pid: PartitionId) -> None:
     osd.create(pid)
     lists = AttributeLists((), (NAME,))
     check(osd.reply(rq.remove_partition(pid, attributes=lists)), NOT_EMPTY)

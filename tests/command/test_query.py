@@ -11,7 +11,7 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.osd._query import Criterion, encode_query_list
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_TYPE, Page
 from pyosd.wire.cdb import AttributeLists, Descriptor, Request
 from tests.command.test_collection import ABSENT, membership
@@ -173,7 +173,7 @@ def test_attributes_are_of_the_collection(
 
 
 @pytest.fixture
-def matches(osd: Commands, pid: int) -> ObjectRef:
+def matches(osd: Commands, pid: PartitionId) -> ObjectRef:
     return osd.create_tracking_collection(pid)
 
 
@@ -281,7 +281,7 @@ def test_matches_a_user_object(osd: Commands, collection: ObjectRef, obj: Object
     check(osd.reply(rq.query_into(collection, [], obj.object_id)), CDB_FIELD.at(40))
 
 
-def test_matches_linked(osd: Commands, pid: int, collection: ObjectRef) -> None:
+def test_matches_linked(osd: Commands, pid: PartitionId, collection: ObjectRef) -> None:
     linked = osd.create_collection(pid)
     check(osd.reply(rq.query_into(collection, [], linked.object_id)), CDB_FIELD.at(40))
 

@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.conftest import MakeHarness
@@ -40,7 +40,7 @@ def test_object_length_quota(osd: Commands, obj: ObjectRef) -> None:
     assert bytes(osd.read(obj, 0, 2000)) == b"x" * 1000
 
 
-def test_object_count_quota(osd: Commands, pid: int) -> None:
+def test_object_count_quota(osd: Commands, pid: PartitionId) -> None:
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, COUNT, 3, 8)
     osd.create_many(pid, 3)
     check(osd.reply(rq.create(pid)), QUOTA)
@@ -50,7 +50,7 @@ def test_object_count_quota(osd: Commands, pid: int) -> None:
     osd.create(pid)
 
 
-def test_partition_capacity_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_partition_capacity_quota(osd: Commands, pid: PartitionId, obj: ObjectRef) -> None:
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, CAPACITY, 4 << 20, 8)
     osd.write(obj, 0, b"x" * (1 << 20))
     check(osd.reply(rq.write(obj, 1 << 20, b"x" * (8 << 20))), QUOTA)
@@ -129,7 +129,7 @@ def test_new_and_old_attributes_in_one_list(osd: Commands, pid: int, obj: Object
     assert charged(osd, pid)[1] == before + 1072 + 2064 + 96
 
 
-def test_attributes_of_a_collection_and_of_a_copy_count(osd: Commands, pid: int) -> None:
+def test_attributes_of_a_collection_and_of_a_copy_count(osd: Commands, pid: PartitionId) -> None:
     collection, obj = osd.create_collection(pid), osd.create(pid)
     before = charged(osd, pid)[1]
     check(osd.reply(attribute(collection, 1000, 1, 0x6001_0000)), OK)
@@ -156,14 +156,14 @@ def test_attributes_of_the_store_count(make_harness: MakeHarness) -> None:
     osd.write(obj, 0, b"x" * (6 << 20))
 
 
-def test_new_objects_inherit_the_quota(osd: Commands, pid: int) -> None:
+def test_new_objects_inherit_the_quota(osd: Commands, pid: PartitionId) -> None:
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, 1, 100, 8)
     obj = osd.create(pid)
     assert osd.get_attribute(obj, Page.USER_QUOTAS, 1) == (100).to_bytes(8, "big")
     check(osd.reply(rq.write(obj, 100, b"x")), QUOTA)
 
 
-def test_collections_per_object_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_collections_per_object_quota(osd: Commands, pid: PartitionId, obj: ObjectRef) -> None:
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, COLLECTIONS, 1, 4)
     one, two = osd.create_collection(pid), osd.create_collection(pid)
     osd.set_attributes(obj, [AttributeValue(4, 1, one.object_id.to_bytes(8, "big"))])
@@ -210,7 +210,9 @@ def test_lowered_below_the_length_refuses_growth_only(osd: Commands, obj: Object
     check(osd.reply(set_length(osd, obj, 801)), QUOTA)
 
 
-def test_capacity_lowered_below_what_is_used(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_capacity_lowered_below_what_is_used(
+    osd: Commands, pid: PartitionId, obj: ObjectRef
+) -> None:
     osd.write(obj, 0, b"x" * 1000)
     other = osd.create(pid)
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, CAPACITY, 10, 8)
@@ -227,7 +229,7 @@ def test_capacity_lowered_below_what_is_used(osd: Commands, pid: int, obj: Objec
     check(osd.reply(rq.append(other, b"6")), QUOTA)
 
 
-def test_count_lowered_below_what_is_there(osd: Commands, pid: int) -> None:
+def test_count_lowered_below_what_is_there(osd: Commands, pid: PartitionId) -> None:
     made = osd.create_many(pid, 3)
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, COUNT, 1, 8)
     check(osd.reply(rq.create(pid)), QUOTA)
@@ -241,7 +243,9 @@ def test_count_lowered_below_what_is_there(osd: Commands, pid: int) -> None:
     check(osd.reply(rq.create(pid)), QUOTA)
 
 
-def test_collections_lowered_below_what_is_joined(osd: Commands, pid: int, obj: ObjectRef) -> None:
+def test_collections_lowered_below_what_is_joined(
+    osd: Commands, pid: PartitionId, obj: ObjectRef
+) -> None:
     cids = [osd.create_collection(pid) for _ in range(3)]
 
     def join(number: int, cid: ObjectRef | None) -> Request:
@@ -280,7 +284,7 @@ def test_partitions_inherit_from_the_root(osd: Commands, number: int, width: int
     osd.remove_partition(old)
 
 
-def test_objects_keep_their_own(osd: Commands, pid: int) -> None:
+def test_objects_keep_their_own(osd: Commands, pid: PartitionId) -> None:
     """Of a partition's changed default, the objects made before know nothing."""
     old = osd.create(pid)
     quota(osd, ref(pid), Page.PARTITION_QUOTAS, LENGTH, 10, 8)
@@ -314,7 +318,7 @@ def test_partitions_requested_twice_do_not_count_twice(make_harness: MakeHarness
     assert osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0xC0) == (1).to_bytes(8, "big")
 
 
-def test_quota_set_with_the_creation(osd: Commands, pid: int) -> None:
+def test_quota_set_with_the_creation(osd: Commands, pid: PartitionId) -> None:
     """A list in order: the quota first, then a length it does not allow, and nothing is made."""
 
     def lists(limit: int, length: int) -> AttributeLists:

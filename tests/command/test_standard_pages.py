@@ -10,7 +10,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import ALL, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, SetOne
 from tests.command.standard_pages import DIRECTORIES, PAGES, C, P, R, StandardPage, U
@@ -320,7 +320,7 @@ def test_policy_values_are_kept(osd: Commands, pid: int) -> None:
         set_to(osd, ref(pid), AttributeValue(page, 2, value.to_bytes(6, "big")), False)
 
 
-def test_policy_access_tags(osd: Commands, pid: int) -> None:
+def test_policy_access_tags(osd: Commands, pid: PartitionId) -> None:
     """New user objects begin with the partition's default; collections and old ones do not."""
     old = osd.create(pid)
     tag = AttributeId(Page.USER_SECURITY, 0x4000_0001)

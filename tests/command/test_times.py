@@ -9,7 +9,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.expect import CDB_FIELD, LIST_FIELD, OK, check, mangled
@@ -184,7 +184,9 @@ def expectations(
 
 
 @pytest.mark.parametrize("index", range(22))
-def test_which_times_move(osd: Commands, pid: int, collection: ObjectRef, index: int) -> None:
+def test_which_times_move(
+    osd: Commands, pid: PartitionId, collection: ObjectRef, index: int
+) -> None:
     obj, other = osd.create(pid), osd.create(pid)
     osd.write(obj, 0, b"12345")
     name, request, expected = expectations(pid, obj, other, collection)[index]
@@ -201,7 +203,7 @@ def test_which_times_move(osd: Commands, pid: int, collection: ObjectRef, index:
 
 @pytest.mark.parametrize("index", range(22))
 def test_none_moves_when_the_cdb_says_so(
-    osd: Commands, pid: int, collection: ObjectRef, index: int
+    osd: Commands, pid: PartitionId, collection: ObjectRef, index: int
 ) -> None:
     obj, other = osd.create(pid), osd.create(pid)
     osd.write(obj, 0, b"12345")
@@ -217,7 +219,7 @@ def test_none_moves_when_the_cdb_says_so(
     assert not any(watch.moved() for watch in watches.values()), name
 
 
-def test_bypass_of_the_partition(osd: Commands, pid: int, collection: ObjectRef) -> None:
+def test_bypass_of_the_partition(osd: Commands, pid: PartitionId, collection: ObjectRef) -> None:
     """Nothing in it moves, but what is made has its times."""
     on = AttributeValue(Page.PARTITION_TIMESTAMPS, BYPASS, b"\x7f")
     osd.set_attributes(ref(pid), [on])

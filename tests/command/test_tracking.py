@@ -10,7 +10,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, Descriptor
 from tests.command.held import IMMED_TR, RED, create_tracking, ended
@@ -37,7 +37,7 @@ def members(osd: Commands, collection: ObjectRef) -> list[ObjectRef]:
     return osd.create_many(collection.partition_id, 5, attributes=[membership(collection)])
 
 
-def test_type(osd: Commands, pid: int) -> None:
+def test_type(osd: Commands, pid: PartitionId) -> None:
     made = osd.create_tracking_collection(pid)
     assert osd.get_attribute(made, Page.COLLECTION_INFORMATION, 0xA) == b"\x01"
     assert osd.list_members(made) == []
@@ -59,7 +59,7 @@ def test_everything_as_source(osd: Commands, obj: ObjectRef) -> None:
     assert osd.list_members(made) == [obj]
 
 
-def test_requested_id(osd: Commands, pid: int) -> None:
+def test_requested_id(osd: Commands, pid: PartitionId) -> None:
     assert osd.create_tracking_collection(pid, 0x5_0000) == ref(pid, 0x5_0000)
     check(osd.reply(create_tracking(pid, 0x5_0000)), OBJECT_TAKEN)
     for reserved in (1, 0x1000, 0x1001, 0xFFFF):
@@ -71,7 +71,7 @@ def test_absent_partition(osd: Commands) -> None:
 
 
 @pytest.mark.parametrize("source", [ABSENT, 1, 0x1002])
-def test_absent_source(osd: Commands, pid: int, source: int) -> None:
+def test_absent_source(osd: Commands, pid: PartitionId, source: int) -> None:
     check(osd.reply(create_tracking(pid, source_collection_id=source)), CDB_FIELD.at(40))
     assert osd.list_collections(pid) == []
 

@@ -21,7 +21,7 @@ from iosd_host.common.paths import MissingComponent
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd import requests as rq
 from pyosd.errors import LoginRejected, OSDError, SessionLost
-from pyosd.types import ROOT, AttributeValue, ObjectRef
+from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, encode
 from pyosd.wire.transport import Command
@@ -46,7 +46,7 @@ def pid(target: pyosd.Target) -> Iterator[int]:
 
 
 @pytest.fixture
-def obj(target: pyosd.Target, pid: int) -> ObjectRef:
+def obj(target: pyosd.Target, pid: PartitionId) -> ObjectRef:
     return target.create(pid)
 
 
@@ -156,7 +156,7 @@ def test_two_initiators_see_the_same(
         check(target.reply(rq.read(obj, 0, 1)), NO_OBJECT)
 
 
-def test_each_session_has_its_initiator_s_name(serving: Serving, pid: int) -> None:
+def test_each_session_has_its_initiator_s_name(serving: Serving, pid: PartitionId) -> None:
     """Also one after the other, and in turn: names are kept for a moment."""
     names = [f"iqn.2026-11.org.iosd:name{number}" for number in range(4)]
     with (
@@ -267,7 +267,7 @@ def test_racing_attributes_are_all_or_none(
         race(lambda: set_all(target, b"1"), lambda: set_all(second, b"2"), look)
 
 
-def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int) -> None:
+def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: PartitionId) -> None:
     """Of two who make, or remove, the same id exactly one succeeds."""
     made: list[bool] = []
     removed: list[bool] = []
@@ -290,7 +290,7 @@ def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int
 SESSIONS = 64
 
 
-def test_many_sessions(serving: Serving, target: pyosd.Target, pid: int) -> None:
+def test_many_sessions(serving: Serving, target: pyosd.Target, pid: PartitionId) -> None:
     """As many as are promised, all at work at once; tgtd has no limit of its own, so that the next
     one is let in too, and none is left behind."""
     with contextlib.ExitStack() as stack:
@@ -325,7 +325,7 @@ def test_many_commands_under_way(target: pyosd.Target, obj: ObjectRef) -> None:
 # ---- connections that end in the middle ----
 
 
-def after_drop(serving: Serving, pid: int, obj: ObjectRef) -> None:
+def after_drop(serving: Serving, pid: PartitionId, obj: ObjectRef) -> None:
     """The same tgtd serves on, and the object is as it was."""
     with serving.connect(reconnect_timeout=0) as session:
         assert bytes(session.read(obj, 0, 100)) == b"as it was"
@@ -356,14 +356,18 @@ HOW = pytest.mark.parametrize("how", ["close", "reset"])
 
 
 @HOW
-def test_dropped_before_login(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_before_login(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, how: str
+) -> None:
     end(RawSession(serving.url, login=False), how)
     after_drop(serving, pid, kept)
 
 
 @HOW
 @pytest.mark.parametrize("sent", [1, 47, 48, 100])
-def test_dropped_in_login(serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str) -> None:
+def test_dropped_in_login(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
+) -> None:
     raw = RawSession(serving.url, login=False)
     raw.socket.sendall(raw.login_pdu()[:sent])
     end(raw, how)
@@ -371,7 +375,7 @@ def test_dropped_in_login(serving: Serving, pid: int, kept: ObjectRef, sent: int
 
 
 @HOW
-def test_dropped_after_login(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_after_login(serving: Serving, pid: PartitionId, kept: ObjectRef, how: str) -> None:
     end(RawSession(serving.url), how)
     after_drop(serving, pid, kept)
 
@@ -379,7 +383,7 @@ def test_dropped_after_login(serving: Serving, pid: int, kept: ObjectRef, how: s
 @HOW
 @pytest.mark.parametrize("sent", [10, 48, 60, 271])
 def test_dropped_in_the_command(
-    serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
 ) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
@@ -389,7 +393,9 @@ def test_dropped_in_the_command(
 
 
 @HOW
-def test_dropped_before_the_data(serving: Serving, pid: int, kept: ObjectRef, how: str) -> None:
+def test_dropped_before_the_data(
+    serving: Serving, pid: PartitionId, kept: ObjectRef, how: str
+) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
     raw.socket.sendall(raw.command(cdb, data_out=len(data)))
@@ -402,7 +408,7 @@ def test_dropped_before_the_data(serving: Serving, pid: int, kept: ObjectRef, ho
 @HOW
 @pytest.mark.parametrize("sent", [20, 48, 5000])
 def test_dropped_in_the_data(
-    serving: Serving, pid: int, kept: ObjectRef, sent: int, how: str
+    serving: Serving, pid: PartitionId, kept: ObjectRef, sent: int, how: str
 ) -> None:
     raw = RawSession(serving.url)
     cdb, data = big_write(kept)
@@ -416,7 +422,7 @@ def test_dropped_in_the_data(
 
 @HOW
 def test_dropped_while_commands_run(
-    serving: Serving, target: pyosd.Target, pid: int, kept: ObjectRef, how: str
+    serving: Serving, target: pyosd.Target, pid: PartitionId, kept: ObjectRef, how: str
 ) -> None:
     """Commands that were begun run to their end, though nobody hears of it."""
     raw = RawSession(serving.url)
@@ -436,7 +442,7 @@ def test_dropped_while_commands_run(
 
 @HOW
 def test_dropped_in_the_answer(
-    serving: Serving, target: pyosd.Target, pid: int, kept: ObjectRef, how: str
+    serving: Serving, target: pyosd.Target, pid: PartitionId, kept: ObjectRef, how: str
 ) -> None:
     other = target.create_partition()
     large = target.create(other)

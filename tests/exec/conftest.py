@@ -12,7 +12,7 @@ import pytest
 
 import pyosd
 from pyosd.jobs.job import Job
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectRef, PartitionId, ref
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
@@ -38,7 +38,7 @@ def pid(target: pyosd.Target) -> Iterator[int]:
     target.remove_partition(partition_id, contents=True)
 
 
-def end_jobs(target: pyosd.Target, partition_id: int) -> None:
+def end_jobs(target: pyosd.Target, partition_id: PartitionId) -> None:
     for status in target.jobs(partition_id):
         if not status.done:
             target.job(status.id).kill(WAIT_S)

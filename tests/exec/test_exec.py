@@ -15,7 +15,7 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.errors import Conflict, ScriptError
 from pyosd.jobs.job import Job
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TYPE, Page
 from pyosd.wire.cdb import AttributeLists, AttributePage, Descriptor, Request
 from pyosd.wire.exec_params import ExecParams
@@ -316,7 +316,7 @@ def test_code_longer_than_data_out(target: pyosd.Target, zone: ObjectRef) -> Non
     assert target.jobs(zone.partition_id) == []
 
 
-def test_absent_zone(target: pyosd.Target, pid: int) -> None:
+def test_absent_zone(target: pyosd.Target, pid: PartitionId) -> None:
     check(target.reply(rq.execute(ref(pid, 0x7_7777), HELLO)), NO_OBJECT)
     check(target.reply(rq.execute(ref(0x7777_0000_0000), HELLO)), NO_PARTITION)
     assert target.jobs(pid) == []
@@ -482,7 +482,7 @@ def test_unfinished_surrogate_is_protected(target: pyosd.Target, submit: Submit,
     target.remove(job.id)
 
 
-def test_removing_a_collection_ends_the_jobs_on_it(target: pyosd.Target, pid: int) -> None:
+def test_removing_a_collection_ends_the_jobs_on_it(target: pyosd.Target, pid: PartitionId) -> None:
     collection = target.create_collection(pid)
     job = target.exec(FOREVER, zone=collection)
     target.remove_collection(collection, with_members=True)

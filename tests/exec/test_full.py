@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended
@@ -97,7 +97,7 @@ def test_the_quota_is_used_up(run: Run, target: pyosd.Target, pid: int) -> None:
     assert target.length(status.id) == status.stdout_length
 
 
-def test_the_space_of_jobs_is_used_up(run: Run, target: pyosd.Target, pid: int) -> None:
+def test_the_space_of_jobs_is_used_up(run: Run, target: pyosd.Target, pid: PartitionId) -> None:
     """Beside a partition's quota: as much again, but at least 256 MiB."""
     quota = (4 << 20).to_bytes(8, "big")
     target.set_attributes(ref(pid), [AttributeValue(Page.PARTITION_QUOTAS, CAPACITY_QUOTA, quota)])

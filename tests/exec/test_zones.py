@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 import pyosd
-from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, end_jobs
@@ -181,7 +181,7 @@ def test_creations_and_lists(session: pyosd.Target, world: World, kind: str, wha
     got = outcome(session, world.zone(kind), script)
     assert got == ("done" if what in ALLOWED[kind] else "denied")
     assert world.there in session.list_partitions()
-    assert session.list_objects(world.there) == [world.foreign]
+    assert session.list_objects(PartitionId(world.there)) == [world.foreign]
 
 
 @pytest.mark.parametrize("call", ["read", "setattr", "remove"])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pyosd import Criterion
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, TargetBusy, Unreachable
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from tests.harness import Harness
 
@@ -83,11 +83,11 @@ def acknowledged(osd: Commands, done: int) -> None:
     pid, obj = 0x5_0000, ref(0x5_0000, 0x1_0000)
     assert done < 1 or pid in osd.list_partitions()
     if 2 <= done < 10:  # the next step but one removes it
-        assert ref(pid, 0x9_0000) in osd.list_collections(pid)
+        assert ref(pid, 0x9_0000) in osd.list_collections(PartitionId(pid))
     if done >= 10:
-        assert ref(pid, 0x1_0001) not in osd.list_objects(pid)
+        assert ref(pid, 0x1_0001) not in osd.list_objects(PartitionId(pid))
     if done >= STEPS - 1:  # the last step removes what the query found
-        assert done < STEPS or osd.list_objects(pid) == []
+        assert done < STEPS or osd.list_objects(PartitionId(pid)) == []
         return
     if done >= 3:
         assert osd.get_attribute(obj, GREEN.page, GREEN.number) == b"green"

@@ -14,7 +14,7 @@ from pyosd import errors, jobs
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.jobs.job import Job
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from pyosd.wire.job_status import is_apart
@@ -147,7 +147,7 @@ class Accountant:
     # ---- commands ----
 
     def create(self) -> None:
-        for each in self.osd.create_many(self.any_partition(), self.rng.randint(1, 4)):
+        for each in self.osd.create_many(PartitionId(self.any_partition()), self.rng.randint(1, 4)):
             self.books.lengths[each] = 0
 
     def create_and_write(self) -> None:
@@ -261,7 +261,7 @@ class Accountant:
     def collect(self) -> None:
         """A collection comes; with some members it goes again, and they with it or not."""
         pid = self.any_partition()
-        cid = self.osd.create_collection(pid)
+        cid = self.osd.create_collection(PartitionId(pid))
         self.books.collections.add(cid)
         members = [each for each in self.books.lengths if each.partition_id == pid][:3]
         for each in members:
@@ -280,7 +280,7 @@ class Accountant:
         for job in self.books.jobs.keys() - self.books.ended:
             if job.partition_id == pid:
                 Job(self.osd, job).cancel()
-        self.osd.remove_partition(pid, contents=True)
+        self.osd.remove_partition(PartitionId(pid), contents=True)
         self.books.jobs = {
             job: code for job, code in self.books.jobs.items() if job.partition_id != pid
         }

@@ -17,7 +17,7 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectRef, PartitionId, ref
 from tests.command.held import RED, STEP, create_tracking, ended
 from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
@@ -27,7 +27,8 @@ from tests.harness import StartFailed
 from tests.waiting import until
 
 MANY = STEP + 50
-PID, SOURCE, MADE, MATCHES = 0x5_0000, 0x9_0000, 0x2_0000, 0x2_0001
+PID = PartitionId(0x5_0000)
+SOURCE, MADE, MATCHES = 0x9_0000, 0x2_0000, 0x2_0001
 CALLS = 12_000  # of the store in one run; about
 SAMPLE, THOROUGH = 3, 250
 

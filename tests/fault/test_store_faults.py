@@ -17,7 +17,7 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
-from pyosd.types import AttributeValue, ObjectRef
+from pyosd.types import AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.conftest import MakeHarness
@@ -159,7 +159,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def fill(osd: Commands, pid: int) -> list[ObjectRef]:
+def fill(osd: Commands, pid: PartitionId) -> list[ObjectRef]:
     """Objects of LARGE bytes until there is no room for another."""
     filled: list[ObjectRef] = []
     data = b"f" * LARGE

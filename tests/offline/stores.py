@@ -23,7 +23,7 @@ from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import copy_file
 from pyosd.commands import Commands
 from pyosd.jobs import submit
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests.harness import Harness, program
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ HEAD = 2 << 20
 APPLICATION, USERNAME, COLLECTIONS = 0x1_0000, (1, 9), 4
 ALL = 0xFFFF_FFFF
 INDEX = 0x5000_0001
-FIRST, SECOND = 0x10000, 0x10001
+FIRST, SECOND = PartitionId(0x10000), PartitionId(0x10001)
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def lost(osd: Commands) -> dict[str, Seen]:
     partition = 0x7FFF_FFFF_0000_0001
     if partition not in osd.list_partitions():
         return {}
-    found = [look_at(osd, each) for each in osd.list_objects(partition)]
+    found = [look_at(osd, each) for each in osd.list_objects(PartitionId(partition))]
     names = [each.attributes.get(USERNAME, b"?").decode() for each in found]
     assert len(set(names)) == len(names), names
     return dict(zip(names, found, strict=True))

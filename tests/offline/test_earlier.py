@@ -96,7 +96,7 @@ def charges(store: Store) -> list[list[int]]:
     Jobs that stand apart are not charged to the partition.
     """
     found = [[0, 0], [0, 0]]
-    pids = [FIRST, SECOND]
+    pids: list[int] = [FIRST, SECOND]
     for key, value in store.records(Table.ATTRIBUTES):
         attribute = AttributeKey.decode(key)
         if attribute.place.partition_id in pids and attribute.place.object_id != ALL_OBJECTS:

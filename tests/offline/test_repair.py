@@ -32,6 +32,7 @@ from iosd_host.store_tools.format.records import (
 )
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import copy_file
+from pyosd.types import PartitionId
 from tests.offline.conftest import Template
 from tests.offline.damage import head_file
 from tests.offline.damages import DAMAGES
@@ -323,7 +324,7 @@ def test_superblocks_are_not_guessed_against_the_records(
 
 def test_a_store_that_was_killed_is_only_looked_at(store: Store) -> None:
     with store.serve() as osd:
-        made = osd.create(0x10000)
+        made = osd.create(PartitionId(0x10000))
         osd.write(made, 0, b"just now")
         shutil.copytree(
             store.folder, store.folder / "killed", ignore=shutil.ignore_patterns("ballast")

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from pyosd import requests as rq
-from pyosd.types import AttributeId, AttributeValue, ref
+from pyosd.types import AttributeId, AttributeValue, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.expect import (
@@ -145,7 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
             partition.objects[made] = ObjectModel(attributes={attribute: b"born"})
 
     @rule(pid=partition_ids, count=st.integers(2, 5))
-    def create_many(self, pid: int, count: int) -> None:
+    def create_many(self, pid: PartitionId, count: int) -> None:
         partition = self.model.partitions.get(pid)
         if partition is None:
             self.expect(rq.create(pid, 0, count), NO_PARTITION)
@@ -256,7 +256,7 @@ class StoreMachine(RuleBasedStateMachine):
     # ---- collections ----
 
     @rule(pid=partition_ids, requested=st.one_of(st.just(0), object_ids))
-    def create_collection(self, pid: int, requested: int) -> None:
+    def create_collection(self, pid: PartitionId, requested: int) -> None:
         partition = self.model.partitions.get(pid)
         if partition is None:
             self.expect(rq.create_collection(pid, requested), NO_PARTITION)
@@ -326,7 +326,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert seen == expected
 
     @rule(pid=partition_ids)
-    def list_collections(self, pid: int) -> None:
+    def list_collections(self, pid: PartitionId) -> None:
         partition = self.model.partitions.get(pid)
         if partition is None:
             self.expect(rq.list_collection(ref(pid), 64), NO_PARTITION)
@@ -363,7 +363,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         for pid, partition in self.model.partitions.items():
-            found = [each.object_id for each in self.harness.osd.list_objects(pid)]
+            found = [each.object_id for each in self.harness.osd.list_objects(PartitionId(pid))]
             assert found == sorted(partition.objects)
             for oid, obj in partition.objects.items():
                 self.compare(pid, oid, obj)

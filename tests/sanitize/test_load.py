@@ -19,7 +19,7 @@ from iosd_host.control.messages import Type
 from pyosd import jobs
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from tests.control.peer import Peer
 from tests.harness_transport import HarnessTransport
 from tests.jobs.conftest import Target, skip_without_sandboxes
@@ -29,7 +29,7 @@ CLIENTS = 4
 ROUNDS = 150
 JOB_ROUNDS = 25
 HARDWARE_ERROR = 4
-One = Callable[[Commands, int, ObjectRef, random.Random], None]
+One = Callable[[Commands, PartitionId, ObjectRef, random.Random], None]
 """One of many things to do, in a partition, with an object that all clients use."""
 DEADLINE_S = 60.0
 BUILDS = pytest.mark.parametrize(
@@ -55,7 +55,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"dir={tmp_path / 'store'};cache=16MiB"
 
 
-def one_of_all(osd: Commands, partition: int, shared: ObjectRef, chance: random.Random) -> None:
+def one_of_all(
+    osd: Commands, partition: PartitionId, shared: ObjectRef, chance: random.Random
+) -> None:
     """One command on an object that all clients use, or the life of an object of its own."""
     data = chance.randbytes(chance.choice([0, 1, 512, 4096, 70_000]))
     at = chance.choice([0, 1, 4095, 1 << 20])

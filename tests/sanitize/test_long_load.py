@@ -13,7 +13,7 @@ from pathlib import Path
 from pyosd import Criterion, attr
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, TaskManagement, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, TaskManagement, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists
 from tests.sanitize.builds import Build, made
@@ -33,7 +33,7 @@ def value(chance: random.Random) -> AttributeValue:
     return AttributeValue(PAGE, 1, chance.randbytes(2))
 
 
-def members_of(osd: Commands, partition: int, chance: random.Random) -> None:
+def members_of(osd: Commands, partition: PartitionId, chance: random.Random) -> None:
     """The life of a collection and its members."""
     collection = osd.create_collection(partition)
     join = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
@@ -44,7 +44,7 @@ def members_of(osd: Commands, partition: int, chance: random.Random) -> None:
     osd.remove_collection(collection, with_members=True)
 
 
-def queries(osd: Commands, partition: int, chance: random.Random) -> None:
+def queries(osd: Commands, partition: PartitionId, chance: random.Random) -> None:
     matches = osd.create_tracking_collection(partition)
     criteria = Criterion(PAGE, 1, b"\x20", b"\xe0")
     where = ref(partition, WELL_KNOWN)
@@ -69,7 +69,9 @@ def declare(osd: Commands, partition: int, chance: random.Random) -> None:
     osd.reply(rq.set_attributes(ref(partition), attributes=lists))
 
 
-def one_of_all(osd: Commands, partition: int, shared: ObjectRef, chance: random.Random) -> None:
+def one_of_all(
+    osd: Commands, partition: PartitionId, shared: ObjectRef, chance: random.Random
+) -> None:
     match chance.randrange(11):
         case 0:
             members_of(osd, partition, chance)

@@ -12,7 +12,7 @@ from click.testing import Result
 
 import pyosd
 from pyosd.secmgr.roles import ROLES
-from pyosd.types import ref
+from pyosd.types import PartitionId, ref
 from tests.secmgr.test_targets import DATA, Place, X, place_with_jobs
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -176,8 +176,8 @@ def test_python_lists_them_too(users: dict[str, As], place: Place) -> None:
     source = place.source(place.folder / "run.token")
     with pyosd.connect(place.serving.url, credentials=source) as target:
         assert source.partitions() == [0x10000]
-        assert target.jobs(0x10000) == [] or all(
-            each.id.partition_id == 0x10000 for each in target.jobs(0x10000)
+        assert target.jobs(PartitionId(0x10000)) == [] or all(
+            each.id.partition_id == 0x10000 for each in target.jobs(PartitionId(0x10000))
         )
         with pytest.raises(pyosd.PermissionDenied, match="run lacks READ on partition 0x10000"):
             target.list_objects(ref(0x10000).partition_id)

@@ -28,7 +28,7 @@ from pyosd.iscsi.session import TargetAddress
 from pyosd.security import local_credential
 from pyosd.security.local_credential import LocalSource
 from pyosd.security.master_key import MasterKey
-from pyosd.types import ROOT, ObjectType, ref
+from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests.harness import SOURCE
 from tests.processes import long_lived
@@ -210,7 +210,7 @@ def test_what_does_not_exist_is_named_to_the_administrator(served: Serving) -> N
     """Its keys do not exist either, and a refusal for an unknown key would say the wrong thing."""
     with served.connect() as target:
         with pytest.raises(pyosd.NotFound, match="0x7777777 does not exist"):
-            target.list_objects(0x7777777)
+            target.list_objects(PartitionId(0x7777777))
         with pytest.raises(pyosd.NotFound):
             target.read(ref(0x7777777, 0x10000), 0, 1)
     refused(served.url, "obj", "ls", "0x7777777")
@@ -549,7 +549,7 @@ def test_a_security_manager_that_takes_over_ends_it() -> None:
                 keys.add(pid)
             refused(served.url, "obj", "ls", hex(pid), uid=0)
             with served.connect(credentials=keys.source()) as target:
-                assert target.list_objects(pid) == []
+                assert target.list_objects(PartitionId(pid)) == []
                 new = target.create_partition()
                 with pytest.raises(pyosd.PermissionDenied):
                     target.list_objects(new)  # its keys are the security manager's to set

@@ -22,7 +22,7 @@ from pyosd.commands.provision import Provisioner
 from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
 from pyosd.security.credentials import Credential, KeySource, StaticSource
 from pyosd.security.master_key import MasterKey
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, Page
 from pyosd.wire.capability import (
     JOB_RIGHTS,
@@ -49,7 +49,7 @@ class Strict:
 
     served: Serving
     keys: Provisioner
-    pid: int
+    pid: PartitionId
 
     def connect(self, method: SecurityMethod, **options: object) -> pyosd.Target:
         source = self.keys.source(method, options.pop("algorithm", None))  # type: ignore[arg-type]
@@ -341,7 +341,7 @@ def running() -> Iterator[Strict]:
 @pytest.mark.parametrize("method", [CAPKEY, ALLDATA], ids=lambda each: each.name)
 def test_jobs(running: Strict, method: SecurityMethod) -> None:
     with running.connect(method) as target:
-        text = target.create_and_write(running.pid, b"hello")
+        text = target.create_and_write(PartitionId(running.pid), b"hello")
         job = target.exec("import osd; print(1); osd.result(osd.zone.data.read())", zone=text)
         assert job.result(30) == b"hello" and [*job.logs()] == ["1"]
         waited = target.exec("import osd; osd.result([2])", zone=ref(running.pid), wait="10s")

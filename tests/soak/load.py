@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import pyosd
 from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBusy, Unreachable
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import Limits
 from pyosd.wire.job_status import JobState
@@ -155,11 +155,11 @@ class Worker:
 
     def clear(self, target: pyosd.Target) -> None:
         """Remove the partition; its jobs are ended first."""
-        for status in target.jobs(self.partition):
+        for status in target.jobs(PartitionId(self.partition)):
             if not status.done:
                 target.job(status.id).kill(JOB_S)
         try:
-            target.remove_partition(self.partition, contents=True)
+            target.remove_partition(PartitionId(self.partition), contents=True)
         except NotFound:
             pass  # the answer to an earlier try was lost
         self.partition = 0
@@ -290,7 +290,7 @@ class Worker:
 
     def some(self, target: pyosd.Target) -> ObjectRef:
         if len(self.objects) < OBJECTS:
-            self.objects.append(target.create(self.partition, attributes=[COLOUR]))
+            self.objects.append(target.create(PartitionId(self.partition), attributes=[COLOUR]))
         elif self.rng.random() < 0.2:
             target.remove(self.objects.pop(self.rng.randrange(OBJECTS)))
         return self.rng.choice(self.objects)
@@ -333,10 +333,10 @@ class Worker:
             )
 
     def listings(self, target: pyosd.Target) -> None:
-        target.list_objects(self.partition)
+        target.list_objects(PartitionId(self.partition))
         target.list_partitions()
-        target.jobs(self.partition)
-        target.flush_partition(self.partition)
+        target.jobs(PartitionId(self.partition))
+        target.flush_partition(PartitionId(self.partition))
 
     def cut(self, target: pyosd.Target) -> None:
         """The connection goes with a command under way, or quietly."""

@@ -37,17 +37,21 @@ def jobs(ctx: click.Context, incomplete: str) -> list[str]:
 
 
 def _addresses(target: Target, incomplete: str) -> Iterator[str]:
+    from pyosd.types import ref
+
     partition, slash, _ = incomplete.partition("/")
     if slash:
-        yield from map(str, target.list_objects(int(partition, 0)))
+        yield from map(str, target.list_objects(ref(int(partition, 0)).partition_id))
     else:
         yield from (f"{pid:#x}" for pid in target.list_partitions())
 
 
 def _collections(target: Target, incomplete: str) -> Iterator[str]:
+    from pyosd.types import ref
+
     partition, slash, _ = incomplete.partition("/")
     if slash:
-        yield from map(str, target.list_collections(int(partition, 0)))
+        yield from map(str, target.list_collections(ref(int(partition, 0)).partition_id))
     else:
         yield from (f"{pid:#x}" for pid in target.list_partitions())
 

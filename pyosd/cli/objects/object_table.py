@@ -9,7 +9,7 @@ from pyosd import errors
 from pyosd.cli.frame.verb import Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time
 from pyosd.commands import Commands
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Information, Page, Timestamp
 
 __all__ = ["COLUMNS", "USERNAME", "describe", "show_objects", "show_partition"]
@@ -46,7 +46,7 @@ def record_of(address: ObjectRef, values: Iterable[AttributeValue]) -> JsonRow:
     return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
 
 
-def show_partition(settings: Settings, commands: Commands, partition_id: int) -> None:
+def show_partition(settings: Settings, commands: Commands, partition_id: PartitionId) -> None:
     """Print the objects of a partition, some thousand by each command.
 
     Without the permission for that (M_OBJECT on the partition) each object is asked for by itself.

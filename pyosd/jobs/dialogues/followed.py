@@ -117,7 +117,7 @@ _ERRORS: Mapping[JobState, type[errors.JobError]] = {
 
 
 def decode_result(status: JobStatus, data: bytes) -> Any:
-    """What the script gave to osd.result(): bytes, the value of its JSON, None when nothing.
+    """The argument of osd.result(): bytes, the value of its JSON, or None without a result.
 
     A script may mark anything as JSON.  A result that is none, or is nested too deep, is returned as bytes.
     """

@@ -18,10 +18,10 @@ from pyosd.commands.attributes import get_attribute, get_attributes, set_attribu
 from pyosd.commands.data import read, read_range
 from pyosd.commands.dialogue import (
     Dialogue,
-    Item,
     OwnMethod,
     OwnStreamMethod,
     Stream,
+    StreamItem,
     collected,
     own_way,
     sleep,
@@ -78,7 +78,7 @@ def status(job: Followed) -> Dialogue[JobStatus]:
 
 
 def recorded(job: Followed, dialogue: Dialogue[R]) -> Dialogue[R]:
-    """What is asked for inside goes with the job's record: since it was seen last, maybe."""
+    """A NotFound inside means that the job's record was removed, perhaps since the last poll."""
     try:
         return (yield from dialogue)
     except errors.NotFound:
@@ -153,7 +153,7 @@ def traceback(job: Followed) -> Dialogue[str]:
 
 
 def usage(job: Followed) -> Dialogue[dict[str, float]]:
-    """What it used up to now: seconds and bytes by name."""
+    """The resources that it has used: seconds and bytes by name."""
     now = yield from status(job)
     return {
         "queue_seconds": now.queue_time,
@@ -173,7 +173,7 @@ def payload(job: Followed, number: int) -> Dialogue[bytes]:
 
 
 def take_reply(job: Followed, reply: ExecReply) -> Dialogue[None]:
-    """Learn what a waiting EXEC's answer says of the end: then nothing more need be asked."""
+    """Learn the end from the answer of a waiting EXEC: then nothing more need be asked."""
     now = decode_status(job.id, reply.attributes)
     if now is not None and now.done:
         whole = not now.result_object and now.result_length <= len(reply.result)
@@ -235,7 +235,7 @@ def iter_output(job: Followed, *, follow: bool = False, start: int = 0) -> Strea
             piece = bytes((yield from read(job.id, at, want)))
             if piece:
                 at, backoff = at + len(piece), Backoff(FOLLOW_MOST)
-                yield Item(piece)
+                yield StreamItem(piece)
             if len(piece) < want:
                 break
             want = min(2 * want, _READ_CHUNK)
@@ -268,7 +268,7 @@ def iter_stderr(job: Followed, *, follow: bool = False, start: int = 0) -> Strea
         now, piece = unseen((yield from payload(job, STDERR_AT)), at)
         if now > at:
             at, backoff = now, Backoff(FOLLOW_MOST)
-            yield Item(piece)
+            yield StreamItem(piece)
         if state.terminal:
             return
         yield from sleep(backoff.next(suggested), None, job)
@@ -295,7 +295,7 @@ def logs(job: Followed, *, follow: bool = False, stream: OutputStream = "stdout"
     pieces = (iter_output if stream == "stdout" else iter_stderr)(job, follow=follow)
     yield from transformed(pieces, lines.feed)
     if lines.rest:
-        yield Item(lines.rest.decode("utf-8", "replace"))
+        yield StreamItem(lines.rest.decode("utf-8", "replace"))
 
 
 # ---- control -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pyosd import errors, requests
 from pyosd.commands.attributes import get_attributes
 from pyosd.commands.collections import get_member_attributes
-from pyosd.commands.dialogue import Dialogue, Item, Stream, collected, finish, start
+from pyosd.commands.dialogue import Dialogue, Stream, StreamItem, collected, finish, start
 from pyosd.jobs.dialogues.followed import Followed, expired
 from pyosd.jobs.dialogues.following import RESULT, take_end
 from pyosd.types import JOBS_COLLECTION, AttributeId, AttributeValue, ObjectRef, ref
@@ -127,7 +127,7 @@ def ask_each(
         reply = yield from finish(started)
         if reply.error and not isinstance(reply.error, errors.NotFound):
             raise reply.error
-        yield Item((job, () if reply.error else reply.attributes))
+        yield StreamItem((job, () if reply.error else reply.attributes))
 
 
 def settled(jobs: Iterable[AnyJob], together: int = _TOGETHER) -> Stream[AnyJob]:
@@ -137,7 +137,7 @@ def settled(jobs: Iterable[AnyJob], together: int = _TOGETHER) -> Stream[AnyJob]
         for job, found in (yield from collected(ask_each(iter(some), _END_IDS, together))):
             if not job.settled:
                 yield from take_end(job, found)
-            yield Item(job)
+            yield StreamItem(job)
 
 
 def _split(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectRef, PartitionId, ref
 from tests.command.held import MANY
 from tests.command.test_collection import membership
 from tests.e2e.tasks.victims import WAIT_S, Unit
@@ -62,7 +62,7 @@ def gate(unit: Unit) -> Iterator[Path]:
 
 
 @pytest.fixture
-def collection(target: pyosd.Target, pid: int) -> ObjectRef:
+def collection(target: pyosd.Target, pid: PartitionId) -> ObjectRef:
     collection = target.create_collection(pid)
     target.create_many(pid, MANY, attributes=[membership(collection)])
     return collection

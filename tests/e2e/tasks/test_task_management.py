@@ -16,7 +16,7 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.command.held import MANY, RED, STEP
@@ -167,7 +167,9 @@ def test_abort_reader(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
-def test_abort_copy(unit: Unit, target: pyosd.Target, pid: int, gate: Path, function: int) -> None:
+def test_abort_copy(
+    unit: Unit, target: pyosd.Target, pid: PartitionId, gate: Path, function: int
+) -> None:
     """In the middle of the data: no object, no capacity taken, and the source is free."""
     source = target.create_and_write(pid, b"data" * 1000)
     before = target.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0x81)
