@@ -21,6 +21,7 @@ from pyosd.commands import (
     collections,
     data,
     execute,
+    functions,
     keys,
     objects,
     perform,
@@ -123,40 +124,9 @@ class CommandTable:
     exec_code = Method(execute.exec_code)
     poll_job = OwnMethod(execute.poll_job)
 
-    def call_function(
-        self,
-        zone: ObjectRef,
-        args: Buffer,
-        params: ExecParams,
-        *,
-        synchronous: bool = True,
-        result_allocation_length: int = 0,
-        timeout: float | None = None,
-    ) -> ExecReply:
-        """Call a function in a zone (EXECUTE FUNCTION, 8F82h).  params.function names it.
-
-        Args: args: at most 1 MiB.
-        Returns, Raises: as exec_code().
-        """
-        wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
-        lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
-        request = requests.execute_function(
-            zone,
-            args,
-            params,
-            synchronous=synchronous,
-            result_allocation_length=result_allocation_length,
-            attributes=lists,
-        )
-        return decode_exec(self.reply(request, timeout))
-
-    def activate_function(self, function: ObjectRef, *, deactivate: bool = False) -> None:
-        """Let a function object's present code be called (ACTIVATE FUNCTION, 8F83h), or no more.
-
-        Raises: NotFound; OSDError: no code, or its alias is taken; OSDError 80/18: no such
-            engine.
-        """
-        self.call(requests.activate_function(function, deactivate=deactivate))
+    # functions
+    activate_function = Method(functions.activate_function)
+    call_function = Method(functions.call_function)
 
 
 class Commands(CommandTable, Caller):
