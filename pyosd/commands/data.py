@@ -87,7 +87,7 @@ def data_version(obj: ObjectRef) -> Dialogue[bytes]:
 
 
 def members_version(collection: ObjectRef) -> Dialogue[bytes]:
-    """The same of a collection's members; b"" of the collection of all user objects."""
+    """The same of a collection's members; b"" of those of all user objects and of jobs."""
     return (yield from get_attribute(collection, *MEMBERS_VERSION))
 
 

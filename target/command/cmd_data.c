@@ -111,7 +111,8 @@ static enum osd_status load_wanted(struct osd_command_context *ctx,
 	enum osd_status status;
 
 	*ret_wanted = NULL;
-	if (!osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
+	if (!ctx->copy ||
+	    !osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
 		return OSD_OK;
 	status = osd_precondition_decode(&descriptor, &wanted);
 	if (status == OSD_OK &&

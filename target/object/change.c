@@ -147,7 +147,8 @@ static enum osd_status prepare(struct change_run *run)
 	if (run->new_length > run->old_length)
 		status = osd_object_extend(run->object, run->new_length, run->change->flags);
 	/* A PUNCH changes nothing before its record is committed, which says it, too. */
-	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH && run->offset < run->end) {
+	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH && run->offset < run->end &&
+	    !atomic_load(&run->object->version_stale)) {
 		status = osd_object_make_stale(run->object);
 		if (status != OSD_OK && run->new_length > run->old_length)
 			osd_uncharge(run->object->objects, run->object->account,

@@ -16,7 +16,8 @@
  * OSD_VERSION_STALE.  A crash leaves it so, and the next opening gives the object a new version.
  *
  * Collections.  The record has the version.  The transaction that changes members changes it last of all,
- * in the order of ids, so that the record is locked for a short time.
+ * in the order of ids, so that the record is locked for a short time.  The collections of all user objects
+ * and of jobs have no version.
  *
  * A power failure may lose records and keep data, or the reverse, and so may a copy of a store in use.
  * An earlier release changes data and leaves the version.  After these, all versions of earlier openings

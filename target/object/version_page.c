@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* version_page.c -- the versions of data_version.h as attributes: page 2000_0005h of a user object, page
- * 8000_0001h of a collection.  The collection of all user objects has none. */
+ * 8000_0001h of a collection.  The collections of all user objects and of jobs have none. */
 #include <string.h>
 
 #include "base/util.h"
@@ -47,7 +47,8 @@ static enum osd_status version_get(void *context, struct osd_txn *txn, struct os
 
 	(void)context, (void)page;
 	*ret_length = 0;
-	if (number != OSD_VERSION_NUMBER || osd_is_objects_collection(id))
+	if (number != OSD_VERSION_NUMBER || id.object_id == OSD_OBJECTS_COLLECTION ||
+	    id.object_id == OSD_JOBS_COLLECTION)
 		return OSD_OK;
 	version = osd_txn_type(txn) == OSD_COLLECTION
 			  ? osd_version_of_record(txn->objects, &txn->record)
