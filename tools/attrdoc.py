@@ -102,8 +102,8 @@ equal if all bytes are.
 - Some events change the version but not the data: a power failure, `osd target repair`, a crash
   during changes of the object.
 
-The collections of all user objects (1000h) and of jobs (1001h) have no version. Commands can return the version with the
-data, and [require one](wire.md#precondition-f082h).
+The collections of all user objects (1000h) and of jobs (1001h) have no version. Commands can return
+the version with the data, and [require one](wire.md#precondition-f082h).
 
 ### Figures and devices
 
