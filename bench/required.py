@@ -22,6 +22,7 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "poll_one": at_most(1.2),
         "poll_hundred": at_most(3),
     },
+    "cli": {"cli_version": at_most(1), "cli_exec_noop": at_most(1)},
     "calls": {
         "rpc_hop_same_core": at_most(1.25),
         "rpc_hop_two_cores": at_most(1.25),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TargetBusy,
         TaskAborted,
         Unreachable,
+        VersionMismatch,
     )
     from pyosd.iscsi.login import Chap
     from pyosd.iscsi.session import TaskFunction, TaskResponse, discover
@@ -148,6 +149,7 @@ __all__ = [
     "TaskManagementReply",
     "TaskResponse",
     "Unreachable",
+    "VersionMismatch",
     "as_completed",
     "attr",
     "connect",
@@ -188,6 +190,7 @@ MODULES = {
             "TargetBusy",
             "TaskAborted",
             "Unreachable",
+            "VersionMismatch",
         ),
         "pyosd.iscsi.login": ("Chap",),
         "pyosd.iscsi.session": ("TaskFunction", "TaskResponse", "discover"),

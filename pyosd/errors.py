@@ -110,6 +110,10 @@ class StorageError(OSDError):
     """The target's storage failed; its log says how."""
 
 
+class VersionMismatch(Conflict):
+    """The object's data have another version than the one wanted; nothing was read or changed."""
+
+
 class TaskAborted(OSDError):
     """A task management function ended the command; whether it acted is unknown."""
 

@@ -79,12 +79,34 @@ up to a second of the times of access.
 | 0000_0007h | user object | counters of the [atomic commands](commands.md#atomic-commands) |
 | 2000_0001h to 2000_0003h | user object | [a job](jobs-internals.md) |
 | 2000_0004h | user object | its head, below |
+| 2000_0005h | user object | version of its data, below |
+| 2000_0010h | user object of a function partition | manifest of a [function](functions.md) |
 | 5000_0001h | partition | the pages that the [value index](query.md) covers |
 | 5000_0002h | partition | space in use, below |
+| 8000_0001h | collection | version of its members, below |
 | B000_0001h | root | description of EXEC |
 | B000_0002h | root | figures of the database, below |
 | B000_0003h | root | the two devices, below |
 | B000_0004h | root | checksums and the scrub, below |
+
+### Versions of data and of members
+
+Page 2000_0005h of a user object has the version of its data, page 8000_0001h of a collection the
+version of its membership. Both are number 1, 12 bytes, read only. Two versions of an object are
+equal if all bytes are.
+
+- A version that was read with data never identifies other data of that object: not after a crash,
+  not of a later object with the same id, not in a restored store.
+- The version of data changes with each change of data or logical length. The version of a
+  membership changes with each member that joins or leaves.
+- Attributes, timestamps, reads and moves between devices do not change it.
+- Some events change the version but not the data: a power failure, `osd target repair`, a crash
+  during changes of the object.
+
+The collections of all user objects (1000h) and of jobs (1001h) have no version. Commands can return
+the version with the data, and [require one](wire.md#precondition-f082h).
+
+### Figures and devices
 
 Page 5000_0002h has the bytes that count against the capacity quota ([limits](limits.md#space)),
 be64 each:

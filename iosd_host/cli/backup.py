@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from iosd_host.cli.store import exits
+from iosd_host.cli.store import StoreVerb
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_PROBLEMS
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
@@ -23,7 +23,7 @@ from iosd_host.store_tools.backup.repository import About, Damaged, Repository, 
 from iosd_host.store_tools.backup.restore import restore as restore_store
 from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.report import shown_progress
-from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DurationParam
 
 __all__ = ["backup", "restore"]
@@ -73,7 +73,7 @@ def show(about: About, as_json: bool) -> None:
     click.echo(json.dumps(asdict(about)) if as_json else text_of(about))
 
 
-@click.group()
+@click.group(cls=Group)
 def backup() -> None:
     """Back up a store, even while a target serves it.
 
@@ -82,7 +82,7 @@ def backup() -> None:
     """
 
 
-@backup.command()
+@backup.command(cls=StoreVerb)
 @click.argument("folder", type=FOLDER)
 @click.option("--data", type=FOLDER, help="Folder of the store, as for 'osd target serve'.")
 @click.option("--ssd", type=FOLDER, help="Folder of the store on its SSD, if it has one.")
@@ -133,7 +133,6 @@ def make(
     settings = BackupSettings(control, int(pause * 1000), keep)
     with (
         private(),
-        exits(),
         room_in(folder, otherwise="nothing is taken"),
         shown_progress(not as_json) as progress,
     ):
@@ -143,7 +142,7 @@ def make(
         click.echo(f"removed {name}", err=True)
 
 
-@backup.command("ls", cls=HelpPage)
+@backup.command("ls", cls=StoreVerb)
 @click.argument("folder", type=FOLDER)
 @JSON
 def list_(*, folder: Path, as_json: bool) -> None:
@@ -154,18 +153,17 @@ def list_(*, folder: Path, as_json: bool) -> None:
     Exit 0: all are listed; 65: a backup is damaged, and a line on standard error names it.
     """
     bad = 0
-    with exits():
-        for each in Repository(folder).backups():
-            if isinstance(each, Damaged):
-                bad += 1
-                click.echo(f"osd: {each}", err=True)
-            else:
-                show(each.about, as_json)
+    for each in Repository(folder).backups():
+        if isinstance(each, Damaged):
+            bad += 1
+            click.echo(f"osd: {each}", err=True)
+        else:
+            show(each.about, as_json)
     if bad:
         sys.exit(EXIT_PROBLEMS)
 
 
-@backup.command()
+@backup.command(cls=StoreVerb)
 @click.argument("folder", type=FOLDER)
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Verify every backup in FOLDER.")
@@ -180,25 +178,24 @@ def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -
     if everything and name:
         raise click.UsageError("--all and NAME exclude each other")
     bad = 0
-    with exits():
-        repository = Repository(folder)
-        names = repository.names() if everything else [name]
-        for path in map(repository.folder, names):
-            with shown_progress(not as_json) as progress:
-                problems = list(problems_of(path, progress))
-            bad += len(problems)
-            if as_json:
-                rows = [{"file": file, "problem": why} for file, why in problems]
-                click.echo(json.dumps({"name": path.name, "problems": rows}))
-                continue
-            for file, why in problems:
-                click.echo(f"{path / file}: {why}")
-            click.echo(f"{path.name}: damaged files: {len(problems)}")
+    repository = Repository(folder)
+    names = repository.names() if everything else [name]
+    for path in map(repository.folder, names):
+        with shown_progress(not as_json) as progress:
+            problems = list(problems_of(path, progress))
+        bad += len(problems)
+        if as_json:
+            rows = [{"file": file, "problem": why} for file, why in problems]
+            click.echo(json.dumps({"name": path.name, "problems": rows}))
+            continue
+        for file, why in problems:
+            click.echo(f"{path / file}: {why}")
+        click.echo(f"{path.name}: damaged files: {len(problems)}")
     if bad:
         sys.exit(EXIT_PROBLEMS)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=StoreVerb)
 @click.argument("folder", type=FOLDER)
 @click.argument("name", required=False)
 @click.option(
@@ -234,7 +231,6 @@ def restore(
     target = data or default_data()
     with (
         private(),
-        exits(),
         room_in(target, ssd, otherwise="the store is not whole, and no target serves it"),
         shown_progress(not as_json) as progress,
     ):

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from iosd_host.cli.output import print_lines
-from iosd_host.cli.store import exits, store_options
+from iosd_host.cli.host_verb import Settings
+from iosd_host.cli.store import StoreVerb, store_options
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_NO_INPUT, EXIT_WRONG_STATE
 from iosd_host.config.schema import show_size
@@ -23,8 +23,8 @@ from iosd_host.store_tools.format.superblock import RootRole
 from iosd_host.store_tools.head_size import THESIS, HeadSizeCost, Proposal, Tally, propose
 from iosd_host.store_tools.measure import MeasuredDevice, measure
 from iosd_host.store_tools.opening.folders import Refused, as_owner, is_store, lock
-from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.params import DurationParam, SizeParam
+from pyosd.cli.output.tables import print_lines
 
 __all__ = ["calibrate"]
 
@@ -247,7 +247,7 @@ def lines(outcome: Calibration) -> Iterator[str]:
         yield f"note: {note}"
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=StoreVerb)
 @store_options
 @click.option(
     "--seconds",
@@ -269,8 +269,9 @@ def lines(outcome: Calibration) -> Iterator[str]:
     default="text",
     help="Output format: text or json.  [text]",
 )
+@click.pass_obj
 def calibrate(
-    *, data: Path | None, ssd: Path | None, seconds: float, space: int, output: str
+    settings: Settings, /, *, data: Path | None, ssd: Path | None, seconds: float, space: int
 ) -> None:
     """Measure the two devices of a store and propose a head size.
 
@@ -287,9 +288,8 @@ def calibrate(
 
     Exit 0: measured; 1: the folders cannot be measured; 66: no such folder.
     """
-    with exits():
-        outcome = examine(data or default_data(), ssd, seconds, space)
-    if output == "json":
+    outcome = examine(data or default_data(), ssd, seconds, space)
+    if settings.output == "json":
         click.echo(json.dumps(as_json(outcome)))
         return
     print_lines(lines(outcome))

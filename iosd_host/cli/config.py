@@ -10,26 +10,21 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from iosd_host.cli.output import print_lines
-from iosd_host.cli.target_config import read_config
+from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.cli.units import configured
 from iosd_host.cli.verb import Admin, AdminChange, target_name, when
 from iosd_host.common import places
 from iosd_host.common.exit_codes import (
     EXIT_CONFIG,
-    EXIT_FAILED,
-    EXIT_NOT_PERMITTED,
-    EXIT_UNREACHABLE,
-    EXIT_USAGE,
 )
 from iosd_host.common.paths import MissingComponent
 from iosd_host.config.differences import compare, lines_of
-from iosd_host.config.files import DEFAULT_FILE, in_force, key_of
-from iosd_host.config.packages import DEFAULT_SETS, PackagesError, PackageSet
+from iosd_host.config.files import DEFAULT_FILE, in_force, key_of, load
+from iosd_host.config.packages import DEFAULT_SETS, PackageSet
 from iosd_host.config.packages import build as build_set
 from iosd_host.config.pools import Pool
 from iosd_host.config.schema import ConfigError, Setting
@@ -38,8 +33,9 @@ from iosd_host.control.supervisor import ask_supervisor
 from iosd_host.manager.client import ManagerError, user_name
 from iosd_host.serve.preconditions import CannotServe, check_portal
 from iosd_host.serve.tgtd import find_tgtd
-from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.verb import Failure
+from pyosd.cli.output.tables import print_lines
 
 __all__ = ["build", "check", "reload", "show"]
 
@@ -70,26 +66,20 @@ def served(name: str | None) -> dict[str, Any] | None:
     return exact[0] if exact else None
 
 
-def served_with(path: Path | None, target: str | None) -> dict[str, Any] | None:
+def served_with(path: Path | None, settings: Settings) -> dict[str, Any] | None:
     """The target of this host that a reload of a file would change; None: there is none.
 
-    Without a `target` it is the one that is served with that file, else the one that IOSD_TARGET names.
+    Without --target it is the one that is served with that file, else that of IOSD_TARGET or the profile.
 
     Raises:
         Several: nothing says which.
     """
-    if target is None:
+    if settings.target is None:
         file = str((path or Path(DEFAULT_FILE)).resolve())
         same = [each for each in places.running(places.TARGET) if each["config"] == file]
         if len(same) == 1:
             return dict(same[0])
-    return served(target or os.environ.get("IOSD_TARGET"))
-
-
-def fail(code: int, text: object) -> NoReturn:
-    """Say what is wrong, and end."""
-    print_error(code, str(text))
-    sys.exit(code)
+    return served(settings.target or os.environ.get("IOSD_TARGET") or settings.profile.target)
 
 
 def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
@@ -111,7 +101,7 @@ def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
 
 def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
     """What serving with a file would be."""
-    found = in_force(read_config(path))
+    found = in_force(load(path))
     return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
 
 
@@ -187,7 +177,7 @@ def show(admin: Admin, path: Path | None, origin: bool) -> None:
     try:
         rows, who = ([], "") if path else settings_now(admin)
     except Several as error:
-        fail(EXIT_USAGE, error)
+        raise Failure(Exit.USAGE, str(error)) from None
     if not who:
         rows = settings_of_file(path)
     if admin.output == "json":
@@ -238,34 +228,43 @@ def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
     try:
         _, settings = source.read(path)
     except ConfigError as error:  # together with its flags
-        fail(EXIT_CONFIG, f"with the flags of the target that is served here: {error}")
+        raise Failure(
+            Exit.CONFIG, f"with the flags of the target that is served here: {error}"
+        ) from None
     was = {row["key"]: Setting(row["value"], row["origin"]) for row in place["settings"]}
     lines = [*lines_of(compare(was, settings).fields())]
     yield f"a reload of {place['url']} would change {'this:' if lines else 'nothing'}"
     yield from (f"  {line}" for line in lines)
 
 
-@click.command(cls=HelpPage)
+class CheckVerb(HostVerb):
+    """A verb of this host that may be told which of the targets served here it is about."""
+
+    left_out = frozenset({"target", "credentials"})
+
+
+@click.command(cls=CheckVerb)
 @about_a_file
 @click.option(
     "--target",
     metavar="URL",
-    help="Target to compare with.  [the one served with FILE, else IOSD_TARGET]",
+    help="Target to compare with.  [the one served with FILE, else IOSD_TARGET, profile]",
 )
-def check(path: Path | None, target: str | None) -> None:
+@click.pass_obj
+def check(settings: Settings, path: Path | None) -> None:
     """Check a configuration and show what a reload would change.
 
     Without FILE it checks the configuration of this host. Exit 78: the configuration is refused, or
     a pool would not serve.
     """
-    config = read_config(path)
+    config = load(path)
     lines = [summary(pool) for pool in config.pools]
     if config.memory_budget is not None:
         budget = key_of("target.memory_budget")
         needed = sum(pool["max"] * pool["maximum.mem"] for pool in config.pools)
         lines.append(f"memory: {budget.show(needed)} of {budget.show(config.memory_budget)}")
     try:
-        place = served_with(path, target)
+        place = served_with(path, settings)
     except Several as error:
         place = None
         lines.append(f"not compared with a target that runs: {error}")
@@ -273,7 +272,7 @@ def check(path: Path | None, target: str | None) -> None:
         lines += against_served(path, place)
     print_lines(lines)
     if why := refusal(path):
-        fail(EXIT_CONFIG, f"it would not be served: {why}")
+        raise Failure(Exit.CONFIG, f"it would not be served: {why}")
     missing = [pool for pool in config.pools if pool.missing]
     for pool in missing:
         click.echo(f"osd: pool {pool.name} would not serve: {pool.missing}", err=True)
@@ -298,7 +297,7 @@ def reload(admin: Admin) -> None:
     try:
         place = None if admin.manager else served(admin.target_said)
     except Several as error:
-        fail(EXIT_USAGE, error)
+        raise Failure(Exit.USAGE, str(error)) from None
     if place is None:
         with admin.manager_client() as manager:
             result = manager.ask("config.reload", target=admin.target_name, why=admin.why)
@@ -315,11 +314,11 @@ def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:
     try:
         return ask_supervisor(place["socket"], "reload", by=user_name(), why=why)
     except ConfigError as error:
-        fail(EXIT_CONFIG, f"{error}; nothing has changed")
+        raise Failure(Exit.CONFIG, f"{error}; nothing has changed") from None
     except PermissionError as error:
-        fail(EXIT_NOT_PERMITTED, f"{error}: ask its manager, --manager")
+        raise Failure(Exit.NOT_PERMITTED, f"{error}: ask its manager, --manager") from None
     except OSError as error:
-        fail(EXIT_UNREACHABLE, f"the supervisor of {place['url']}: {error}")
+        raise Failure(Exit.UNREACHABLE, f"the supervisor of {place['url']}: {error}") from None
 
 
 # ---- package sets ----
@@ -335,7 +334,7 @@ def describe(found: PackageSet) -> Iterator[str]:
     yield f'to serve it: [pools.{name}] packages = "{name}", and start the target again'
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @click.argument("name")
 @click.argument("packages", nargs=-1)
 @click.option(
@@ -364,15 +363,15 @@ def describe(found: PackageSet) -> Iterator[str]:
     show_default=True,
     help="Folder that holds the package sets.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print the id of the package set only.")
+@click.pass_obj
 def build(
+    settings: Settings,
     name: str,
     packages: tuple[str, ...],
     files: tuple[Path, ...],
     wheels: Path | None,
     preload: tuple[str, ...],
     package_sets: Path,
-    quiet: bool,
 ) -> None:
     """Build the package set NAME with pip, for pools that use it.
 
@@ -380,14 +379,9 @@ def build(
     byte-compiles them, and writes a manifest with the hash of every file. It runs no code of a
     package. Older sets of the same name remain. Pools use the newest when the target starts.
     """
-    try:
-        found = build_set(
-            name, packages, sets=package_sets, files=files, wheels=wheels, preload=preload
-        )
-    except PackagesError as error:
-        print_error(EXIT_FAILED, str(error))
-        sys.exit(EXIT_FAILED)
+    found = build_set(
+        name, packages, sets=package_sets, files=files, wheels=wheels, preload=preload
+    )
     click.echo(found.id)
-    if not quiet:
-        for line in describe(found):
-            click.echo(line, err=True)
+    for line in describe(found):
+        settings.say(line)

@@ -8,15 +8,15 @@ import sys
 
 import click
 
-from iosd_host.cli.output import print_lines
+from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.common.exit_codes import EXIT_FAILED
 from iosd_host.serve import doctor as layers
-from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.output.tables import print_lines
 
 __all__ = ["doctor"]
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @click.option(
     "-o",
     "--output",
@@ -24,11 +24,12 @@ __all__ = ["doctor"]
     default="table",
     help="Output format: table or json.  [table]",
 )
-def doctor(output: str) -> None:
+@click.pass_obj
+def doctor(settings: Settings) -> None:
     """Check whether this host can serve a target; exit 1 if not."""
     findings = list(layers.examine())
     ok = all(finding.state != "fail" for finding in findings)
-    if output == "json":
+    if settings.output == "json":
         rows = [vars(finding) for finding in findings]
         click.echo(json.dumps({"schema": "iosd.doctor/1", "ok": ok, "layers": rows}))
     else:

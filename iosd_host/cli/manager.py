@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 import click
 
-from iosd_host.cli.output import in_one_piece
 from iosd_host.cli.pool import POOL, duration, number
 from iosd_host.cli.verb import (
     Admin,
@@ -29,6 +32,26 @@ from pyosd.cli.output.tables import Column
 __all__ = ["manager", "workers"]
 
 SHADES = {"running": "green", "paused": "yellow", "draining": "yellow"}
+
+
+class Piece(io.StringIO):
+    """Text for a stream that may be a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def isatty(self) -> bool:
+        """Whether a person reads it in the end."""
+        return self.stream.isatty()
+
+
+@contextmanager
+def in_one_piece() -> Iterator[None]:
+    """Collect the output and print it in one piece, or nothing after a failure."""
+    with redirect_stdout(Piece(sys.stdout)) as piece:
+        yield
+    click.echo(piece.getvalue(), nl=False, color=True)  # colours are decided already
 
 
 @click.group()

@@ -13,18 +13,14 @@ from typing import Any
 
 import click
 
+from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.cli.serve_options import given, key_options
-from iosd_host.cli.target_config import pool_flags, read_source, target_config
-from iosd_host.common import logs, paths
-from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
+from iosd_host.cli.target_config import pool_flags, target_config
+from iosd_host.common import logs
 from iosd_host.common.users import target_uid
 from iosd_host.config.files import DEFAULT_FILE
 from iosd_host.config.source import Source
-from iosd_host.serve.preconditions import CannotServe
-from iosd_host.serve.process import ProcessFailed
 from iosd_host.serve.supervise import serve as run_target
-from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.param_type import ParamType
 
 __all__ = ["serve", "source_of"]
@@ -59,7 +55,18 @@ def administrators(credential: str | None, wanted: bool) -> str:
     return "it gives its user no credential (--security nosec)"
 
 
-@click.command(cls=HelpPage)
+def advice(line: dict[str, Any], credential_wanted: bool) -> str:
+    """What is served, and how to go on, for the person who serves it."""
+    return (
+        f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
+        f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"
+        f"{administrators(line['credential'], credential_wanted)}\n"
+        f"try: export IOSD_TARGET={line['url']}\n"
+        "     osd target ping"
+    )
+
+
+@click.command(cls=HostVerb)
 @click.option(
     "--config",
     "config_file",
@@ -116,7 +123,6 @@ def serve(
     module_option: tuple[str, ...],
     no_manager: bool,
     ready_fd: int | None,
-    output: str,
     **_: Any,
 ) -> None:
     """Serve a target in the foreground; restart its processes if they die.
@@ -127,8 +133,9 @@ def serve(
     Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
     reads the configuration again, as 'osd config reload' has it do.
     """
+    common: Settings = ctx.obj
     source = source_of(ctx)
-    settings = read_source(source)
+    settings = source.read()[0]
     log_format, log_level = (settings.target[f"log_{each}"].value for each in ("format", "level"))
     if log_level is None and log_format != "json" and sys.stderr.isatty():
         log_level = "warning"  # a person at the terminal wants to read what follows the URL
@@ -145,24 +152,11 @@ def serve(
         if ready_fd is not None:
             with contextlib.suppress(BrokenPipeError):
                 os.write(ready_fd, f"{text}\n".encode())
-        if output == "json":
+        if common.output == "json":
             logs.echo(text)
         elif line["event"] == "ready":
             logs.echo(line["url"])
-            logs.echo(
-                f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
-                f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"
-                f"{administrators(line['credential'], config.local_credential)}\n"
-                f"try: export IOSD_TARGET={line['url']}\n"
-                "     osd target ping",
-                err=True,
-            )
+            if not common.quiet:
+                logs.echo(advice(line, config.local_credential), err=True)
 
-    try:
-        run_target(config, announce, source)
-    except CannotServe as error:
-        print_error(EXIT_CONFIG, str(error))
-        sys.exit(EXIT_CONFIG)
-    except (ProcessFailed, paths.MissingComponent) as error:
-        print_error(EXIT_FAILED, str(error))
-        sys.exit(EXIT_FAILED)
+    run_target(config, announce, source)

@@ -48,7 +48,7 @@ class FileValue(ParamType[str]):
         return str(value)
 
 
-def type_of(key: Key) -> click.ParamType[Any] | None:
+def type_of(key: Key) -> Any:
     """How click reads the value; None: there is none, or the option is given once for each."""
     kind = key.convert
     if isinstance(kind, Choice):

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -16,11 +15,10 @@ from typing import TextIO
 
 import click
 
-from iosd_host.cli.output import print_lines
+from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.cli.target_config import pool_flags
-from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.config.files import DEFAULT_FILE
-from iosd_host.config.schema import ConfigError, Setting
+from iosd_host.config.schema import Setting
 from iosd_host.manager.settings import TargetSettings, configured
 from iosd_host.policy.events import Bounds, SetActive, SetSpares
 from iosd_host.policy.simulate import (
@@ -34,9 +32,10 @@ from iosd_host.policy.simulate import (
     turns,
 )
 from iosd_host.policy.traces import Trace, table
-from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import DurationParam
+from pyosd.cli.frame.verb import Failure
+from pyosd.cli.output.tables import print_lines
 
 __all__ = ["simulate"]
 
@@ -180,7 +179,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     return flags[0][1], found, TargetSettings(found, ()).bounds()
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @click.argument("trace", type=click.File())
 @click.option(
     "--config",
@@ -225,9 +224,10 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     default="table",
     help="Output format: table, json or csv.  [table]",
 )
+@click.pass_obj
 def simulate(
-    trace: TextIO, config: Path | None, words: str, work: float, alike: bool, warm: float, rows: int,
-    why: bool, image: Path | None, seed: int, output: str,
+    common: Settings, trace: TextIO, config: Path | None, words: str, work: float, alike: bool,
+    warm: float, rows: int, why: bool, image: Path | None, seed: int,
 ) -> None:  # fmt: skip
     """Simulate how a pool is resized under a load.
 
@@ -238,11 +238,7 @@ def simulate(
         measured = read_trace(trace)
     except (ValueError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{trace.name}: {error}") from None
-    try:
-        name, settings, bounds = pool_and_bounds(config, words)
-    except ConfigError as error:
-        print_error(EXIT_CONFIG, str(error))
-        sys.exit(EXIT_CONFIG)
+    name, settings, bounds = pool_and_bounds(config, words)
     low, high = (int(settings[f"pools.{name}.{key}"].value) for key in ("min", "max"))
     load, seconds = rates(measured), measured[-1][0] - measured[0][0]
     pool = SimulatedPool(name, low, high, load, constant(work) if alike else exponential(work),
@@ -255,7 +251,7 @@ def simulate(
         max(pool.waited_most, target.now - pool.waiting[0][0] if pool.waiting else 0.0),
         fluid_wait(load, high, work, seconds), high, turns(sizes),
     )  # fmt: skip
-    tell(record, rows_of(record, seconds, rows), summary, output, why)
+    tell(record, rows_of(record, seconds, rows), summary, common.output, why)
     if image is not None:
         try:
             plot(
@@ -264,8 +260,7 @@ def simulate(
                 f"{trace.name}: pool {name}, {low} to {high} slots, {work:g} s a job",
             )
         except ImportError:
-            print_error(EXIT_FAILED, "no plot: matplotlib is not installed")
-            sys.exit(EXIT_FAILED)
+            raise Failure(Exit.FAILED, "no plot: matplotlib is not installed") from None
 
 
 def tell(

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_NO_INPUT, EXIT_PROBLEMS
-from iosd_host.common.paths import MissingComponent
 from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.check.sums import Pace, keeps_sums, trusted_epoch
 from iosd_host.store_tools.check.whole_store import check_store
@@ -25,12 +24,11 @@ from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.repair.rounds import LOG, repair_store
 from iosd_host.store_tools.report import Report, print_row, shown_progress
 from iosd_host.store_tools.session import looking, mending
-from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import SizeParam
 
-__all__ = ["check", "dump", "repair"]
+__all__ = ["StoreVerb", "check", "dump", "repair", "store_options"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -70,26 +68,19 @@ def work_option(command: Decorated) -> Decorated:
     )(command)
 
 
-@contextlib.contextmanager
-def exits() -> Iterator[None]:
-    """Refusals and failures as a sentence and an exit code."""
-    try:
-        yield
-    except Refused as error:
-        print_error(error.code, str(error))
-        sys.exit(error.code)
-    except MissingComponent as error:
-        print_error(EXIT_FAILED, str(error))
-        sys.exit(EXIT_FAILED)
-    except DatabaseError as error:
-        print_error(EXIT_FAILED, f"the database fails: {text_of(error)}")
-        sys.exit(EXIT_FAILED)
-    except BrokenPipeError:
-        raise  # the reader of our output has gone: the program ends without a word
-    except OSError as error:
-        where = f"'{error.filename}': " if error.filename else ""
-        print_error(EXIT_FAILED, f"{where}{error.strerror or error}")
-        sys.exit(EXIT_FAILED)
+class StoreVerb(HostVerb):
+    """A verb about a store that no target serves."""
+
+    def explain(self, error: BaseException) -> tuple[Exit, str]:
+        """Refusals of the tools, and failures of the database and the disk."""
+        if isinstance(error, Refused):
+            return Exit(error.code), str(error)
+        if isinstance(error, DatabaseError):
+            return Exit.FAILED, f"the database fails: {text_of(error)}"
+        if isinstance(error, OSError):
+            where = f"'{error.filename}': " if error.filename else ""
+            return Exit.FAILED, f"{where}{error.strerror or error}"
+        return super().explain(error)
 
 
 def report_check(store: Store, as_json: bool, verbose: bool, compare: Pace | None = None) -> Report:
@@ -111,7 +102,7 @@ def compared(store: Store, pace: Pace) -> str:
     return text
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=StoreVerb)
 @store_options
 @work_option
 @click.option("--checksums", is_flag=True, help="Read all data and compare it with its checksums.")
@@ -125,10 +116,10 @@ def compared(store: Store, pace: Pace) -> str:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
 )
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Also list what needs no repair, one line each."
-)
+@click.pass_obj
 def check(
+    settings: Settings,
+    /,
     *,
     data: Path | None,
     ssd: Path | None,
@@ -136,7 +127,6 @@ def check(
     checksums: bool,
     rate: int,
     as_json: bool,
-    verbose: bool,
 ) -> None:
     """Check a store that no target serves; change nothing.
 
@@ -145,15 +135,16 @@ def check(
     that are too low.
 
     It prints a line for each problem: its kind, its place, and the action of 'osd target repair'.
+    With -v it also prints a line for what needs no repair.
 
     With --checksums it reads all data. A hard disk reads about 500 GB per hour, an SSD ten times as
     much.
 
     Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
-    with exits(), looking(data or default_data(), ssd, work) as store:
+    with looking(data or default_data(), ssd, work) as store:
         pace = Pace(rate) if checksums else None
-        report = report_check(store, as_json, verbose, pace)
+        report = report_check(store, as_json, settings.verbose, pace)
         report.end_check()
         if pace is not None and not as_json:
             click.echo(compared(store, pace))
@@ -161,7 +152,7 @@ def check(
         sys.exit(EXIT_PROBLEMS)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=StoreVerb)
 @store_options
 @work_option
 @click.option(
@@ -171,7 +162,10 @@ def check(
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
 )
+@click.pass_obj
 def repair(
+    settings: Settings,
+    /,
     *,
     data: Path | None,
     ssd: Path | None,
@@ -191,18 +185,17 @@ def repair(
     Exit 0: the store is clean; 65: some damage could not be repaired; 18: the store is in use.
     """
     folder = data or default_data()
-    with exits():
-        if dry_run or not yes:
-            with looking(folder, ssd, work) as store:
-                report = report_check(store, as_json, False)
-                report.end_check()
-            if dry_run:
-                sys.exit(EXIT_PROBLEMS if report.errors else 0)
-            if not report.errors:
-                return
-            click.confirm(f"repair {folder}?", abort=True, err=True)
-        with mending(folder, ssd) as store:
-            left = report_repair(store, as_json)
+    if dry_run or not yes:
+        with looking(folder, ssd, work) as store:
+            report = report_check(store, as_json, False)
+            report.end_check()
+        if dry_run:
+            sys.exit(EXIT_PROBLEMS if report.errors else 0)
+        if not report.errors:
+            return
+        settings.confirm_all(f"Repair {folder}?", yes)
+    with mending(folder, ssd) as store:
+        left = report_repair(store, as_json)
     if left:
         sys.exit(EXIT_PROBLEMS)
 
@@ -220,7 +213,7 @@ def report_repair(store: Store, as_json: bool) -> int:
     return len(outcome.left)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=StoreVerb)
 @click.argument("address", type=AddressType(), required=False)
 @store_options
 @work_option
@@ -255,7 +248,7 @@ def dump(
     """
     if data_to is not None and (address is None or not address.object_id):
         raise click.UsageError("--data-to needs the address of an object, PID/OID")
-    with exits(), looking(data or default_data(), ssd, work) as store:
+    with looking(data or default_data(), ssd, work) as store:
         if data_to is not None and address is not None:
             dump_data(store, address, data_to)
             return
@@ -264,8 +257,7 @@ def dump(
             found = True
             print_row(row, SCHEMA, as_json)
     if not found:
-        print_error(EXIT_NO_INPUT, "there is no such object")
-        sys.exit(EXIT_NO_INPUT)
+        raise Refused(EXIT_NO_INPUT, "there is no such object")
 
 
 def dump_data(store: Store, address: StoreAddress, output: Any) -> None:

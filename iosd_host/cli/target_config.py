@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from iosd_host.common.exit_codes import EXIT_CONFIG
 from iosd_host.common.users import OLD_UID, TARGET_USER, uid_of
 from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, parse_flag
 from iosd_host.config.schema import ConfigError, split_portal
-from iosd_host.config.source import Source
 from iosd_host.config.target_keys import OPTIONS
 from iosd_host.serve.chap import Accounts, SecretError, checked, read_accounts, read_secret
 from iosd_host.serve.parts import TargetConfig
-from pyosd.cli.frame.failure import print_error
 
-__all__ = ["default_data", "pool_flags", "read_config", "read_source", "target_config"]
+__all__ = ["default_data", "pool_flags", "target_config"]
 
 PORT = 3260
 
@@ -56,20 +52,6 @@ def read_chap(user: str | None, secret_file: Path | None, file: Path | None) -> 
         return Accounts((checked(user, secret, "--chap-secret-file or IOSD_CHAP_SECRET"),))
     except SecretError as error:
         raise click.UsageError(str(error)) from None
-
-
-def read_config(path: Path | None) -> Config:
-    """The configuration, or an end with 78 and what is wrong with it."""
-    return read_source(Source(path))
-
-
-def read_source(source: Source) -> Config:
-    """The same with flags."""
-    try:
-        return source.read()[0]
-    except ConfigError as error:
-        print_error(EXIT_CONFIG, str(error))
-        sys.exit(EXIT_CONFIG)
 
 
 def pool_flags(

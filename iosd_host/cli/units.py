@@ -11,23 +11,19 @@ from typing import Any, TypeVar
 
 import click
 
+from iosd_host.cli.host_verb import HostVerb
 from iosd_host.cli.iosd_manager import main as run_manager
 from iosd_host.cli.serve import serve, source_of
-from iosd_host.cli.target_config import read_source, target_config
-from iosd_host.common import logs, paths
-from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
+from iosd_host.cli.target_config import target_config
+from iosd_host.common import logs
+from iosd_host.common.exit_codes import EXIT_CONFIG
 from iosd_host.common.places import CONTROL_SOCKET
 from iosd_host.config.files import DEFAULT_FILE
-from iosd_host.config.schema import ConfigError
 from iosd_host.serve.attach import Places, write_pools
 from iosd_host.serve.attach import attach as attach_target
 from iosd_host.serve.attach import detach as detach_target
 from iosd_host.serve.parts import TargetConfig, manager_options, sandboxd_command
-from iosd_host.serve.preconditions import CannotServe
-from iosd_host.serve.process import ProcessFailed
 from iosd_host.serve.supervise import plain_environment
-from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.params import DurationParam
 
 FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
@@ -79,18 +75,12 @@ def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
     """
     words = [] if path is None else ["--config", str(path)]
     with serve.make_context("serve", words) as context:  # its variables of the environment hold
-        config = read_source(source_of(context))
+        config, _ = source_of(context).read()
     logs.configure(*(config.target[f"log_{each}"].value for each in ("format", "level")))
     return target_config(config, secrets=secrets)
 
 
-def fail(error: Exception, code: int) -> None:
-    """Say it, and leave."""
-    print_error(code, str(error))
-    sys.exit(code)
-
-
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @CONFIG
 @SOCKET
 @place("--pools-file", POOLS_FILE, "File of pools to write for the module in tgtd.")
@@ -103,32 +93,23 @@ def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, w
     its pools again where they have changed.  tgtd listens on the configured portal alone
     afterwards, unless unsafe_portal is set.
     """
-    try:
-        url, what = attach_target(configured(config), Places(socket, pools_file, control), wait)
-    except (CannotServe, ConfigError) as error:
-        fail(error, EXIT_CONFIG)
-    except (ProcessFailed, paths.MissingComponent) as error:
-        fail(error, EXIT_FAILED)
-    else:
-        click.echo(url)
-        if what != "made":
-            click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
+    url, what = attach_target(configured(config), Places(socket, pools_file, control), wait)
+    click.echo(url)
+    if what != "made":
+        click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @CONFIG
 @WAIT
 def detach(config: Path | None, wait: float) -> None:
     """Remove the target from tgtd, which keeps running."""
     wanted = configured(config)
-    try:
-        if not detach_target(wanted, wait):
-            click.echo(f"osd: tgtd has no target {wanted.name}", err=True)
-    except (ProcessFailed, paths.MissingComponent) as error:
-        fail(error, EXIT_FAILED)
+    if not detach_target(wanted, wait):
+        click.echo(f"osd: tgtd has no target {wanted.name}", err=True)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @CONFIG
 @SOCKET
 @click.option(
@@ -143,22 +124,16 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
     """
     wanted = configured(config, secrets=False)
     pools = socket.with_name("pools")
-    try:
-        write_pools(wanted, pools)
-        if reload:
-            return
-        command = sandboxd_command(wanted, socket, wanted.isolation, pools)
-    except CannotServe as error:
-        fail(error, EXIT_CONFIG)
-    except paths.MissingComponent as error:
-        fail(error, EXIT_FAILED)
-    else:
-        # In our place, so that its process is the one that systemd knows.
-        kept = {NOTIFY: os.environ[NOTIFY]} if NOTIFY in os.environ else {}
-        os.execve(command[0], command, plain_environment() | kept)
+    write_pools(wanted, pools)
+    if reload:
+        return
+    command = sandboxd_command(wanted, socket, wanted.isolation, pools)
+    # In our place, so that its process is the one that systemd knows.
+    kept = {NOTIFY: os.environ[NOTIFY]} if NOTIFY in os.environ else {}
+    os.execve(command[0], command, plain_environment() | kept)
 
 
-@click.command(cls=HelpPage)
+@click.command(cls=HostVerb)
 @CONFIG
 @CONTROL
 @place("--folder", MANAGER_RUN, "Folder for the manager's socket.")

@@ -17,9 +17,10 @@ from typing import Any
 
 import click
 
+from iosd_host.cli.host_verb import HostVerb
 from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.verb import Listing, Settings, Verb, common_options
+from pyosd.cli.frame.verb import Listing, Settings
 from pyosd.cli.output.tables import format_seconds, format_time
 
 __all__ = [
@@ -137,14 +138,15 @@ def ago(at: float | None) -> str:
     return seconds(max(0.0, time.time() - at / 1000)) if at else "-"
 
 
-class AdminVerb(Verb):
+class AdminVerb(HostVerb):
     """A verb that asks the manager; its function gets the Admin first (click.pass_obj)."""
 
     settings_class = Admin
+    left_out = frozenset({"target", "credentials"})
 
     def shared_options(self) -> list[click.Parameter]:
-        """The options of all verbs but --credentials, and those that name the manager."""
-        return admin_options()
+        """Those that name the manager, and the options of all verbs but --credentials."""
+        return [*admin_options(), *super().shared_options()]
 
     def explain(self, error: BaseException) -> tuple[Exit, str]:
         """Give the manager's own code and remedy."""
@@ -180,8 +182,7 @@ class AdminChange(AdminVerb):
 
 
 def admin_options() -> list[click.Parameter]:
-    """Fresh copies of the options that every verb of administrators takes."""
-    shared = [each for each in common_options() if each.name not in ("target", "credentials")]
+    """Fresh copies of the options that name the manager and its target."""
     return [
         click.Option(
             ["--manager"],
@@ -199,5 +200,4 @@ def admin_options() -> list[click.Parameter]:
             metavar="NAME",
             help="Name or URL of the target, if the manager has several.  [IOSD_TARGET, profile]",
         ),
-        *shared,
     ]

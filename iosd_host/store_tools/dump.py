@@ -30,6 +30,7 @@ from iosd_host.store_tools.format.records import (
     partition_key,
 )
 from iosd_host.store_tools.format.sums import SumsHeader, SumsRun
+from iosd_host.store_tools.format.versions import VersionsRun
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.repair.records import incarnations
@@ -286,6 +287,8 @@ def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
         row["generation"] = int.from_bytes(key[21:], "big")
     elif kind is MetaKind.SUMS:
         row |= dataclasses.asdict(SumsRun.decode(value))
+    elif kind is MetaKind.VERSIONS:
+        row |= dataclasses.asdict(VersionsRun.decode(value))
     elif kind is MetaKind.DEAD_EPOCH:
         row["epoch"] = int.from_bytes(key[1:], "big")
     else:

@@ -96,11 +96,23 @@ class Params:
             raise wrong(f"'{text[:80]}' is none of {', '.join(TYPES)}")
         return TYPES.get(text)
 
-    def object(self) -> tuple[ObjectRef, ObjectType]:
-        """An address and its type."""
+    def object(self, whole: bool = False) -> tuple[ObjectRef, ObjectType]:
+        """An address and its type.
+
+        whole: also PID/*, all user objects or collections of a partition: their address has no object id.
+        """
         text = self.text("object")
+        every = whole and text.endswith("/*")
         try:
-            obj = ObjectRef.parse(text)
+            obj = ObjectRef.parse(text.removesuffix("/*") if every else text)
+            if every and (obj.object_id or not obj.partition_id):
+                raise ValueError
         except ValueError:
-            raise wrong(f"'{text[:80]}' is not root, PID or PID/OID") from None
-        return obj, self.type() or object_type_of(obj)
+            forms = "root, PID, PID/OID or PID/*" if whole else "root, PID or PID/OID"
+            raise wrong(f"'{text[:80]}' is not {forms}") from None
+        if not every:
+            return obj, self.type() or object_type_of(obj)
+        inside = self.type() or ObjectType.USER_OBJECT
+        if inside not in (ObjectType.USER_OBJECT, ObjectType.COLLECTION):
+            raise wrong(f"'{text[:80]}' is neither user objects nor collections")
+        return obj, inside

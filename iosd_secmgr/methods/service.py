@@ -170,9 +170,9 @@ class Service:
             each.done()
         return {"credentials": [as_json(each) for each in self.issue(caller, many)]}
 
-    def _wanted(self, params: Params) -> Wanted:
+    def _wanted(self, params: Params, whole: bool = False) -> Wanted:
         target = params.text("target")
-        obj, object_type = params.object()
+        obj, object_type = params.object(whole)
         inside = object_type in (ObjectType.USER_OBJECT, ObjectType.COLLECTION)
         if (inside and not obj.partition_id) or (not inside and obj.object_id):
             raise wrong(f"'{obj}' is no {object_type.name.lower()}")
@@ -294,9 +294,12 @@ class Service:
         return known() != before
 
     def _check(self, caller: Requester, params: Params) -> Json:
-        """Would it be given?  Of oneself, or by an administrator of anybody."""
+        """Say whether a user would get a credential; only administrators may name another user.
+
+        PID/*: for every object of the partition, those to be made too.
+        """
         user = params.text("user", caller.user)
-        wanted = self._wanted(params)
+        wanted = self._wanted(params, whole=True)
         params.done()
         if user != caller.user and not caller.admin:
             raise Refusal("not-permitted", "you may ask only for yourself")

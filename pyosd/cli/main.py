@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.failure import WORDS, print_error, wants_json
+from pyosd.cli.frame.failure import WORDS, print_error, print_exception
 from pyosd.cli.frame.nouns import Nouns
 
 __all__ = ["main"]
@@ -127,6 +127,20 @@ class Program(Nouns):
                 )
             sys.exit(Exit.FAILED)
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the options before the verb; a wrong one ends the program."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            print_exception(error)
+            sys.exit(error.exit_code)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Remember the words, which say how errors are printed."""
         ctx.meta[WORDS] = [*args]
@@ -139,12 +153,11 @@ class Program(Nouns):
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
         except click.ClickException as error:
-            if isinstance(error, click.UsageError) and not wants_json():
-                raise  # click prints the usage line with it
-            at = error.ctx if isinstance(error, click.UsageError) else None
-            hint = f"see: {at.command_path} --help" if at else ""
-            print_error(error.exit_code, error.format_message(), hint)
+            print_exception(error)
             ctx.exit(error.exit_code)
+        except click.Abort:
+            print_error(Exit.FAILED, "stopped")
+            ctx.exit(Exit.FAILED)
 
 
 def open_closed() -> None:

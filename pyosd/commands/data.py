@@ -25,7 +25,12 @@ from pyosd.commands.dialogue import (
     start as begin,
 )
 from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectRef
-from pyosd.wire.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH
+from pyosd.wire.attributes import (
+    CURRENT_APPEND_START,
+    DATA_VERSION,
+    LOGICAL_LENGTH,
+    MEMBERS_VERSION,
+)
 from pyosd.wire.cdb import DEFAULT_OPTIONS, Options, lists_of
 
 CHUNK = 1 << 20
@@ -41,6 +46,7 @@ def read(
     length: int,
     *,
     into: MutableBuffer | None = None,
+    if_version: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[memoryview]:
     """Read from a user object in one command (READ, 8885h).
@@ -49,11 +55,40 @@ def read(
         start: starting byte address, >= 0.
         length: bytes wanted, 0 to the target's transfer limit.
         into: buffer of at least length bytes to receive them, else one is allocated.
+        if_version: the version that the data must have (see data_version()).
 
     Returns: view of 0..length bytes; shorter only where the object ends.
-    Raises: NotFound; after SessionLost a READ is safe to repeat.
+    Raises: NotFound; VersionMismatch; after SessionLost a READ is safe to repeat.
     """
-    return (yield from call(requests.read(obj, start, length, buffer=into, options=options))).data
+    request = requests.read(obj, start, length, buffer=into, if_version=if_version, options=options)
+    return (yield from call(request)).data
+
+
+def read_with_version(
+    obj: ObjectRef, start: int, length: int, *, if_version: bytes | None = None
+) -> Dialogue[tuple[memoryview, bytes]]:
+    """As read(), and the version of these data.  READs with equal versions are of the same moment.
+
+    write() with this version as if_version writes nothing if the object has changed since.
+    """
+    lists = lists_of([DATA_VERSION], ())
+    request = requests.read(obj, start, length, if_version=if_version, attributes=lists)
+    reply = yield from call(request)
+    return reply.data, reply.attribute(DATA_VERSION).value
+
+
+def data_version(obj: ObjectRef) -> Dialogue[bytes]:
+    """The version of a user object's data: 12 bytes, which differ after each change.
+
+    No two contents of an object have the same version, not even over crashes and restores.  Data
+    that another command has read may have another version: see read_with_version().
+    """
+    return (yield from get_attribute(obj, *DATA_VERSION))
+
+
+def members_version(collection: ObjectRef) -> Dialogue[bytes]:
+    """The same of a collection's members; b"" of those of all user objects and of jobs."""
+    return (yield from get_attribute(collection, *MEMBERS_VERSION))
 
 
 def write(
@@ -62,6 +97,7 @@ def write(
     data: Buffer,
     *,
     attributes: Iterable[AttributeValue] = (),
+    if_version: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[None]:
     """Write to a user object in one command, extending it as needed (WRITE, 8886h).
@@ -69,38 +105,59 @@ def write(
     Args:
         data: 0 bytes to the target's transfer limit.
         attributes: set to set with it.
+        if_version: the version that the data must have (see data_version()).
 
-    Raises: NotFound; NoSpace: nothing was written.
+    Raises: NotFound; NoSpace, VersionMismatch: nothing was written.
     """
     lists = lists_of((), attributes)
-    yield from call(requests.write(obj, start, data, attributes=lists, options=options))
+    request = requests.write(
+        obj, start, data, if_version=if_version, attributes=lists, options=options
+    )
+    yield from call(request)
 
 
-def append(obj: ObjectRef, data: Buffer, *, options: Options = DEFAULT_OPTIONS) -> Dialogue[int]:
+def append(
+    obj: ObjectRef,
+    data: Buffer,
+    *,
+    if_version: bytes | None = None,
+    options: Options = DEFAULT_OPTIONS,
+) -> Dialogue[int]:
     """Write behind the end of a user object (APPEND, 8887h).
 
     Returns: the address the first byte went to; two APPENDs never overlap.
     """
     lists = lists_of([CURRENT_APPEND_START], ())
-    reply = yield from call(requests.append(obj, data, attributes=lists, options=options))
+    request = requests.append(obj, data, if_version=if_version, attributes=lists, options=options)
+    reply = yield from call(request)
     return reply.attribute(CURRENT_APPEND_START).uint
 
 
 def clear(
-    obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+    obj: ObjectRef,
+    start: int,
+    length: int,
+    *,
+    if_version: bytes | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[None]:
     """Turn a range into zeros, extending the object as needed (CLEAR, 8889h)."""
-    yield from call(requests.clear(obj, start, length, options=options))
+    yield from call(requests.clear(obj, start, length, if_version=if_version, options=options))
 
 
 def punch(
-    obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+    obj: ObjectRef,
+    start: int,
+    length: int,
+    *,
+    if_version: bytes | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[None]:
     """Take a range out and move the tail down (PUNCH, 8884h).
 
     Raises: OSDError with field_pointer 40: start is beyond the end.
     """
-    yield from call(requests.punch(obj, start, length, options=options))
+    yield from call(requests.punch(obj, start, length, if_version=if_version, options=options))
 
 
 def read_pieces(obj: ObjectRef, pieces: Sequence[tuple[int, int]]) -> Dialogue[memoryview]:

@@ -56,12 +56,15 @@ class CommandTable:
 
     # data, one command each
     read = Method(data.read)
+    read_with_version = Method(data.read_with_version)
     write = Method(data.write)
     append = Method(data.append)
     clear = Method(data.clear)
     punch = Method(data.punch)
     read_pieces = Method(data.read_pieces)
     write_pieces = Method(data.write_pieces)
+    data_version = Method(data.data_version)
+    members_version = Method(data.members_version)
 
     # data of any length, several commands
     length = Method(data.length)

@@ -65,6 +65,9 @@ class Searchable(OSDObject):
             initial = following
 
 
+MEMBERS_VERSION = (0x8000_0001, 1)
+
+
 class root(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD paper)
     """The target as a whole.
 
@@ -294,6 +297,18 @@ class collection(Searchable):  # noqa: N801
         add().
         """
         self._call(Call.COLLECTION_DROP, self._member_id(member))
+
+    def members_version(self) -> bytes:
+        """The version of its membership: another one after each member that joins or leaves.
+
+        >>> before = c.members_version()
+        >>> c.add(u)
+        >>> c.members_version() == before
+        False
+
+        Raises: NotFound, PermissionDenied.
+        """
+        return bytes(self.getattr([MEMBERS_VERSION])[0][2])
 
     def members(self) -> Iterator[userobject]:
         """Its members, ascending; iterating over a collection does the same.

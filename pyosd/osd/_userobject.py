@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["userobject"]
 
+VERSION = (0x2000_0005, 1)
+
 
 def name_of(page: int, number: int) -> int:
     """An attribute's name in one number.  Raises: Invalid."""
@@ -93,6 +95,18 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         Raises: NotFound, PermissionDenied.
         """
         return self._call(Call.LENGTH)[0]
+
+    def data_version(self) -> bytes:
+        """The version of its bytes: others after each change, and never those of other bytes.
+
+        >>> before = u.data_version()
+        >>> u.clear(0, 1)
+        >>> u.data_version() == before
+        False
+
+        Raises: NotFound, PermissionDenied.
+        """
+        return bytes(self.getattr([VERSION])[0][2])
 
     # -- attributes in one step
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import Unpack
 
-from pyosd.requests.base import Extra, nbytes, on
+from pyosd.requests.base import Extra, nbytes, on, precondition
 from pyosd.types import Buffer, MutableBuffer, ObjectRef
 from pyosd.wire.cdb import Descriptor, Request, ServiceAction
 
@@ -90,54 +90,97 @@ def read(
     length: int,
     *,
     buffer: MutableBuffer | None = None,
+    if_version: bytes | None = None,
     **extra: Unpack[Extra],
 ) -> Request:
-    """READ (8885h); buffer: where Data-In goes."""
+    """READ (8885h); buffer: where Data-In goes.  if_version: only if the data have it."""
     return Request(
         ServiceAction.READ,
         obj.partition_id,
         obj.object_id,
         length,
         start,
+        descriptors=precondition(if_version),
         data_in_length=length,
         data_in_buffer=buffer,
         **extra,
     )
 
 
-def write(obj: ObjectRef, start: int, data: Buffer, **extra: Unpack[Extra]) -> Request:
-    """WRITE (8886h)."""
+def write(
+    obj: ObjectRef,
+    start: int,
+    data: Buffer,
+    *,
+    if_version: bytes | None = None,
+    **extra: Unpack[Extra],
+) -> Request:
+    """WRITE (8886h); if_version: only if the data have it."""
     return Request(
         ServiceAction.WRITE,
         obj.partition_id,
         obj.object_id,
         nbytes(data),
         start,
+        descriptors=precondition(if_version),
         data=data,
         **extra,
     )
 
 
-def append(obj: ObjectRef, data: Buffer, **extra: Unpack[Extra]) -> Request:
+def append(
+    obj: ObjectRef, data: Buffer, *, if_version: bytes | None = None, **extra: Unpack[Extra]
+) -> Request:
     """APPEND (8887h); the Current Command page's attribute 5 says where it went."""
     return Request(
         ServiceAction.APPEND,
         obj.partition_id,
         obj.object_id,
         nbytes(data),
+        descriptors=precondition(if_version),
         data=data,
         **extra,
     )
 
 
-def clear(obj: ObjectRef, start: int, length: int, **extra: Unpack[Extra]) -> Request:
+def clear(
+    obj: ObjectRef,
+    start: int,
+    length: int,
+    *,
+    if_version: bytes | None = None,
+    **extra: Unpack[Extra],
+) -> Request:
     """CLEAR (8889h): the range becomes zeros; past the end it extends the object."""
-    return on(ServiceAction.CLEAR, obj, length, start, **extra)
+    return Request(
+        ServiceAction.CLEAR,
+        obj.partition_id,
+        obj.object_id,
+        length,
+        start,
+        descriptors=precondition(if_version),
+        **extra,
+    )
 
 
-def punch(obj: ObjectRef, start: int, length: int, **extra: Unpack[Extra]) -> Request:
+def punch(
+    obj: ObjectRef,
+    start: int,
+    length: int,
+    *,
+    if_version: bytes | None = None,
+    **extra: Unpack[Extra],
+) -> Request:
     """PUNCH (8884h): take the range out and move the tail down."""
-    return on(ServiceAction.PUNCH, obj, length, start, **extra)
+    return Request(
+        ServiceAction.PUNCH,
+        obj.partition_id,
+        obj.object_id,
+        length,
+        start,
+        descriptors=precondition(if_version),
+        **extra,
+    )
 
 
 def _scatter_gather(pieces: Iterable[tuple[int, int]]) -> Descriptor:

@@ -42,6 +42,7 @@ class Page(IntEnum):
     JOB_PAYLOAD = 0x2000_0002
     JOB_CONTROL = 0x2000_0003
     HEAD = 0x2000_0004
+    VERSION = 0x2000_0005
     PARTITION_DIRECTORY = 0x3000_0000
     PARTITION_INFORMATION = 0x3000_0001
     PARTITION_QUOTAS = 0x3000_0002
@@ -57,6 +58,7 @@ class Page(IntEnum):
     COLLECTION_TRACKING = 0x6000_0004
     COLLECTION_SECURITY = 0x6000_0005
     COLLECTION_RECOVERY = 0x6000_0006
+    MEMBERS_VERSION = 0x8000_0001
     ROOT_DIRECTORY = 0x9000_0000
     ROOT_INFORMATION = 0x9000_0001
     ROOT_QUOTAS = 0x9000_0002
@@ -120,6 +122,10 @@ CURRENT_PRINCIPAL = AttributeId(Page.CURRENT_COMMAND, 0x8000_0001)
 CURRENT_PARTITION_ID = AttributeId(Page.CURRENT_COMMAND, Current.PARTITION_ID)
 CURRENT_OBJECT_ID = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_ID)
 CURRENT_APPEND_START = AttributeId(Page.CURRENT_COMMAND, Current.STARTING_BYTE_ADDRESS)
+DATA_VERSION = AttributeId(Page.VERSION, 1)
+"""Of a user object: 12 bytes that change with its data."""
+MEMBERS_VERSION = AttributeId(Page.MEMBERS_VERSION, 1)
+"""Of a collection: 12 bytes that change with its members."""
 LOGICAL_LENGTH = AttributeId(Page.USER_INFORMATION, Information.LOGICAL_LENGTH)
 
 # Room to ask for per attribute: of the relative standard pages, else _DEFAULT_ROOM.  If the answer
@@ -151,7 +157,13 @@ _JOB_STATUS_ROOM = {
 }
 _DEFAULT_ROOM = 1024
 _ALL_ROOM = 64 << 10
-_SMALL_PAGES = {Page.CURRENT_COMMAND, Page.USER_TIMESTAMPS, Page.ROOT_TIMESTAMPS}
+_SMALL_PAGES = {
+    Page.CURRENT_COMMAND,
+    Page.VERSION,
+    Page.MEMBERS_VERSION,
+    Page.USER_TIMESTAMPS,
+    Page.ROOT_TIMESTAMPS,
+}
 
 
 def _room(wanted: AttributeId, usual: int) -> int:

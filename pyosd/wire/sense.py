@@ -20,6 +20,7 @@ from pyosd.errors import (
     StorageError,
     TargetBusy,
     TaskAborted,
+    VersionMismatch,
 )
 from pyosd.types import ROOT, AttributeId, Sense, ref
 
@@ -38,15 +39,18 @@ ILLEGAL_REQUEST = 0x5
 UNIT_ATTENTION = 0x6
 DATA_PROTECT = 0x7
 ABORTED_COMMAND = 0xB
+MISCOMPARE = 0xE
 
 READ_PAST_END = (0x3B, 0x17)
 STILL_RUNNING = (0x80, 0x10)
+_ANOTHER_VERSION = (0x1D, 0x00)
 
 _TEXTS = {
     (0x00, 0x00): "no further information",
     (0x04, 0x04): "format in progress",
     (0x11, 0x00): "the backing device failed to read or write",
     (0x1A, 0x00): "parameter list length error",
+    (0x1D, 0x00): "the data have another version than the command wants",
     (0x20, 0x00): "operation code or CDB length is not OSD-2",
     (0x24, 0x00): "invalid field in CDB",
     (0x24, 0x04): "audit value frozen",
@@ -95,6 +99,7 @@ _SENSE_KEYS = {
     0x6: "unit attention",
     0x7: "data protect",
     0xB: "aborted command",
+    0xE: "miscompare",
 }
 _NOT_EMPTY = (0x2C, 0x0A)
 _CONFLICTS = {(0x2C, 0x00), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
@@ -273,6 +278,8 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return NoSpace
     if code == _NOT_EMPTY:
         return NotEmpty
+    if code == _ANOTHER_VERSION:
+        return VersionMismatch
     if code in _CONFLICTS:
         return Conflict
     if code in _SECURITY:

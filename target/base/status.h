@@ -29,6 +29,7 @@ enum osd_sense_key {
 	OSD_SK_UNIT_ATTENTION = 0x6,
 	OSD_SK_DATA_PROTECT = 0x7,
 	OSD_SK_ABORTED_COMMAND = 0xb,
+	OSD_SK_MISCOMPARE = 0xe,
 };
 
 /*        status               sense key        ASCQ    meaning */
@@ -70,6 +71,7 @@ enum osd_sense_key {
 	X(OSD_E_FUNCTION_INACTIVE, ILLEGAL_REQUEST, 0x8017, "the function is not active, or its code has changed since")    \
 	X(OSD_E_NO_FUNCTION,      ILLEGAL_REQUEST,  0x8019, "no active function has this name")                    \
 	X(OSD_E_FUNCTION_ENGINE,  ILLEGAL_REQUEST,  0x8018, "this target has no such engine")                      \
+	X(OSD_E_VERSION,          MISCOMPARE,       0x1d00, "the data have another version than the command wants")  \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \
 	X(OSD_E_JOB_QUEUE,        ABORTED_COMMAND,  0x8001, "job ended: queue or hold (reason 1xx)")               \

@@ -99,6 +99,39 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 	return first;
 }
 
+/* ---- the version of the data ----------------------------------------------------------------- */
+
+/* The version that the command wants, if it wants one: *ret_wanted points to version. */
+static enum osd_status load_wanted(struct osd_command_context *ctx,
+				   struct osd_data_version *version,
+				   const struct osd_data_version **ret_wanted)
+{
+	struct osd_descriptor descriptor;
+	struct osd_precondition wanted;
+	enum osd_status status;
+
+	*ret_wanted = NULL;
+	if (!ctx->copy ||
+	    !osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
+		return OSD_OK;
+	status = osd_precondition_decode(&descriptor, &wanted);
+	if (status == OSD_OK &&
+	    (wanted.page != OSD_PAGE_VERSION || wanted.number != OSD_VERSION_NUMBER))
+		status = OSD_E_CDB_FIELD;
+	if (status != OSD_OK)
+		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	*version = (struct osd_data_version){wanted.counter, wanted.opening};
+	*ret_wanted = version;
+	return OSD_OK;
+}
+
+/* An attribute of the same command shows this version, also if others have changed the data since. */
+static void show_version(struct osd_request *request, struct osd_data_version version)
+{
+	request->shows_version = true;
+	request->version = version;
+}
+
 /* ---- READ ------------------------------------------------------------------------------------ */
 
 /* Data-In always has the full LENGTH, with zeros after the logical end: initiators that treat
@@ -115,18 +148,24 @@ static enum osd_status report_short(struct osd_request *request, uint64_t availa
 /* Every piece fills its whole slot in Data-In, with zeros after the end of the object. */
 static enum osd_status read_pieces(struct osd_command_context *ctx)
 {
+	struct osd_version_check check;
+	struct osd_data_version wanted;
 	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
 	struct osd_request *request = ctx->request;
 	uint64_t available;
 	size_t count;
 	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
+	if (status == OSD_OK)
+		status = load_wanted(ctx, &wanted, &check.wanted);
 	if (status != OSD_OK)
 		return status;
 	status = osd_object_read_pieces(ctx->object, pieces, count, request->data_in,
-					request->data_in_capacity, ctx->data_flags, &available);
+					request->data_in_capacity, ctx->data_flags, &check,
+					&available);
 	if (status != OSD_OK)
 		return report_read(request, ctx->object, first_of(pieces, count), status);
+	show_version(request, check.found);
 	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
@@ -136,6 +175,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
+	struct osd_version_check check = {.wanted = NULL};
 	size_t got;
 	enum osd_status status = osd_resolve_object(ctx);
 
@@ -143,10 +183,11 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 		return status;
 	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
 		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx);
-	status = osd_object_read(ctx->object, cdb->starting_byte_address, request->data_in,
-				 (size_t)cdb->length, ctx->data_flags, &got);
+	status = osd_object_read_with(ctx->object, cdb->starting_byte_address, request->data_in,
+				      (size_t)cdb->length, ctx->data_flags, &check, &got);
 	if (status != OSD_OK)
 		return report_read(request, ctx->object, cdb->starting_byte_address, status);
+	show_version(request, check.found);
 	if (got < cdb->length)
 		memset(request->data_in + got, 0, (size_t)cdb->length - got);
 	request->command_data_in = cdb->length;
@@ -197,6 +238,8 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 		return status;
 	request->append_start = change->start;
 	request->capacity_change = change->growth;
+	if (change->changed)
+		show_version(request, change->version);
 	return osd_phase_alone(ctx->objects, request);
 }
 
@@ -221,8 +264,11 @@ static enum osd_status change_object(struct osd_command_context *ctx, struct osd
 	struct osd_object *object = ctx->object; /* its row says OSD_CMD_CHANGES: it was checked */
 	struct served served = {request, change, false};
 	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
-	enum osd_status status;
+	struct osd_data_version wanted;
+	enum osd_status status = load_wanted(ctx, &wanted, &change->wanted);
 
+	if (status != OSD_OK)
+		return status;
 	change->flags = ctx->data_flags;
 	if (!ctx->attributes)
 		status = osd_object_change(object, change);

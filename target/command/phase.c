@@ -101,6 +101,8 @@ enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
 	if (!request->attributes || !request->attributes->gets)
 		return OSD_OK;
 	request->initiated |= OSD_FN_GET_ATTR;
+	if (request->shows_version && txn)
+		osd_txn_show_version(txn, request->object, request->version);
 	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
 		status = osd_osc_lists_pairs(request) ? osd_osc_get_created(request, txn)
 						      : get_groups(request, txn);

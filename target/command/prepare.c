@@ -25,6 +25,7 @@ void osd_prepare_attempt(struct osd_request *request)
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;
 	request->made_count = 0;
+	request->shows_version = false;
 	request->capacity_change = 0;
 	request->set_change = 0;
 }

@@ -118,6 +118,8 @@ struct osd_request {
 	struct osd_object_id object; /* addressed or made: Current Command page #3, #4 */
 	enum osd_object_type object_type;
 	uint32_t made_count; /* objects this command made; object is the last of them */
+	bool shows_version;  /* of the data that the command has read or changed */
+	struct osd_data_version version;
 	uint64_t append_start;
 	int64_t capacity_change;       /* by the command */
 	int64_t set_change;	       /* by its set attributes */

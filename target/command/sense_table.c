@@ -88,6 +88,7 @@ static const struct osd_sense_row rows[] = {
 	{"no space is left", OSD_E_NO_SPACE, 0, NONE, OBJECT, NULL},
 	{"read past the end of the object", OSD_E_SHORT_READ, 0, NONE, OBJECT | COMMAND,
 	 "01h: bytes read"},
+	{"data have another version than the command wants", OSD_E_VERSION, 0, NONE, OBJECT, NULL},
 	{"structure check found damage", OSD_E_DAMAGED, 0, NONE, OBJECT | COMMAND,
 	 "01h: damaged objects, and partitions damaged themselves"},
 	{"format in progress", OSD_E_NOT_READY, 0, NONE, OBJECT, NULL},

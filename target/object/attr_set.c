@@ -16,7 +16,8 @@
  * made the object. */
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	const struct osd_committed_length to = {effect->value, effect->head_part, effect->head_on};
+	const struct osd_committed_length to = {effect->value, effect->head_part, effect->head_on,
+						effect->version};
 	struct osd_object *object = effect->arg;
 	unsigned flags = txn->flags & OSD_TXN_NO_TIMESTAMPS ? OSD_DATA_NO_TIMESTAMPS : 0;
 
@@ -27,6 +28,7 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	}
+	atomic_fetch_sub(&object->resizing, 1);
 	osd_uncharge(txn->objects, object->account, effect->generation);
 	osd_object_put(object);
 }
@@ -48,7 +50,8 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	if (length > old_length && length > txn->record.max_length)
 		status = OSD_E_QUOTA;
 	else if (length > old_length && atomic_load(&object->untrimmed))
-		status = OSD_E_MEDIUM; /* bytes that a failing device did not cut off would reappear */
+		status =
+			OSD_E_MEDIUM; /* bytes that a failing device did not cut off would reappear */
 	else if (length > old_length)
 		status = osd_charge(txn->objects, object->account, charged = length - old_length,
 				    false);
@@ -59,9 +62,11 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 		osd_object_put(object);
 		return status == OSD_OK ? OSD_E_NO_MEMORY : status;
 	}
+	atomic_fetch_add(&object->resizing, 1);
 	effect->arg = object;
 	effect->value = length;
 	effect->generation = charged;
+	effect->version = txn->length_version = osd_version_new(txn->objects);
 	if (osd_object_is_new(txn, txn->id))
 		effect->id = txn->id;
 	atomic_fetch_add(&txn->partition->references, 1);
@@ -71,6 +76,7 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	effect->head_part = txn->record.head_bytes;
 	effect->head_on = txn->record.head_on;
 	txn->record.length = txn->record.reserved_bytes = length;
+	txn->record.version.counter = OSD_VERSION_STALE;
 	txn->record.flags |= OSD_REC_LENGTH_RULES | (length ? OSD_REC_HAS_FILES : 0);
 	osd_note_data_change(txn);
 	txn->length_set = txn->dirty = true;

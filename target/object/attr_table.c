@@ -81,6 +81,7 @@ static const struct osd_std_row rows[] = {
 	DESCRIPTOR(OSD_DESC_QUERY_LIST, "query list"),
 	DESCRIPTOR(OSD_DESC_COPY_SOURCE, "copy user object source"),
 	DESCRIPTOR(OSD_DESC_EXEC_PARAMS, "EXEC parameters"),
+	DESCRIPTOR(OSD_DESC_PRECONDITION, "precondition"),
 	DESCRIPTOR(OSD_DESC_EXTENSION_CAPS, "extension capabilities"),
 #undef DESCRIPTOR
 

@@ -14,9 +14,9 @@
 #include "object/record.h"
 
 /* store_page.c: page B000_0002h; head_page.c: pages 2000_0004h and B000_0003h; charged_page.c: page
- * 5000_0002h; sums_page.c: page B000_0004h. */
+ * 5000_0002h; sums_page.c: page B000_0004h; version_page.c: pages 2000_0005h and 8000_0001h. */
 extern const struct osd_page_provider osd_store_page, osd_head_page, osd_heads_root_page,
-	osd_charged_page, osd_sums_root_page;
+	osd_charged_page, osd_sums_root_page, osd_version_page, osd_members_version_page;
 
 /* ---- attr.c, attr_std.c ----------------------------------------------------------------------- */
 

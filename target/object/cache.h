@@ -64,6 +64,12 @@ struct osd_object {
 	_Atomic bool times_dirty;
 	_Atomic uint64_t write_tick; /* maintenance tick of the last change */
 
+	struct osd_data_version first_version; /* as the entry was made; constant */
+	_Atomic uint64_t version;	       /* counter; changed with the changed bytes locked */
+	_Atomic unsigned resizing; /* transactions whose new length the entry does not have yet */
+	_Atomic bool
+		version_stale; /* the record has OSD_VERSION_STALE, and may not be removed from memory */
+
 	/* share.c, under mutex */
 	struct osd_version_page *version_page; /* mapped; NULL: never shared */
 	int version_fd;			       /* owned, read-only; -1 */

@@ -70,14 +70,15 @@ static enum osd_status span(struct change_run *run)
 /* Before the length is known. */
 static bool is_empty(const struct change_run *run)
 {
-	return run->offset == run->end &&
+	return run->offset == run->end && !run->change->wanted &&
 	       (run->change->kind == OSD_CHANGE_WRITE || run->change->kind == OSD_CHANGE_CLEAR);
 }
 
 static enum osd_status lock(struct change_run *run, bool whole, struct osd_range *range)
 {
-	/* PUNCH replaces the files under every reader, so it locks the whole object. */
-	if (whole || run->change->kind == OSD_CHANGE_PUNCH)
+	/* PUNCH replaces the files under every reader, so it locks the whole object.  A change that wants
+	 * a version does, so that no other change comes between. */
+	if (whole || run->change->wanted || run->change->kind == OSD_CHANGE_PUNCH)
 		return osd_object_lock(run->object, range, 0, UINT64_MAX, true);
 	if (run->change->kind == OSD_CHANGE_APPEND)
 		return osd_object_lock(run->object, range, UINT64_MAX, UINT64_MAX, true);
@@ -89,6 +90,8 @@ static enum osd_status plan(struct change_run *run)
 	struct osd_change *change = run->change;
 	uint64_t length = atomic_load(&run->object->length);
 
+	if (change->wanted && !osd_same_version(*change->wanted, osd_version_of(run->object)))
+		return OSD_E_VERSION;
 	run->old_length = run->new_length = length;
 	switch (change->kind) {
 	case OSD_CHANGE_APPEND:
@@ -142,9 +145,17 @@ static enum osd_status prepare(struct change_run *run)
 	if (status != OSD_OK)
 		return status;
 	if (run->new_length > run->old_length)
-		return osd_object_extend(run->object, run->new_length, run->change->flags);
-	if (!cuts_middle(run))
-		return OSD_OK;
+		status = osd_object_extend(run->object, run->new_length, run->change->flags);
+	/* A PUNCH changes nothing before its record is committed, which says it, too. */
+	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH && run->offset < run->end &&
+	    !atomic_load(&run->object->version_stale)) {
+		status = osd_object_make_stale(run->object);
+		if (status != OSD_OK && run->new_length > run->old_length)
+			osd_uncharge(run->object->objects, run->object->account,
+				     run->new_length - run->old_length);
+	}
+	if (status != OSD_OK || !cuts_middle(run))
+		return status;
 	status = osd_punch_prepare(run->object, run->offset, run->end - run->offset,
 				   run->change->steps, &run->punch);
 	run->full = status == OSD_E_NO_SPACE;
@@ -217,6 +228,9 @@ static enum osd_status apply(struct change_run *run)
 
 	if (run->offset == run->end)
 		return OSD_OK;
+	run->change->changed = true;
+	run->change->version = osd_version_new(object->objects);
+	osd_version_change(object, run->change->version);
 	switch (run->change->kind) {
 	case OSD_CHANGE_WRITE:
 		status = write_pieces(run);

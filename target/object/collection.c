@@ -77,7 +77,10 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member));
 	if (status == OSD_OK)
-		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1, false);
+		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1,
+					false);
+	if (status == OSD_OK)
+		status = osd_version_note_members(txn, collection);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
@@ -156,7 +159,10 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 	if (status == OSD_OK)
-		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);
+		status =
+			osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);
+	if (status == OSD_OK)
+		status = osd_version_note_members(txn, collection);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 

@@ -128,8 +128,26 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	return OSD_OK;
 }
 
+/* With bytes locked. */
+static enum osd_status check_version(const struct osd_object *object,
+				     struct osd_version_check *check)
+{
+	if (!check)
+		return OSD_OK;
+	check->found = osd_version_of(object);
+	return check->wanted && !osd_same_version(*check->wanted, check->found) ? OSD_E_VERSION
+										: OSD_OK;
+}
+
 enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
 				size_t length, unsigned flags, size_t *ret_read)
+{
+	return osd_object_read_with(object, offset, buffer, length, flags, NULL, ret_read);
+}
+
+enum osd_status osd_object_read_with(struct osd_object *object, uint64_t offset, void *buffer,
+				     size_t length, unsigned flags, struct osd_version_check *check,
+				     size_t *ret_read)
 {
 	struct osd_range range;
 	enum osd_status status;
@@ -140,7 +158,9 @@ enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void
 	status = osd_object_lock_read(object, &range, offset, end, flags & OSD_DATA_NOWAIT);
 	if (status != OSD_OK)
 		return status;
-	status = read_locked(object, offset, buffer, length, flags, ret_read);
+	status = check_version(object, check);
+	if (status == OSD_OK)
+		status = read_locked(object, offset, buffer, length, flags, ret_read);
 	if (status == OSD_E_SUM)
 		osd_sums_note_read(object, offset, length);
 	osd_object_unlock_read(object, &range);
@@ -175,7 +195,7 @@ static enum osd_status read_slots(struct osd_object *object, const struct osd_pi
 
 enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
 				       size_t count, void *buffer, size_t capacity, unsigned flags,
-				       uint64_t *ret_available)
+				       struct osd_version_check *check, uint64_t *ret_available)
 {
 	uint64_t start = UINT64_MAX, end = 0, piece_end;
 	struct osd_range range;
@@ -190,7 +210,9 @@ enum osd_status osd_object_read_pieces(struct osd_object *object, const struct o
 	status = osd_object_lock_read(object, &range, OSD_MIN(start, end), end, false);
 	if (status != OSD_OK)
 		return status;
-	status = read_slots(object, pieces, count, buffer, capacity, ret_available);
+	status = check_version(object, check);
+	if (status == OSD_OK)
+		status = read_slots(object, pieces, count, buffer, capacity, ret_available);
 	if (status == OSD_E_SUM)
 		osd_sums_note_read(object, start, end - start);
 	osd_object_unlock_read(object, &range);
@@ -234,6 +256,7 @@ static void reserve_in_record(const struct osd_object *object, uint64_t new_leng
 	bool shared = object->shares > 0 && object->length_rules;
 
 	record->flags |= OSD_REC_HAS_FILES;
+	record->version.counter = OSD_VERSION_STALE;
 	if (shared) {
 		record->flags |= OSD_REC_LENGTH_RULES;
 		record->length = new_length;
@@ -337,7 +360,26 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	object->reserved_bytes = reservation.result.reserved_bytes;
 	object->recorded_length = reservation.result.length;
 	object->length_rules = reservation.result.flags & OSD_REC_LENGTH_RULES;
+	atomic_store(&object->version_stale, true);
 	return OSD_OK;
+}
+
+static void change_version(struct osd_record *record, void *arg)
+{
+	(void)arg;
+	record->version.counter = OSD_VERSION_STALE;
+}
+
+enum osd_status osd_object_make_stale(struct osd_object *object)
+{
+	enum osd_status status;
+
+	if (atomic_load(&object->version_stale))
+		return OSD_OK;
+	status = osd_object_change_record(object, false, change_version, NULL, NULL);
+	if (status == OSD_OK)
+		atomic_store(&object->version_stale, true);
+	return status;
 }
 
 enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,

@@ -35,6 +35,9 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_object *object,
 					    void (*change)(struct osd_record *record, void *arg),
 					    void *arg);
+/* Commits that the version in the record is stale, if it does not say so yet.  It must before bytes change
+ * in place, with these bytes locked. */
+enum osd_status osd_object_make_stale(struct osd_object *object);
 /* Sets the length in memory.  The end must be locked. */
 void osd_object_set_length(struct osd_object *object, uint64_t length);
 /* Sets the access time or the modification time of the object and its partition, unless flags or the
@@ -51,6 +54,7 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 struct osd_committed_length {
 	uint64_t length, head_bytes;
 	uint8_t head_on;
+	struct osd_data_version version;
 };
 void osd_object_truncate_after_commit(struct osd_object *object,
 				      const struct osd_committed_length *to, bool locked,

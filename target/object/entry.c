@@ -30,7 +30,7 @@ void osd_entry_free(struct osd_object *object)
 
 /* Takes over the caller's reference to partition. */
 struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
-				    struct osd_object_id id, const struct osd_record *record)
+				 struct osd_object_id id, const struct osd_record *record)
 {
 	struct osd_object *object = calloc(1, sizeof(*object));
 
@@ -59,6 +59,7 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	atomic_store(&object->tag, record->policy_tag);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&object->times[i], record->times[i]);
+	osd_version_enter(object, record);
 	osd_tier_file_init(&object->file, &objects->tier);
 	object->file.name = osd_object_data_name(object, record->generation);
 	object->file.head_bytes = record->head_bytes;
@@ -80,7 +81,7 @@ void osd_entry_adopt_times(struct osd_object *object)
 }
 
 enum osd_status osd_entry_load(struct osd_objects *objects, struct osd_object_id id,
-				  struct osd_object **ret_object)
+			       struct osd_object **ret_object)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	uint8_t bytes[OSD_RECORD_BYTES];
@@ -120,7 +121,8 @@ bool osd_object_is_settled_but_times(struct osd_object *object)
 bool osd_object_is_settled(struct osd_object *object)
 {
 	return atomic_load(&object->removed) ||
-	       (!atomic_load(&object->times_dirty) && osd_object_is_settled_but_times(object));
+	       (!atomic_load(&object->times_dirty) && !atomic_load(&object->version_stale) &&
+		osd_object_is_settled_but_times(object));
 }
 
 void osd_object_mark_removed(struct osd_object *object)

@@ -7,6 +7,7 @@
  *   data.h        their bytes, and the records that say how many
  *   heads.h       which device has their first bytes
  *   sums.h        their checksums, and the scrub
+ *   data_version.h  versions of data and members
  *   txn.h         transactions over records, collections, memberships
  *   attributes.h  attributes of a transaction's object
  *   upkeep.h      recovery, threads beside the requests
@@ -30,6 +31,7 @@
 #include "object/attributes.h"
 #include "object/cache.h"
 #include "object/data.h"
+#include "object/data_version.h"
 #include "object/heads.h"
 #include "object/key_list.h"
 #include "object/object.h"
@@ -99,6 +101,8 @@ struct osd_objects {
 	_Atomic uint64_t charged_bytes; /* of all partitions, and for attributes of the root */
 	_Atomic uint64_t next_generation;
 	_Atomic uint64_t next_job_id; /* of those that stand apart */
+	_Atomic uint64_t next_version;	 /* data_version.h */
+	uint32_t opening, version_floor; /* constant after recovery */
 	double recovery_seconds;
 
 	struct osd_lock cache_lock;

@@ -31,6 +31,7 @@
 
 #include "base/histogram.h"
 #include "base/status.h"
+#include "wire/cursor.h"
 #include "wire/osd2.h"
 
 struct osd_objects; /* the object layer over one opened store */
@@ -45,6 +46,23 @@ struct osd_object_id {
 static inline bool osd_same_id(struct osd_object_id a, struct osd_object_id b)
 {
 	return a.object_id == b.object_id && a.partition_id == b.partition_id;
+}
+
+/* The version of a user object's data, or of a collection's members (object/data_version.h).  Two versions
+ * are the same if both fields are.  Neither field says how many changes there were. */
+struct osd_data_version {
+	uint64_t counter;
+	uint32_t opening;
+};
+static inline void osd_version_encode(struct osd_data_version version,
+				      uint8_t bytes[OSD_VERSION_BYTES])
+{
+	osd_put_be(bytes, version.counter, 8);
+	osd_put_be(bytes + 8, version.opening, 4);
+}
+static inline bool osd_same_version(struct osd_data_version a, struct osd_data_version b)
+{
+	return a.counter == b.counter && a.opening == b.opening;
 }
 
 /* ---- the store as a whole ---------------------------------------------------------------- */
@@ -91,7 +109,8 @@ struct osd_objects_config {
 	uint64_t cache_bytes;	 /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
 	uint8_t method; /* enum osd_security_method a store begins with, when made or formatted */
-	const struct osd_test_stores *test; /* borrowed by open; NULL in the product (store/stand_in.h) */
+	const struct osd_test_stores
+		*test; /* borrowed by open; NULL in the product (store/stand_in.h) */
 };
 
 /* Opens or formats the store and runs recovery.  On failure, message has instructions for a person. */
@@ -105,7 +124,8 @@ uint64_t osd_objects_openings(const struct osd_objects *objects);
 uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
 #define OSD_SYSTEM_ID_BYTES 20
 const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
-const char *osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
+const char *
+osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
 /* Keeps the store's files as they are, for a copy made by another process: see store/freeze.h.
  * OSD_E_BUSY: they are frozen already, or open transactions did not end within wait_usec. */
 enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_usec,
@@ -364,16 +384,24 @@ static inline void osd_object_putp(struct osd_object **object)
 /* Reads up to length bytes; *ret_read < length where the object ends.  OSD_OK either way. */
 enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
 				size_t length, unsigned flags, size_t *ret_read);
+/* The version that data are read with.  OSD_E_VERSION: it is not the wanted one, and nothing is read. */
+struct osd_version_check {
+	const struct osd_data_version *wanted; /* borrowed; NULL: any */
+	struct osd_data_version found;	       /* of the bytes read */
+};
+enum osd_status osd_object_read_with(struct osd_object *object, uint64_t offset, void *buffer,
+				     size_t length, unsigned flags, struct osd_version_check *check,
+				     size_t *ret_read);
 /* A range of the object.  In the buffer, the bytes of a piece follow those of the piece before. */
 struct osd_piece {
 	uint64_t offset, length;
 };
 /* Reads all pieces as of one moment.  Each piece has its slot in the buffer, with zeros after the end
  * of the object.  Slots beyond capacity are left out.  *ret_available: the number of bytes of all
- * pieces that the object has. */
+ * pieces that the object has.  check may be NULL. */
 enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
 				       size_t count, void *buffer, size_t capacity, unsigned flags,
-				       uint64_t *ret_available);
+				       struct osd_version_check *check, uint64_t *ret_available);
 /* Changes.  Offsets and lengths are in bytes, flags are of enum osd_data_flags.  Each change is atomic.
  * append: *ret_offset is the offset of the new data. clear: writes zeros, and extends the object if it
  * ends before them. punch: takes the range out; the bytes after it move up. truncate: cuts or extends. */
@@ -412,9 +440,13 @@ struct osd_change {
 	size_t piece_count;
 	const void *data; /* borrowed; the pieces' bytes back to back */
 	const struct osd_change_steps *steps; /* borrowed; NULL: it runs through */
+	/* The version that the data must have, else OSD_E_VERSION and no change; borrowed; NULL: any */
+	const struct osd_data_version *wanted;
 	/* Results */
 	uint64_t start; /* where APPEND began */
 	int64_t growth; /* of the length */
+	bool changed;			 /* false: there was nothing to do */
+	struct osd_data_version version; /* after it */
 };
 enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change);
 
@@ -498,6 +530,10 @@ enum osd_status osd_attr_each_page(struct osd_txn *txn, struct osd_object_id id,
 /* Prints the standard attributes, one per line, separated by tabs: page, its name, numbers, bytes of a
  * value, settable (no, yes, inherited), meaning. */
 void osd_attr_print_table(FILE *out);
+/* Makes this the version that an attribute of the object shows in the transaction: that of the data which
+ * the same command has read or written, whatever has changed since. */
+void osd_txn_show_version(struct osd_txn *txn, struct osd_object_id id,
+			  struct osd_data_version version);
 /* The used capacity of the object, as the transaction sees it. */
 enum osd_status osd_object_used(struct osd_txn *txn, struct osd_object_id id, uint64_t *ret_used);
 /* The method that isolation method 0 of a CDB stands for (root information 110h). */

@@ -143,6 +143,7 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 			return OSD_E_TASK_ABORTED;
 		if (generation == 0)
 			record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+		record.version = osd_version_new(txn->objects);
 		osd_record_encode(&record, bytes);
 		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);

@@ -244,6 +244,8 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	osd_objects_add_page(objects, &osd_store_page);
 	osd_objects_add_page(objects, &osd_charged_page);
 	osd_objects_add_page(objects, &osd_head_page);
+	osd_objects_add_page(objects, &osd_version_page);
+	osd_objects_add_page(objects, &osd_members_version_page);
 	osd_objects_add_page(objects, &osd_heads_root_page);
 	osd_objects_add_page(objects, &osd_sums_root_page);
 	apply_config(objects, config);

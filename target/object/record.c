@@ -45,6 +45,8 @@ void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD
 	osd_wr_be(&w, record->max_length, 8);	    /* 80-87 */
 	osd_wr_be(&w, record->attribute_count, 4);  /* 88-91 */
 	osd_wr_be(&w, record->policy_tag, 4);	    /* 92-95 */
+	osd_wr_be(&w, record->version.counter, 8);  /* 96-103 */
+	osd_wr_be(&w, record->version.opening, 4);  /* 104-107 */
 }
 
 enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record)
@@ -70,6 +72,11 @@ enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_r
 	record.attribute_count = (uint32_t)osd_rd_be(&r, 4);
 	record.policy_tag = (uint32_t)osd_rd_be(&r, 4);
 	record.attribute_units = record.attribute_count ? units - 1 : 0;
+	record.version = (struct osd_data_version){0, 0};
+	if (length != OSD_RECORD_BYTES_FIRST) {
+		record.version.counter = osd_rd_be(&r, 8);
+		record.version.opening = (uint32_t)osd_rd_be(&r, 4);
+	}
 	if (r.bad || version != RECORD_VERSION || (record.flags & ~OSD_REC_KNOWN))
 		return OSD_E_MEDIUM;
 	*ret_record = record;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "object/object.h"
 #include "store/store.h"
 
 enum osd_time {
@@ -44,9 +45,15 @@ struct osd_record {
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
 	uint32_t policy_tag;	   /* policy access tag; 0: look among the attributes */
 	uint32_t attribute_units;  /* charged for them, or OSD_UNITS_UNKNOWN (attr_charge.c) */
+	struct osd_data_version version; /* data_version.h */
 };
 
-#define OSD_UNITS_UNKNOWN UINT32_MAX /* the record was last written by a release that did not count */
+/* The counter of a version that may be out of date: the object's data has changed, or may have, since the
+ * record was written.  Who reads such a record gives the object a new version. */
+#define OSD_VERSION_STALE UINT64_MAX
+
+#define OSD_UNITS_UNKNOWN                                                                          \
+	UINT32_MAX /* the record was last written by a release that did not count */
 #define OSD_UNIT_BYTES	  16u
 
 struct osd_quotas {
@@ -90,7 +97,8 @@ struct osd_index_record {
 };
 
 #define OSD_INDEX_RECORD_BYTES	   16
-#define OSD_RECORD_BYTES	   96
+#define OSD_RECORD_BYTES	   108
+#define OSD_RECORD_BYTES_FIRST	   96 /* of releases without data versions: version 0 of opening 0 */
 #define OSD_PARTITION_RECORD_BYTES 84
 #define OSD_ROOT_RECORD_BYTES	   112
 
@@ -150,6 +158,7 @@ enum osd_meta_kind {
 	OSD_META_SUMS = 'S',	   /* which checksums are valid, in a store that keeps them (sums.c) */
 	OSD_META_SCRUB = 'Q',	   /* progress of the scrub (scrub.c) */
 	OSD_META_INDEX_BOOT = 'V', /* the last opening by a release that keeps indexes */
+	OSD_META_VERSIONS = 'W',   /* which data versions are valid (data_version.c) */
 };
 
 struct osd_key osd_key_meta(enum osd_meta_kind kind);

@@ -69,7 +69,8 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	objects->unclean = status == OSD_E_NO_OBJECT && boots > 1;
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	return osd_index_begin_run(objects, kv, boots - 1, boots);
+	status = osd_version_begin_run(objects, kv, boots);
+	return status == OSD_OK ? osd_index_begin_run(objects, kv, boots - 1, boots) : status;
 }
 
 static enum osd_status begin_run(struct osd_objects *objects)
@@ -221,6 +222,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	context->status = osd_record_decode(value.data, value.length, &record);
 	if (context->status != OSD_OK)
 		return false;
+	osd_version_count(context->objects, &record);
 	partition = context->partition;
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
 	account = osd_account_of(partition, id, record.flags);
@@ -245,7 +247,8 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
 	}
 	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
-	    record.spare_generation)
+	    record.spare_generation ||
+	    (record.type == OSD_USER_OBJECT && record.version.counter == OSD_VERSION_STALE))
 		return note(context, &context->open, id);
 	return true;
 }
@@ -253,7 +256,8 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 /* The length of an object whose head is absent.  If there is a tail, the tail gives it.  Otherwise the
  * whole reservation counts, so that no acknowledged byte seems to be missing, and the reservation stays
  * open until the head is back. */
-static enum osd_status longest_without_head(struct osd_object *object, struct osd_data_stat *ret_stat)
+static enum osd_status longest_without_head(struct osd_object *object,
+					    struct osd_data_stat *ret_stat)
 {
 	uint64_t tail;
 	enum osd_status status = osd_tier_tail_size(&object->file, &tail);
@@ -296,7 +300,8 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		status = osd_object_settle(object, true, false);
 	}
 	osd_object_put(object);
-	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* at the opening that finds the head */
+	return status == OSD_E_HEAD_ABSENT ? OSD_OK
+					   : status; /* at the opening that finds the head */
 }
 
 static enum osd_status load_objects(struct osd_objects *objects)

@@ -15,6 +15,7 @@ void osd_shrink_record(struct osd_record *record, uint64_t length)
 {
 	record->length = record->reserved_bytes = length;
 	record->flags |= OSD_REC_LENGTH_RULES;
+	record->version.counter = OSD_VERSION_STALE;
 }
 
 static void change_length(struct osd_record *record, void *arg)
@@ -25,6 +26,7 @@ static void change_length(struct osd_record *record, void *arg)
 void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length)
 {
 	object->length_rules = true;
+	atomic_store(&object->version_stale, true);
 	object->reserved_bytes = object->recorded_length = length;
 	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
 	osd_object_set_length(object, length);
@@ -47,6 +49,11 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	uint64_t old_length = atomic_load(&object->length);
 	enum osd_status status = osd_object_extend(object, length, flags);
 
+	if (status == OSD_OK) {
+		status = osd_object_make_stale(object);
+		if (status != OSD_OK)
+			osd_uncharge(object->objects, object->account, length - old_length);
+	}
 	if (status != OSD_OK)
 		return status;
 	status = osd_tier_truncate(&object->file, length);
@@ -74,6 +81,8 @@ static enum osd_status truncate_locked(struct osd_object *object, uint64_t lengt
 		status = grow(object, length, flags, full);
 	if (status != OSD_OK)
 		return status;
+	if (length != old_length)
+		osd_version_change(object, osd_version_new(object->objects));
 	osd_object_touch(object, true, flags);
 	return osd_object_finish(object, flags);
 }
@@ -131,6 +140,7 @@ static void be_longer(struct osd_object *object, uint64_t length, bool fits)
 	osd_charge_committed(object->objects, object->account,
 			     length - atomic_load(&object->length));
 	object->length_rules = true;
+	atomic_store(&object->version_stale, true);
 	object->untrimmed = !fits;
 	object->reserved_bytes = object->recorded_length = length;
 	osd_object_set_length(object, length);
@@ -156,6 +166,7 @@ static bool truncate_committed(struct osd_object *object, const struct osd_commi
 		    osd_object_change_record(object, false, change_length, &length, NULL) != OSD_OK)
 			object->recorded_length = old_length; /* to be written when settled */
 	}
+	osd_version_change(object, to->version);
 	osd_object_touch(object, true, flags);
 	return true;
 }
@@ -262,6 +273,7 @@ void osd_punch_record(const struct osd_object *object, const struct osd_punch *p
 	record->spare_generation = object->generation;
 	record->length = record->reserved_bytes = punch->length;
 	record->flags = (uint16_t)((record->flags & ~OSD_REC_LENGTH_RULES) | OSD_REC_HAS_FILES);
+	record->version.counter = OSD_VERSION_STALE;
 }
 
 void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length)
@@ -276,6 +288,7 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	osd_version_generation(object);
 	object->reserved_bytes = object->recorded_length = punch->length;
 	object->length_rules = object->untrimmed = false;
+	atomic_store(&object->version_stale, true);
 	osd_object_set_length(object, punch->length);
 	osd_uncharge(object->objects, object->account, old_length - punch->length);
 	/* If this fails, settling or recovery removes them. */

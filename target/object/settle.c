@@ -15,28 +15,67 @@ static void put_times(const struct osd_object *object, struct osd_record *record
 		record->times[i] = OSD_MAX(record->times[i], atomic_load(&object->times[i]));
 }
 
+/* The times of an object, and its version, if nobody changes it now and it has rested.  Called in the
+ * transaction that has locked the record.  So who begins to change the object afterwards waits with
+ * osd_object_make_stale for the end of the transaction. */
+struct rest {
+	struct osd_object *object;
+	bool idle;     /* the version, too */
+	bool restored; /* the record has the version */
+};
+
 static void change_times(struct osd_record *record, void *arg)
 {
-	put_times(arg, record);
-}
-
-static void change_all(struct osd_record *record, void *arg)
-{
-	const struct osd_object *object = arg;
+	struct rest *rest = arg;
+	struct osd_object *object = rest->object;
 
 	put_times(object, record);
+	rest->restored = false;
+	if (!rest->idle || record->version.counter != OSD_VERSION_STALE ||
+	    object->type != OSD_USER_OBJECT)
+		return;
+	osd_lock(&object->mutex);
+	if (object->writers == 0 && atomic_load(&object->resizing) == 0) {
+		record->version = osd_version_of(object);
+		atomic_store(&object->version_stale, false);
+		rest->restored = true;
+	}
+	osd_unlock(&object->mutex);
+}
+
+/* The transaction was aborted. */
+static void stays_stale(const struct rest *rest)
+{
+	if (rest->restored)
+		atomic_store(&rest->object->version_stale, true);
+}
+
+/* While the length of a committed transaction is not in memory, the record is right. */
+static void change_all(struct osd_record *record, void *arg)
+{
+	struct rest *rest = arg;
+	const struct osd_object *object = rest->object;
+
+	put_times(object, record);
+	rest->restored = atomic_load(&object->resizing) == 0;
+	if (!rest->restored)
+		return;
 	record->length = record->reserved_bytes = atomic_load(&object->length);
 	if (atomic_load(&object->shares) == 0)
 		record->flags &= (uint16_t)~OSD_REC_LENGTH_RULES;
 	record->spare_generation = 0;
+	record->version = osd_version_of(object);
 }
 
-static enum osd_status settle_times(struct osd_object *object, bool durable)
+static enum osd_status settle_times(struct osd_object *object, bool idle, bool durable)
 {
+	struct rest rest = {object, idle, false};
 	enum osd_status status;
 
 	atomic_store(&object->times_dirty, false);
-	status = osd_object_change_record(object, durable, change_times, object, NULL);
+	status = osd_object_change_record(object, durable, change_times, &rest, NULL);
+	if (status != OSD_OK)
+		stays_stale(&rest);
 	/* No lock is held, so the object may be getting files of another generation. */
 	if (status != OSD_OK && !atomic_load(&object->removed))
 		atomic_store(&object->times_dirty, true);
@@ -47,6 +86,7 @@ static enum osd_status settle_times(struct osd_object *object, bool durable)
  * rule. */
 static enum osd_status settle_all(struct osd_object *object, bool durable)
 {
+	struct rest rest = {object, true, false};
 	enum osd_status status = OSD_OK;
 
 	if (object->untrimmed) {
@@ -61,13 +101,14 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 	if (status != OSD_OK)
 		return status;
 	atomic_store(&object->times_dirty, false);
-	status = osd_object_change_record(object, durable, change_all, object, NULL);
-	if (status == OSD_OK) {
+	status = osd_object_change_record(object, durable, change_all, &rest, NULL);
+	if (status == OSD_OK && rest.restored) {
 		object->reserved_bytes = object->recorded_length = atomic_load(&object->length);
 		object->spare_generation = 0;
+		atomic_store(&object->version_stale, false);
 		if (atomic_load(&object->shares) == 0)
 			object->length_rules = false;
-	} else if (status != OSD_E_NO_OBJECT) {
+	} else if (status != OSD_OK && status != OSD_E_NO_OBJECT) {
 		atomic_store(&object->times_dirty, true);
 	}
 	return status;
@@ -81,7 +122,7 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 	if (osd_object_is_settled(object))
 		return OSD_OK;
 	if (object->type != OSD_USER_OBJECT || !close)
-		return settle_times(object, durable);
+		return settle_times(object, false, durable);
 	/* The data does not change, so the version must not: osd_object_lock would change it. */
 	osd_lock(&object->mutex);
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
@@ -103,21 +144,39 @@ static int compare_ids(const void *a, const void *b)
 	return (x->object_id > y->object_id) - (x->object_id < y->object_id);
 }
 
-static enum osd_status times_in_one(struct osd_objects *objects, struct osd_object **batch,
-				    size_t count)
+static bool is_idle(const struct osd_object *object, bool everything)
 {
+	return everything ||
+	       atomic_load(&object->write_tick) != atomic_load(&object->objects->tick);
+}
+
+/* count is TOGETHER at most. */
+static enum osd_status times_in_one(struct osd_objects *objects, struct osd_object **batch,
+				    size_t count, bool everything)
+{
+	struct rest rests[TOGETHER];
+	size_t done = 0;
 	struct osd_kv_txn *kv;
 	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 
 	if (status != OSD_OK)
 		return status;
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		if (atomic_exchange(&batch[i]->times_dirty, false))
-			status = osd_object_change_record_in(kv, batch[i], change_times, batch[i]);
+	for (; status == OSD_OK && done < count; done++) {
+		struct osd_object *object = batch[done];
+		bool idle = is_idle(object, everything);
+
+		rests[done] = (struct rest){object, idle, false};
+		if (atomic_exchange(&object->times_dirty, false) ||
+		    (idle && atomic_load(&object->version_stale)))
+			status =
+				osd_object_change_record_in(kv, object, change_times, &rests[done]);
 	}
 	if (status == OSD_OK)
-		return osd_own_commit(objects, kv, false);
-	osd_own_abort(kv);
+		status = osd_own_commit(objects, kv, false);
+	else
+		osd_own_abort(kv);
+	for (size_t i = 0; status != OSD_OK && i < done; i++)
+		stays_stale(&rests[i]);
 	return status;
 }
 
@@ -125,28 +184,27 @@ static enum osd_status times_in_one(struct osd_objects *objects, struct osd_obje
  * objects share one.  They are sorted by id, the order in which all transactions lock several records.
  * If the shared transaction fails, each object is tried alone. */
 static void settle_times_together(struct osd_objects *objects, struct osd_object **batch,
-				  size_t count)
+				  size_t count, bool everything)
 {
 	qsort(batch, count, sizeof(struct osd_object *), compare_ids);
 	for (size_t done = 0, part; done < count; done += part) {
 		part = OSD_MIN(count - done, TOGETHER);
-		if (times_in_one(objects, batch + done, part) == OSD_OK)
+		if (times_in_one(objects, batch + done, part, everything) == OSD_OK)
 			continue;
 		for (size_t i = done; i < done + part; i++)
-			settle_times(batch[i], false);
+			settle_times(batch[i], is_idle(batch[i], everything), false);
 	}
 }
 
 /* Sorts the objects that need only a change of times to the front, and returns their number. */
-static size_t times_first(struct osd_object **batch, size_t count, bool everything, uint64_t tick)
+static size_t times_first(struct osd_object **batch, size_t count, bool everything)
 {
 	size_t times = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct osd_object *object = batch[i];
-		bool idle = everything || atomic_load(&object->write_tick) != tick;
 
-		if (object->type == OSD_USER_OBJECT && idle &&
+		if (object->type == OSD_USER_OBJECT && is_idle(object, everything) &&
 		    !osd_object_is_settled_but_times(object))
 			continue;
 		batch[i] = batch[times];
@@ -162,9 +220,9 @@ void osd_settle_all(struct osd_objects *objects, bool everything)
 
 	for (size_t cursor = 0; cursor < OSD_CACHE_BUCKETS;) {
 		size_t count = osd_cache_unsettled(objects, batch, OSD_ARRAY_SIZE(batch), &cursor);
-		size_t times = times_first(batch, count, everything, atomic_load(&objects->tick));
+		size_t times = times_first(batch, count, everything);
 
-		settle_times_together(objects, batch, times);
+		settle_times_together(objects, batch, times, everything);
 		for (size_t i = times; i < count; i++)
 			osd_object_settle(batch[i], true, false);
 		for (size_t i = 0; i < count; i++)

@@ -3,21 +3,18 @@
  * failure, and the list of damaged blocks.  Not here: the scrub (scrub.c). */
 #include "object/sums.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "object/internal.h"
+#include "object/run.h"
 #include "wire/cursor.h"
 
 #define RUN_VERSION 1u
 #define RUN_BYTES   40u
-#define BOOT_BYTES  16u
 
 /* ---- on and off -------------------------------------------------------------------------- */
 
@@ -41,8 +38,9 @@ static enum osd_status change_use(struct osd_objects *objects, enum osd_sums_use
 	if (use == OSD_SUMS_AS_STORED || kept == wanted)
 		return OSD_OK;
 	if (objects->media->heads_absent) {
-		snprintf(message, 256, "option 'checksums' cannot be changed while the SSD "
-				       "directory is absent");
+		snprintf(message, 256,
+			 "option 'checksums' cannot be changed while the SSD "
+			 "directory is absent");
 		return OSD_E_PARAM_FIELD;
 	}
 	status = wanted ? osd_media_set_feature(objects->media, OSD_MEDIA_SUMS, true)
@@ -94,7 +92,8 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 	objects->sums.interval_ms = config->scrub_days * 24 * 3600 * 1000;
 	objects->sums.commands_queued = config->commands_queued;
 	objects->sums.context = config->context;
-	objects->open_max = OSD_MAX(1, objects->open_max * 2 / 3); /* six descriptors instead of four */
+	objects->open_max =
+		OSD_MAX(1, objects->open_max * 2 / 3); /* six descriptors instead of four */
 	return wrap(objects, config->verify == OSD_VERIFY_ALWAYS);
 }
 
@@ -105,45 +104,8 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
  * a copy. */
 struct run {
 	uint32_t epoch;
-	uint8_t boot[BOOT_BYTES]; /* of the kernel; zeros: not known */
-	uint64_t device, inode;	  /* of the data directory */
+	struct osd_run at;
 };
-
-static void read_boot_id(uint8_t boot[BOOT_BYTES])
-{
-	OSD_CLEANUP_CLOSE int fd =
-		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char text[64] = "";
-	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	size_t digits = 0;
-
-	memset(boot, 0, BOOT_BYTES);
-	for (ssize_t i = 0; i < length && digits < 2 * BOOT_BYTES; i++) {
-		char c = text[i];
-		unsigned value = c >= '0' && c <= '9' ? (unsigned)(c - '0')
-				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-							: 16;
-
-		if (value == 16)
-			continue;
-		boot[digits / 2] = (uint8_t)(boot[digits / 2] << 4 | value);
-		digits++;
-	}
-	if (digits < 2 * BOOT_BYTES)
-		memset(boot, 0, BOOT_BYTES);
-}
-
-static void find_run(const struct osd_objects *objects, struct run *run)
-{
-	struct stat stat;
-
-	*run = (struct run){.epoch = 1};
-	read_boot_id(run->boot);
-	if (objects->media && fstat(objects->media->main.data_fd, &stat) == 0) {
-		run->device = stat.st_dev;
-		run->inode = stat.st_ino;
-	}
-}
 
 static void run_encode(const struct run *run, uint8_t bytes[RUN_BYTES])
 {
@@ -152,39 +114,18 @@ static void run_encode(const struct run *run, uint8_t bytes[RUN_BYTES])
 	osd_wr_be(&w, RUN_VERSION, 1);
 	osd_wr_zero(&w, 3);
 	osd_wr_be(&w, run->epoch, 4);
-	osd_wr_bytes(&w, run->boot, BOOT_BYTES);
-	osd_wr_be(&w, run->device, 8);
-	osd_wr_be(&w, run->inode, 8);
+	osd_run_put(&w, &run->at);
 }
 
 static bool run_decode(const uint8_t *bytes, size_t length, struct run *ret_run)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	uint64_t version = osd_rd_be(&r, 1);
-	const uint8_t *boot;
 
 	osd_rd_bytes(&r, 3);
 	ret_run->epoch = (uint32_t)osd_rd_be(&r, 4);
-	boot = osd_rd_bytes(&r, BOOT_BYTES);
-	ret_run->device = osd_rd_be(&r, 8);
-	ret_run->inode = osd_rd_be(&r, 8);
-	if (r.bad || version != RUN_VERSION)
-		return false;
-	memcpy(ret_run->boot, boot, BOOT_BYTES);
-	return true;
-}
-
-/* Writes of the last run can have been lost only by the end of the process. */
-static bool is_unbroken(const struct osd_objects *objects, const struct run *last,
-			const struct run *now)
-{
-	static const uint8_t unknown[BOOT_BYTES];
-
-	if (!objects->unclean)
-		return true;
-	return memcmp(now->boot, unknown, BOOT_BYTES) != 0 &&
-	       memcmp(last->boot, now->boot, BOOT_BYTES) == 0 && last->device == now->device &&
-	       last->inode == now->inode;
+	osd_run_get(&r, &ret_run->at);
+	return !r.bad && version == RUN_VERSION;
 }
 
 static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn *kv,
@@ -203,8 +144,9 @@ static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn
 		/* A record that does not decode counts as a power failure. */
 		bool known = run_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last);
 
-		run->epoch = known && is_unbroken(objects, &last, run) ? last.epoch
-								       : last.epoch + 1;
+		run->epoch = known && osd_run_is_unbroken(objects, &last.at, &run->at)
+				     ? last.epoch
+				     : last.epoch + 1;
 		if (run->epoch != last.epoch)
 			osd_warning("the store was not closed in order and the machine was "
 				    "restarted, or it is a copy: checksums of what was written "
@@ -226,12 +168,12 @@ static void set_epoch(struct osd_objects *objects, uint32_t epoch)
 enum osd_status osd_sums_begin_run(struct osd_objects *objects)
 {
 	struct osd_kv_txn *kv;
-	struct run run;
+	struct run run = {.epoch = 1};
 	enum osd_status status;
 
 	if (!objects->sums.kept)
 		return OSD_OK;
-	find_run(objects, &run);
+	osd_run_find(objects, &run.at);
 	status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 	if (status != OSD_OK)
 		return status;
@@ -272,8 +214,8 @@ static enum osd_status check_part(struct osd_object *object, bool tail, uint64_t
 	struct part_check part = {check, tail ? object->file.head_bytes : 0};
 	struct osd_sums_check in_file = {
 		.make = check->make, .device = check->device, .damage = tell_damage, .arg = &part};
-	enum osd_status status = osd_tier_check_sums(&object->file, tail, offset - part.shift,
-						     length, &in_file);
+	enum osd_status status =
+		osd_tier_check_sums(&object->file, tail, offset - part.shift, length, &in_file);
 
 	check->blocks += in_file.blocks;
 	check->unknown += in_file.unknown;
@@ -320,8 +262,7 @@ void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
 		sums->list[i].seen = sums->list[i].seen || known;
 	}
 	if (!known && sums->count < OSD_SUMS_LIST)
-		sums->list[sums->count++] =
-			(struct osd_damaged_block){object->id, offset, true};
+		sums->list[sums->count++] = (struct osd_damaged_block){object->id, offset, true};
 	osd_unlock(&sums->lock);
 	if (!known)
 		osd_error("object %" PRIx64 ".%" PRIx64 " is damaged: bytes %" PRIu64 " to %" PRIu64

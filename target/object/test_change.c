@@ -53,7 +53,7 @@ static void *read_pieces(void *arg)
 		uint64_t available;
 
 		OK(osd_object_read_pieces(racers->object, racers->pieces, PIECES, data,
-					  PIECES * PIECE, 0, &available));
+					  PIECES * PIECE, 0, NULL, &available));
 		CHECK_EQ(available, PIECES * PIECE);
 		for (size_t i = 1; i < PIECES * PIECE; i++)
 			CHECK_EQ(data[i], data[0]);

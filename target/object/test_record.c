@@ -21,6 +21,7 @@ static const uint8_t golden_record[OSD_RECORD_BYTES] = {
 	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x09,				/* 72: spare */
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,				/* 80: quota */
 	0x00, 0x00, 0x00, 0x0c, 0x0a, 0x0b, 0x0c, 0x0d,				/* 88: count, tag */
+	0x18, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x00, 0x00, 0x00, 0x11, /* 96: version */
 };
 
 static const struct osd_record record = {
@@ -37,6 +38,7 @@ static const struct osd_record record = {
 	.attribute_count = 12,
 	.policy_tag = 0x0a0b0c0d,
 	.attribute_units = OSD_UNITS_UNKNOWN,
+	.version = {UINT64_C(0x1802030405060708), 0x11},
 };
 
 static void test_object_record(void)
@@ -51,8 +53,14 @@ static void test_object_record(void)
 	CHECK_EQ(back.times[OSD_T_DATA_MODIFIED], record.times[OSD_T_DATA_MODIFIED]);
 	CHECK_EQ(back.attribute_count, 12);
 	CHECK_EQ(back.policy_tag, 0x0a0b0c0d);
+	CHECK_EQ(back.version.counter, record.version.counter);
+	CHECK_EQ(back.version.opening, 0x11);
 	for (size_t length = 0; length < sizeof(bytes); length++)
-		CHECK_EQ(osd_record_decode(bytes, length, &back), OSD_E_MEDIUM);
+		CHECK_EQ(osd_record_decode(bytes, length, &back),
+			 length == OSD_RECORD_BYTES_FIRST ? OSD_OK : OSD_E_MEDIUM);
+	CHECK_EQ(osd_record_decode(bytes, OSD_RECORD_BYTES_FIRST, &back), OSD_OK);
+	CHECK_EQ(back.version.counter, 0);
+	CHECK_EQ(back.version.opening, 0);
 	bytes[0] = 2;
 	CHECK_EQ(osd_record_decode(bytes, sizeof(bytes), &back), OSD_E_MEDIUM);
 	bytes[0] = 1;

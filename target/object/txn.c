@@ -93,6 +93,7 @@ static void txn_end(struct osd_txn *txn, bool committed)
 		osd_partition_put(effect->partition);
 		free(effect);
 	}
+	free(txn->collections.list);
 	free(txn);
 }
 
@@ -102,6 +103,8 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 
 	if (status == OSD_OK && txn->index.count)
 		status = osd_index_apply(txn);
+	if (status == OSD_OK && txn->collections.count)
+		status = osd_version_apply_members(txn);
 	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY))) {
 		osd_own_abort(OSD_STEAL(txn->kv));
 	} else if (txn->kv) {

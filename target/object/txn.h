@@ -27,6 +27,7 @@ struct osd_effect {
 	uint64_t value, generation;
 	uint64_t head_part; /* bytes of its head, or the head size */
 	uint8_t head_on;
+	struct osd_data_version version; /* once its length has changed */
 	void (*fn)(void *arg, bool committed);
 	void *arg;
 };
@@ -68,11 +69,14 @@ struct osd_txn {
 	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
 	bool loaded, locked, dirty;  /* the record */
 	bool length_set;	     /* record.length is new in this transaction */
+	struct osd_data_version length_version; /* of the object then */
 	bool accessed;		     /* its access time is noted */
 	struct osd_record record;
 	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
 	uint64_t changing_length;    /* its length once its data has changed */
+	struct osd_object_id versioned; /* osd_txn_show_version; (0, 0): none */
+	struct osd_data_version version;
 	struct osd_membership *memberships; /* owned; by number (membership.c) */
 	size_t membership_count, membership_capacity;
 	bool memberships_known, member_count_known;
@@ -81,6 +85,10 @@ struct osd_txn {
 	uint64_t member_count;
 	uint64_t removals; /* objects->removals before the record was read */
 
+	struct {
+		struct osd_place *list; /* owned: their members change (data_version.c) */
+		size_t count, capacity;
+	} collections;
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 	struct osd_first first;			       /* osd_txn_first */
 };

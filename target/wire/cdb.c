@@ -37,6 +37,9 @@ static enum word48 word48_of(uint16_t service_action)
 	switch (service_action) {
 	case OSD_SA_READ:
 	case OSD_SA_WRITE:
+	case OSD_SA_APPEND:
+	case OSD_SA_CLEAR:
+	case OSD_SA_PUNCH:
 	case OSD_SA_CREATE_AND_WRITE:
 	case OSD_SA_QUERY:
 	case OSD_SA_COPY_USER_OBJECTS:

@@ -15,8 +15,13 @@ static bool carries(uint16_t service_action, uint16_t type)
 	switch (service_action) {
 	case OSD_SA_READ:
 	case OSD_SA_WRITE:
+		return type == OSD_DESC_SG_LIST || type == OSD_DESC_PRECONDITION;
 	case OSD_SA_CREATE_AND_WRITE:
 		return type == OSD_DESC_SG_LIST;
+	case OSD_SA_APPEND:
+	case OSD_SA_CLEAR:
+	case OSD_SA_PUNCH:
+		return type == OSD_DESC_PRECONDITION;
 	case OSD_SA_QUERY:
 		return type == OSD_DESC_QUERY_LIST || type == OSD_DESC_EXTENSION_CAPS;
 	case OSD_SA_COPY_USER_OBJECTS:
@@ -40,6 +45,8 @@ uint32_t osd_descriptor_largest(uint16_t type)
 		return LARGEST_ALONE / OSD_SG_ENTRY * OSD_SG_ENTRY;
 	case OSD_DESC_COPY_SOURCE:
 		return OSD_COPY_SOURCE_BYTES;
+	case OSD_DESC_PRECONDITION:
+		return OSD_PRECONDITION_BYTES;
 	case OSD_DESC_QUERY_LIST:
 	case OSD_DESC_EXEC_PARAMS:
 	case OSD_DESC_EXTENSION_CAPS:
@@ -157,6 +164,24 @@ enum osd_status osd_copy_source_decode(const struct osd_descriptor *descriptor,
 	ret_source->freeze = options & 0x80;
 	ret_source->time_of_duplication = options & 0x0f;
 	return OSD_OK;
+}
+
+enum osd_status osd_precondition_decode(const struct osd_descriptor *descriptor,
+					struct osd_precondition *ret_precondition)
+{
+	struct osd_rd r = osd_rd_init(descriptor->content, descriptor->length);
+	uint64_t length;
+
+	if (descriptor->type != OSD_DESC_PRECONDITION ||
+	    descriptor->length != OSD_PRECONDITION_BYTES)
+		return OSD_E_CDB_FIELD;
+	ret_precondition->page = (uint32_t)osd_rd_be(&r, 4);   /* 0-3 */
+	ret_precondition->number = (uint32_t)osd_rd_be(&r, 4); /* 4-7 */
+	osd_rd_bytes(&r, 6);
+	length = osd_rd_be(&r, 2);				/* 14-15 */
+	ret_precondition->counter = osd_rd_be(&r, 8);		/* 16-23 */
+	ret_precondition->opening = (uint32_t)osd_rd_be(&r, 4); /* 24-27 */
+	return length == OSD_VERSION_BYTES ? OSD_OK : OSD_E_CDB_FIELD;
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

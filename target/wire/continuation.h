@@ -22,6 +22,8 @@
 #define OSD_SG_ENTRY                 16u
 #define OSD_DESC_COPY_SOURCE         0x0101
 #define OSD_COPY_SOURCE_BYTES        20u
+#define OSD_DESC_PRECONDITION	     0xf082 /* this target's */
+#define OSD_PRECONDITION_BYTES	     32u
 #define OSD_CONTINUATION_DESCRIPTORS 16 /* most in one segment */
 
 struct osd_descriptor {
@@ -61,6 +63,16 @@ struct osd_copy_source {
 /* With or without its two reserved bytes: 18 or 20 bytes of content. */
 enum osd_status osd_copy_source_decode(const struct osd_descriptor *descriptor,
 				       struct osd_copy_source *ret_source);
+
+/* PRECONDITION: the value that an attribute must have, laid out as an entry of a retrieved attributes list.
+ * The versions of data and of members are the attributes that can be named. */
+struct osd_precondition {
+	uint32_t page, number;
+	uint64_t counter; /* of the value */
+	uint32_t opening;
+};
+enum osd_status osd_precondition_decode(const struct osd_descriptor *descriptor,
+					struct osd_precondition *ret_precondition);
 
 /* Writes a segment: begin, descriptors, end; false from any once it does not fit capacity. */
 struct osd_continuation_writer {

@@ -262,6 +262,10 @@ enum osd_permission {
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */
+#define OSD_PAGE_VERSION	 0x20000005u /* user object: version of its data (object/version_page.c) */
+#define OSD_PAGE_MEMBERS_VERSION 0x80000001u /* collection: version of its members (the same) */
+#define OSD_VERSION_NUMBER	 1	     /* of both */
+#define OSD_VERSION_BYTES	 12	     /* be64 counter, be32 opening */
 #define OSD_PAGE_HEADS_ROOT      0xb0000003u
 #define OSD_PAGE_SUMS_ROOT       0xb0000004u /* checksums and the scrub (object/sums_page.c) */
 #define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */

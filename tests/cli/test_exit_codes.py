@@ -125,7 +125,7 @@ def test_every_code_has_a_meaning() -> None:
             "[target]\ntgtd = 'stock'\nportal = '0.0.0.0'",
             "portal 0.0.0.0 is not a loopback address",
         ),
-        ("[target]\nchap_file = '/nowhere/at/all'", "'/nowhere/at/all' does not exist"),
+        ("[target]\nchap_file = '/nowhere/at/all'", "/nowhere/at/all: No such file or directory"),
         ("[target]\nportal = 'here'", "portal must be an IP address"),
     ],
 )

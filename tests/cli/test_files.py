@@ -105,7 +105,9 @@ def test_single_files_and_objects(osd: Run, pid: str, tmp_path: Path) -> None:
     twice = osd("put", tmp_path / "one", tmp_path / "one", pid, code=2)
     assert "two files would have the name 'one'" in twice.output
     osd("put", tmp_path / "one", "0x10000/0x10000", code=2)
-    osd("put", tmp_path / "one", "0x7777", code=66)
+    absent = osd("put", tmp_path / "one", "0x17777", code=66).stderr
+    assert "no partition 0x17777: nothing is stored" in absent
+    assert "osd part create 0x17777" in absent
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b", "a\0b", "x" * 300, "//x"])

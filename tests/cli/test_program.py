@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,11 +18,12 @@ SOURCE = Path(__file__).resolve().parents[2]
 OSD = f"{sys.executable} -c 'from pyosd.cli import main; main(prog_name=\"osd\")'"
 
 
-def run(words: str) -> tuple[int, str]:
+def run(words: str, **environment: str) -> tuple[int, str]:
     """In a shell; exit code, and what it said on stderr."""
     done = subprocess.run(
         ["bash", "-c", f"{OSD} {words}"],
         cwd=SOURCE,
+        env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -51,11 +54,41 @@ def test_closed_input_is_no_empty_input() -> None:
 
 
 @pytest.mark.parametrize("words", ["reasons", "--help", "version", "config show"])
-def test_nowhere_to_write(words: str) -> None:
-    code, told = run(f"{words} >/dev/full")
-    assert code == Exit.FAILED
-    *_, last = told.splitlines()  # `config show` may find somebody's target, and says so
-    assert last == "osd: input or output: No space left on device"
+def test_nowhere_to_write(words: str, tmp_path: Path) -> None:
+    # `config show` asks the target that is served on this host, and refuses to choose among those of other
+    # tests.
+    told = run(f"{words} >/dev/full", IOSD_RUN=str(tmp_path))
+    assert told == (Exit.FAILED, "osd: input or output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "at"),
+    [
+        ("--nosuch", "no such option '--nosuch'. Options come after the verb", "osd"),
+        ("nosuch", "no such command 'nosuch'.", "osd"),
+        ("job lss", "no such command 'lss'. Did you mean 'ls'?", "osd job"),
+        ("job wait --timeout soon 1/1", "invalid value for '--timeout'", "osd job wait"),
+        ("target serve --workers 0", "invalid value for '--workers'", "osd target serve"),
+        ("target check --rate much", "invalid value for '--rate'", "osd target check"),
+        ("config check --nosuch", "no such option '--nosuch'", "osd config check"),
+    ],
+)
+def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> None:
+    code, told = run(words)
+    first, *_, last = told.replace('"', "'").splitlines()
+    assert (code, last) == (Exit.USAGE, f"  see: {at} --help")
+    assert first.startswith("osd: ") and message.rstrip(".?") in first.replace(": --", " '--")
+    assert "Error:" not in told and "Usage:" not in told
+
+
+@pytest.mark.parametrize(
+    "words", ["--nosuch -o json", "doctor --nosuch -o json", "doctor -o json x"]
+)
+def test_wrong_usage_as_json(words: str) -> None:
+    code, told = run(words)
+    found = json.loads(told)
+    assert (code, found["error"]["name"]) == (Exit.USAGE, "USAGE")
+    assert found["error"]["hint"].startswith("see: osd")
 
 
 AT_ONCE = """

@@ -299,6 +299,27 @@ MUTANTS = (
         *("tests/jobs/test_expiry.py", "-k", "ids"),
     ),
     mutant(
+        "the first write after a rest leaves the version of the record valid",
+        "target/object/data.c",
+        "	if (atomic_load(&object->version_stale))\n		return OSD_OK;",
+        "	return OSD_OK;",
+        *("tests/unit/test_c_units.py", "-k", "data_version"),
+    ),
+    mutant(
+        "two commands that want one version are both done",
+        "target/object/change.c",
+        "	if (whole || run->change->wanted ||",
+        "	if (whole ||",
+        *("tests/unit/test_c_units.py", "-k", "data_version"),
+    ),
+    mutant(
+        "a member that joins leaves the version of its collection",
+        "target/object/data_version.c",
+        "	record.version = osd_version_new(txn->objects);",
+        "	(void)record;",
+        *("tests/unit/test_c_units.py", "-k", "data_version"),
+    ),
+    mutant(
         "a partition's quota is ignored",
         "target/object/quota.c",
         "	if (account && !add_below(&account->charged_bytes, delta, quota))",

@@ -251,6 +251,16 @@ def boot_counter_too_low(store: Store) -> None:
     store.put(Table.META, MetaKind.BOOT.key, bytes(4))
 
 
+@damage("boot-counter")
+def version_of_a_later_opening(store: Store) -> None:
+    change(store, store.names.plain, version_opening=1 << 20)
+
+
+@damage("versions-damaged")
+def versions_of_another_length(store: Store) -> None:
+    store.put(Table.META, MetaKind.VERSIONS.key, b"\x01")
+
+
 @damage("next-incarnation")
 def next_incarnation_too_low(store: Store) -> None:
     put_root(store, next_incarnation=1)

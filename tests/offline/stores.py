@@ -294,7 +294,7 @@ def look_at(osd: Commands, obj: ObjectRef) -> Seen:
         (each.page, each.number): each.value
         for each in osd.get_attributes(obj, [AttributeId(ALL, ALL)])
         if each.page >= 0x10000
-        and each.page not in (0x2000_0001, 0x2000_0003, 0x2000_0004, 0xFFFF_FFFE)
+        and each.page not in (0x2000_0001, 0x2000_0003, 0x2000_0004, 0x2000_0005, 0xFFFF_FFFE)
         and each.value
     }
     name = osd.get_attribute(obj, *USERNAME)

@@ -357,7 +357,7 @@ def test_dry_run_and_question(store: Store) -> None:
     result = store.run(commands.repair, "--dry-run")
     assert result.exit_code == 65 and "moved to lost+found" in result.stdout
     result = store.run(commands.repair)
-    assert result.exit_code == 1, "asked, and nobody answered"
+    assert result.exit_code == 2 and "add --yes" in result.output
     assert store.digest() == untouched
 
 

@@ -7,6 +7,7 @@ Not here: tracking collections, queries, member commands, copies (members_machin
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ from pyosd.types import AttributeId, AttributeValue, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.expect import (
+    ANOTHER_VERSION,
     BEYOND_END,
     LIST_FIELD,
     NO_OBJECT,
@@ -40,6 +42,7 @@ from tests.harness import Harness
 from tests.model import ObjectModel, PartitionModel, StoreModel
 
 LONGEST = 3 << 20
+VERSION_BYTES = 12
 PARTITIONS = [0x10000, 0x10001, 0x10002, 0x2_0000, 2**64 - 1]
 OBJECTS = [0x10000 + each for each in range(12)] + [0x1_8000, 2**62 - 1, 2**62 + 3, 2**64 - 2]
 PAGES = [0xA, 0x1_0000, 0x1_0001, 0xF000_0001]
@@ -85,6 +88,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.osd = self.harness.osd
         self.osd.format_osd()
         self.model = StoreModel()
+        self.versions: dict[tuple[int, int, bytes], bytes] = {}
         self.create_partition(0)  # most of what follows needs one
 
     def expect(self, request: Request, outcome: Outcome) -> Any:
@@ -219,6 +223,50 @@ class StoreMachine(RuleBasedStateMachine):
         assert bytes(reply.data) == bytes(obj.data[start : start + length])
 
     # ---- attributes ----
+
+    @rule(pid=partition_ids, oid=object_ids)
+    def version(self, pid: int, oid: int) -> None:
+        """A version stands for one content, or membership, whatever happens between."""
+        self.find(pid, oid)
+        self.note_version(pid, oid)
+
+    def note_version(self, pid: int, oid: int) -> bytes:
+        """What the model has now goes with the version that the object has now."""
+        partition = self.model.partitions.get(pid)
+        if partition is None:
+            return b""
+        if oid in partition.objects:
+            content = bytes(partition.objects[oid].data)
+            version = self.harness.osd.data_version(ref(pid, oid))
+        elif self.is_collection(pid, oid):
+            members = [
+                each
+                for each, obj in sorted(partition.objects.items())
+                if oid in obj.memberships.values()
+            ]
+            content = repr(members).encode()
+            version = self.harness.osd.members_version(ref(pid, oid))
+        else:
+            return b""
+        digest = hashlib.sha256(content).digest()
+        assert self.versions.setdefault((pid, oid, version), digest) == digest
+        return version
+
+    @rule(pid=partition_ids, oid=object_ids, start=offsets, length=lengths, old=st.booleans())
+    def write_if(self, pid: int, oid: int, start: int, length: int, old: bool) -> None:
+        """Only with the object's version; an earlier one, or another object's, does not do."""
+        outcome, obj = self.find(pid, oid)
+        now = self.note_version(pid, oid)
+        others = [version for _, _, version in self.versions if version != now]
+        wanted = others[-1] if old and others else now
+        if len(wanted) != VERSION_BYTES:
+            return
+        if outcome is OK and wanted != now:
+            outcome = ANOTHER_VERSION
+        data = filled(length, start % 251)[:length]
+        self.expect(rq.write(ref(pid, oid), start, data, if_version=wanted), outcome)
+        if outcome is OK:
+            obj.write(start, data)
 
     @rule(
         pid=partition_ids,
@@ -371,6 +419,7 @@ class StoreMachine(RuleBasedStateMachine):
     def compare(self, pid: int, oid: int, obj: ObjectModel) -> None:
         osd = self.harness.osd
         assert bytes(osd.read(ref(pid, oid), 0, len(obj.data) + 10)) == bytes(obj.data)
+        self.note_version(pid, oid)
         wanted = [AttributeId(page, number) for page in PAGES for number in range(1, 5)]
         wanted += [AttributeId(Page.USER_COLLECTIONS, number) for number in range(1, 4)]
         for each in osd.get_attributes(ref(pid, oid), wanted):

@@ -90,6 +90,15 @@ def test_from_the_first_target_to_a_credential(admin: Run, served: Served, tmp_p
     assert "rule " + rule in alice("acl", "check", "READ", "0x10000/0x10000").stdout
     alice("acl", "check", "WRITE", "0x10000/0x10000", code=Exit.NOT_PERMITTED)
     alice("acl", "ls", code=Exit.NOT_PERMITTED)
+    one = alice("acl", "check", "READ", "0x10000/*", code=Exit.NOT_PERMITTED)
+    assert "READ" in one.stdout  # the rule is for one object
+    whole = admin("acl", "add", "alice", "READ", "0x10000/*").stdout.strip()
+    assert f"rule {whole}" in alice("acl", "check", "READ", "0x10000/*").stdout
+    collections = ("READ", "0x10000/*", "--type", "collection")
+    alice("acl", "check", *collections, code=Exit.NOT_PERMITTED)
+    for wrong in ("0x10000/1/*", "0/*", "*/*"):
+        alice("acl", "check", "READ", wrong, code=Exit.USAGE)
+    admin("acl", "rm", whole)
     file = tmp_path / "credentials"
     ids = alice("cred", "get", "READ", "0x10000/0x10000", "--save", file).stdout.split()
     alice(

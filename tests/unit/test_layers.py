@@ -64,9 +64,9 @@ OBJECT_LAYERS = {
     "formats": {"attr_table", "copy_extents", "index_key", "key_list", "range_lock", "record"},
     "store": {
         *("heads", "index_keep", "methods", "objects", "partition", "partition_record"),
-        *("quota", "space", "tally", "txn_store", "upkeep"),
+        *("quota", "run", "space", "tally", "txn_store", "upkeep"),
     },
-    "memory": {"cache", "entry", "sums", "txn", "txn_run", "version"},
+    "memory": {"cache", "data_version", "entry", "sums", "txn", "txn_run", "version"},
     "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time"},
     "data": {"allocated", "change", "data", "resize", "settle", "share"},
     "objects": {
@@ -75,7 +75,7 @@ OBJECT_LAYERS = {
     },
     "attributes": {
         *("attr", "attr_page", "attr_set", "attr_std", "charged_page", "copy", "figures_page"),
-        *("head_page", "store_page"),
+        *("head_page", "store_page", "version_page"),
     },
     "answers": {"extents", "facts", "index", "query", "query_index"},
     "upkeep": {

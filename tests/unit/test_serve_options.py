@@ -35,6 +35,14 @@ def values(tmp_path: Path) -> dict[str, Any]:
     return VALUES | files | flags
 
 
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment gives no option; logs.configure() of other tests may have set two."""
+    for _, key in OPTIONS.values():
+        if key.envvar is not None:
+            monkeypatch.delenv(key.envvar, raising=False)
+
+
 def source(*words: str) -> Source:
     with serve.make_context("serve", ["--config", "/dev/null", *words]) as context:
         return source_of(context)

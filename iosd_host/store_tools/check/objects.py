@@ -204,6 +204,7 @@ def check_object(
     except FormatError as error:
         yield Problem(ProblemKind.OBJECT_DAMAGED, where, str(error), Table.OBJECTS, key, place)
         return
+    seen.boots = max(seen.boots, record.version_opening)
     yield from strange_attributes(store, attributes, owner_of(place, record.type))
     if record.attribute_count != attributes.count:
         detail = f"the record says {record.attribute_count}, there are {attributes.count}"
@@ -253,7 +254,7 @@ def file_problem(store: Store, place: Place, record: ObjectRecord, seen: Seen) -
             found = ProblemKind.GENERATION_WRONG, f"there are files of {others.pop():#x}"
     if found is not None:
         return problem(*found)
-    if not record.is_settled:
+    if not record.is_settled or record.is_stale:
         return problem(ProblemKind.OPEN_RESERVATION)
     return None
 

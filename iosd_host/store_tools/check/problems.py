@@ -81,6 +81,10 @@ class ProblemKind(Enum):
     MEMBER_STALE = ("a membership of which one end does not exist", "removed")
     MEMBERSHIP_NUMBER = ("a membership with a bad or double number", "gets a free number")
     BOOT_COUNTER = ("the count of openings is missing or too low", "raised")
+    VERSIONS_DAMAGED = (
+        "the record that says which data versions hold makes no sense",
+        "removed: every object gets a new version",
+    )
     NEXT_INCARNATION = ("the next incarnation was given out already", "raised")
     NEXT_PARTITION_ID = ("the next partition id was given out already", "raised")
     ID_MARK = ("the mark of object ids is damaged or too low", "raised")

@@ -32,6 +32,7 @@ from iosd_host.store_tools.format.records import (
     parse_partition_key,
     parse_partition_meta,
 )
+from iosd_host.store_tools.format.versions import VersionsRun
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
@@ -155,6 +156,11 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
     ):
         if len(key) != 1:
             raise FormatError(f"a key of {len(key)} bytes instead of 1")
+    elif kind is MetaKind.VERSIONS:
+        try:
+            VersionsRun.decode(value)
+        except FormatError as error:
+            yield Problem(ProblemKind.VERSIONS_DAMAGED, "meta.db W", str(error), Table.META, key)
     elif kind in (MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES):
         yield check_dead_files(store, key)
     elif kind is MetaKind.DEAD_PARTITION:
@@ -217,7 +223,7 @@ def check_counters(store: Store, seen: Seen) -> Iterator[Problem]:
     value = store.db.get(Table.META, MetaKind.BOOT.key) or b""
     boots = int.from_bytes(value, "big") if len(value) == 4 else 0
     if boots < seen.boots < BOOT_MAX:
-        detail = f"it is {boots}, and files of opening {seen.boots} exist"
+        detail = f"it is {boots}, and files or versions of opening {seen.boots} exist"
         key = MetaKind.BOOT.key
         yield Problem(ProblemKind.BOOT_COUNTER, "meta.db B", detail, Table.META, key, seen.boots)
     root = store.root

@@ -144,9 +144,16 @@ class ObjectRecord:
     policy_tag: int = 0
     attribute_units: int | None = None
     """Charged for the attributes; None: not counted, the target does that when it opens the store."""
+    version_counter: int = 0
+    """Of the data, or of the members.  STALE: the target gives the object another version."""
+    version_opening: int = 0
 
-    BYTES = 96
+    BYTES = 108
+    BYTES_FIRST = 96
+    """Releases before data versions."""
+    STALE = U64_MAX
     _LAYOUT = struct.Struct(">BBBBHH30sHQQQQQQII")
+    _VERSION = struct.Struct(">QI")
 
     @property
     def head_in(self) -> int:
@@ -156,12 +163,15 @@ class ObjectRecord:
     @classmethod
     def decode(cls, data: bytes) -> ObjectRecord:
         """Read it.  Raises: FormatError."""
-        _check(data, cls.BYTES, "an object record")
+        _check(data, cls.BYTES_FIRST, "an object record")
         (_, kind, collection, head_on, flags, high, times, low, *numbers) = cls._LAYOUT.unpack(
-            data[: cls.BYTES]
+            data[: cls.BYTES_FIRST]
         )
         units = (high << 16 | low) - 1
         numbers.append(units if units >= 0 else None)
+        if len(data) > cls.BYTES_FIRST:
+            _check(data, cls.BYTES, "an object record")
+            numbers += cls._VERSION.unpack(data[cls.BYTES_FIRST : cls.BYTES])
         if kind not in (RecordType.COLLECTION, RecordType.USER_OBJECT):
             raise FormatError(f"an object record of type {kind:#04x}")
         if flags & ~KNOWN_FLAGS:
@@ -195,7 +205,12 @@ class ObjectRecord:
             self.max_length,
             self.attribute_count,
             self.policy_tag,
-        )
+        ) + self._VERSION.pack(self.version_counter, self.version_opening)
+
+    @property
+    def is_stale(self) -> bool:
+        """Its data was being changed: the version is not valid."""
+        return self.version_counter == self.STALE
 
     @property
     def is_settled(self) -> bool:
@@ -410,6 +425,7 @@ class MetaKind(IntEnum):
     DEAD_EPOCH = ord("E")
     INDEX = ord("X")
     INDEX_BOOT = ord("V")
+    VERSIONS = ord("W")
 
     @property
     def key(self) -> bytes:

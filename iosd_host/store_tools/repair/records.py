@@ -77,6 +77,13 @@ class Mending:
         with self.store.db.transaction() as transaction:
             transaction.remove(table, key)
 
+    def void_versions(self) -> None:
+        """What is mended may change data, or what a record says of them: without this record, the
+        target gives every object another version.
+        """
+        if self.store.db.get(Table.META, MetaKind.VERSIONS.key) is not None:
+            self.remove(Table.META, MetaKind.VERSIONS.key)
+
 
 Mender = Callable[[Mending, Problem], str | None]
 
@@ -317,6 +324,12 @@ def keep_job(mending: Mending, problem: Problem) -> str | None:
     return f"moved to {where}"
 
 
+def versions_damaged(mending: Mending, problem: Problem) -> str | None:
+    """Every mending removes the record."""
+    mending.void_versions()
+    return "removed"
+
+
 def remove_record(mending: Mending, problem: Problem) -> str | None:
     """For records that can be derived from others, or that belong to nothing."""
     assert problem.table is not None
@@ -543,6 +556,7 @@ MENDERS: dict[ProblemKind, Mender] = {
     ProblemKind.ATTRIBUTE_STRANGE: keep_record,
     ProblemKind.QUEUE_DAMAGED: keep_record,
     ProblemKind.BOOT_COUNTER: boot_counter,
+    ProblemKind.VERSIONS_DAMAGED: versions_damaged,
     ProblemKind.NEXT_INCARNATION: raise_root,
     ProblemKind.NEXT_PARTITION_ID: raise_root,
     ProblemKind.ID_MARK: id_mark,

@@ -96,6 +96,7 @@ def repair_round(
         if not problem.kind.is_error:
             continue
         opening = problem.kind in OPENING
+        mending.void_versions()
         done = problem.kind.remedy if opening else mend(mending, problem, log)
         if done is None:
             outcome.left.append(problem)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from pyosd.cli.frame.verb import LocalVerb
+
 __all__ = ["completion"]
 
 
-@click.command()
+@click.command(cls=LocalVerb)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

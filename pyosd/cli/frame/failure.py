@@ -13,7 +13,7 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.output.tables import harmless, json_line
 
-__all__ = ["WORDS", "print_error", "wants_json"]
+__all__ = ["WORDS", "print_error", "print_exception", "wants_json"]
 
 WORDS = "pyosd.cli.words"  # in click's meta: what was typed, for errors before options are read
 MACHINE = ("json", "jsonl")
@@ -32,9 +32,12 @@ def asks_for_json(words: Sequence[str]) -> bool:
     return False
 
 
-def wants_json() -> bool:
-    """Whether a program reads the output of this command."""
-    ctx = click.get_current_context(silent=True)
+def wants_json(ctx: click.Context | None = None) -> bool:
+    """Whether a program reads the output of this command.
+
+    ctx: its context, if it is not the current one.
+    """
+    ctx = ctx or click.get_current_context(silent=True)
     return ctx is not None and asks_for_json(ctx.meta.get(WORDS, ()))
 
 
@@ -43,17 +46,18 @@ def name_of(code: int) -> str:
     return Exit(code).name if code in {each.value for each in Exit} else "FAILED"
 
 
-def print_error(code: int, text: str, hint: str = "") -> None:
+def print_error(code: int, text: str, hint: str = "", ctx: click.Context | None = None) -> None:
     """Print an error on stderr.
 
     Args:
         code: with which the command ends.
         text: what is wrong; lines after the first are a hint.
         hint: what to do about it.
+        ctx: of the command, if it is not the current one.
     """
     message, _, rest = text.partition("\n")
     hint = "\n".join(filter(None, (rest.strip("\n"), hint)))
-    if wants_json():
+    if wants_json(ctx):
         lines = [line.strip() for line in hint.splitlines()]
         error = {"code": int(code), "name": name_of(code), "message": message}
         error |= {"hint": "\n".join(lines)} if lines else {}
@@ -61,3 +65,18 @@ def print_error(code: int, text: str, hint: str = "") -> None:
         return
     for line in [f"osd: {message}", *hint.splitlines()]:
         click.echo(harmless(line), err=True)  # a script's words may be among them
+
+
+def print_exception(error: click.ClickException) -> None:
+    """Print what click found wrong with a command line as any other error.
+
+    A noun without its verb gets its help, as click has it.
+    """
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # click has it since 8.2
+        error.show()
+        return
+    text = error.format_message()
+    if text[1:2].islower():
+        text = text[:1].lower() + text[1:]
+    print_error(error.exit_code, text, f"  see: {ctx.command_path} --help" if ctx else "", ctx)

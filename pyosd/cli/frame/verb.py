@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from pyosd.types import ObjectRef, ref
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty", "explain"]
+__all__ = ["Failure", "Listing", "LocalVerb", "Settings", "Verb", "expected_empty", "explain"]
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
@@ -271,6 +271,7 @@ class Verb(HelpPage):
 
     absent = Exit.NO_INPUT  # what is missing when the target knows no such object
     settings_class: type[Settings] = Settings
+    left_out: Set[str] = frozenset()  # the common flags that make no sense here
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -280,7 +281,7 @@ class Verb(HelpPage):
 
     def shared_options(self) -> list[click.Parameter]:
         """The options that --help lists last."""
-        return common_options()
+        return [each for each in common_options() if each.name not in self.left_out]
 
     def own_options(self) -> list[click.Parameter]:
         """Flags of this kind of verb."""
@@ -295,7 +296,7 @@ class Verb(HelpPage):
         names = {each.name for each in fields(self.settings_class)}
         taken = {name: ctx.params.pop(name) for name in [*ctx.params] if name in names}
         ctx.obj = settings = self.settings_class(
-            profile_name=ctx.params.pop("profile"), colour=ctx.params.pop("color"), **taken
+            profile_name=ctx.params.pop("profile", None), colour=ctx.params.pop("color"), **taken
         )
         try:
             return super().invoke(ctx)
@@ -314,6 +315,12 @@ class Verb(HelpPage):
 
                 traceback.print_exception(error)
             ctx.exit(code)
+
+
+class LocalVerb(Verb):
+    """A verb that needs no session with a target."""
+
+    left_out = frozenset({"target", "credentials", "profile"})
 
 
 class Listing(Verb):

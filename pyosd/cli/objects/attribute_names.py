@@ -34,6 +34,7 @@ NAMES: dict[int, dict[int, str]] = {
         0x7000002: "largest CDB continuation descriptor",
         0x7000101: "largest CDB continuation descriptor",
         0x700F081: "largest CDB continuation descriptor",
+        0x700F082: "largest CDB continuation descriptor",
         0x700FFEE: "largest CDB continuation descriptor",
     },
     0x90000002: {

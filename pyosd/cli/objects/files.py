@@ -123,11 +123,18 @@ def size_of(path: Path) -> int:
 
 
 def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
-    """The objects of a partition that have names."""
+    """The objects of a partition that have names.  Raises: Failure: there is no such partition."""
     found: dict[str, list[ObjectRef]] = {}
-    for entry in files.entries(target, partition.partition_id):
-        if entry.name:
-            found.setdefault(entry.name, []).append(entry.obj)
+    try:
+        for entry in files.entries(target, partition.partition_id):
+            if entry.name:
+                found.setdefault(entry.name, []).append(entry.obj)
+    except errors.NotFound:
+        raise Failure(
+            Exit.NO_INPUT,
+            f"there is no partition {partition}: nothing is stored\n"
+            f"  make it with: osd part create {partition}",
+        ) from None
     return found
 
 

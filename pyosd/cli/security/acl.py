@@ -210,7 +210,11 @@ def check(
     user: str | None,
     target_name: str | None,
 ) -> None:
-    """Check whether the rules permit an access; exit 77 if not."""
+    """Check whether the rules permit an access; exit 77 if not.
+
+    OBJECT: as for 'osd acl add'; PID/* asks for all user objects of a partition (or, with --type
+    collection, its collections) at once.
+    """
     settings: Settings = ctx.obj
     found = ask(
         settings,

@@ -18,6 +18,7 @@ from tests.conformance.suite import (
     queries,
     refusals,
     security,
+    versions,
 )
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "queries",
     "refusals",
     "security",
+    "versions",
 ]

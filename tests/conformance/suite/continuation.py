@@ -10,6 +10,7 @@ from tests.conformance.cells import cell, each
 from tests.conformance.commands import Row
 from tests.conformance.lu import LogicalUnit
 from tests.conformance.sense import READ_PAST_END, RECOVERED
+from tests.conformance.suite import versions
 from tests.conformance.suite.instances import (
     CONTENT,
     MAKE,
@@ -31,6 +32,8 @@ def example(t: LogicalUnit, row: Row) -> Request:
         oid = t.free_oid() if row.name == "CREATE AND WRITE" else user_object(t)
         return scattered(SCATTERED[row.name], t, oid)
     request = MAKE[row.name](t)
+    if row.name in ("APPEND", "CLEAR", "PUNCH"):
+        return request.but(segment=versions.wanting(row.code, versions.version(t, request.oid)))
     if row.name == "CREATE USER TRACKING COLLECTION":
         extension = w.descriptor(0xFFEE, bytes(104))
         return request.but(address=t.collection(), segment=w.segment(row.code, extension))

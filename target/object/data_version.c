@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* data_version.c -- see data_version.h. */
+#include "object/internal.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "object/run.h"
+#include "wire/cursor.h"
+
+/* Counters from here on do not move the next one: a damaged record must not use up all of them.  The clock
+ * comes here in the year 2116. */
+#define COUNTED (UINT64_C(1) << 62)
+
+struct osd_data_version osd_version_new(struct osd_objects *objects)
+{
+	return (struct osd_data_version){atomic_fetch_add(&objects->next_version, 1),
+					 objects->opening};
+}
+
+struct osd_data_version osd_version_of_record(const struct osd_objects *objects,
+					      const struct osd_record *record)
+{
+	return (struct osd_data_version){record->version.counter,
+					 OSD_MAX(record->version.opening, objects->version_floor)};
+}
+
+/* ---- of a user object in memory ---------------------------------------------------------- */
+
+void osd_version_enter(struct osd_object *object, const struct osd_record *record)
+{
+	bool stale = record->version.counter == OSD_VERSION_STALE;
+
+	object->first_version = stale ? osd_version_new(object->objects)
+				      : osd_version_of_record(object->objects, record);
+	atomic_store(&object->version, object->first_version.counter);
+	atomic_store(&object->version_stale, stale);
+}
+
+/* Counters of this opening are above those of all records, so none of them is the first one's. */
+struct osd_data_version osd_version_of(const struct osd_object *object)
+{
+	uint64_t counter = atomic_load(&object->version);
+
+	if (counter == object->first_version.counter)
+		return object->first_version;
+	return (struct osd_data_version){counter, object->objects->opening};
+}
+
+void osd_version_change(struct osd_object *object, struct osd_data_version to)
+{
+	atomic_store(&object->version, to.counter);
+}
+
+/* ---- of a collection --------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct osd_place *x = a, *y = b;
+
+	if (x->partition_id != y->partition_id)
+		return x->partition_id < y->partition_id ? -1 : 1;
+	return (x->object_id > y->object_id) - (x->object_id < y->object_id);
+}
+
+static bool same_place(const struct osd_place *a, const struct osd_place *b)
+{
+	return a->object_id == b->object_id && a->partition_id == b->partition_id;
+}
+
+enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection)
+{
+	size_t count = txn->collections.count;
+
+	/* Each job joins this one: a command that starts a job would change two records instead of one. */
+	if (collection->object_id == OSD_JOBS_COLLECTION)
+		return OSD_OK;
+	if (count && same_place(&txn->collections.list[count - 1], collection))
+		return OSD_OK;
+	if (count == txn->collections.capacity) {
+		size_t capacity = OSD_MAX(8, count * 2);
+		struct osd_place *list = realloc(txn->collections.list, capacity * sizeof(*list));
+
+		if (!list)
+			return OSD_E_NO_MEMORY;
+		txn->collections.list = list;
+		txn->collections.capacity = capacity;
+	}
+	txn->collections.list[txn->collections.count++] = *collection;
+	txn->weight += OSD_RECORD_WEIGHT;
+	return OSD_OK;
+}
+
+/* A collection that the transaction has removed has no record. */
+static enum osd_status put_new(struct osd_txn *txn, const struct osd_place *collection)
+{
+	struct osd_key key = osd_key_object(collection);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_record record;
+	size_t length;
+	enum osd_status status =
+		osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			   OSD_KV_RMW, bytes, sizeof(bytes), &length);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status != OSD_OK)
+		return status;
+	record.version = osd_version_new(txn->objects);
+	osd_record_encode(&record, bytes);
+	return osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+enum osd_status osd_version_apply_members(struct osd_txn *txn)
+{
+	struct osd_place *list = txn->collections.list;
+	enum osd_status status = OSD_OK;
+
+	qsort(list, txn->collections.count, sizeof(*list), compare_places);
+	for (size_t i = 0; status == OSD_OK && i < txn->collections.count; i++)
+		if (i == 0 || !same_place(&list[i], &list[i - 1]))
+			status = put_new(txn, &list[i]);
+	return status;
+}
+
+/* ---- the opening ------------------------------------------------------------------------- */
+
+#define RUN_VERSION    1
+#define VERSIONS_BYTES (12u + OSD_RUN_BYTES)
+
+/* META's W record. */
+struct versions {
+	uint32_t opening; /* the last one by a release that keeps versions */
+	uint32_t floor;
+	struct osd_run at;
+};
+
+static void versions_encode(const struct versions *versions, uint8_t bytes[VERSIONS_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, VERSIONS_BYTES);
+
+	osd_wr_be(&w, RUN_VERSION, 1);
+	osd_wr_zero(&w, 3);
+	osd_wr_be(&w, versions->opening, 4);
+	osd_wr_be(&w, versions->floor, 4);
+	osd_run_put(&w, &versions->at);
+}
+
+static bool versions_decode(const uint8_t *bytes, size_t length, struct versions *ret_versions)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	uint64_t version = osd_rd_be(&r, 1);
+
+	osd_rd_bytes(&r, 3);
+	ret_versions->opening = (uint32_t)osd_rd_be(&r, 4);
+	ret_versions->floor = (uint32_t)osd_rd_be(&r, 4);
+	osd_run_get(&r, &ret_versions->at);
+	return !r.bad && version == RUN_VERSION;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+enum osd_status osd_version_begin_run(struct osd_objects *objects, struct osd_kv_txn *kv,
+				      uint64_t opening)
+{
+	struct osd_key key = osd_key_meta(OSD_META_VERSIONS);
+	struct versions last, now = {.opening = (uint32_t)opening};
+	uint8_t bytes[VERSIONS_BYTES];
+	size_t length = 0;
+	bool valid;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
+					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	osd_run_find(objects, &now.at);
+	valid = status == OSD_OK && versions_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last) &&
+		last.opening + 1 == now.opening && osd_run_is_unbroken(objects, &last.at, &now.at);
+	now.floor = valid ? last.floor : now.opening;
+	objects->opening = now.opening;
+	objects->version_floor = now.floor;
+	atomic_store(&objects->next_version, OSD_MIN(clock_ns(), COUNTED));
+	versions_encode(&now, bytes);
+	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+void osd_version_count(struct osd_objects *objects, const struct osd_record *record)
+{
+	uint64_t counter = record->version.counter;
+
+	if (counter < COUNTED && counter >= atomic_load(&objects->next_version))
+		atomic_store(&objects->next_version, counter + 1);
+}
