@@ -21,7 +21,6 @@ from pyosd.commands import (
     collections,
     data,
     execute,
-    functions,
     keys,
     objects,
     perform,
@@ -128,8 +127,8 @@ class CommandTable:
     poll_job = OwnMethod(execute.poll_job)
 
     # functions
-    activate_function = Method(functions.activate_function)
-    call_function = Method(functions.call_function)
+    activate_function = Method(execute.activate_function)
+    call_function = Method(execute.call_function)
 
 
 class Commands(CommandTable, Caller):

@@ -26,32 +26,6 @@ static enum osd_status choose_method(struct osd_command_context *ctx, enum osd_c
 	return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
 }
 
-/* One moment, the present; nothing is frozen (root information 300h-310h have no value). */
-static enum osd_status find_source(const struct osd_command_context *ctx,
-				   struct osd_copy_source *source)
-{
-	struct osd_descriptor descriptor;
-	enum osd_status status = OSD_E_CDB_FIELD;
-
-	if (osd_continuation_find(&ctx->continuation, OSD_DESC_COPY_SOURCE, &descriptor))
-		status = osd_copy_source_decode(&descriptor, source);
-	if (status == OSD_OK &&
-	    (source->freeze || source->time_of_duplication != 0 ||
-	     source->partition_id == 0 || source->object_id < OSD_FIRST_ID))
-		status = OSD_E_CDB_FIELD;
-	return status;
-}
-
-bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id)
-{
-	struct osd_copy_source source;
-
-	if (find_source(ctx, &source) != OSD_OK)
-		return false;
-	*ret_id = (struct osd_object_id){source.partition_id, source.object_id};
-	return true;
-}
-
 /* Of the source: its ids are in the continuation segment. */
 static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_copy_method method,
 				   enum osd_status status)
@@ -111,7 +85,7 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 
 	if (status != OSD_OK)
 		return status;
-	status = find_source(ctx, &source);
+	status = osd_copies_source(ctx, &source);
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};

@@ -8,7 +8,7 @@
 #include "command/submission.h"
 #include "function/function.h"
 
-enum { FIELD_BYTE11 = 11, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
+enum { FIELD_BYTE11 = 11, FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
 
 #define DEACTIVATE 0x01 /* of byte 11 */
 
@@ -122,7 +122,9 @@ enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
 				   : osd_function_activate(ctx->functions, request->object);
-	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD || status == OSD_E_EXISTS
+	if (status == OSD_E_NO_PARTITION)
+		return osd_command_fail(request, status, FIELD_PARTITION);
+	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD
 		       ? osd_command_fail(request, status, FIELD_OBJECT)
 		       : status;
 }

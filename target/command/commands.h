@@ -45,9 +45,6 @@ osd_command_fn osd_cmd_execute_function, osd_cmd_activate_function;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 
-/* The object that COPY USER OBJECTS copies; false: its continuation does not name one. */
-bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id);
-
 /* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
  * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,

@@ -4,7 +4,34 @@
 
 #include "base/lock.h"
 #include "command/attributes.h"
-#include "command/commands.h"
+#include "command/context.h"
+#include "wire/continuation.h"
+
+/* One moment, the present; nothing is frozen (root information 300h-310h have no value). */
+enum osd_status osd_copies_source(const struct osd_command_context *ctx,
+				  struct osd_copy_source *ret_source)
+{
+	struct osd_descriptor descriptor;
+	enum osd_status status = OSD_E_CDB_FIELD;
+
+	if (osd_continuation_find(&ctx->continuation, OSD_DESC_COPY_SOURCE, &descriptor))
+		status = osd_copy_source_decode(&descriptor, ret_source);
+	if (status == OSD_OK &&
+	    (ret_source->freeze || ret_source->time_of_duplication != 0 ||
+	     ret_source->partition_id == 0 || ret_source->object_id < OSD_FIRST_ID))
+		status = OSD_E_CDB_FIELD;
+	return status;
+}
+
+static bool names_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id)
+{
+	struct osd_copy_source source;
+
+	if (osd_copies_source(ctx, &source) != OSD_OK)
+		return false;
+	*ret_id = (struct osd_object_id){source.partition_id, source.object_id};
+	return true;
+}
 
 void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_request *request))
 {
@@ -90,8 +117,7 @@ static struct osd_copying *find(struct osd_copies *copies, const struct osd_comm
 	enum osd_data_use use = use_of(ctx);
 
 	osd_assert_held(&copies->lock);
-	if (use == OSD_USE_NONE ||
-	    (use == OSD_USE_COPIES && !osd_command_copy_source(ctx, &object)))
+	if (use == OSD_USE_NONE || (use == OSD_USE_COPIES && !names_source(ctx, &object)))
 		return NULL;
 	while (copying && !excludes(copying, object, use))
 		copying = copying->next;

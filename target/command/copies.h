@@ -20,7 +20,7 @@
 struct osd_copying {
 	struct osd_copying *next;
 	struct osd_object_id source;
-	bool excludes_readers; /* a PUNCH */
+	bool excludes_readers;		     /* a PUNCH */
 	struct osd_request *waiting, **last; /* under lock */
 };
 
@@ -42,6 +42,10 @@ void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying);
 /* Called for a command about to run.  OSD_PENDING: it waits, and the caller must not touch its
  * request any more.  OSD_E_TASK_ABORTED: it would have to wait, but it was aborted. */
 enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_command_context *ctx);
+/* The source that the continuation of COPY USER OBJECTS names; OSD_E_CDB_FIELD: it names none that is supported. */
+struct osd_copy_source;
+enum osd_status osd_copies_source(const struct osd_command_context *ctx,
+				  struct osd_copy_source *ret_source);
 /* Dispatches the waiting commands that were aborted again, so that they end. */
 void osd_copies_look_at_aborted(struct osd_copies *copies);
 

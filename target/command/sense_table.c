@@ -114,6 +114,8 @@ static const struct osd_sense_row rows[] = {
 	{"function is not active, or its code has changed since", OSD_E_FUNCTION_INACTIVE, 0, NONE,
 	 OBJECT, NULL},
 	{"engine is not available on this target", OSD_E_FUNCTION_ENGINE, 0, NONE, OBJECT, NULL},
+	{"another active function of the partition has the alias", OSD_E_FUNCTION_ALIAS, 0, NONE,
+	 OBJECT, NULL},
 	{"no active function has this name", OSD_E_NO_FUNCTION, 0, NONE, OBJECT, NULL},
 	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
 	{"job ended: queue or hold", OSD_E_JOB_QUEUE, 0, NONE, OBJECT | COMMAND, "01h: reason 1xx"},

@@ -81,7 +81,7 @@ static enum osd_status reserve(struct osd_functions *functions, const struct osd
 	else if (functions->count >= OSD_FUNCTIONS_MAX)
 		status = OSD_E_QUOTA;
 	else if (alias_is_taken(functions, function))
-		status = OSD_E_EXISTS;
+		status = OSD_E_FUNCTION_ALIAS;
 	entry = status == OSD_OK ? add(functions) : NULL;
 	if (entry)
 		*entry = (struct entry){.function = *function, .pending = true};
@@ -175,9 +175,9 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	size_t length;
 	enum osd_status status;
 
-	if (!osd_function_is_one(id))
-		return OSD_E_NO_OBJECT;
 	status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
+	if (status == OSD_OK && !osd_function_is_one(id))
+		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
 		status = check_engine(function);
 	if (status == OSD_OK)
@@ -217,10 +217,14 @@ static enum osd_status unmark(struct osd_txn *txn, void *arg)
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id)
 {
 	struct activation activation = {.functions = functions, .function.id = id};
+	enum osd_status status =
+		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
 
-	if (!osd_function_is_one(id))
-		return OSD_E_NO_OBJECT;
-	return osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &activation);
+	if (status == OSD_OK && !osd_function_is_one(id))
+		status = OSD_E_NO_OBJECT;
+	return status == OSD_OK
+		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &activation)
+		       : status;
 }
 
 /* ---- removal --------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import VersionMismatch
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, DATA_VERSION, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Descriptor, Request
 from tests.conftest import MakeHarness
@@ -183,7 +183,7 @@ def test_copy(osd: Commands, full: ObjectRef) -> None:
     assert reply.attribute(DATA_VERSION).value == osd.data_version(copy) != before
 
 
-def test_members(osd: Commands, pid: int) -> None:
+def test_members(osd: Commands, pid: PartitionId) -> None:
     first = osd.create_collection(pid)
     second = osd.create_collection(pid)
     seen = [osd.members_version(first), osd.members_version(second)]

@@ -11,7 +11,7 @@ import pytest
 
 import pyosd
 from pyosd.errors import NotFound, OSDError
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall, Limits
 from pyosd.wire.reply import ExecReply
 from tests.exec.conftest import WAIT_S
@@ -19,7 +19,7 @@ from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-FUNCTIONS = 0x11
+FUNCTIONS = PartitionId(0x11)
 """The function partition of these tests."""
 PAGE = 0x2000_0010
 STATE, ENGINE, ACCESS, ALIAS, METHODS, WALL, SHA256 = 1, 2, 5, 6, 8, 10, 14
