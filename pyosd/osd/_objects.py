@@ -301,6 +301,7 @@ class collection(Searchable):  # noqa: N801
     def members_version(self) -> bytes:
         """The version of its membership: another one after each member that joins or leaves.
 
+        >>> c = osd.collection(p.partition_id).create()
         >>> before = c.members_version()
         >>> c.add(u)
         >>> c.members_version() == before

@@ -98,5 +98,5 @@ def test_no_secret_on_the_command_line() -> None:
 
 
 def test_one_secret_for_both_directions_is_refused() -> None:
-    with pytest.raises(ValueError, match="another secret"):
+    with pytest.raises(ValueError, match="different secrets"):
         Chap("me", "twelve letters", "disk", "twelve letters")

@@ -131,7 +131,7 @@ class TestWatch:
             watcher.send_signal(signal.SIGINT)
             _, talk = watcher.communicate(timeout=DEADLINE_S)
             assert watcher.returncode == 130, talk
-            assert f"2 of 2 jobs go on: osd job wait {gate.ids[0]} {gate.ids[1]}" in talk
+            assert f"2 of 2 jobs continue: osd job wait {gate.ids[0]} {gate.ids[1]}" in talk
         gate.open()
         osd("job", "wait", *gate.ids)
 

@@ -266,7 +266,7 @@ def test_login_and_a_change(page: Page, observed: Observed) -> None:
     page.click("#enter")
     page.type("#token", "not-a-token-of-anybody")
     page.click("#login .main")
-    page.until(lambda: "nobody" in page.text("#login .wrong"), "a refusal")
+    page.until(lambda: "unknown" in page.text("#login .wrong"), "a refusal")
     assert all("403" in error for error in page.errors())
     page.type("#token", observed.token)
     page.click("#login .main")

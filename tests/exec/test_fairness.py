@@ -165,7 +165,7 @@ def test_users(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
     assert b.exec("pass", zone=zone, pool="one").wait(WAIT_S).state is JobState.COMPLETED
     with pytest.raises(pyosd.PermissionDenied, match="80/16") as caught:
         a.exec("pass", zone=zone, pool="one")
-    assert "its administrator says who" in str(caught.value)
+    assert "its administrator decides who" in str(caught.value)
     control.ask(Type.POOL, name="one", users="")
     assert a.exec("pass", zone=zone, pool="one").wait(WAIT_S).state is JobState.COMPLETED
 

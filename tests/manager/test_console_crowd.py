@@ -37,7 +37,7 @@ for count in range({WRONG_MOST + 1}):
         urllib.request.urlopen(sys.argv[1] + "login", b"token=a-guess-of-sixteen-letters")
     except urllib.error.HTTPError as error:
         said.append(error.read().decode())
-assert "nobody's" in said[0] and "too many" in said[-1], said
+assert "unknown" in said[0] and "too many" in said[-1], said
 """
 SQUAT = f"""
 import os, socket, sys

@@ -176,6 +176,7 @@ def test_only_the_hard_disk_is_full(tmp_path: Path) -> None:
         assert reply.error, "behind the head nothing is free"
         osd.write(long, 5, b"n")
         filler.unlink()
-        osd.write(small, 0, b"s" * 100)
+        write = rq.write(small, 0, b"s" * 100)
+        until(lambda: osd.reply(write).error is None)  # the target looks once a second
         assert osd.read(long, 0, LONG + 1) == b"l" * 5 + b"n" + b"l" * (LONG - 6)
         harness.finish()

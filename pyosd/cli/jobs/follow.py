@@ -224,8 +224,8 @@ def go_on(crowd: FollowedJobs) -> str:
     left = crowd.going
     if len(crowd.jobs) == 1:
         return f"job {crowd.jobs[0].id} continues: osd job wait {crowd.jobs[0].id}"
-    verb = "goes" if len(left) == 1 else "go"
-    return f"{len(left)} of {len(crowd.jobs)} jobs {verb} on: osd job wait {named(left)}"
+    verb = "continues" if len(left) == 1 else "continue"
+    return f"{len(left)} of {len(crowd.jobs)} jobs {verb}: osd job wait {named(left)}"
 
 
 def shown_by(settings: Settings, crowd: FollowedJobs) -> AbstractContextManager[Show]:

@@ -199,6 +199,6 @@ def logs(
             for job in jobs
             for each in STREAMS[stream]
         ]
-        goes = f"job {jobs[0].id} goes" if len(jobs) == 1 else "the jobs go"
-        with left_by(lambda: f"{goes} on: osd job logs -f {named(jobs)}", jobs):
+        continued = f"job {jobs[0].id} continues" if len(jobs) == 1 else "the jobs continue"
+        with left_by(lambda: f"{continued}: osd job logs -f {named(jobs)}", jobs):
             copy_all(outputs, follow=follow)
