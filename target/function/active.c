@@ -141,6 +141,15 @@ static void settle_at_end(void *arg, bool committed)
 		settle(activation->functions, activation->function.id, true);
 }
 
+static bool same_manifest(const struct osd_function *a, const struct osd_function *b)
+{
+	return a->access == b->access && strcmp(a->engine, b->engine) == 0 &&
+	       strcmp(a->alias, b->alias) == 0 && strcmp(a->pool, b->pool) == 0 &&
+	       strcmp(a->methods, b->methods) == 0 && a->wall_usec == b->wall_usec &&
+	       a->cpu_usec == b->cpu_usec && a->memory_bytes == b->memory_bytes &&
+	       a->output_bytes == b->output_bytes;
+}
+
 /* The manifest may have changed since it was read: the one that is stored counts. */
 static enum osd_status mark(struct osd_txn *txn, void *arg)
 {
@@ -152,11 +161,9 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 		status = osd_function_read(txn, activation->function.id, &now);
 	if (status != OSD_OK)
 		return status;
-	now.activated_msec = activation->function.activated_msec;
-	memcpy(now.sha256, activation->function.sha256, sizeof(now.sha256));
-	if (memcmp(&now, &activation->function, sizeof(now)) != 0)
+	if (!same_manifest(&now, &activation->function))
 		return OSD_E_BUSY;
-	status = osd_function_mark(txn, now.id, &now);
+	status = osd_function_mark(txn, now.id, &activation->function);
 	return status == OSD_OK ? osd_txn_on_end(txn, settle_at_end, activation) : status;
 }
 
