@@ -31,7 +31,7 @@ struct osd_engine_setup {
 /* One job, as received over the job socket; the bytes are borrowed. */
 struct osd_engine_job {
 	struct osd_job_run run;
-	const char *name, *args, *code;
+	const char *name, *method, *args, *code;
 };
 
 /* How a job ended.  The texts are the engine's and valid until clean. */

@@ -31,6 +31,7 @@
 #include "scratch.h"
 #include "seccomp_rules.h"
 #include "wire/cursor.h"
+#include "wire/exec_param.h"
 #include "wire/proxy_frame.h"
 #include "zygote_frame.h"
 
@@ -216,17 +217,18 @@ static void take_steps(struct sandbox *s)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-#define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_JOB_INLINE_MAX)
+#define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_EXEC_WORD_MAX + OSD_JOB_INLINE_MAX)
 
-/* Name, args and code follow one another: behind the header, or in the sealed memfd. */
+/* Name, method, args and code follow one another: behind the header, or in the sealed memfd. */
 static bool find_texts(struct osd_engine_job *job, const uint8_t *texts, size_t length)
 {
 	const struct osd_job_run *run = &job->run;
 
-	if ((uint64_t)run->name_bytes + run->args_bytes + run->code_bytes != length)
+	if ((uint64_t)run->name_bytes + run->method_bytes + run->args_bytes + run->code_bytes != length)
 		return false;
 	job->name = (const char *)texts;
-	job->args = job->name + run->name_bytes;
+	job->method = job->name + run->name_bytes;
+	job->args = job->method + run->method_bytes;
 	job->code = job->args + run->args_bytes;
 	return true;
 }
@@ -244,7 +246,8 @@ static bool map_texts(struct osd_engine_job *job, int memfd)
 
 static void forget_texts(struct osd_engine_job *job)
 {
-	size_t length = (size_t)job->run.name_bytes + job->run.args_bytes + job->run.code_bytes;
+	size_t length = (size_t)job->run.name_bytes + job->run.method_bytes + job->run.args_bytes +
+			job->run.code_bytes;
 
 	if (job->run.in_memfd)
 		munmap((void *)job->name, length);

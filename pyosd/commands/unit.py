@@ -126,6 +126,10 @@ class CommandTable:
     exec_code = Method(execute.exec_code)
     poll_job = OwnMethod(execute.poll_job)
 
+    # functions
+    activate_function = Method(execute.activate_function)
+    call_function = Method(execute.call_function)
+
 
 class Commands(CommandTable, Caller):
     """OSD-2 commands to one logical unit, for threads."""

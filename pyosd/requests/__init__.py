@@ -28,7 +28,7 @@ from pyosd.requests.collections import (
     set_member_attributes,
 )
 from pyosd.requests.copy import copy_user_object, object_structure_check
-from pyosd.requests.execute import execute
+from pyosd.requests.execute import activate_function, execute, execute_function
 from pyosd.requests.keys import set_key, set_master_key_change, set_master_key_seed
 from pyosd.requests.objects import (
     FLUSH_EVERYTHING,
@@ -59,6 +59,7 @@ __all__ = [
     "FLUSH_EVERYTHING",
     "Criterion",
     "Extra",
+    "activate_function",
     "append",
     "clear",
     "compare_and_swap",
@@ -70,6 +71,7 @@ __all__ = [
     "create_partition",
     "create_user_tracking_collection",
     "execute",
+    "execute_function",
     "fetch_and_add",
     "flush",
     "flush_collection",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The request that runs code in a zone: EXEC (8F81h, design D11)."""
+"""Requests that run code in a zone: EXEC (8F81h, design D11) and those of functions (docs/functions.md)."""
 
 from __future__ import annotations
 
@@ -36,5 +36,47 @@ def execute(
         data=code,
         data_in_length=result_allocation_length,
         permissions=params.rights if params else JOB_RIGHTS,
+        **extra,
+    )
+
+
+def execute_function(
+    zone: ObjectRef,
+    args: Buffer,
+    params: ExecParams,
+    *,
+    synchronous: bool = True,
+    result_allocation_length: int = 0,
+    **extra: Unpack[Extra],
+) -> Request:
+    """EXECUTE FUNCTION (8F82h): call params.function in a zone; otherwise as execute()."""
+    descriptor = params.descriptor()
+    return Request(
+        ServiceAction.EXECUTE_FUNCTION,
+        zone.partition_id,
+        zone.object_id,
+        nbytes(args),
+        result_allocation_length,
+        bits11=0 if synchronous else IMMED_TR,
+        descriptors=(descriptor,) if descriptor else (),
+        data=args,
+        data_in_length=result_allocation_length,
+        permissions=params.rights,
+        **extra,
+    )
+
+
+DEACTIVATE = 0x01
+
+
+def activate_function(
+    function: ObjectRef, *, deactivate: bool = False, **extra: Unpack[Extra]
+) -> Request:
+    """ACTIVATE FUNCTION (8F83h): what the object holds now may be called; deactivate: no more."""
+    return Request(
+        ServiceAction.ACTIVATE_FUNCTION,
+        function.partition_id,
+        function.object_id,
+        bits11=DEACTIVATE if deactivate else 0,
         **extra,
     )

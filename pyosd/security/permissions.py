@@ -96,6 +96,8 @@ COMMANDS: dict[ServiceAction, CommandNeeds] = {
     _S.PERFORM_SCSI_COMMAND: CommandNeeds((_R,), _A.DEV_MGMT | _A.GLOBAL),
     _S.PERFORM_TASK_MANAGEMENT_FUNCTION: CommandNeeds((_R,), _A.DEV_MGMT | _A.GLOBAL),
     _S.EXEC: CommandNeeds((_R, _P, _C, _U), _A.FUN_EXE),
+    _S.EXECUTE_FUNCTION: CommandNeeds((_R, _P, _C, _U), _A.FUN_EXE),
+    _S.ACTIVATE_FUNCTION: CommandNeeds((_U,), _A.SET_ATTR | _A.FUN_EXE),
     _S.COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.FETCH_AND_ADD: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.GENERIC_COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),

@@ -346,7 +346,7 @@ class _Attempts:
     def _learn(self, reply: Reply) -> None:
         """Of whom a surrogate is."""
         need, request = self._needs[0], self._request
-        if request.service_action == ServiceAction.EXEC:
+        if request.service_action in (ServiceAction.EXEC, ServiceAction.EXECUTE_FUNCTION):
             where = reply.retrieved.find(CURRENT_PARTITION_ID)
             job = reply.retrieved.find(CURRENT_OBJECT_ID)
             # In another partition than its zone it needs another key: this leave proves nothing there.

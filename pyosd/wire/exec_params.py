@@ -54,6 +54,7 @@ class Tag(IntEnum):
     PREDECESSOR = 22
     GRACE = 23
     BEGIN = 24
+    FUNCTION = 25
 
 
 class ArgsEncoding(IntEnum):
@@ -227,6 +228,30 @@ class After:
 
 
 @dataclass(frozen=True)
+class FunctionCall:
+    """The function that EXECUTE FUNCTION calls.
+
+    partition_id: a function partition, 1h to FFFFh.  function: object id, alias, or at least 8
+    hexadecimal digits of the SHA-256 of its code.  method: entry point; empty: the manifest's first.
+    args_encoding: of the command's data.
+    """
+
+    partition_id: int
+    function: int | str
+    method: str = ""
+    args_encoding: ArgsEncoding = ArgsEncoding.NONE
+
+    def encode(self) -> bytes:
+        """The value of the parameter FUNCTION."""
+        by_id = isinstance(self.function, int)
+        object_id = self.function if isinstance(self.function, int) else 0
+        name = b"" if by_id else str(self.function).encode()
+        method = self.method.encode()
+        numbers = (self.partition_id, object_id, self.args_encoding, len(method))
+        return struct.pack(">QQHH", *numbers) + method + name
+
+
+@dataclass(frozen=True)
 class ExecParams:
     """Everything an EXEC may say beside its code.  None or empty: not said.
 
@@ -237,8 +262,9 @@ class ExecParams:
     wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
     kept after the end.  array: first index, last index, most running at once (0: all).
     array_ranges: its indices, if they are not all from the first to the last.  predecessor: the job
-    this one is run for again.  surrogate: partition and requested id of the job's object, which
-    then is an ordinary object; object id 0: any.  rights: what its capability shall permit in the
+    this one is run for again.  function: of EXECUTE FUNCTION alone.  surrogate: partition and
+    requested id of the job's object, which then is an ordinary object; object id 0: any.
+    rights: what its capability shall permit in the
     zone (not sent: where credentials are in use, it is asked for).
     """
 
@@ -263,6 +289,7 @@ class ExecParams:
     predecessor: ObjectRef | None = None
     grace: Duration | None = None
     begin: int = 0
+    function: FunctionCall | None = None
     rights: Permission = JOB_RIGHTS
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
@@ -316,6 +343,8 @@ class ExecParams:
             say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
         if self.begin:
             say(Tag.BEGIN, struct.pack(">Q", self.begin))
+        if self.function:
+            say(Tag.FUNCTION, self.function.encode())
         return found
 
     def limit_numbers(self) -> list[tuple[Tag, int | None]]:

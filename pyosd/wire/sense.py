@@ -81,6 +81,10 @@ _TEXTS = {
     (0x80, 0x13): "isolation level not available on the target's host",
     (0x80, 0x14): "not possible in this state of the job",
     (0x80, 0x15): "byte-code is not allowed on this target; send the source instead",
+    (0x80, 0x17): "the function is not active, or its code has changed since it was activated",
+    (0x80, 0x18): "the target does not have the engine that the function names",
+    (0x80, 0x1A): "another active function of the partition has the alias",
+    (0x80, 0x19): "no active function of this partition has this name",
     (
         0x80,
         0x16,
@@ -99,7 +103,7 @@ _SENSE_KEYS = {
     0xE: "miscompare",
 }
 _NOT_EMPTY = (0x2C, 0x0A)
-_CONFLICTS = {(0x2C, 0x00), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_CONFLICTS = {(0x2C, 0x00), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14), (0x80, 0x1A)}
 _BY_KEY = {0x3: StorageError, 0x4: StorageError, 0x5: Invalid}
 _SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
 _FIELD_PARTITION, _FIELD_OBJECT, _FIELD_GET_LIST = 16, 24, 52
@@ -120,6 +124,7 @@ _CAPABILITY_TEXTS = {
     176: "the capability is for another range",
 }
 UNFINISHED_JOB = (0x80, 0x11)
+_NO_FUNCTION = (0x80, 0x19)
 _ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
 _GROUP_TEXT = (
     "the attributes of one object exceed 65,528 bytes, what one command for many objects returns of "
@@ -247,7 +252,7 @@ def error_for(
         text = f"{_GROUP_TEXT} ({text})"
     if kind is Exists:
         text = f"{_refused_id(sense)} ({text})"
-    elif kind is NotFound:
+    elif kind is NotFound and (sense.asc, sense.ascq) != _NO_FUNCTION:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
     elif kind is Invalid and (sense.asc, sense.ascq) == (0x24, 0x00):
         text += hint
@@ -258,7 +263,7 @@ def _refused_id(sense: Sense) -> str:
     """Why an id that was asked for is none to have."""
     named = sense.named_object or ROOT
     asked = named.partition_id if sense.field_pointer == _FIELD_PARTITION else named.object_id
-    if 0 < asked < FIRST_ID:
+    if sense.field_pointer == _FIELD_OBJECT and 0 < asked < FIRST_ID:
         return f"ids below {FIRST_ID:#x} are reserved"
     return "requested id is taken"
 
@@ -280,6 +285,8 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return Conflict
     if code in _SECURITY:
         return PermissionDenied
+    if code == _NO_FUNCTION:
+        return NotFound
     if code != (0x24, 0x00) or sense.field_in_data_out:
         return _BY_KEY.get(sense.sense_key, OSDError)
     if sense.field_pointer in _CAPABILITY_FIELDS:

@@ -142,15 +142,16 @@ static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 
 /* ---- run ------------------------------------------------------------------------------------ */
 
-/* run(code, form, name, args encoding, args, zone type, zone ids, job ids, place in an array) of
+/* run(code, form, name, method, args encoding, args, zone type, zone ids, job ids, place in an array) of
  * host.py */
 static PyObject *call_run(const struct osd_engine_job *job)
 {
 	const struct osd_job_run *run = &job->run;
 
 	return PyObject_CallFunction(
-		host_run, "y#Is#Iy#I(KK)(KK)(II)", job->code, (Py_ssize_t)run->code_bytes,
+		host_run, "y#Is#s#Iy#I(KK)(KK)(II)", job->code, (Py_ssize_t)run->code_bytes,
 		(unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
+		job->method, (Py_ssize_t)run->method_bytes,
 		(unsigned)run->args_encoding, job->args, (Py_ssize_t)run->args_bytes,
 		(unsigned)run->zone_type, (unsigned long long)run->zone_partition,
 		(unsigned long long)run->zone_object, (unsigned long long)run->job_partition,
@@ -165,6 +166,7 @@ static bool rehearse(void)
 	const struct osd_engine_job job = {
 		.run = {.zone_type = 1, .code_bytes = sizeof(code) - 1, .name_bytes = 7},
 		.name = "prewarm",
+		.method = "",
 		.args = "",
 		.code = code,
 	};

@@ -32,6 +32,7 @@
 	LOCK(EXEC, "exec->lock")                                                                   \
 	LOCK(STORED, "stored->lock")                                                               \
 	LOCK(OUTPUT_ERRORS, "output->errors_lock")                                                 \
+	LOCK(FUNCTIONS, "functions->lock")                                                         \
 	LOCK(CALL_GATE, "call gate->lock")                                                         \
 	LOCK(SHARES, "session->shares_lock")                                                       \
 	LOCK(KEYRING, "keyring->lock")                                                             \

@@ -68,6 +68,10 @@ enum osd_sense_key {
 	X(OSD_E_ISOLATION,        ILLEGAL_REQUEST,  0x8013, "isolation level not available on this host")          \
 	X(OSD_E_BYTECODE,         ILLEGAL_REQUEST,  0x8015, "byte-code is not allowed on this target")              \
 	X(OSD_E_POOL_ACCESS,      ILLEGAL_REQUEST,  0x8016, "the pool is not for this principal")                  \
+	X(OSD_E_FUNCTION_INACTIVE, ILLEGAL_REQUEST, 0x8017, "the function is not active, or its code has changed since")    \
+	X(OSD_E_NO_FUNCTION,      ILLEGAL_REQUEST,  0x8019, "no active function has this name")                    \
+	X(OSD_E_FUNCTION_ALIAS,   ILLEGAL_REQUEST,  0x801a, "another active function of the partition has the alias")  \
+	X(OSD_E_FUNCTION_ENGINE,  ILLEGAL_REQUEST,  0x8018, "this target has no such engine")                      \
 	X(OSD_E_VERSION,          MISCOMPARE,       0x1d00, "the data have another version than the command wants")  \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \

@@ -1,218 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_exec.c -- EXEC (design D11, D15): decodes the parameters, passes the job to exec/, and turns
- * the end of a synchronous job into command data and sense.  Jobs themselves are in exec/. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/log.h"
+/* cmd_exec.c -- EXEC (design D11, D15): a script travels with the command. */
 #include "base/util.h"
 #include "command/commands.h"
-#include "exec/exec.h"
-#include "security/security.h"
-#include "wire/continuation.h"
-#include "wire/exec_param.h"
+#include "command/submission.h"
 
-enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_CODE_LENGTH = 32 };
-
-#define RESULT_PIECE (256u << 10) /* of a result that lies in an object */
-
-/* A synchronous EXEC whose job has been accepted: the data needed at its end, when the context no
- * longer exists. */
-struct waiting {
-	struct osd_request *request;
-	struct osd_objects *objects;
-	void (*resume)(struct osd_request *request);
-};
-
-static enum osd_status decode_params(struct osd_command_context *ctx,
-				     struct osd_exec_params *params)
-{
-	struct osd_descriptor descriptor;
-	const char *why = "";
-	enum osd_status status;
-
-	*params = (struct osd_exec_params){0};
-	if (!osd_continuation_find(&ctx->continuation, OSD_DESC_EXEC_PARAMS, &descriptor))
-		return OSD_OK;
-	status = osd_exec_params_decode(descriptor.content, descriptor.length, params, &why);
-	if (status == OSD_OK)
-		return OSD_OK;
-	osd_debug("EXEC parameters refused: %s", why);
-	return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-}
-
-/* The parameters must live as long as the submission. */
-static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params)
-{
-	submission->engine = params->engine;
-	submission->has_args = osd_exec_has(params, OSD_EXEC_PARAM_ARGS);
-	submission->args_encoding = params->args_encoding;
-	submission->args = params->args;
-	submission->predecessor =
-		(struct osd_object_id){params->predecessor_partition, params->predecessor_id};
-	submission->flags = params->flags;
-	submission->pool = params->pool;
-	submission->limits = (struct osd_job_limits){
-		.wall_usec = params->wall_usec,
-		.cpu_usec = params->cpu_usec,
-		.memory_bytes = params->memory_bytes,
-		.processes = params->processes,
-		.output_bytes = params->output_bytes,
-		.open_files = params->open_files,
-		.io_bytes = params->io_bytes,
-	};
-	submission->grace_usec = params->grace_usec;
-	submission->priority = params->priority;
-	submission->begin_msec = params->begin_msec;
-	submission->after = params->after;
-	submission->after_count = params->after_count;
-	submission->array.first = params->array_first;
-	submission->array.at_once = params->array_at_once;
-	submission->array.members = osd_exec_array_members(params);
-	submission->array.ranges = params->array_ranges;
-	submission->name = params->name;
-	submission->key = params->key;
-	submission->tags = params->tags;
-	submission->tag_count = params->tag_count;
-	submission->surrogate_partition = params->surrogate_partition;
-	submission->surrogate_id = params->surrogate_id;
-	submission->keep_usec = params->expiry_usec;
-	submission->sync_wait_usec = params->sync_wait_usec;
-}
-
-/* Command data at Data-In 0, as far as RESULT ALLOCATION LENGTH goes. */
-static void return_bytes(struct osd_request *request, uint64_t at, const uint8_t *bytes,
-			 size_t length)
-{
-	uint64_t allocation = request->decoded.result_allocation_length;
-
-	if (at < allocation)
-		osd_command_data_in(request, bytes,
-				    (size_t)OSD_MIN((uint64_t)length, allocation - at));
-}
-
-static void return_object(struct waiting *waiting, struct osd_object_id id)
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	OSD_CLEANUP_FREE uint8_t *piece = malloc(RESULT_PIECE);
-	struct osd_request *request = waiting->request;
-	uint64_t end = OSD_MIN(request->decoded.result_allocation_length,
-			       (uint64_t)request->data_in_capacity);
-	size_t got = RESULT_PIECE;
-
-	if (!piece || osd_object_get(waiting->objects, id, &object) != OSD_OK)
-		return;
-	for (uint64_t at = 0; at < end && got == RESULT_PIECE; at += got) {
-		if (osd_object_read(object, at, piece, RESULT_PIECE, 0, &got) != OSD_OK)
-			return;
-		return_bytes(request, at, piece, got);
-	}
-}
-
-static void name_job(struct osd_request *request, struct osd_object_id job)
-{
-	request->object = job;
-	request->object_type = OSD_USER_OBJECT;
-}
-
-/* exec/ calls this once, from any thread. */
-static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
-{
-	struct waiting *waiting = arg;
-	struct osd_request *request = waiting->request;
-
-	name_job(request, outcome->job);
-	request->fault.status = outcome->status;
-	if (outcome->reason && outcome->status != OSD_OK) {
-		request->fault.has_command_information = true;
-		request->fault.command_information = outcome->reason;
-	}
-	if (outcome->result)
-		return_bytes(request, 0, outcome->result, outcome->result_length);
-	else if (outcome->result_object)
-		return_object(waiting, (struct osd_object_id){outcome->job.partition_id,
-							      outcome->result_object});
-	waiting->resume(request);
-	free(waiting);
-}
-
-static enum osd_status refuse(struct osd_request *request, enum osd_status status,
-			      const struct osd_exec_refusal *refusal)
-{
-	switch (status) {
-	case OSD_E_QUEUE_FULL:
-		request->fault.has_information = true;
-		request->fault.information = refusal->queue_depth;
-		request->fault.has_command_information = true;
-		request->fault.command_information = refusal->retry_after_msec;
-		return status;
-	case OSD_E_NO_PARTITION:
-		return osd_command_fail(request, status, FIELD_PARTITION);
-	case OSD_E_NO_OBJECT:
-		return osd_command_fail(request, status, FIELD_OBJECT);
-	case OSD_E_EXISTS:
-	case OSD_E_CDB_FIELD:
-		return osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
-	default:
-		return status;
-	}
-}
+enum { FIELD_CODE_LENGTH = 32 };
 
 enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	const struct osd_nexus *nexus = &request->nexus;
 	struct osd_exec_params params;
-	struct osd_principal principal;
-	struct osd_exec_submission submission = {
-		.zone = request->object,
-		.grant = ctx->grant,
-		.principal = principal.key,
-		.code = ctx->command_data,
-		.code_length = ctx->command_data_length,
-	};
-	OSD_CLEANUP_FREE struct waiting *waiting = NULL;
-	OSD_CLEANUP_FREE uint8_t *content = NULL;
-	struct osd_exec_refusal refusal = {0};
-	struct osd_object_id job;
+	struct osd_exec_submission submission = {0};
 	enum osd_status status;
 
 	if (!ctx->exec)
 		return OSD_E_ISOLATION;
 	if (ctx->command_data_length > osd_exec_limits[OSD_LIMIT_CODE].maximum)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
-	/* A job acts with one capability. */
-	if (request->security.extension_count)
+	status = osd_submission_params(ctx, &params);
+	if (status != OSD_OK)
+		return status;
+	if (osd_exec_has(&params, OSD_EXEC_PARAM_FUNCTION))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	status = decode_params(ctx, &params);
-	if (status != OSD_OK)
-		return status;
-	fill(&submission, &params);
-	if (ctx->command_data_length == 0 && !osd_exec_has(&params, OSD_EXEC_PARAM_PREDECESSOR))
+	osd_submission_fill(&submission, &params);
+	if (ctx->command_data_length > 0) {
+		submission.code = ctx->command_data;
+		submission.code_length = ctx->command_data_length;
+	} else if (!osd_exec_has(&params, OSD_EXEC_PARAM_PREDECESSOR)) {
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
-	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
-			     &principal);
-	if (ctx->command_data_length == 0) {
-		status = osd_exec_take_code(ctx->exec, &submission, &content);
-		if (status != OSD_OK)
-			return refuse(request, status, &refusal);
 	}
-	if (!request->decoded.immed_tr) {
-		waiting = malloc(sizeof(*waiting));
-		if (!waiting)
-			return OSD_E_NO_MEMORY;
-		*waiting = (struct waiting){request, ctx->objects, ctx->resume};
-		submission.done = job_ended;
-		submission.arg = waiting;
-		submission.aborted = &request->aborted;
-	}
-	status = osd_exec_submit(ctx->exec, &submission, &job, &refusal);
-	if (status == OSD_PENDING) {
-		waiting = NULL; /* from here on job_ended owns it and the request */
-		return status;
-	}
-	if (status != OSD_OK)
-		return refuse(request, status, &refusal);
-	name_job(request, job);
-	return OSD_OK;
+	return osd_submission_send(ctx, &submission);
 }

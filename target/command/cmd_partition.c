@@ -3,6 +3,7 @@
 #include "command/commands.h"
 #include "command/phase.h"
 #include "exec/exec.h"
+#include "function/function.h"
 #include "security/local_keys.h"
 
 enum { FIELD_BYTE11 = 11, FIELD_CAPACITY = 32 };
@@ -32,10 +33,15 @@ enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 	uint64_t capacity = ctx->request->decoded.formatted_capacity;
 	enum osd_status status = check_format(ctx, capacity), forgotten;
 
-	if (status != OSD_OK || !ctx->exec)
-		return status == OSD_OK ? osd_objects_format(ctx->objects, capacity) : status;
-	osd_exec_end_jobs(ctx->exec);
+	if (status != OSD_OK)
+		return status;
+	if (ctx->exec)
+		osd_exec_end_jobs(ctx->exec);
 	status = osd_objects_format(ctx->objects, capacity);
+	if (status == OSD_OK && ctx->functions)
+		osd_functions_forget(ctx->functions);
+	if (!ctx->exec)
+		return status;
 	forgotten = osd_exec_formatted(ctx->exec, status == OSD_OK);
 	return status == OSD_OK ? forgotten : status;
 }

@@ -40,6 +40,8 @@ osd_command_fn osd_cmd_perform_scsi_command, osd_cmd_perform_task_management_fun
 osd_command_fn osd_cmd_set_key, osd_cmd_set_master_key;
 /* cmd_exec.c */
 osd_command_fn osd_cmd_exec;
+/* cmd_function.c */
+osd_command_fn osd_cmd_execute_function, osd_cmd_activate_function;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 

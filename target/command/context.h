@@ -39,6 +39,7 @@
 struct osd_backgrounds;
 struct osd_copies;
 struct osd_exec;
+struct osd_functions;
 struct osd_keyring;
 struct osd_tracked_def;
 struct osd_command_context;
@@ -141,6 +142,7 @@ struct osd_command_context {
 	enum osd_status absent;	       /* why there is no object, if it was looked up */
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
+	struct osd_functions *functions;
 	struct osd_keyring *keyring;
 	const uint8_t *token; /* security token, as in VPD page B1h */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */

@@ -18,7 +18,7 @@ enum osd_status osd_copies_source(const struct osd_command_context *ctx,
 		status = osd_copy_source_decode(&descriptor, ret_source);
 	if (status == OSD_OK &&
 	    (ret_source->freeze || ret_source->time_of_duplication != 0 ||
-	     ret_source->partition_id < OSD_FIRST_ID || ret_source->object_id < OSD_FIRST_ID))
+	     ret_source->partition_id == 0 || ret_source->object_id < OSD_FIRST_ID))
 		status = OSD_E_CDB_FIELD;
 	return status;
 }

@@ -15,10 +15,12 @@
 
 struct osd_copies;
 struct osd_dispatcher;
+struct osd_functions;
 
 struct osd_dispatcher_config {
 	struct osd_objects *objects;   /* borrowed */
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
+	struct osd_functions *functions; /* borrowed */
 	struct osd_keyring *keyring;   /* borrowed */
 	struct osd_nonces *nonces;     /* borrowed */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES]; /* VPD page B1h's */

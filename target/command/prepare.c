@@ -204,6 +204,7 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.addressed = request->object,
 		.objects = dispatcher->config.objects,
 		.exec = dispatcher->config.exec,
+		.functions = dispatcher->config.functions,
 		.keyring = dispatcher->config.keyring,
 		.token = dispatcher->config.token,
 		.resume = dispatcher->config.resume,

@@ -34,8 +34,6 @@ static enum osd_status check_named(struct osd_request *request)
 			return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
 		return OSD_OK;
 	}
-	if (pid < OSD_FIRST_ID)
-		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_PARTITION_ID);
 	if (oid == 0 && types & OSD_PARTITION) {
 		request->object_type = OSD_PARTITION;
 		return OSD_OK;
@@ -55,11 +53,9 @@ static enum osd_status check_requested(struct osd_request *request)
 
 	request->object_type = (enum osd_object_type)request->def->object_types;
 	if (request->object_type == OSD_PARTITION) {
-		if (pid != 0 && pid < OSD_FIRST_ID)
-			return osd_command_fail(request, OSD_E_EXISTS, FIELD_PARTITION_ID);
 		return OSD_OK;
 	}
-	if (pid < OSD_FIRST_ID)
+	if (pid == 0)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_PARTITION_ID);
 	if (oid != 0 && oid < OSD_FIRST_ID)
 		return osd_command_fail(request, OSD_E_EXISTS, FIELD_OBJECT_ID);

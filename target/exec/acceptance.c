@@ -99,6 +99,7 @@ static void fill_digests(struct osd_job_record *record,
 		osd_sha256_add(&sha, submission->array.ranges.bytes,
 			       submission->array.ranges.length);
 	}
+	osd_sha256_add(&sha, record->function.method, strlen(record->function.method));
 	osd_sha256_end(&sha, record->content_sha256);
 }
 
@@ -193,6 +194,7 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.array = {.index = submission->array.first,
 			  .count = submission->array.members,
 			  .at_once = submission->array.at_once},
+		.function = submission->function,
 		.predecessor = submission->predecessor,
 		.priority = submission->priority,
 		.args_encoding = (uint8_t)submission->args_encoding,

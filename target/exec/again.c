@@ -83,6 +83,7 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 	}
 	submission->flags = (submission->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
 			    (again.record.client_flags & OSD_EXEC_CODE_FORM);
+	submission->function = again.record.function;
 	submission->code = again.content + again.record.args_length;
 	submission->code_length = again.record.code_length;
 	return OSD_OK;

@@ -338,7 +338,7 @@ void osd_exec_close(struct osd_exec *exec)
 		stop_threads(target);
 	if (exec->objects) { /* not before: the threads remove objects until they end */
 		osd_objects_watch_policies(exec->objects, NULL, NULL);
-		osd_objects_watch_removals(exec->objects, NULL, NULL);
+		osd_objects_unwatch_removals(exec->objects, exec);
 	}
 	osd_script_turns_stop(target->turns);
 	osd_sandboxes_release(exec->sandboxes);

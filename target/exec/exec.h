@@ -81,6 +81,7 @@ struct osd_exec_submission {
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
 	struct osd_object_id predecessor; /* the job whose code runs again */
+	struct osd_job_function function; /* that the code is of; object 0: it is a script */
 	uint32_t flags;			  /* enum osd_exec_flags */
 
 	/* With what, and when. */

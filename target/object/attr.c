@@ -114,6 +114,12 @@ enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id)
 	return osd_txn_take(txn, id, true);
 }
 
+static void note_set(struct osd_txn *txn)
+{
+	osd_note_attr_change(txn);
+	txn->dirty = txn->place.object_id != 0;
+}
+
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length)
 {
@@ -129,11 +135,33 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	if (provider && osd_attr_provider_fits(txn, page))
 		return provider->set(provider->context, txn, id, page, number, value, length);
 	status = set_at_hand(txn, page, number, value, length);
-	if (status != OSD_OK)
-		return status;
-	osd_note_attr_change(txn);
-	txn->dirty = txn->place.object_id != 0;
-	return OSD_OK;
+	if (status == OSD_OK)
+		note_set(txn);
+	return status;
+}
+
+/* ---- values that the store keeps for providers (page_provider.h) ---------------------------------- */
+
+enum osd_status osd_page_kept_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	return status == OSD_OK ? osd_attr_stored_get(txn, page, number, buffer, capacity, ret_length)
+				: status;
+}
+
+enum osd_status osd_page_kept_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, const uint8_t *value, size_t length)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK)
+		status = osd_attr_stored_set(txn, page, number, value, length);
+	if (status == OSD_OK)
+		note_set(txn);
+	return status;
 }
 
 /* ---- walk -------------------------------------------------------------------------------- */

@@ -85,7 +85,7 @@ struct osd_objects {
 	struct {
 		osd_removal_fn *fn; /* NULL: nobody */
 		void *arg;
-	} removal_watcher; /* the same */
+	} removal_watchers[OSD_REMOVAL_WATCHERS]; /* the same */
 	uint8_t seal[OSD_SEAL_BYTES];	 /* of a store in memory */
 
 	/* osd_cache_remove_partition.  open.c sets it, since cache.c itself uses partition.c. */

@@ -162,9 +162,12 @@ void osd_objects_watch_partitions(struct osd_objects *objects,
 
 /* fn is called in each transaction that removes a user object or, with object_id 0, a partition.  It removes what a
  * higher layer keeps of it.  The caller of the removal gets its status; osd_txn_first (txn_run.h) is possible.
- * FORMAT OSD does not call it.  NULL: no more.  Set while no transaction is open. */
+ * FORMAT OSD does not call it.  Set while no transaction is open. */
 typedef enum osd_status osd_removal_fn(void *arg, struct osd_txn *txn, struct osd_object_id id);
+#define OSD_REMOVAL_WATCHERS 2 /* with different args */
 void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn, void *arg);
+/* Ends the watch that was begun with this arg; none is fine.  No transaction is under way. */
+void osd_objects_unwatch_removals(struct osd_objects *objects, const void *arg);
 
 /* The timers of the unit: whoever opens something above the store may add its own. */
 struct osd_timers;

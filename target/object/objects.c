@@ -96,17 +96,33 @@ void osd_objects_watch_partitions(struct osd_objects *objects,
 
 void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn, void *arg)
 {
-	objects->removal_watcher.arg = arg;
-	objects->removal_watcher.fn = fn;
+	size_t at = 0;
+
+	while (at < OSD_REMOVAL_WATCHERS - 1 && objects->removal_watchers[at].fn &&
+	       objects->removal_watchers[at].arg != arg)
+		at++;
+	assert(!objects->removal_watchers[at].fn || objects->removal_watchers[at].arg == arg);
+	objects->removal_watchers[at].arg = arg;
+	objects->removal_watchers[at].fn = fn;
+}
+
+void osd_objects_unwatch_removals(struct osd_objects *objects, const void *arg)
+{
+	for (size_t i = 0; i < OSD_REMOVAL_WATCHERS; i++)
+		if (objects->removal_watchers[i].arg == arg)
+			objects->removal_watchers[i].fn = NULL;
 }
 
 enum osd_status osd_note_removal(struct osd_txn *txn, struct osd_object_id id)
 {
 	const struct osd_objects *objects = txn->objects;
+	enum osd_status status = OSD_OK;
 
-	return objects->removal_watcher.fn
-		       ? objects->removal_watcher.fn(objects->removal_watcher.arg, txn, id)
-		       : OSD_OK;
+	for (size_t i = 0; i < OSD_REMOVAL_WATCHERS && status == OSD_OK; i++)
+		if (objects->removal_watchers[i].fn)
+			status = objects->removal_watchers[i].fn(objects->removal_watchers[i].arg,
+								 txn, id);
+	return status;
 }
 
 /* ---- figures ----------------------------------------------------------------------------- */

@@ -46,6 +46,13 @@ struct osd_page_provider {
 	/* Whether peek has an attribute; its value has at most 8 bytes. */
 	bool (*has_peek)(uint32_t number);
 };
+/* Values of a provider's page that the store keeps for it, with the object; they are charged as attributes are.  get:
+ * *ret_length is 0 if there is none.  set: length 0 removes it. */
+enum osd_status osd_page_kept_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length);
+enum osd_status osd_page_kept_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, const uint8_t *value, size_t length);
 /* Call it before any other thread uses objects.  The provider is borrowed for their lifetime. */
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);
 /* The provider of a page, NULL: none; and whether it has one that says `controls`. */

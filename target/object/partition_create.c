@@ -23,7 +23,7 @@ static void count_id(struct osd_root_record *root, uint64_t id, bool requested)
 {
 	if (!requested)
 		root->next_partition_id = id == UINT64_MAX ? OSD_FIRST_ID : id + 1;
-	else if (id < OSD_IDS_COUNTED && id != OSD_JOBS_PARTITION && id != OSD_LOST_PARTITION)
+	else if (id >= OSD_FIRST_ID && id < OSD_IDS_COUNTED && id != OSD_JOBS_PARTITION && id != OSD_LOST_PARTITION)
 		root->next_partition_id = OSD_MAX(root->next_partition_id, id + 1);
 }
 
@@ -41,8 +41,6 @@ static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id,
 	do {
 		struct osd_key key = osd_key_partition(root->epoch, id);
 
-		if (id < OSD_FIRST_ID)
-			return OSD_E_EXISTS; /* reserved */
 		status = osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
 		if (status == OSD_OK)

@@ -76,7 +76,7 @@ static void test_object(struct osd_objects *objects, struct osd_object_id id)
 	CHECK(!has_record(objects, id));
 	CHECK_EQ(remove_object(objects, id), OSD_E_NO_OBJECT);
 	CHECK_EQ(watcher.calls, 2);
-	osd_objects_watch_removals(objects, NULL, NULL);
+	osd_objects_unwatch_removals(objects, &watcher);
 }
 
 /* Once, for all that is in it. */
@@ -90,7 +90,7 @@ static void test_partition_removal(struct osd_objects *objects, uint64_t pid)
 	OK(test_remove_partition(objects, pid));
 	CHECK_EQ(watcher.calls, 2);
 	CHECK(watcher.last.partition_id == pid && watcher.last.object_id == 0);
-	osd_objects_watch_removals(objects, NULL, NULL);
+	osd_objects_unwatch_removals(objects, &watcher);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include "testing/initiator.h"
 #include "wire/cursor.h"
 
-#define TAG_MOST OSD_EXEC_PARAM_BEGIN
+#define TAG_MOST OSD_EXEC_PARAM_BEGIN /* no test of C calls a function */
 
 typedef void encode_fn(const struct osd_exec_params *params, struct osd_wr *value);
 

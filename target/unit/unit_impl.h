@@ -30,6 +30,7 @@ struct osd_unit {
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
 	struct osd_nonces *nonces;
+	struct osd_functions *functions;
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
 	struct osd_figures *figures;

@@ -16,6 +16,7 @@
 #include "unit/control.h"
 #include "unit/command_figures.h"
 #include "exec/exec.h"
+#include "function/function.h"
 #include "security/keys.h"
 #include "security/local_keys.h"
 #include "security/nonce.h"
@@ -168,6 +169,7 @@ static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_c
 	struct osd_dispatcher_config dispatcher = {
 		.objects = unit->objects,
 		.exec = unit->exec,
+		.functions = unit->functions,
 		.keyring = unit->keyring,
 		.nonces = unit->nonces,
 		.resume = osd_unit_resume,
@@ -252,6 +254,8 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 	unit->hold = config->test.hold ? strdup(config->test.hold) : NULL;
 	status = open_objects(unit, config, message);
 	if (status == OSD_OK)
+		status = osd_functions_open(unit->objects, &unit->functions);
+	if (status == OSD_OK)
 		status = open_security(unit, config, message);
 	if (status == OSD_OK)
 		status = check_secure(unit, config, message);
@@ -299,6 +303,7 @@ void osd_unit_close(struct osd_unit *unit)
 	osd_helper_stop(&unit->urgent);
 	osd_dispatcher_free(unit->dispatcher);
 	osd_exec_close(unit->exec);
+	osd_functions_close(unit->functions);
 	osd_nonces_close(unit->nonces);
 	osd_keyring_close(unit->keyring);
 	osd_objects_close(unit->objects);

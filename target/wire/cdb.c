@@ -53,6 +53,8 @@ static enum word48 word48_of(uint16_t service_action)
 	case OSD_SA_GET_MEMBER_ATTRIBUTES:
 	case OSD_SA_SET_MEMBER_ATTRIBUTES:
 	case OSD_SA_EXEC:
+	case OSD_SA_EXECUTE_FUNCTION:
+	case OSD_SA_ACTIVATE_FUNCTION:
 		return WORD48_CONTINUATION;
 	case OSD_SA_LIST:
 	case OSD_SA_LIST_COLLECTION:
@@ -71,6 +73,7 @@ static enum length_is length_of(uint16_t service_action)
 	case OSD_SA_APPEND:
 	case OSD_SA_CREATE_AND_WRITE:
 	case OSD_SA_EXEC:
+	case OSD_SA_EXECUTE_FUNCTION:
 	case OSD_SA_SET_MASTER_KEY:
 		return LENGTH_DATA_OUT;
 	case OSD_SA_COMPARE_AND_SWAP:
@@ -430,7 +433,7 @@ uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
 
 uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
 {
-	if (cdb->service_action == OSD_SA_EXEC)
+	if (cdb->service_action == OSD_SA_EXEC || cdb->service_action == OSD_SA_EXECUTE_FUNCTION)
 		return cdb->result_allocation_length;
 	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND)
 		return osd_embedded_allocation(cdb->embedded);

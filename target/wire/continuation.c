@@ -29,6 +29,7 @@ static bool carries(uint16_t service_action, uint16_t type)
 	case OSD_SA_CREATE_USER_TRACKING_COLLECTION:
 		return type == OSD_DESC_EXTENSION_CAPS;
 	case OSD_SA_EXEC:
+	case OSD_SA_EXECUTE_FUNCTION:
 		return type == OSD_DESC_EXEC_PARAMS || type == OSD_DESC_EXTENSION_CAPS;
 	default:
 		return false;

@@ -12,7 +12,7 @@
 
 #define AFTER_ENTRY   24u
 #define PRIORITY_MOST 100
-#define TAG_MOST      OSD_EXEC_PARAM_BEGIN
+#define TAG_MOST      OSD_EXEC_PARAM_FUNCTION
 #define BEGIN_MOST    ((UINT64_C(1) << 48) - 1) /* times of day have 6 bytes in attributes */
 
 enum kind {
@@ -140,6 +140,37 @@ static const char *decode_predecessor(struct osd_rd *value, struct osd_exec_para
 	return params->predecessor_id ? NULL : "a predecessor that is no job";
 }
 
+static const char *decode_word(struct osd_rd *value, size_t length, struct osd_exec_text *text)
+{
+	*text = (struct osd_exec_text){osd_rd_bytes(value, length), (uint32_t)length};
+	if (length > OSD_EXEC_WORD_MAX)
+		return "name or method of a function is too long";
+	if (!value->bad && !osd_text_is_clean(text->bytes, length))
+		return "text is not UTF-8 or holds control characters";
+	return NULL;
+}
+
+static const char *decode_function(struct osd_rd *value, struct osd_exec_params *params)
+{
+	size_t method;
+	const char *why;
+
+	params->function.partition_id = osd_rd_be(value, 8);
+	params->function.object_id = osd_rd_be(value, 8);
+	params->function.args_encoding = (uint16_t)osd_rd_be(value, 2);
+	method = osd_rd_be(value, 2);
+	why = decode_word(value, method, &params->function.method);
+	if (!why)
+		why = decode_word(value, osd_rd_left(value), &params->function.name);
+	if (why)
+		return why;
+	if (params->function.args_encoding > OSD_ARGS_JSON)
+		return "arguments in an unknown encoding";
+	if ((params->function.object_id == 0) == (params->function.name.length == 0))
+		return "a function is named by its id or by a name, and not by both";
+	return NULL;
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 /* The highest values that a target may allow, as constants. */
@@ -189,6 +220,7 @@ static const struct parameter parameters[] = {
 	[OSD_EXEC_PARAM_PREDECESSOR] = {.kind = ODD, .decode = decode_predecessor},
 	[OSD_EXEC_PARAM_GRACE] = {.kind = NUMBER, .at = FIELD(grace_usec), .maximum = MOST_GRACE},
 	[OSD_EXEC_PARAM_BEGIN] = {.kind = NUMBER, .at = FIELD(begin_msec), .maximum = BEGIN_MOST},
+	[OSD_EXEC_PARAM_FUNCTION] = {.kind = ODD, .decode = decode_function},
 };
 
 /* ---- decode -------------------------------------------------------------------------------- */

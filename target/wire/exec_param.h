@@ -53,7 +53,10 @@
 	X(21, EXPIRY, "be64 us the record is kept after the job's end")                            \
 	X(22, PREDECESSOR, "be64 partition, be64 object: the job this one is run for again")       \
 	X(23, GRACE, "be64 us a script has to clean up when it is ended")                          \
-	X(24, BEGIN, "be64 ms since 1970: it is held until then")
+	X(24, BEGIN, "be64 ms since 1970: it is held until then")                                      \
+	X(25, FUNCTION,                                                                            \
+	  "be64 partition, be64 object (0: by name), be16 encoding of the arguments, be16 length " \
+	  "of the method; the method, UTF-8; then the alias or 8-64 hexadecimal digits of the SHA-256")
 
 enum osd_exec_param_tag {
 #define X(number, symbol, value) OSD_EXEC_PARAM_##symbol = number,
@@ -127,6 +130,11 @@ struct osd_exec_params {
 	uint64_t predecessor_partition, predecessor_id;
 	uint64_t grace_usec;
 	uint64_t begin_msec;
+	struct {
+		uint64_t partition_id, object_id; /* object 0: by name */
+		uint16_t args_encoding;		  /* enum osd_args_encoding; of the command's data */
+		struct osd_exec_text method, name;
+	} function;
 };
 
 static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_exec_param_tag tag)

@@ -12,6 +12,7 @@
 #define OSD_CDB_ADDITIONAL_LENGTH 228
 #define OSD_SENSE_MAX             252
 #define OSD_CAPABILITY_LENGTH     104
+#define OSD_FUNCTION_PARTITION_LAST UINT64_C(0xffff) /* partitions 1h to FFFFh hold functions */
 #define OSD_FIRST_ID              UINT64_C(0x10000) /* first partition, object and collection id */
 #define OSD_OFFSET_UNUSED         0xffffffffu
 #define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
@@ -64,6 +65,8 @@
 	X(0x8f7c, PERFORM_SCSI_COMMAND, "PERFORM SCSI COMMAND")                                    \
 	X(0x8f7d, PERFORM_TASK_MANAGEMENT_FUNCTION, "PERFORM TASK MANAGEMENT FUNCTION")            \
 	X(0x8f81, EXEC, "EXEC")                                                                    \
+	X(0x8f82, EXECUTE_FUNCTION, "EXECUTE FUNCTION")                                            \
+	X(0x8f83, ACTIVATE_FUNCTION, "ACTIVATE FUNCTION")                                          \
 	X(0x8f84, COMPARE_AND_SWAP, "COMPARE AND SWAP")                                            \
 	X(0x8f85, FETCH_AND_ADD, "FETCH AND ADD")                                                  \
 	X(0x8f86, GENERIC_COMPARE_AND_SWAP, "GENERIC COMPARE AND SWAP")                            \
@@ -255,6 +258,7 @@ enum osd_permission {
 #define OSD_PAGE_JOB_STATUS      0x20000001u
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
+#define OSD_PAGE_FUNCTION        0x20000010u /* user object in a function partition (function/page.c) */
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */

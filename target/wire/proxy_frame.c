@@ -10,6 +10,7 @@
 #include "wire/osd2.h"
 
 #define FRAME_TAIL 16 /* zero bytes at the end of a frame */
+#define RUN_TAIL   4  /* the same of a job */
 
 static bool op_known(uint16_t op)
 {
@@ -143,7 +144,7 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 
 /* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 code form, be64 job
  * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
- * bytes, be32 grace, zeros. */
+ * bytes, be32 grace, be32 members before, be32 index, be32 method bytes, zeros. */
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RUN_BYTES);
@@ -164,6 +165,8 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->grace_usec, 4);
 	osd_wr_be(&w, run->array_before, 4);
 	osd_wr_be(&w, run->array_index, 4);
+	osd_wr_be(&w, run->method_bytes, 4);
+	osd_wr_zero(&w, RUN_TAIL);
 }
 
 static bool zone_type_known(uint8_t type)
@@ -184,6 +187,7 @@ static bool run_lengths_fit(const struct osd_job_run *run)
 	return run->code_bytes >= 1 && run->code_bytes <= osd_exec_limits[OSD_LIMIT_CODE].maximum &&
 	       run->args_bytes <= osd_exec_limits[OSD_LIMIT_ARGS].maximum &&
 	       run->name_bytes <= osd_exec_limits[OSD_LIMIT_NAME].maximum &&
+	       run->method_bytes <= OSD_EXEC_WORD_MAX &&
 	       run->grace_usec <= osd_exec_limits[OSD_LIMIT_GRACE].maximum &&
 	       (run->in_memfd ||
 		(uint64_t)run->code_bytes + run->args_bytes <= OSD_JOB_INLINE_MAX);
@@ -211,8 +215,9 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.grace_usec = (uint32_t)osd_rd_be(&r, 4);
 	run.array_before = (uint32_t)osd_rd_be(&r, 4);
 	run.array_index = (uint32_t)osd_rd_be(&r, 4);
+	run.method_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.in_memfd = in_memfd == 1;
-	if (run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum || (!run.array_before && run.array_index) ||
+	if (!zeros(&r, RUN_TAIL) || run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum || (!run.array_before && run.array_index) ||
 	    in_memfd > 1 || run.args_encoding > 2 || !code_form_known(run.code_form) || !zone_type_known(run.zone_type) ||
 	    !run_lengths_fit(&run))
 		return false;

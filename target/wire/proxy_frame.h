@@ -191,7 +191,7 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 
 #define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
 
-/* OSD_JOB_RUN: header, then name, args, code back to back, in the message or in the memfd sent with it. */
+/* OSD_JOB_RUN: header, then name, method, args, code back to back, in the message or in the memfd sent with it. */
 struct osd_job_run {
 	uint64_t job_partition, job_object;   /* the surrogate: osd.job */
 	uint64_t zone_partition, zone_object; /* osd.zone */
@@ -200,14 +200,15 @@ struct osd_job_run {
 	bool in_memfd;
 	uint8_t code_form;                    /* enum osd_code_form (wire/exec_param.h) */
 	uint32_t name_bytes, args_bytes, code_bytes;
+	uint32_t method_bytes; /* the code is a function: this entry point is called; 0: it is a script */
 	uint32_t grace_usec;
 	uint32_t array_before; /* members of its array before it, and one: its id less the array's; 0: no array */
 	uint32_t array_index;
 };
 
-#define OSD_JOB_RUN_BYTES 64u
+#define OSD_JOB_RUN_BYTES 72u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
-/* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128,
+/* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128, method <= 64,
  * code + args <= OSD_JOB_INLINE_MAX unless in_memfd; grace <= 5 s). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
 

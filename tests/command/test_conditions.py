@@ -221,6 +221,16 @@ ELSEWHERE = {
     ),
     "pool is not for this principal": "exec/test_fairness.py::test_users",
     "data have another version than the command wants": "command/test_versions.py::test_wanted",
+    "function is not active, or its code has changed since": (
+        "exec/test_functions.py::test_a_function_is_stored_then_active"
+    ),
+    "engine is not available on this target": (
+        "exec/test_functions.py::test_what_cannot_be_activated"
+    ),
+    "another active function of the partition has the alias": (
+        "exec/test_functions.py::test_what_cannot_be_activated"
+    ),
+    "no active function has this name": "exec/test_functions.py::test_names_that_nothing_has",
     "wait ended before the job": "jobs/test_exec.py::test_wait_runs_out_and_the_job_goes_on",
     "job ended: queue or hold": (
         "jobs/test_exec.py::test_format_ends_an_exec_that_waits_for_a_queued_job"

@@ -78,6 +78,8 @@ ROWS = [
     Row(0x8F7C, "PERFORM SCSI COMMAND", MANDATORY, "root", None),
     Row(0x8F7D, "PERFORM TASK MANAGEMENT FUNCTION", MANDATORY, "root", None),
     Row(0x8F81, "EXEC", VENDOR, "any", None, True),
+    Row(0x8F82, "EXECUTE FUNCTION", VENDOR, "any", None, True),
+    Row(0x8F83, "ACTIVATE FUNCTION", VENDOR, "object", None),
 ]
 
 BY_NAME = {row.name: row for row in ROWS}

@@ -167,7 +167,7 @@ class Guarded(LogicalUnit):
         return Proof(self.working(), self.security_method, kind, pid, oid, algorithm=self.algorithm)
 
     def _kind(self, request: w.Request) -> int:
-        if request.action in (0x888E, 0x888F, 0x8F81) and request.oid in self.collections:
+        if request.action in (0x888E, 0x888F, 0x8F81, 0x8F82) and request.oid in self.collections:
             return w.COLLECTION
         return w.USER_OBJECT
 
@@ -303,7 +303,7 @@ class Guarded(LogicalUnit):
 
 _MADE = (0x8882, 0x8892, 0x8893, 0x8894, 0x8895)
 _COUNTERS = {0x8F84: 16, 0x8F85: 8}
-_SENDS = (0x8886, 0x8887, 0x8892, 0x8F81)
+_SENDS = (0x8886, 0x8887, 0x8892, 0x8F81, 0x8F82)
 
 
 def _segments(cdb: bytes | bytearray) -> list[tuple[int, int]]:
@@ -318,7 +318,11 @@ def _segments(cdb: bytes | bytearray) -> list[tuple[int, int]]:
         return int((code & 0x0FFF_FFFF) * 2.0 ** (exponent + 8))
 
     action, form = number(8, 2), cdb[11] >> 4 & 3
-    behind = number(48) if action in (0x8885, 0x8886, 0x8892, 0x8893, 0x8894, 0x88A0, 0x8F81) else 0
+    behind = (
+        number(48)
+        if action in (0x8885, 0x8886, 0x8892, 0x8893, 0x8894, 0x88A0, 0x8F81, 0x8F82)
+        else 0
+    )
     data = _COUNTERS.get(action, number(32, 8) if action in _SENDS else 0)
     if action == SET_MASTER_KEY:
         data = number(32)

@@ -84,6 +84,8 @@ NEEDS = {
     "PERFORM SCSI COMMAND": DEV_MGMT | GLOBAL,
     "PERFORM TASK MANAGEMENT FUNCTION": DEV_MGMT | GLOBAL,
     "EXEC": FUN_EXE,
+    "EXECUTE FUNCTION": FUN_EXE,
+    "ACTIVATE FUNCTION": SET | FUN_EXE,
 }
 OURS = {"CAS": 0x8F84, "FA": 0x8F85, "GEN CAS": 0x8F86, "COND SETATTR": 0x8F87}
 """Codes of commands whose private ones are another implementation's."""

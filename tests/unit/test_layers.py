@@ -26,8 +26,9 @@ MAY_INCLUDE = {
     "store": {"base", "wire"},
     "object": {"base", "wire", "store"},
     "security": {"base", "wire", "store", "object"},
+    "function": {"base", "wire", "object"},
     "exec": {"base", "wire", "object", "security"},
-    "command": {"base", "wire", "object", "security", "exec"},
+    "command": {"base", "wire", "object", "security", "function", "exec"},
     "unit": {"base", "wire", "command"},
     "shim": {"base", "wire", "command", "unit"},
     "harness": {"base", "wire", "command", "unit"},
@@ -86,7 +87,10 @@ OBJECT_LAYERS = {
 # Front ends and unit may use one header of command/: the request that travels the whole path.
 COMMAND_CONTRACTS = {"command/request.h"}
 # Opening a store and starting the job machinery happens where the pieces are put together.
-ASSEMBLY = {"unit": {"store", "object", "security", "exec"}, "harness": {"store", "object"}}
+ASSEMBLY = {
+    "unit": {"store", "object", "security", "function", "exec"},
+    "harness": {"store", "object"},
+}
 # Headers that C unit tests and their shared headers may include too.
 OF_TESTS = {"testing"}
 

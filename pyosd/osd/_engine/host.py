@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from .. import _archive
 from .._current import use
 from .._errors import Ended
+from .._job import result
 from .._sandbox import SandboxTransport, core
 from .._transport import Context
 
@@ -116,7 +117,7 @@ def keep_sqlite_in_memory() -> None:
 def rehearse() -> None:
     """Run trivial jobs, so that what they touch first is not touched first in every sandbox."""
     for _ in range(DRY_RUNS):
-        run(DRY_RUN, 0, "dry run", 0, b"", 1, (0, 0), (0, 0), (0, 0))
+        run(DRY_RUN, 0, "dry run", "", 0, b"", 1, (0, 0), (0, 0), (0, 0))
 
 
 def open_streams() -> None:
@@ -142,6 +143,7 @@ def run(
     code: bytes,
     form: int,
     name: str,
+    method: str,
     args_encoding: int,
     args: bytes,
     zone_type: int,
@@ -151,6 +153,7 @@ def run(
 ) -> EndReport:
     """Run a job's code as __main__ and report how it ended.
 
+    method: the code is a function, and this entry point is called with the arguments; "": it is a script.
     place: of a member of an array, how far its id is behind the array's, and its index; else zeros.
     """
     try:
@@ -158,7 +161,7 @@ def run(
             decode_args(args_encoding, args), zone_type, zone, job, *in_array(job, place)
         )
         use(SandboxTransport(context))
-        execute(code, form, name, context)
+        execute(code, form, name, method, context)
     except BaseException as error:
         core.script(False)
         reserve.close()
@@ -247,7 +250,7 @@ def compile_code(code: bytes, name: str) -> CodeType:
     return compile(code, name, "exec", dont_inherit=True)
 
 
-def execute(code: bytes, form: int, name: str, context: Context) -> None:
+def execute(code: bytes, form: int, name: str, method: str, context: Context) -> None:
     name = name or NAMELESS
     main = ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __file__=name)
@@ -256,11 +259,15 @@ def execute(code: bytes, form: int, name: str, context: Context) -> None:
     words = args if isinstance(args, list) and all(isinstance(a, str) for a in args) else []
     sys.argv = [name, *words]
     clear_exit_functions()
-    run_main(code, form, name, main.__dict__)
+    run_main(code, form, name, (method, args), main.__dict__)
 
 
-def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) -> None:
-    """Run the code, then what it left to be run at its end.
+def run_main(
+    code: bytes, form: int, name: str, call: tuple[str, object], namespace: dict[str, object]
+) -> None:
+    """Run the code, then the entry point that is called, then what it left to be run at its end.
+
+    call: name of the entry point, "" for none, and its argument.
 
     Short on purpose: entering an exception handler more than 256 instructions into a function needs
     memory, and where there is none left CPython 3.11 tries again for ever.
@@ -269,12 +276,24 @@ def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) ->
     try:
         loaded = load_code(code, form, name)
         copy_context().run(exec, loaded, namespace)
+        if call[0]:
+            copy_context().run(call_method, namespace, *call)
         if count_threads():
             wait_for_threads()  # once in a process's life: not after a dry run
     finally:
         core.script(False)
         run_exit_functions()
         flush()
+
+
+def call_method(namespace: dict[str, object], method: str, args: object) -> None:
+    """Call an entry point of a function with the arguments; what it returns is the result."""
+    function = namespace.get(method)
+    if not callable(function):
+        raise TypeError(f"the function has no entry point {method!r}")
+    value = function(args)
+    if value is not None:
+        result(value)
 
 
 def flush() -> None:

@@ -23,6 +23,7 @@ enum tag {
 	TAG_POOL = 9,
 	TAG_SET = 10,
 	TAG_MUST_UNDERSTAND = 0x8000,
+	TAG_FUNCTION = 0x8001,
 };
 
 #define LENGTH_AT  2 /* bytes of the whole record: none may be missing, a field of rights least of all */
@@ -45,7 +46,8 @@ enum {
 #define X(tag, member) +FIELD_HEAD + (int)sizeof(((struct osd_job_record *)NULL)->member)
 	TEXTS_MAX = (TEXTS(X)),
 #undef X
-	FIELDS_MAX = 5 * FIELD_HEAD + 8 + ARRAY_BYTES + PREDECESSOR_BYTES + OSD_JOB_RIGHTS_BYTES +
+	FUNCTION_BYTES = 8 + 8 + 1, /* and the method */
+	FIELDS_MAX = 6 * FIELD_HEAD + 8 + FUNCTION_BYTES + OSD_JOB_METHOD_MAX + ARRAY_BYTES + PREDECESSOR_BYTES + OSD_JOB_RIGHTS_BYTES +
 		     OSD_JOB_KEY_MAX + TEXTS_MAX,
 };
 _Static_assert(HEAD_BYTES + FIELDS_MAX <= OSD_JOB_RECORD_MAX / 2, "half is for later releases");
@@ -89,6 +91,17 @@ static void write_rights(struct osd_wr *w, const struct osd_job_rights *rights)
 	osd_wr_bytes(w, rights->key_stamp, sizeof(rights->key_stamp));
 }
 
+static void write_function(struct osd_wr *w, const struct osd_job_function *function)
+{
+	size_t method = strlen(function->method);
+
+	begin_field(w, TAG_FUNCTION, FUNCTION_BYTES + method);
+	osd_wr_be(w, function->id.partition_id, 8);
+	osd_wr_be(w, function->id.object_id, 8);
+	osd_wr_be(w, function->access, 1);
+	osd_wr_bytes(w, function->method, method);
+}
+
 static void write_fields(struct osd_wr *w, const struct osd_job_record *record)
 {
 	if (record->begin_msec) {
@@ -109,6 +122,8 @@ static void write_fields(struct osd_wr *w, const struct osd_job_record *record)
 #define X(tag, member) write_field(w, tag, record->member, strlen(record->member));
 	TEXTS(X)
 #undef X
+	if (record->function.id.object_id)
+		write_function(w, &record->function);
 }
 
 size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[OSD_JOB_RECORD_MAX])
@@ -144,6 +159,16 @@ static void read_key(struct osd_rd *r, size_t length, struct osd_job_record *rec
 	osd_job_read_bytes(r, record->key, length);
 }
 
+static void read_function(struct osd_rd *r, struct osd_job_function *function)
+{
+	function->id.partition_id = osd_rd_be(r, 8);
+	function->id.object_id = osd_rd_be(r, 8);
+	function->access = (uint8_t)osd_rd_be(r, 1);
+	osd_job_read_text(r, osd_rd_left(r), function->method, sizeof(function->method));
+	if (!function->id.object_id || !function->method[0] || function->access > OSD_JOB_WRITES)
+		r->bad = true;
+}
+
 static void unknown_field(struct osd_rd *r, unsigned tag)
 {
 	if (tag < TAG_MUST_UNDERSTAND) {
@@ -173,6 +198,9 @@ static bool read_field(struct osd_rd *r, unsigned tag, struct osd_job_record *re
 		break;
 	case TAG_RIGHTS:
 		osd_job_read_rights(r, &record->rights);
+		break;
+	case TAG_FUNCTION:
+		read_function(r, &record->function);
 		break;
 	case TAG_KEY:
 		read_key(r, length, record);

@@ -192,6 +192,7 @@ struct osd_job_limits {
 #define OSD_JOB_MESSAGE_MAX   256
 #define OSD_JOB_PRINCIPAL_MAX 511
 #define OSD_JOB_POOL_MAX      64
+#define OSD_JOB_METHOD_MAX 64
 #define OSD_JOB_SET_MAX	      64	  /* id of a package set */
 #define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
 #define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
@@ -246,6 +247,16 @@ struct osd_job_array {
 	uint16_t ending;    /* all members are being ended for this reason; 0: they are not */
 };
 
+/* The function that a job calls.  object 0: it is a script of its own. */
+struct osd_job_function {
+	struct osd_object_id id;
+	uint8_t access;				/* enum osd_job_access */
+	char method[OSD_JOB_METHOD_MAX + 1];
+};
+
+/* What the code of a job may do in its zone, within its rights. */
+enum osd_job_access { OSD_JOB_NO_ACCESS, OSD_JOB_READS, OSD_JOB_WRITES };
+
 #define OSD_KEY_STAMP 8
 
 /* The rights that a job acts with (design D12): those of the capability it was submitted with. */
@@ -288,6 +299,7 @@ struct osd_job_record {
 	uint8_t key_length;
 	struct osd_job_array array;
 	struct osd_job_rights rights;
+	struct osd_job_function function;
 	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
 	uint64_t charged;		  /* bytes, or OSD_JOB_UNCOUNTED (job/charge.c) */
 	uint8_t key[OSD_JOB_KEY_MAX];

@@ -90,6 +90,13 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 	return run;
 }
 
+static enum osd_session_denied denied_by(const struct osd_job_function *function)
+{
+	if (!function->id.object_id || function->access == OSD_JOB_WRITES)
+		return OSD_DENIES_NOTHING;
+	return function->access == OSD_JOB_READS ? OSD_DENIES_CHANGES : OSD_DENIES_ALL;
+}
+
 void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 {
 	osd_assert_held(&run->exec->lock);
@@ -103,6 +110,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
+		.denied = denied_by(&job->record.function),
 		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,
@@ -255,6 +263,7 @@ bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint
 		.args_encoding = record->args_encoding,
 		.code_form = osd_exec_code_form(record->client_flags),
 		.name_bytes = (uint32_t)strlen(record->name),
+		.method_bytes = (uint32_t)strlen(record->function.method),
 		.args_bytes = record->args_length,
 		.code_bytes = record->code_length,
 		.grace_usec = (uint32_t)osd_job_grace_usec(record),
@@ -264,19 +273,21 @@ bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint
 		.array_index = record->array.index,
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];
-	char name[OSD_JOB_NAME_MAX + 1];
+	char name[OSD_JOB_NAME_MAX + 1], method[OSD_JOB_METHOD_MAX + 1];
 	struct iovec parts[] = {
 		{header, sizeof(header)},
 		{name, message.name_bytes},
+		{method, message.method_bytes},
 		{content, (size_t)record->args_length + record->code_length},
 	};
 	OSD_CLEANUP_CLOSE int memfd = -1;
 
 	memcpy(name, record->name, sizeof(name));
-	message.in_memfd = parts[2].iov_len > OSD_JOB_INLINE_MAX;
+	memcpy(method, record->function.method, sizeof(method));
+	message.in_memfd = parts[3].iov_len > OSD_JOB_INLINE_MAX;
 	osd_job_run_encode(&message, header);
 	if (!message.in_memfd)
-		return osd_run_send_fds(run, parts, 3, NULL, 0);
-	memfd = make_memfd(parts + 1, 2);
+		return osd_run_send_fds(run, parts, 4, NULL, 0);
+	memfd = make_memfd(parts + 1, 3);
 	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
 }

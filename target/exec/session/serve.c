@@ -160,12 +160,24 @@ static bool may_follow(const struct osd_session *session, const struct op_row *r
 	       call->body_bytes <= OSD_AHEAD_BYTES;
 }
 
+/* What the access class of a function permits (docs/functions.md). */
+static bool may_at_all(const struct osd_session *session, const struct op_row *row)
+{
+	if (row->flags & OP_OWN || session->denied == OSD_DENIES_NOTHING)
+		return true;
+	return session->denied == OSD_DENIES_CHANGES && !(row->flags & OP_CHANGES);
+}
+
 static enum osd_status check(struct osd_op *op, const struct op_row *row)
 {
 	struct osd_session *session = op->session;
 
 	if (op->call.body_bytes && !(row->flags & OP_BODY))
 		return OSD_E_PARAM_LENGTH;
+	if (!may_at_all(session, row)) {
+		op->why = "the function's access class does not permit it";
+		return OSD_E_PERMISSION;
+	}
 	if (row->flags & OP_ROOT && session->zone.type != OSD_ROOT)
 		return OSD_E_PERMISSION;
 	if (row->flags & OP_PARTITION &&

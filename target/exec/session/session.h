@@ -138,6 +138,8 @@ struct osd_session_hooks {
 	void *arg;
 };
 
+enum osd_session_denied { OSD_DENIES_NOTHING, OSD_DENIES_CHANGES, OSD_DENIES_ALL };
+
 struct osd_session {
 	/* Set by the owner. */
 	struct osd_objects *objects;
@@ -148,6 +150,7 @@ struct osd_session {
 	struct osd_object_id job;
 	struct osd_job_limits limits;
 	struct osd_job_rights rights;
+	enum osd_session_denied denied; /* by the access class of the function that runs */
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */

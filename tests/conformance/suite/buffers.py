@@ -19,7 +19,7 @@ from tests.conformance.suite.instances import (
 )
 from tests.conformance.wire import CURRENT_COMMAND, PAGE
 
-WITH_DATA = ("WRITE", "APPEND", "CREATE AND WRITE", "EXEC")
+WITH_DATA = ("WRITE", "APPEND", "CREATE AND WRITE", "EXEC", "EXECUTE FUNCTION")
 IDENTITY = tuple((CURRENT_COMMAND, each) for each in (2, 3, 4))
 LIST_BYTES = 8 + 3 * 24
 

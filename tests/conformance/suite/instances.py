@@ -23,7 +23,7 @@ def harmless(t: LogicalUnit, row: Row) -> Request:
     """A request that cannot do anything, by which a target shows whether it knows the command."""
     request = Request(row.code, t.absent_pid(), ABSENT)
     if row.name == "CREATE PARTITION":
-        return request.but(pid=1)
+        return request.but(pid=1, form=0)
     if row.name in ("SET KEY", "SET MASTER KEY"):
         return request.but(byte11=2 if row.name == "SET MASTER KEY" else 0)
     return request.but(byte10=3) if row.name == "FORMAT OSD" else request
@@ -103,6 +103,30 @@ def held_job(t: LogicalUnit) -> Request:
     return Request(0x8F81, t.pid, length=len(code), byte11=0x80, segment=part, data=code)
 
 
+FUNCTIONS = 0xC0DE
+"""The function partition of the suite."""
+
+
+def function(t: LogicalUnit) -> int:
+    """A function object, not active."""
+    t.need("ACTIVATE FUNCTION")
+    if FUNCTIONS not in t.partitions:
+        t.good(Request(0x888B, FUNCTIONS))
+        t.partitions.add(FUNCTIONS)
+    return t.object(b"def main(args): return args\n", FUNCTIONS)
+
+
+def held_call(t: LogicalUnit) -> Request:
+    """A call of an active function, by its id and as a job that is held."""
+    oid = function(t)
+    t.good(Request(0x8F83, FUNCTIONS, oid))
+    value = struct.pack(">QQHH", FUNCTIONS, oid, 1, 0)
+    parameters = struct.pack(">HH", 1, 2) + struct.pack(">HHII4x", 17, 1, 4, 1)
+    parameters += struct.pack(">HHI", 25, 1, len(value)) + value + bytes(-len(value) % 8)
+    part = w.segment(0x8F82, w.descriptor(0xF081, parameters))
+    return Request(0x8F82, t.pid, length=4, byte11=0x80, segment=part, data=b"args")
+
+
 def _task_management(t: LogicalUnit) -> Request:
     return Request(0x8F7D, length=8 << 48 | 0x81, data_in=8)
 
@@ -148,6 +172,8 @@ MAKE: dict[str, Callable[[LogicalUnit], Request]] = {
     "PERFORM SCSI COMMAND": lambda t: Request(0x8F7C),
     "PERFORM TASK MANAGEMENT FUNCTION": _task_management,
     "EXEC": held_job,
+    "EXECUTE FUNCTION": held_call,
+    "ACTIVATE FUNCTION": lambda t: Request(0x8F83, FUNCTIONS, function(t)),
 }
 UNKNOWN_CDB = tuple(row.name for row in rows_but() if row.name not in MAKE)
 """No source gives the fields of these commands (SET KEY's are known, but they change keys)."""

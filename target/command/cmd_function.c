@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_function.c -- EXECUTE FUNCTION and ACTIVATE FUNCTION (docs/functions.md).  The data of EXECUTE FUNCTION are the
+ * arguments, and its ids are the zone; the parameter FUNCTION names the function. */
+#include <string.h>
+
+#include "base/util.h"
+#include "command/commands.h"
+#include "command/submission.h"
+#include "function/function.h"
+
+enum { FIELD_BYTE11 = 11, FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
+
+#define DEACTIVATE 0x01 /* of byte 11 */
+
+/* ---- EXECUTE FUNCTION -------------------------------------------------------------------------------- */
+
+/* The code, and so what goes with it, is the function's. */
+static bool says_more_than_allowed(const struct osd_exec_params *params)
+{
+	return !osd_exec_has(params, OSD_EXEC_PARAM_FUNCTION) ||
+	       osd_exec_has(params, OSD_EXEC_PARAM_ENGINE) ||
+	       osd_exec_has(params, OSD_EXEC_PARAM_ARGS) ||
+	       osd_exec_has(params, OSD_EXEC_PARAM_PREDECESSOR) ||
+	       osd_exec_code_form(params->flags) != 0;
+}
+
+static enum osd_status find(struct osd_command_context *ctx, const struct osd_exec_params *params,
+			    struct osd_function *ret_function)
+{
+	const struct osd_function_name name = {
+		.partition_id = params->function.partition_id,
+		.object_id = params->function.object_id,
+		.text = params->function.name.bytes,
+		.length = params->function.name.length,
+	};
+	const struct osd_exec_text *method = &params->function.method;
+	enum osd_status status = osd_function_find(ctx->functions, &name, ret_function);
+
+	if (status == OSD_OK && method->length &&
+	    !osd_function_has_method(ret_function, method->bytes, method->length))
+		status = OSD_E_CDB_FIELD;
+	return status == OSD_E_CDB_FIELD
+		       ? osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD)
+		       : status;
+}
+
+/* A limit of the manifest is the default, and the most. */
+static void bound(uint64_t *limit, uint64_t most)
+{
+	if (most && (*limit == 0 || *limit > most))
+		*limit = most;
+}
+
+static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params,
+		 const struct osd_function *function)
+{
+	const struct osd_exec_text *method = &params->function.method;
+
+	submission->function =
+		(struct osd_job_function){.id = function->id, .access = function->access};
+	if (method->length)
+		memcpy(submission->function.method, method->bytes, method->length);
+	else
+		osd_function_first_method(function, submission->function.method);
+	submission->args_encoding = params->function.args_encoding;
+	if (!submission->pool.length)
+		submission->pool = (struct osd_exec_text){(const uint8_t *)function->pool,
+							  (uint32_t)strlen(function->pool)};
+	if (!submission->name.length)
+		submission->name = (struct osd_exec_text){(const uint8_t *)function->alias,
+							  (uint32_t)strlen(function->alias)};
+	bound(&submission->limits.wall_usec, function->wall_usec);
+	bound(&submission->limits.cpu_usec, function->cpu_usec);
+	bound(&submission->limits.memory_bytes, function->memory_bytes);
+	bound(&submission->limits.output_bytes, function->output_bytes);
+}
+
+enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	OSD_CLEANUP_FREE uint8_t *code = NULL;
+	struct osd_exec_submission submission = {0};
+	struct osd_function function;
+	struct osd_exec_params params;
+	size_t length;
+	enum osd_status status;
+
+	if (!ctx->exec)
+		return OSD_E_ISOLATION;
+	if (ctx->command_data_length > osd_exec_limits[OSD_LIMIT_ARGS].maximum)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ARGS_LENGTH);
+	status = osd_submission_params(ctx, &params);
+	if (status != OSD_OK)
+		return status;
+	if (says_more_than_allowed(&params) ||
+	    (params.function.args_encoding == OSD_ARGS_NONE && ctx->command_data_length > 0))
+		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	status = find(ctx, &params, &function);
+	if (status == OSD_OK)
+		status = osd_function_code(ctx->functions, &function, &code, &length);
+	if (status != OSD_OK)
+		return status;
+	osd_submission_fill(&submission, &params);
+	fill(&submission, &params, &function);
+	submission.code = code;
+	submission.code_length = length;
+	submission.has_args = true;
+	submission.args =
+		(struct osd_exec_text){ctx->command_data, (uint32_t)ctx->command_data_length};
+	return osd_submission_send(ctx, &submission);
+}
+
+/* ---- ACTIVATE FUNCTION ------------------------------------------------------------------------------- */
+
+enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	uint8_t bits = request->decoded.command_bits;
+	enum osd_status status;
+
+	if (bits & ~DEACTIVATE)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
+				   : osd_function_activate(ctx->functions, request->object);
+	if (status == OSD_E_NO_PARTITION)
+		return osd_command_fail(request, status, FIELD_PARTITION);
+	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD
+		       ? osd_command_fail(request, status, FIELD_OBJECT)
+		       : status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* submission.h -- what EXEC and EXECUTE FUNCTION have in common: the parameters of a job, and its way to exec/.  At the
+ * end of a synchronous job they become command data and sense. */
+#ifndef OSD_COMMAND_SUBMISSION_H
+#define OSD_COMMAND_SUBMISSION_H
+
+#include "command/context.h"
+#include "exec/exec.h"
+#include "wire/exec_param.h"
+
+/* Decodes the descriptor EXEC PARAMETERS; *params is zeroed without one. */
+enum osd_status osd_submission_params(struct osd_command_context *ctx,
+				      struct osd_exec_params *params);
+/* Puts the parameters into the submission, which borrows from them. */
+void osd_submission_fill(struct osd_exec_submission *submission,
+			 const struct osd_exec_params *params);
+/* Submits the job on behalf of the command; the command returns what this returns.  The submission has everything but
+ * zone, grant, principal, done. */
+enum osd_status osd_submission_send(struct osd_command_context *ctx,
+				    struct osd_exec_submission *submission);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* find.c -- the function that a call names, and its code (function.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/util.h"
+#include "function/impl.h"
+#include "wire/exec_limits.h"
+
+/* ---- code -------------------------------------------------------------------------------------------- */
+
+enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_object_id id,
+				   uint8_t **ret_code, size_t *ret_length, uint8_t ret_sha256[32])
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	OSD_CLEANUP_FREE uint8_t *code = NULL;
+	size_t most = (size_t)osd_exec_limits[OSD_LIMIT_CODE].maximum, length;
+	struct osd_sha256 sha;
+	enum osd_status status = osd_object_get(functions->objects, id, &object);
+
+	if (status != OSD_OK)
+		return status;
+	code = malloc(most + 1);
+	if (!code)
+		return OSD_E_NO_MEMORY;
+	status = osd_object_read(object, 0, code, most + 1, OSD_DATA_NO_TIMESTAMPS, &length);
+	if (status != OSD_OK)
+		return status;
+	if (length == 0 || length > most)
+		return OSD_E_CDB_FIELD;
+	osd_sha256_init(&sha);
+	osd_sha256_add(&sha, code, length);
+	osd_sha256_end(&sha, ret_sha256);
+	*ret_length = length;
+	*ret_code = OSD_STEAL(code);
+	return OSD_OK;
+}
+
+enum osd_status osd_function_code(struct osd_functions *functions,
+				  const struct osd_function *function, uint8_t **ret_code,
+				  size_t *ret_length)
+{
+	OSD_CLEANUP_FREE uint8_t *code = NULL;
+	uint8_t sha256[32];
+	enum osd_status status =
+		osd_function_fetch(functions, function->id, &code, ret_length, sha256);
+
+	if (status == OSD_E_CDB_FIELD ||
+	    (status == OSD_OK && memcmp(sha256, function->sha256, sizeof(sha256)) != 0))
+		return OSD_E_FUNCTION_INACTIVE;
+	if (status == OSD_OK)
+		*ret_code = OSD_STEAL(code);
+	return status;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------- */
+
+static bool has_alias(const struct osd_function *function, const struct osd_function_name *name)
+{
+	return name->length && strlen(function->alias) == name->length &&
+	       memcmp(function->alias, name->text, name->length) == 0;
+}
+
+static int digit_of(uint8_t byte)
+{
+	if (byte >= '0' && byte <= '9')
+		return byte - '0';
+	return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* Whether the name is the first digits of the function's SHA-256, in lower case. */
+static bool has_digits(const struct osd_function *function, const struct osd_function_name *name)
+{
+	if (name->length < OSD_FUNCTION_DIGITS || name->length > 2 * sizeof(function->sha256))
+		return false;
+	for (size_t i = 0; i < name->length; i++) {
+		unsigned nibble =
+			i % 2 ? function->sha256[i / 2] & 0xf : function->sha256[i / 2] >> 4;
+
+		if (digit_of(name->text[i]) != (int)nibble)
+			return false;
+	}
+	return true;
+}
+
+/* functions->lock held. */
+static enum osd_status find_named(const struct osd_functions *functions,
+				  const struct osd_function_name *name,
+				  struct osd_function *ret_function)
+{
+	const struct osd_function *found = NULL;
+	size_t count = 0;
+
+	osd_assert_held(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++) {
+		const struct osd_function *function = &functions->entries[i].function;
+
+		if (functions->entries[i].pending ||
+		    function->id.partition_id != name->partition_id)
+			continue;
+		if (name->object_id ? function->id.object_id == name->object_id
+				    : has_alias(function, name)) {
+			*ret_function = *function;
+			return OSD_OK;
+		}
+		if (!name->object_id && has_digits(function, name)) {
+			found = function;
+			count++;
+		}
+	}
+	if (count == 1)
+		*ret_function = *found;
+	return count == 0 ? OSD_E_NO_FUNCTION : count == 1 ? OSD_OK : OSD_E_CDB_FIELD;
+}
+
+enum osd_status osd_function_find(struct osd_functions *functions,
+				  const struct osd_function_name *name,
+				  struct osd_function *ret_function)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_object_id id = {name->partition_id, name->object_id};
+	enum osd_status status;
+
+	osd_lock(&functions->lock);
+	status = find_named(functions, name, ret_function);
+	osd_unlock(&functions->lock);
+	if (status != OSD_E_NO_FUNCTION || !osd_function_is_one(id) ||
+	    osd_object_get(functions->objects, id, &object) != OSD_OK)
+		return status;
+	return OSD_E_FUNCTION_INACTIVE;
+}
+
+void osd_function_first_method(const struct osd_function *function,
+			       char method[OSD_FUNCTION_WORD_MAX + 1])
+{
+	const char *methods = function->methods + strspn(function->methods, " ");
+	size_t length = OSD_MIN(strcspn(methods, " "), (size_t)OSD_FUNCTION_WORD_MAX);
+
+	if (length == 0) {
+		memcpy(method, OSD_FUNCTION_METHOD, sizeof(OSD_FUNCTION_METHOD));
+		return;
+	}
+	memcpy(method, methods, length);
+	method[length] = '\0';
+}
+
+bool osd_function_has_method(const struct osd_function *function, const void *method, size_t length)
+{
+	const char *methods = function->methods[0] ? function->methods : OSD_FUNCTION_METHOD;
+
+	for (const char *at = methods; length && *at;) {
+		size_t word = strcspn(at, " ");
+
+		if (word == length && memcmp(at, method, length) == 0)
+			return true;
+		at += word;
+		at += strspn(at, " ");
+	}
+	return false;
+}

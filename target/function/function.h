@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* function.h -- functions: code that lives in the store and is called by name (docs/functions.md).
+ *
+ * A function is a user object in a partition with an id from 1h to FFFFh.  The object's data are the code.  Page
+ * 2000_0010h (page.c) is its manifest: engine, access class, entry points, limits.  A function is called only while
+ * it is active.  ACTIVATE FUNCTION (active.c) checks the manifest, records the SHA-256 of the code and fixes the
+ * manifest.  A change of the data makes the function inactive: a call runs exactly the code that was activated, or
+ * none.
+ *
+ * The active functions are kept in memory as well, under functions->lock; osd_functions_open reads them from the
+ * store.  A transaction that changes this state changes the memory after its commit.
+ *
+ * Order: osd_functions_open after osd_objects_open, before other threads use the objects (it adds the page);
+ * osd_functions_close when no command is under way.  Everything else: any thread. */
+#ifndef OSD_FUNCTION_FUNCTION_H
+#define OSD_FUNCTION_FUNCTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+
+struct osd_functions;
+
+/* What a function may do in the zone of a call. */
+#define OSD_FUNCTION_ACCESSES(X)                                                                   \
+	X(0, NONE, "none")   /* its arguments alone */                                             \
+	X(1, READ, "read")   /* reads what is in the zone */                                       \
+	X(2, WRITE, "write") /* changes it, too */
+
+enum osd_function_access {
+#define X(number, symbol, name) OSD_FUNCTION_##symbol = number,
+	OSD_FUNCTION_ACCESSES(X)
+#undef X
+};
+
+#define OSD_FUNCTION_WORD_MAX 64       /* bytes of an engine's, alias's, pool's or method's name */
+#define OSD_FUNCTION_TEXT_MAX 256      /* bytes of a description, and of a list of methods */
+#define OSD_FUNCTIONS_MAX     4096     /* active at a time */
+#define OSD_FUNCTION_METHOD   "main"   /* the entry point of a manifest that names none */
+#define OSD_FUNCTION_ENGINE   "python" /* the engine of a manifest that names none */
+#define OSD_FUNCTION_DIGITS   8	       /* the least of a SHA-256 that names a function */
+
+/* An active function.  Texts end with a zero byte; "" and 0 stand for what the manifest leaves out. */
+struct osd_function {
+	struct osd_object_id id;
+	uint8_t sha256[32];
+	uint8_t access; /* enum osd_function_access */
+	char engine[OSD_FUNCTION_WORD_MAX + 1];
+	char alias[OSD_FUNCTION_WORD_MAX + 1];
+	char pool[OSD_FUNCTION_WORD_MAX + 1];
+	char methods[OSD_FUNCTION_TEXT_MAX + 1]; /* separated by spaces */
+	uint64_t wall_usec, cpu_usec, memory_bytes, output_bytes;
+	uint64_t activated_msec;
+};
+
+enum osd_status osd_functions_open(struct osd_objects *objects,
+				   struct osd_functions **ret_functions);
+void osd_functions_close(struct osd_functions *functions); /* NULL is fine */
+/* FORMAT OSD has removed everything. */
+void osd_functions_forget(struct osd_functions *functions);
+
+/* Makes the function active, or replaces the version that was.  Not inside a transaction.  OSD_E_NO_OBJECT;
+ * OSD_E_FUNCTION_ENGINE: no such engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
+ * function of the partition has its alias; OSD_E_QUOTA: too many are active. */
+enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id);
+/* Afterwards it cannot be called; calls under way go on. */
+enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id);
+
+/* A function as a call names it: by its id, or in its partition by its alias or the first digits of its SHA-256
+ * (object id 0). */
+struct osd_function_name {
+	uint64_t partition_id, object_id;
+	const uint8_t *text;
+	size_t length;
+};
+/* Finds an active function.  OSD_E_NO_FUNCTION: none has this name; OSD_E_FUNCTION_INACTIVE: there is such an object,
+ * but it is not active; OSD_E_CDB_FIELD: the digits fit more than one. */
+enum osd_status osd_function_find(struct osd_functions *functions,
+				  const struct osd_function_name *name,
+				  struct osd_function *ret_function);
+bool osd_function_has_method(const struct osd_function *function, const void *method,
+			     size_t length);
+/* The entry point of a call that names none. */
+void osd_function_first_method(const struct osd_function *function,
+			       char method[OSD_FUNCTION_WORD_MAX + 1]);
+/* The code of a function that was found; the caller frees it.  OSD_E_FUNCTION_INACTIVE: the object's data have changed
+ * since it was activated. */
+enum osd_status osd_function_code(struct osd_functions *functions,
+				  const struct osd_function *function, uint8_t **ret_code,
+				  size_t *ret_length);
+
+#endif

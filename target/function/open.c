@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* open.c -- start and end: finds the active functions of a store (function.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "function/impl.h"
+#include "object/txn_run.h"
+#include "wire/osd2.h"
+
+#define PIECE 64 /* ids read at a time */
+
+struct scan {
+	struct osd_functions *functions;
+	enum osd_list_kind kind;
+	struct osd_object_id in;
+	uint64_t next, ids[PIECE];
+	size_t count;
+	struct osd_function function;
+};
+
+static enum osd_status list(struct osd_txn *txn, void *arg)
+{
+	struct scan *scan = arg;
+	struct osd_list_request request = {scan->kind, scan->in, scan->next};
+	struct osd_list_result result;
+	enum osd_status status = osd_list_uncounted(txn, &request, scan->ids, PIECE, &result);
+
+	if (status == OSD_OK) {
+		scan->count = result.count;
+		scan->next = result.next_id;
+	}
+	return status;
+}
+
+static enum osd_status read_one(struct osd_txn *txn, void *arg)
+{
+	struct scan *scan = arg;
+
+	return osd_function_read(txn, scan->function.id, &scan->function);
+}
+
+static enum osd_status find_one(struct scan *scan, uint64_t object_id)
+{
+	static const uint8_t none[sizeof(scan->function.sha256)];
+	enum osd_status status;
+
+	scan->function.id = (struct osd_object_id){scan->in.partition_id, object_id};
+	status = osd_txn_run(scan->functions->objects, OSD_TXN_READ_ONLY, read_one, scan);
+	if (status != OSD_OK || memcmp(scan->function.sha256, none, sizeof(none)) == 0)
+		return status;
+	return osd_function_found(scan->functions, &scan->function) ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+static enum osd_status scan_partition(struct osd_functions *functions, uint64_t partition_id)
+{
+	struct scan scan = {.functions = functions,
+			    .kind = OSD_LIST_USER_OBJECTS,
+			    .in.partition_id = partition_id,
+			    .next = OSD_FIRST_ID};
+	enum osd_status status = OSD_OK;
+
+	while (scan.next && status == OSD_OK) {
+		uint64_t ids[PIECE];
+
+		status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, list, &scan);
+		memcpy(ids, scan.ids, sizeof(ids));
+		for (size_t i = 0; i < scan.count && status == OSD_OK; i++)
+			status = find_one(&scan, ids[i]);
+	}
+	return status;
+}
+
+static enum osd_status scan_store(struct osd_functions *functions)
+{
+	struct scan scan = {.functions = functions, .kind = OSD_LIST_PARTITIONS, .next = 1};
+	enum osd_status status = OSD_OK;
+
+	while (scan.next && status == OSD_OK) {
+		status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, list, &scan);
+		for (size_t i = 0; i < scan.count && status == OSD_OK; i++) {
+			if (scan.ids[i] > OSD_FUNCTION_PARTITION_LAST)
+				return OSD_OK;
+			status = scan_partition(functions, scan.ids[i]);
+		}
+	}
+	return status;
+}
+
+enum osd_status osd_functions_open(struct osd_objects *objects,
+				   struct osd_functions **ret_functions)
+{
+	struct osd_functions *functions = calloc(1, sizeof(*functions));
+	enum osd_status status;
+
+	if (!functions)
+		return OSD_E_NO_MEMORY;
+	functions->objects = objects;
+	osd_lock_init(&functions->lock, OSD_RANK_FUNCTIONS);
+	osd_function_add_page(functions);
+	osd_objects_watch_removals(objects, osd_function_removed, functions);
+	status = scan_store(functions);
+	if (status == OSD_OK)
+		*ret_functions = functions;
+	else
+		osd_functions_close(functions);
+	return status;
+}
+
+void osd_functions_close(struct osd_functions *functions)
+{
+	if (!functions)
+		return;
+	osd_objects_unwatch_removals(functions->objects, functions);
+	osd_lock_destroy(&functions->lock);
+	free(functions->entries);
+	free(functions);
+}

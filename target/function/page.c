@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* page.c -- page 2000_0010h, the manifest of a function.  The store keeps its values as they are set; a manifest is
+ * fixed while the function is active.  State, SHA-256 and time of activation are the target's. */
+#include <string.h>
+
+#include "base/util.h"
+#include "function/impl.h"
+#include "wire/osd2.h"
+#include "wire/cursor.h"
+#include "wire/text.h"
+
+enum form { OWN, TEXT, NAME, WORDS, NUMBER, ACCESS };
+
+struct field {
+	enum form form;
+	size_t most; /* bytes of a text */
+};
+
+static const struct field fields[MANIFEST_END] = {
+	[MANIFEST_ENGINE] = {NAME, OSD_FUNCTION_WORD_MAX},
+	[MANIFEST_ABI] = {NUMBER, 4},
+	[MANIFEST_VERSION] = {TEXT, OSD_FUNCTION_WORD_MAX},
+	[MANIFEST_ACCESS] = {ACCESS, 1},
+	[MANIFEST_ALIAS] = {NAME, OSD_FUNCTION_WORD_MAX},
+	[MANIFEST_DESCRIPTION] = {TEXT, OSD_FUNCTION_TEXT_MAX},
+	[MANIFEST_METHODS] = {WORDS, OSD_FUNCTION_TEXT_MAX},
+	[MANIFEST_POOL] = {TEXT, OSD_FUNCTION_WORD_MAX},
+	[MANIFEST_WALL] = {NUMBER, 8},
+	[MANIFEST_CPU] = {NUMBER, 8},
+	[MANIFEST_MEMORY] = {NUMBER, 8},
+	[MANIFEST_OUTPUT] = {NUMBER, 8},
+};
+
+bool osd_function_is_one(struct osd_object_id id)
+{
+	return id.partition_id != 0 && id.partition_id <= OSD_FUNCTION_PARTITION_LAST &&
+	       id.object_id >= OSD_FIRST_ID;
+}
+
+/* ---- what may be set ----------------------------------------------------------------------------- */
+
+static bool is_name_byte(uint8_t byte)
+{
+	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+	       (byte >= '0' && byte <= '9') || byte == '_' || byte == '-' || byte == '.';
+}
+
+static bool is_name(const uint8_t *value, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!is_name_byte(value[i]))
+			return false;
+	return length > 0;
+}
+
+/* Names, with one space between two. */
+static bool are_words(const uint8_t *value, size_t length)
+{
+	const uint8_t *space = memchr(value, ' ', length);
+	size_t word = space ? (size_t)(space - value) : length;
+
+	if (word > OSD_FUNCTION_WORD_MAX || !is_name(value, word))
+		return false;
+	return !space || are_words(space + 1, length - word - 1);
+}
+
+/* Digits alone would be taken for a SHA-256. */
+static bool is_digits(const uint8_t *value, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!((value[i] >= '0' && value[i] <= '9') || (value[i] >= 'a' && value[i] <= 'f')))
+			return false;
+	return length >= OSD_FUNCTION_DIGITS;
+}
+
+static bool fits(uint32_t number, const uint8_t *value, size_t length)
+{
+	const struct field *field = &fields[number];
+
+	switch (field->form) {
+	case TEXT:
+		return length <= field->most && osd_text_is_clean(value, length);
+	case NAME:
+		return length <= field->most && is_name(value, length) &&
+		       !(number == MANIFEST_ALIAS && is_digits(value, length));
+	case WORDS:
+		return length <= field->most && are_words(value, length);
+	case NUMBER:
+		return length == field->most && osd_get_be(value, length) != 0;
+	case ACCESS:
+		return length == 1 && value[0] <= OSD_FUNCTION_WRITE;
+	case OWN:
+		break;
+	}
+	return false;
+}
+
+static enum osd_status has_value(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+				 bool *ret_has)
+{
+	uint8_t byte;
+	size_t length = 0;
+	enum osd_status status =
+		osd_page_kept_get(txn, id, OSD_PAGE_FUNCTION, number, &byte, 1, &length);
+
+	*ret_has = length > 0;
+	return status;
+}
+
+static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object_id id,
+			   uint32_t page, uint32_t number, const uint8_t *value, size_t length)
+{
+	bool active;
+	enum osd_status status;
+
+	(void)context;
+	if (!osd_function_is_one(id) || number == 0 || number >= MANIFEST_END ||
+	    fields[number].form == OWN || (length && !fits(number, value, length)))
+		return OSD_E_PARAM_FIELD;
+	status = has_value(txn, id, MANIFEST_SHA256, &active);
+	if (status == OSD_OK && active)
+		status = OSD_E_PARAM_FIELD;
+	return status == OSD_OK ? osd_page_kept_set(txn, id, page, number, value, length) : status;
+}
+
+/* ---- what is read ---------------------------------------------------------------------------------- */
+
+static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object_id id,
+			   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+			   size_t *ret_length)
+{
+	bool active;
+	enum osd_status status;
+
+	(void)context;
+	*ret_length = 0;
+	if (!osd_function_is_one(id) || number == 0 || number >= MANIFEST_END)
+		return OSD_OK;
+	if (number != MANIFEST_STATE)
+		return osd_page_kept_get(txn, id, page, number, buffer, capacity, ret_length);
+	status = has_value(txn, id, MANIFEST_SHA256, &active);
+	if (status == OSD_OK) {
+		*ret_length = 1;
+		if (capacity)
+			buffer[0] = active;
+	}
+	return status;
+}
+
+static enum osd_status each(void *context, struct osd_txn *txn, struct osd_object_id id,
+			    uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[OSD_FUNCTION_TEXT_MAX];
+	enum osd_status status = OSD_OK;
+
+	if (!osd_function_is_one(id))
+		return OSD_OK;
+	for (uint32_t number = 1; number < MANIFEST_END && status == OSD_OK; number++) {
+		size_t length;
+
+		status = get(context, txn, id, page, number, value, sizeof(value), &length);
+		if (status == OSD_OK && length > 0)
+			status = fn(arg, page, number, value, OSD_MIN(length, sizeof(value)));
+	}
+	return status;
+}
+
+void osd_function_add_page(struct osd_functions *functions)
+{
+	functions->page = (struct osd_page_provider){.page = OSD_PAGE_FUNCTION,
+						     .page_name = "iosd function",
+						     .get = get,
+						     .each = each,
+						     .set = set};
+	osd_objects_add_page(functions->objects, &functions->page);
+}
+
+/* ---- the manifest as a whole ------------------------------------------------------------------------- */
+
+/* A value from the disk; what does not fit is as if it were not there. */
+struct reading {
+	struct osd_txn *txn;
+	struct osd_object_id id;
+	enum osd_status status;
+};
+
+static size_t read_bytes(struct reading *reading, uint32_t number, void *bytes, size_t most)
+{
+	size_t length = 0;
+
+	if (reading->status == OSD_OK)
+		reading->status = osd_page_kept_get(reading->txn, reading->id, OSD_PAGE_FUNCTION,
+						    number, bytes, most, &length);
+	return reading->status == OSD_OK && length <= most ? length : 0;
+}
+
+static void read_text(struct reading *reading, uint32_t number, char *text, size_t capacity)
+{
+	text[read_bytes(reading, number, text, capacity - 1)] = '\0';
+}
+
+static uint64_t read_number(struct reading *reading, uint32_t number)
+{
+	uint8_t bytes[8];
+
+	return osd_get_be(bytes, read_bytes(reading, number, bytes, sizeof(bytes)));
+}
+
+enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_function *ret_function)
+{
+	struct reading reading = {txn, id, OSD_OK};
+	struct osd_function function = {.id = id};
+
+	read_text(&reading, MANIFEST_ENGINE, function.engine, sizeof(function.engine));
+	read_text(&reading, MANIFEST_ALIAS, function.alias, sizeof(function.alias));
+	read_text(&reading, MANIFEST_POOL, function.pool, sizeof(function.pool));
+	read_text(&reading, MANIFEST_METHODS, function.methods, sizeof(function.methods));
+	function.access = (uint8_t)read_number(&reading, MANIFEST_ACCESS);
+	function.wall_usec = read_number(&reading, MANIFEST_WALL);
+	function.cpu_usec = read_number(&reading, MANIFEST_CPU);
+	function.memory_bytes = read_number(&reading, MANIFEST_MEMORY);
+	function.output_bytes = read_number(&reading, MANIFEST_OUTPUT);
+	function.activated_msec = read_number(&reading, MANIFEST_ACTIVATED);
+	if (read_bytes(&reading, MANIFEST_SHA256, function.sha256, sizeof(function.sha256)) !=
+	    sizeof(function.sha256))
+		memset(function.sha256, 0, sizeof(function.sha256));
+	if (reading.status == OSD_OK)
+		*ret_function = function;
+	return reading.status;
+}
+
+enum osd_status osd_function_mark(struct osd_txn *txn, struct osd_object_id id,
+				  const struct osd_function *function)
+{
+	uint8_t time[6];
+	enum osd_status status;
+
+	if (function)
+		osd_put_be(time, function->activated_msec, sizeof(time));
+	status = osd_page_kept_set(txn, id, OSD_PAGE_FUNCTION, MANIFEST_SHA256,
+				   function ? function->sha256 : NULL,
+				   function ? sizeof(function->sha256) : 0);
+	return status == OSD_OK ? osd_page_kept_set(txn, id, OSD_PAGE_FUNCTION, MANIFEST_ACTIVATED,
+						    time, function ? sizeof(time) : 0)
+				: status;
+}
