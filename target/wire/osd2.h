@@ -258,7 +258,7 @@ enum osd_permission {
 #define OSD_PAGE_JOB_STATUS      0x20000001u
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
-#define OSD_PAGE_FUNCTION        0x20000010u /* user object in a function partition (function/page.c) */
+#define OSD_PAGE_FUNCTION        0x20000006u /* user object in a function partition (function/page.c) */
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */

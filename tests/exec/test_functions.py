@@ -12,6 +12,7 @@ import pytest
 import pyosd
 from pyosd.errors import NotFound, OSDError
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall, Limits
 from pyosd.wire.reply import ExecReply
 from tests.exec.conftest import WAIT_S
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 FUNCTIONS = PartitionId(0x11)
 """The function partition of these tests."""
-PAGE = 0x2000_0010
+PAGE = Page.FUNCTION
 STATE, ENGINE, ACCESS, ALIAS, METHODS, WALL, SHA256 = 1, 2, 5, 6, 8, 10, 14
 NONE, READ, WRITE = b"\0", b"\1", b"\2"
 ROOM = 1 << 16

@@ -7,7 +7,7 @@ from tests.conformance.cells import cell
 from tests.conformance.lu import LogicalUnit
 from tests.conformance.suite.instances import FUNCTIONS, MAKE, held_call
 
-STATE = (0x2000_0010, 1)
+STATE = (0x2000_0006, 1)
 DEACTIVATE = 1
 
 
