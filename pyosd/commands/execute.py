@@ -15,11 +15,18 @@ from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue, answer, call, execute
 from pyosd.security.signing import Signer
 from pyosd.types import AttributeId, Buffer, ObjectRef
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page, allocation_for
+from pyosd.wire.attributes import (
+    CURRENT_OBJECT_ID,
+    CURRENT_PARTITION_ID,
+    CURRENT_RESULT_FORM,
+    CURRENT_RESULT_LENGTH,
+    Page,
+    allocation_for,
+)
 from pyosd.wire.cdb import AttributeLists, AttributePage, Encoded
 from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JOB_POLL_IDS, POLL_ROOM, JobPoll, decode_poll, poll_of
-from pyosd.wire.reply import ExecReply, decode_exec, decode_reply
+from pyosd.wire.reply import CallReply, ExecReply, decode_call, decode_exec, decode_reply
 
 
 class Signing(Protocol):
@@ -94,7 +101,7 @@ def call_function(
     synchronous: bool = True,
     result_allocation_length: int = 0,
     timeout: float | None = None,
-) -> Dialogue[ExecReply]:
+) -> Dialogue[CallReply]:
     """Call a function in a zone (EXECUTE FUNCTION, 8F82h).
 
     Args:
@@ -103,11 +110,14 @@ def call_function(
         synchronous: wait for the end of the call.
         result_allocation_length: the most bytes of the result to return with the answer.
 
-    Returns: ExecReply; a call that failed is in ExecReply.error.
+    Returns: CallReply; a call that failed is in CallReply.error.
     Raises: NotFound: no active function has this name.  OSDError: it is not active (80/17).
         TargetBusy; SessionLost.
     """
-    wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
+    wanted = (
+        *(CURRENT_PARTITION_ID, CURRENT_OBJECT_ID),
+        *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
+    )
     lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
     request = requests.execute_function(
         zone,
@@ -117,7 +127,7 @@ def call_function(
         result_allocation_length=result_allocation_length,
         attributes=lists,
     )
-    return decode_exec((yield from answer(request, timeout)))
+    return decode_call((yield from answer(request, timeout)))
 
 
 @lru_cache(maxsize=1024)  # a job is asked for again and again

@@ -119,6 +119,8 @@ class Current(IntEnum):
 
 CURRENT_TYPE = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_TYPE)
 CURRENT_PRINCIPAL = AttributeId(Page.CURRENT_COMMAND, 0x8000_0001)
+CURRENT_RESULT_LENGTH = AttributeId(Page.CURRENT_COMMAND, 0x8000_0002)
+CURRENT_RESULT_FORM = AttributeId(Page.CURRENT_COMMAND, 0x8000_0003)
 """As whom the target knows the sender: the principal its jobs would have."""
 CURRENT_PARTITION_ID = AttributeId(Page.CURRENT_COMMAND, Current.PARTITION_ID)
 CURRENT_OBJECT_ID = AttributeId(Page.CURRENT_COMMAND, Current.OBJECT_ID)

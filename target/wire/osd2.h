@@ -253,6 +253,8 @@ enum osd_permission {
 #define OSD_CURRENT_APPEND_START 5
 #define OSD_CURRENT_CAPACITY     6
 #define OSD_CURRENT_PRINCIPAL    0x80000001u /* this target's: the principal of the sender */
+#define OSD_CURRENT_RESULT_LENGTH 0x80000002u /* this target's: bytes of the result, cut or not */
+#define OSD_CURRENT_RESULT_FORM  0x80000003u /* this target's: enum osd_result_form (exec/record/record.h) */
 
 /* This target's pages and well-known ids (design D13). */
 #define OSD_PAGE_JOB_STATUS      0x20000001u
