@@ -81,16 +81,19 @@ def exec_code(
     return decode_exec((yield from answer(request, timeout)))
 
 
-def activate_function(function: ObjectRef, *, deactivate: bool = False) -> Dialogue[None]:
+def activate_function(
+    function: ObjectRef, *, deactivate: bool = False, replace: bool = False
+) -> Dialogue[None]:
     """Allow calls of a function object (ACTIVATE FUNCTION, 8F83h).
 
     Args:
         deactivate: end this instead. Calls under way continue.
+        replace: an active function with the same alias is deactivated at the same moment.
 
     Raises: NotFound: no such object in a function partition.  Conflict: another active function has
         the alias.  OSDError: no code, or an engine that the target does not have (80/18).
     """
-    yield from call(requests.activate_function(function, deactivate=deactivate))
+    yield from call(requests.activate_function(function, deactivate=deactivate, replace=replace))
 
 
 def call_function(

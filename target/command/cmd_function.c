@@ -11,7 +11,9 @@
 
 enum { FIELD_BYTE11 = 11, FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
 
-#define DEACTIVATE 0x01 /* of byte 11 */
+/* Of byte 11. */
+#define DEACTIVATE 0x01
+#define REPLACE	   0x02
 
 /* ---- EXECUTE FUNCTION -------------------------------------------------------------------------------- */
 
@@ -170,10 +172,11 @@ enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 	uint8_t bits = request->decoded.command_bits;
 	enum osd_status status;
 
-	if (bits & ~DEACTIVATE)
+	if (bits & ~(DEACTIVATE | REPLACE) || bits == (DEACTIVATE | REPLACE))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
-				   : osd_function_activate(ctx->functions, request->object);
+				   : osd_function_activate(ctx->functions, request->object,
+							   bits & REPLACE);
 	if (status == OSD_E_NO_PARTITION)
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD

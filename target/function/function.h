@@ -62,10 +62,12 @@ void osd_functions_close(struct osd_functions *functions); /* NULL is fine */
 /* FORMAT OSD has removed everything. */
 void osd_functions_forget(struct osd_functions *functions);
 
-/* Makes the function active, or replaces the version that was.  Not inside a transaction.  OSD_E_NO_OBJECT;
+/* Makes the function active, or replaces the version that was.  replace: if another active function of the
+ * partition has its alias, that one is stored again at the same moment.  Not inside a transaction.  OSD_E_NO_OBJECT;
  * OSD_E_FUNCTION_ENGINE: no such engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
  * function of the partition has its alias; OSD_E_QUOTA: too many are active. */
-enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id);
+enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
+				      bool replace);
 /* Afterwards it cannot be called; calls under way go on. */
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id);
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -222,6 +223,37 @@ def test_what_cannot_be_activated(target: pyosd.Target, functions: ObjectRef) ->
     with pytest.raises(OSDError):
         target.activate_function(other)
     assert attribute(target, other, STATE) == b"\0"
+
+
+def test_a_new_version_replaces_the_old_one_at_once(
+    serving: Serving, target: pyosd.Target, functions: ObjectRef, zone: ObjectRef
+) -> None:
+    """A client that calls all the time finds one of the two each time, and then the new one."""
+    versions = ["def main(args): return %d\n" % number for number in range(10)]
+    first = active(target, versions[0], alias=b"count")
+    stop = threading.Event()
+
+    def caller() -> list[object]:
+        with serving.connect() as client:
+            found = []
+            while not stop.is_set():
+                found.append(result(client, call(client, zone, "count")))
+            return found
+
+    with ThreadPoolExecutor(2) as pool:
+        callers = [pool.submit(caller) for _ in range(2)]
+        try:
+            for code in versions[1:]:
+                target.activate_function(put(target, code, alias=b"count"), replace=True)
+                assert result(target, call(target, zone, "count")) == int(code.split()[-1])
+        finally:
+            stop.set()
+        for each in callers:
+            found = each.result(WAIT_S)
+            assert found and found == sorted(found)  # type: ignore[type-var]
+    assert attribute(target, first, STATE) == b"\0"
+    target.activate_function(first, replace=True)
+    assert result(target, call(target, zone, "count")) == 0
 
 
 def test_a_removed_function_is_gone(
