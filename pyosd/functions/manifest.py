@@ -29,7 +29,7 @@ class Access(IntEnum):
     WRITE = 2
 
 
-class Number(IntEnum):
+class ManifestNumber(IntEnum):
     """Attributes of the page."""
 
     STATE = 1
@@ -49,7 +49,7 @@ class Number(IntEnum):
     ACTIVATED = 15
 
 
-ALL_IDS = (*(AttributeId(Page.FUNCTION, number) for number in Number), LOGICAL_LENGTH)
+ALL_IDS = (*(AttributeId(Page.FUNCTION, number) for number in ManifestNumber), LOGICAL_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -111,17 +111,17 @@ def encode(manifest: Manifest) -> list[AttributeValue]:
         return None if value is None else parse_size(value)
 
     values = {
-        Number.ENGINE: manifest.engine.encode(),
-        Number.VERSION: manifest.version.encode(),
-        Number.ACCESS: bytes((manifest.access,)),
-        Number.ALIAS: manifest.name.encode(),
-        Number.DESCRIPTION: manifest.description.encode(),
-        Number.METHODS: " ".join(manifest.methods).encode(),
-        Number.POOL: manifest.pool.encode(),
-        Number.WALL: number(usec(limits.wall)),
-        Number.CPU: number(usec(limits.cpu)),
-        Number.MEMORY: number(size(limits.mem)),
-        Number.OUTPUT: number(size(limits.output)),
+        ManifestNumber.ENGINE: manifest.engine.encode(),
+        ManifestNumber.VERSION: manifest.version.encode(),
+        ManifestNumber.ACCESS: bytes((manifest.access,)),
+        ManifestNumber.ALIAS: manifest.name.encode(),
+        ManifestNumber.DESCRIPTION: manifest.description.encode(),
+        ManifestNumber.METHODS: " ".join(manifest.methods).encode(),
+        ManifestNumber.POOL: manifest.pool.encode(),
+        ManifestNumber.WALL: number(usec(limits.wall)),
+        ManifestNumber.CPU: number(usec(limits.cpu)),
+        ManifestNumber.MEMORY: number(size(limits.mem)),
+        ManifestNumber.OUTPUT: number(size(limits.output)),
     }
     return [AttributeValue(Page.FUNCTION, each, value) for each, value in values.items()]
 
@@ -130,40 +130,40 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
     """A function of the attributes ALL_IDS of its object."""
     found = {each.id: each for each in values if each.value}
 
-    def text(number: Number, default: str = "") -> str:
+    def text(number: ManifestNumber, default: str = "") -> str:
         value = found.get(AttributeId(Page.FUNCTION, number))
         return value.value.decode(errors="replace") if value else default
 
-    def uint(number: Number) -> int | None:
+    def uint(number: ManifestNumber) -> int | None:
         value = found.get(AttributeId(Page.FUNCTION, number))
         return value.uint if value else None
 
-    def seconds(number: Number) -> float | None:
+    def seconds(number: ManifestNumber) -> float | None:
         usec = uint(number)
         return None if usec is None else usec / 1e6
 
     manifest = Manifest(
-        name=text(Number.ALIAS),
-        engine=text(Number.ENGINE, "python"),
-        access=Access(uint(Number.ACCESS) or 0),
-        methods=tuple(text(Number.METHODS, "main").split()),
-        pool=text(Number.POOL),
+        name=text(ManifestNumber.ALIAS),
+        engine=text(ManifestNumber.ENGINE, "python"),
+        access=Access(uint(ManifestNumber.ACCESS) or 0),
+        methods=tuple(text(ManifestNumber.METHODS, "main").split()),
+        pool=text(ManifestNumber.POOL),
         limits=Limits(
-            wall=seconds(Number.WALL),
-            cpu=seconds(Number.CPU),
-            mem=uint(Number.MEMORY),
-            output=uint(Number.OUTPUT),
+            wall=seconds(ManifestNumber.WALL),
+            cpu=seconds(ManifestNumber.CPU),
+            mem=uint(ManifestNumber.MEMORY),
+            output=uint(ManifestNumber.OUTPUT),
         ),
-        version=text(Number.VERSION),
-        description=text(Number.DESCRIPTION),
+        version=text(ManifestNumber.VERSION),
+        description=text(ManifestNumber.DESCRIPTION),
     )
-    digest = found.get(AttributeId(Page.FUNCTION, Number.SHA256))
-    activated = uint(Number.ACTIVATED)
+    digest = found.get(AttributeId(Page.FUNCTION, ManifestNumber.SHA256))
+    activated = uint(ManifestNumber.ACTIVATED)
     length = found.get(LOGICAL_LENGTH)
     return Function(
         obj,
         manifest,
-        active=bool(uint(Number.STATE)),
+        active=bool(uint(ManifestNumber.STATE)),
         sha256=digest.value.hex() if digest else "",
         activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
         size=length.uint if length else 0,
