@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Functions and AsyncFunctions do, as dialogues.  The texts are those of their methods."""
+"""The methods of Functions and AsyncFunctions, as dialogues.  The texts are those of the methods."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def recorded_result(table: Any, reply: CallReply) -> Dialogue[Any]:
 
 
 def plain_result(name: str, reply: CallReply) -> Any:
-    """What a call without a record returned.  Raises: JobError."""
+    """The result of a call without a record.  Raises: JobError."""
     if reply.error is None:
         return value_of(reply)
     sense = reply.error.sense

@@ -19,7 +19,7 @@ __all__ = ["ALL_IDS", "Access", "Function", "Manifest", "decode", "encode"]
 
 
 class Access(IntEnum):
-    """What a function may do in the zone of a call.
+    """The access of a function to the zone of a call.
 
     NONE: nothing, it has its arguments alone.  READ: read.  WRITE: read and change.
     """
@@ -54,7 +54,7 @@ ALL_IDS = (*(AttributeId(Page.FUNCTION, number) for number in ManifestNumber), L
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a function is, and what its calls may do.
+    """The description of a function: code, entry points, and the bounds of its calls.
 
     name: its alias, which calls name: letters, digits, ".", "_" and "-".  methods: entry points; the
     first is called if a call names none.  pool: of its calls, "": default.  limits: defaults of a
