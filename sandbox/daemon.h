@@ -92,6 +92,7 @@ struct osd_zygotes {
 struct osd_daemon {
 	/* options, constant after start */
 	const char *socket_path, *package, *cgroup_parent, *pools_file;
+	const char *wasmtime; /* library of the engine wasm; NULL: this host has none */
 	const struct osd_level *level;
 	unsigned layers;   /* those of the level, and OSD_LAYER_UID wherever the host allows it */
 	char missing[512]; /* why the level is not full, "" when it is */

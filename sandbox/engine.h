@@ -2,7 +2,7 @@
 /* engine.h -- the interface of an engine, which runs the code of jobs.  All engines share the rest:
  * namespaces, control groups, the system-call filter, limits, the job socket, calls to the proxy.
  *
- * A zygote has one engine, named by its pool.  In the zygote: prepare, then fork for each sandbox.
+ * A zygote has one engine, named by its pool.  In the zygote: load, prepare, then fork for each sandbox.
  * In a sandbox, on its main thread: begin, then call for each job and clean between two jobs.  There is
  * no way to shut an engine down: the process ends with _exit. */
 #ifndef OSD_SANDBOX_ENGINE_H
@@ -47,6 +47,13 @@ struct osd_engine {
 	/* Folders of the host with its programs and libraries; NULL ends the list.  Sandboxes have them
 	 * at the same path, read-only. */
 	const char *folders[OSD_ENGINE_FOLDERS];
+	/* It compiles code: the filter lets memory become executable, if it is not writable then. */
+	bool executable_memory;
+
+	/* Called first, in the zygote, while it still has the root of the host; NULL: nothing to do.
+	 * library_fd: the engine's library, as the daemon's option names it; no regular file: the host has
+	 * none.  False: text says why. */
+	bool (*load)(int library_fd, char *text, size_t size);
 
 	/* Called once, in the zygote: does the work that every sandbox would otherwise repeat, because
 	 * a sandbox starts with a copy of this memory.  *ret_bytes: memory of the package set, which is

@@ -6,7 +6,7 @@
 #ifndef OSD_SANDBOX_ENGINE_NAMES_H
 #define OSD_SANDBOX_ENGINE_NAMES_H
 
-#define OSD_ENGINES(X) X(python)
+#define OSD_ENGINES(X) X(python) X(wasm)
 
 /* The engine of a pool without the key. */
 #define OSD_ENGINE_DEFAULT "python"

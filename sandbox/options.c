@@ -33,6 +33,7 @@ static const char usage[] =
 	"  --package-set ID     the set must be this one\n"
 	"  --preload NAMES      modules of the set, or of the standard library, to import ahead of\n"
 	"                       need, separated by commas\n"
+	"  --wasmtime FILE      library of Wasmtime, for pools of the engine wasm\n"
 	"  --print-level        print what isolation this host can give, as JSON, and exit\n";
 
 static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
@@ -116,6 +117,9 @@ static bool take_option(struct osd_daemon *daemon, struct osd_options *options, 
 	case 'f':
 		daemon->pools_file = value;
 		return true;
+	case 'W':
+		daemon->wasmtime = value;
+		return true;
 	default:
 		return take_pool_option(daemon, options, option, value);
 	}
@@ -138,6 +142,7 @@ bool osd_options_parse(struct osd_daemon *daemon, struct osd_options *options, i
 		{"packages", required_argument, NULL, 'S'},
 		{"package-set", required_argument, NULL, 'I'},
 		{"preload", required_argument, NULL, 'L'},
+		{"wasmtime", required_argument, NULL, 'W'},
 		{"print-level", no_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};

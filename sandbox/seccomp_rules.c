@@ -65,8 +65,9 @@ static int allow_always(scmp_filter_ctx filter)
 
 /* Memory that RLIMIT_DATA does not count is denied: shared anonymous maps, maps that grow like a stack,
  * huge pages, and kinds of maps that later kernels bring.  Executable memory would let a script bring
- * its own machine code. */
-static int allow_memory(scmp_filter_ctx filter)
+ * its own machine code.  An engine that compiles writes code, then makes it executable; memory is never
+ * both. */
+static int allow_memory(scmp_filter_ctx filter, bool executable)
 {
 	const uint64_t looked_at = MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB;
 	const uint64_t counted[] = {MAP_PRIVATE, MAP_SHARED, MAP_PRIVATE | MAP_ANONYMOUS};
@@ -79,6 +80,10 @@ static int allow_memory(scmp_filter_ctx filter)
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(mprotect), 1,
 					 SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!error && executable)
+		error = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, NUMBER(mprotect), 1,
+			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC));
 	return error;
 }
 
@@ -165,7 +170,7 @@ static int allow_scratch(scmp_filter_ctx filter, const char *path)
 	return error;
 }
 
-static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch)
+static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch, bool executable)
 {
 	/* a binary tree: shorter to install, which every sandbox does */
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -175,7 +180,7 @@ static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch
 	if (!error)
 		error = allow_always(filter);
 	if (!error)
-		error = allow_memory(filter);
+		error = allow_memory(filter, executable);
 	if (!error)
 		error = allow_ioctl_and_fcntl(filter);
 	if (!error)
@@ -215,14 +220,14 @@ static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program
 	return error;
 }
 
-int osd_seccomp_build(int job_socket, const char *scratch, struct sock_fprog *ret_program,
-		      struct osd_step *step)
+int osd_seccomp_build(int job_socket, const char *scratch, bool executable,
+		      struct sock_fprog *ret_program, struct osd_step *step)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int error = -ENOMEM;
 
 	if (filter)
-		error = add_rules(filter, job_socket, scratch);
+		error = add_rules(filter, job_socket, scratch, executable);
 	if (!error)
 		error = export_program(filter, ret_program);
 	if (filter)

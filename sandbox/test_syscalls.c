@@ -313,7 +313,7 @@ static void go_behind_the_filter(bool scratch)
 	struct sock_fprog program;
 	struct osd_step step;
 
-	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, &program, &step) < 0 ||
+	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, false, &program, &step) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));

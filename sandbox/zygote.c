@@ -124,6 +124,7 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 	if (!error && layers & OSD_LAYER_SECCOMP)
 		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD,
 					  osd_scratch_possible(layers) ? osd_scratch_here : NULL,
+					  z->confinement.engine->executable_memory,
 					  &z->confinement.filter, step);
 	return error;
 }
@@ -397,12 +398,20 @@ static void tune_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 
+static bool load_engine(const struct zygote *z, char text[ZYGOTE_TEXT_MAX])
+{
+	const struct osd_engine *engine = z->confinement.engine;
+	bool loaded = !engine->load || engine->load(ZYGOTE_FD_LIBRARY, text, ZYGOTE_TEXT_MAX);
+
+	close(ZYGOTE_FD_LIBRARY);
+	return loaded;
+}
+
 static bool prepare_engine(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 {
 	tune_malloc();
 	close(ZYGOTE_FD_PACKAGE);
-	if (z->setup.set)
-		close(ZYGOTE_FD_SET);
+	close(ZYGOTE_FD_SET);
 	if (!z->confinement.engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
 		return false;
 	osd_closep(&z->setup.statm_fd);
@@ -449,6 +458,10 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned i = 0; i < z.slots; i++)
 		z.children[i].landlock_fd = -1;
+	if (!load_engine(&z, text)) {
+		tell(ZYGOTE_FAILED, NULL, text, -1);
+		return 1;
+	}
 	error = prepare_process(&z, &step);
 	if (!error)
 		error = prepare_confinement(&z, &step);

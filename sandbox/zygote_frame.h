@@ -12,7 +12,8 @@
 enum zygote_fd {
 	ZYGOTE_FD_CONTROL = 3,
 	ZYGOTE_FD_PACKAGE = 4, /* O_PATH: the directory of package osd */
-	ZYGOTE_FD_SET = 5      /* O_PATH: the pool's package set, if it has one */
+	ZYGOTE_FD_SET = 5,     /* O_PATH: the pool's package set; /dev/null: it has none */
+	ZYGOTE_FD_LIBRARY = 6, /* the library of the pool's engine; /dev/null: it has none */
 };
 
 enum zygote_message_type {

@@ -20,7 +20,7 @@
 #include "daemon.h"
 
 #define SOCKET_BYTES (1 << 20) /* every message about every slot fits */
-#define KEEP_FROM    16        /* descriptors are parked from here on before 3 to 5 are laid out */
+#define KEEP_FROM    16        /* descriptors are parked from here on before 3 to 6 are laid out */
 
 /* A thread of a linear-algebra library would make every later fork unsafe.  Symbols are bound before
  * the forks, otherwise each sandbox would do that in its own pages. */
@@ -33,7 +33,7 @@ static const char *const zygote_environment[] = {"PATH=/nonexistent",
 						 NULL};
 
 struct launch {
-	int program, package, control, go; /* go: read end, one byte when the id maps are written */
+	int program, package, library, control, go; /* go: read end, one byte when the id maps are written */
 	const struct osd_daemon *daemon;
 	const struct osd_zygotes *pool;
 };
@@ -65,23 +65,19 @@ static int open_set(const struct launch *launch)
 
 static void lay_out_descriptors(const struct launch *launch, int set, int *ret_program)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD_CLOEXEC, KEEP_FROM);
 	int control = fcntl(launch->control, F_DUPFD_CLOEXEC, KEEP_FROM);
 	int package = fcntl(launch->package, F_DUPFD_CLOEXEC, KEEP_FROM);
-	unsigned used = ZYGOTE_FD_PACKAGE + 1;
+	int library = launch->library < 0 ? null
+					  : fcntl(launch->library, F_DUPFD_CLOEXEC, KEEP_FROM);
 
 	*ret_program = fcntl(launch->program, F_DUPFD_CLOEXEC, KEEP_FROM);
-	if (set >= 0)
-		set = fcntl(set, F_DUPFD_CLOEXEC, KEEP_FROM);
+	set = set < 0 ? null : fcntl(set, F_DUPFD_CLOEXEC, KEEP_FROM);
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(control, ZYGOTE_FD_CONTROL) < 0 ||
-	    dup2(package, ZYGOTE_FD_PACKAGE) < 0)
+	    dup2(package, ZYGOTE_FD_PACKAGE) < 0 || dup2(set, ZYGOTE_FD_SET) < 0 ||
+	    dup2(library, ZYGOTE_FD_LIBRARY) < 0)
 		_exit(126);
-	if (set >= 0) {
-		if (dup2(set, ZYGOTE_FD_SET) < 0)
-			_exit(126);
-		used = ZYGOTE_FD_SET + 1;
-	}
-	syscall(SYS_close_range, used, ~0u, CLOSE_RANGE_CLOEXEC);
+	syscall(SYS_close_range, ZYGOTE_FD_LIBRARY + 1, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
 static const char *or_empty(const char *text)
@@ -175,11 +171,20 @@ static int open_program(void)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
+/* -1: the engine has none, or it cannot be opened; the zygote says what is missing. */
+static int open_library(const struct osd_daemon *daemon, const struct osd_zygotes *pool)
+{
+	if (!daemon->wasmtime || strcmp(pool->engine, "wasm") != 0)
+		return -1;
+	return open(daemon->wasmtime, O_RDONLY | O_CLOEXEC);
+}
+
 int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes *pool,
 		      struct osd_zygote *zygote, const char **ret_what)
 {
 	OSD_CLEANUP_CLOSE int program = open_program();
 	OSD_CLEANUP_CLOSE int package = open(daemon->package, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	OSD_CLEANUP_CLOSE int library = open_library(daemon, pool);
 	OSD_CLEANUP_CLOSE int theirs = -1, go_read = -1;
 	OSD_CLEANUP_CLOSE int go_write = -1;
 	int pair[2], go[2], size = SOCKET_BYTES, error;
@@ -206,7 +211,7 @@ int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes 
 		return -errno;
 	if (pid == 0) {
 		close(go_write);
-		launch(&(struct launch){program, package, theirs, go_read, daemon, pool});
+		launch(&(struct launch){program, package, library, theirs, go_read, daemon, pool});
 	}
 	zygote->pid = pid;
 	*ret_what = "map user ids";

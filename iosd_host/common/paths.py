@@ -18,6 +18,7 @@ __all__ = [
     "find_component",
     "find_program",
     "python_dir",
+    "wasmtime_library",
 ]
 
 HERE = Path(__file__).resolve().parents[1]
@@ -81,3 +82,11 @@ def python_dir() -> Path:
         if (folder / "osd" / "__init__.py").is_file():
             return folder
     raise MissingComponent("the Python package 'osd' is not installed beside iosd")
+
+
+def wasmtime_library() -> Path | None:
+    """Return the library of the Python package wasmtime, which the engine `wasm` needs; None: this host
+    has none."""
+    spec = importlib.util.find_spec("wasmtime")  # looks, and imports nothing
+    folders = map(Path, (spec and spec.submodule_search_locations) or ())
+    return next((found for each in folders for found in each.glob("*/_libwasmtime.so")), None)

@@ -80,7 +80,7 @@ def _quoted(name: str) -> str:
 
 
 POOL_KEYS = (
-    Key("engine", Choice("python"), "python", "language engine of the scripts"),
+    Key("engine", Choice("python", "wasm"), "python", "engine that runs the code"),
     Key(
         "max",
         Count(1, SLOTS_MOST),

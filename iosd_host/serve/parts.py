@@ -135,6 +135,8 @@ def sandboxd_command(config: TargetConfig, socket: Path, isolation: str, pools: 
     command = [str(paths.find_component(paths.SANDBOXD)), "--socket", str(socket)]
     command += ["--isolation", isolation, "--python-dir", str(paths.python_dir())]
     command += ["--pools-file", str(pools)]
+    if library := paths.wasmtime_library():
+        command += ["--wasmtime", str(library)]
     if config.uid is not None:
         command += ["--uid", str(config.uid)]
     if config.uid_base is not None:
