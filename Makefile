@@ -58,7 +58,8 @@ $(stamp): setup.py pyproject.toml VERSION packages.txt packaging/pip/cmake_trees
 		$(projects:%=%/setup.py) $(projects:%=%/pyproject.toml) | build-packages
 	test -x $(bin)/python || $(PYTHON) -m venv $(venv)
 	$(bin)/pip install -q "setuptools>=68" wheel
-	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[certificates]" $(projects:%=-e %)
+	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[certificates]" \
+		-e "packaging/pip/iosd-host[wasm]" -e packaging/pip/iosd-secmgr
 	touch $@
 
 $(tools): $(stamp)

@@ -101,6 +101,11 @@ static enum osd_status find_zone(struct osd_command_context *ctx, enum osd_objec
 	return status;
 }
 
+static struct osd_exec_text text_of(const char *text)
+{
+	return (struct osd_exec_text){(const uint8_t *)text, (uint32_t)strlen(text)};
+}
+
 static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params,
 		 const struct osd_function *function)
 {
@@ -112,13 +117,13 @@ static void fill(struct osd_exec_submission *submission, const struct osd_exec_p
 		memcpy(submission->function.method, method->bytes, method->length);
 	else
 		osd_function_first_method(function, submission->function.method);
+	submission->engine = text_of(function->engine[0] ? function->engine
+								: OSD_FUNCTION_ENGINE);
 	submission->args_encoding = params->function.args_encoding;
 	if (!submission->pool.length)
-		submission->pool = (struct osd_exec_text){(const uint8_t *)function->pool,
-							  (uint32_t)strlen(function->pool)};
+		submission->pool = text_of(function->pool);
 	if (!submission->name.length)
-		submission->name = (struct osd_exec_text){(const uint8_t *)function->alias,
-							  (uint32_t)strlen(function->alias)};
+		submission->name = text_of(function->alias);
 	bound(&submission->limits.wall_usec, function->wall_usec);
 	bound(&submission->limits.cpu_usec, function->cpu_usec);
 	bound(&submission->limits.memory_bytes, function->memory_bytes);

@@ -12,17 +12,21 @@
 #include "security/decide.h"
 #include "wire/cursor.h"
 
-static bool is_text(const struct osd_exec_text *text, const char *wanted)
-{
-	return text->length == strlen(wanted) && memcmp(text->bytes, wanted, text->length) == 0;
-}
-
 /* Refuses what this release does not support.  The sandboxes' CPython 3.11 cannot read zstd. */
 static bool supported(const struct osd_exec_submission *submission)
 {
-	if (submission->engine.length && !is_text(&submission->engine, "python"))
-		return false;
 	return (osd_exec_code_form(submission->flags) & OSD_CODE_PACKING) != OSD_CODE_ZSTD;
+}
+
+bool osd_exec_has_engine(void *arg, const char *engine)
+{
+	struct osd_exec *exec = arg;
+	bool found;
+
+	osd_lock(&exec->lock);
+	found = osd_pool_find_engine(exec, NULL, engine, strlen(engine));
+	osd_unlock(&exec->lock);
+	return found;
 }
 
 /* exec->lock held.  An array longer than the queue would be BUSY for ever. */
@@ -39,12 +43,15 @@ static enum osd_status find_pool(struct osd_exec *exec,
 				 struct osd_pool **ret_pool)
 {
 	enum osd_status status = OSD_OK;
-	const struct osd_exec_text *name = &submission->pool;
-	struct osd_pool *pool;
+	const struct osd_exec_text *name = &submission->pool, *engine = &submission->engine;
+	struct osd_pool *named, *pool;
 
 	osd_lock(&exec->lock);
-	pool = osd_pool_find_named(exec, name->bytes, name->length);
-	if (!pool || !may_fit(pool, submission))
+	named = name->length ? osd_pool_find_named(exec, name->bytes, name->length) : NULL;
+	pool = osd_pool_find_engine(exec, named, engine->bytes, engine->length);
+	if (!pool && (named || !name->length))
+		status = OSD_E_FUNCTION_ENGINE;
+	else if (!pool || (name->length && !named) || !may_fit(pool, submission))
 		status = OSD_E_CDB_FIELD;
 	else if (!osd_pool_admits(&pool->config, submission->principal))
 		status = OSD_E_POOL_ACCESS;

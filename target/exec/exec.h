@@ -74,7 +74,7 @@ struct osd_exec_submission {
 				        * (security/security.h) */
 
 	/* What runs. */
-	struct osd_exec_text engine; /* `python` is the default and the only one */
+	struct osd_exec_text engine; /* that the pool must have; without a pool, the first with it */
 	const uint8_t *code;
 	size_t code_length;
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
@@ -118,6 +118,9 @@ struct osd_exec_submission {
 	 * aborted (osd_exec_look_at_aborted).  NULL: never. */
 	const bool *aborted;
 };
+
+/* Whether a pool has this engine; arg: struct osd_exec. */
+bool osd_exec_has_engine(void *arg, const char *engine);
 
 struct osd_exec_refusal { /* for the sense data */
 	uint64_t queue_depth;

@@ -182,9 +182,19 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_txn_on_end(txn, settle_at_end, activation) : status;
 }
 
-static enum osd_status check_engine(const struct osd_function *function)
+void osd_functions_set_engines(struct osd_functions *functions,
+			       bool (*has_engine)(void *arg, const char *engine), void *arg)
 {
-	return !function->engine[0] || strcmp(function->engine, OSD_FUNCTION_ENGINE) == 0
+	functions->has_engine = has_engine;
+	functions->engines = arg;
+}
+
+static enum osd_status check_engine(const struct osd_functions *functions,
+				    const struct osd_function *function)
+{
+	if (!function->engine[0] || strcmp(function->engine, OSD_FUNCTION_ENGINE) == 0)
+		return OSD_OK;
+	return functions->has_engine && functions->has_engine(functions->engines, function->engine)
 		       ? OSD_OK
 		       : OSD_E_FUNCTION_ENGINE;
 }
@@ -202,7 +212,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	if (status == OSD_OK && !osd_function_is_one(id))
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
-		status = check_engine(function);
+		status = check_engine(functions, function);
 	if (status == OSD_OK)
 		status = osd_function_fetch(functions, id, &code, &length, function->sha256);
 	if (status != OSD_OK)

@@ -58,13 +58,16 @@ struct osd_function {
 
 enum osd_status osd_functions_open(struct osd_objects *objects,
 				   struct osd_functions **ret_functions);
+/* At the start: which engines there are beside OSD_FUNCTION_ENGINE.  Nothing is locked when has_engine is called. */
+void osd_functions_set_engines(struct osd_functions *functions,
+			       bool (*has_engine)(void *arg, const char *engine), void *arg);
 void osd_functions_close(struct osd_functions *functions); /* NULL is fine */
 /* FORMAT OSD has removed everything. */
 void osd_functions_forget(struct osd_functions *functions);
 
 /* Makes the function active, or replaces the version that was.  replace: if another active function of the
  * partition has its alias, that one is stored again at the same moment.  Not inside a transaction.  OSD_E_NO_OBJECT;
- * OSD_E_FUNCTION_ENGINE: no such engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
+ * OSD_E_FUNCTION_ENGINE: no pool has its engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
  * function of the partition has its alias; OSD_E_QUOTA: too many are active. */
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
 				      bool replace);

@@ -35,6 +35,8 @@ struct entry {
 struct osd_functions {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_page_provider page;
+	bool (*has_engine)(void *arg, const char *engine); /* constant after the start; NULL: none */
+	void *engines;
 	struct osd_lock lock;  /* of what follows; nothing is called while it is held */
 	struct entry *entries; /* in no order */
 	size_t count, capacity;

@@ -263,6 +263,8 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 		status = open_exec(unit, config, message);
 	if (status != OSD_OK)
 		return status;
+	if (unit->exec)
+		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
 	status = open_dispatcher(unit, config);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);

@@ -31,7 +31,7 @@ char *osd_pool_file_read(const char *path, const char **ret_wrong)
 
 bool osd_pool_file_is_sandbox_key(const char *key)
 {
-	static const char *const keys[] = {"engine", "packages", "preload"};
+	static const char *const keys[] = {"packages", "preload"};
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys); i++)
 		if (strcmp(key, keys[i]) == 0)

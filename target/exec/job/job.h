@@ -150,6 +150,7 @@ struct osd_job_view {
 	size_t waits_for; /* the number of jobs it waits for; the first is: */
 	struct osd_object_id awaited;
 	size_t counts[OSD_JOB_STATES_END]; /* members of an unfinished array, by state */
+	char engine[OSD_EXEC_WORD_MAX + 1]; /* of its pool; "": the pool is not known any more */
 	char why[OSD_JOB_WHY_MAX];	   /* why its pool cannot serve, or "" */
 	struct osd_job_record own;	   /* a copy of the present record; unset if `record` is
 					    * borrowed */

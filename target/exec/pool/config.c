@@ -80,6 +80,7 @@ static struct osd_pool_config blank(void)
 	OSD_JOB_LIMITS(X)
 #undef X
 	config.standard.cpu_usec = 0; /* as wall */
+	memcpy(config.engine, OSD_POOL_ENGINE, sizeof(OSD_POOL_ENGINE));
 	return config;
 }
 
@@ -214,6 +215,8 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 		return set_word(config->name, sizeof(config->name), value);
 	if (!live && strcmp(key, "set") == 0)
 		return set_word(config->set, sizeof(config->set), value);
+	if (!live && strcmp(key, "engine") == 0)
+		return set_word(config->engine, sizeof(config->engine), value);
 	return !live && osd_pool_file_is_sandbox_key(key);
 }
 
@@ -444,6 +447,7 @@ void osd_pool_config_diff(const struct osd_pool_config *before, const struct osd
 		snprintf(new, sizeof(new), "%" PRIu64, *(const uint64_t *)((const char *)&to + at));
 		put_diff(text, size, numbers[i].key, old, new);
 	}
+	put_diff(text, size, "engine", before->engine[0] ? before->engine : "none", after->engine);
 	put_diff(text, size, "set", before->set[0] ? before->set : "none",
 		 after->set[0] ? after->set : "none");
 	put_diff(text, size, "users", before->users[0] ? before->users : "anybody",

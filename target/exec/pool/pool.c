@@ -121,6 +121,26 @@ struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, si
 	return pool && !pool->gone && !pool->leaving ? pool : NULL;
 }
 
+static bool has_engine(const struct osd_pool *pool, const void *engine, size_t length)
+{
+	return strlen(pool->config.engine) == length &&
+	       memcmp(pool->config.engine, engine, length) == 0;
+}
+
+struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *named,
+				      const void *engine, size_t length)
+{
+	osd_assert_held(&exec->lock);
+	if (length == 0)
+		return named ? named : osd_pool_find_named(exec, NULL, 0);
+	if (named)
+		return has_engine(named, engine, length) ? named : NULL;
+	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
+		if (!pool->gone && !pool->leaving && has_engine(pool, engine, length))
+			return pool;
+	return NULL;
+}
+
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record)
 {
 	const char *name = record->pool[0] ? record->pool : OSD_POOL_DEFAULT;

@@ -24,6 +24,7 @@
 #include "exec/job/job.h"
 #include "exec/queue/queue.h"
 #include "exec/sandbox/sandbox.h"
+#include "wire/exec_param.h"
 #include "wire/sandboxd_frame.h"
 
 struct osd_exec;
@@ -31,6 +32,7 @@ struct osd_run;
 struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT   "default"
+#define OSD_POOL_ENGINE	   "python" /* of a pool that names none */
 #define OSD_POOLS_MAX	   16
 #define OSD_POOLS_EVER	   256 /* including those that are gone */
 #define OSD_POOL_WHY_MAX   OSD_SUPPLY_WHY_MAX
@@ -39,6 +41,7 @@ struct osd_exec_text;
 struct osd_pool_config {
 	char name[OSD_JOB_POOL_MAX + 1];
 	char set[OSD_JOB_SET_MAX + 1]; /* id of its package set; "": none */
+	char engine[OSD_EXEC_WORD_MAX + 1]; /* of its sandboxes */
 	uint64_t min, max;	       /* slots: min are prestarted even when idle */
 	uint64_t spares;	       /* prestarted sandboxes beyond those */
 	uint64_t idle_usec;	       /* without a job: then it keeps min sandboxes, and no
@@ -207,6 +210,10 @@ void osd_pools_close(struct osd_exec *exec);
 
 /* NULL: no configured pool has this name.  An empty name: `default`. */
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
+/* The pool for an engine: the named one, if it has this engine; without a name, the first with this engine.  No
+ * engine: any.  NULL: there is none. */
+struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *named,
+				      const void *engine, size_t length);
 /* The pool of a job found in the store.  If it is not configured, an entry marked gone is made.
  * NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);

@@ -85,6 +85,18 @@ static void view_live(struct osd_exec *exec, const struct osd_job *job, const st
 	view_waiting(exec, job, v);
 }
 
+static void view_engine(struct osd_exec *exec, struct osd_job_view *v)
+{
+	const char *name = v->own.pool[0] ? v->own.pool : OSD_POOL_DEFAULT;
+	const struct osd_pool *pool;
+
+	osd_lock(&exec->lock);
+	pool = osd_pool_find_any(exec, name);
+	if (pool)
+		memcpy(v->engine, pool->config.engine, sizeof(v->engine));
+	osd_unlock(&exec->lock);
+}
+
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
  * OSD_E_NO_OBJECT: not a job's surrogate. */
 static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
@@ -118,6 +130,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 		status = osd_job_record_get(txn, id, &v->own);
 	if (status != OSD_OK)
 		return status;
+	view_engine(exec, v);
 	*ret_view = v;
 	osd_txn_keep(txn, OSD_STEAL(v));
 	return OSD_OK;

@@ -79,13 +79,13 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 		line, sizeof(line),
 		"%s state=%s mode=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu "
 		"queue=%llu "
-		"idle_timeout=%llu reuse=%s max_jobs_per_sandbox=%llu engine=python set=%s",
+		"idle_timeout=%llu reuse=%s max_jobs_per_sandbox=%llu engine=%s set=%s",
 		config->name, state_of(pool), osd_pool_mode_name(pool->mode), (unsigned)config->min,
 		(unsigned)config->max, pool->supply.active, (unsigned)config->spares,
 		pool->supply.busy, osd_supply_ready(exec->sandboxes, &pool->supply),
 		pool->queue.place_count, (unsigned long long)config->queue_max,
 		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
-		(unsigned long long)config->sandbox_jobs, config->set[0] ? config->set : "-");
+		(unsigned long long)config->sandbox_jobs, config->engine, config->set[0] ? config->set : "-");
 	used += describe_limits(config, line + used, sizeof(line) - used);
 	if (pool->why[0])
 		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
@@ -102,6 +102,30 @@ static void put_pools(struct osd_exec *exec, struct osd_wr *w)
 	osd_unlock(&exec->lock);
 }
 
+static bool is_earlier(const struct osd_pool *first, const struct osd_pool *pool)
+{
+	for (; first != pool; first = first->next)
+		if (!first->gone && strcmp(first->config.engine, pool->config.engine) == 0)
+			return true;
+	return false;
+}
+
+/* The engines of the pools, each once. */
+static void put_engines(struct osd_exec *exec, struct osd_wr *w)
+{
+	const char *space = "";
+
+	osd_lock(&exec->lock);
+	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
+		if (pool->gone || is_earlier(exec->pools->first, pool))
+			continue;
+		put_text(w, space);
+		put_text(w, pool->config.engine);
+		space = " ";
+	}
+	osd_unlock(&exec->lock);
+}
+
 static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 {
 	struct osd_exec_stats stats;
@@ -112,7 +136,7 @@ static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 		osd_wr_be(w, OSD_SA_EXEC, 2);
 		break;
 	case 2:
-		put_text(w, "python");
+		put_engines(exec, w);
 		break;
 	case 3:
 		put_limit_table(exec, w);

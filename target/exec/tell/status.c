@@ -112,10 +112,10 @@ static void put_digest(struct osd_wr *w, const struct osd_job_view *v)
 	osd_wr_bytes(w, v->record->code_sha256, sizeof(v->record->code_sha256));
 }
 
-/* The unit, and the package set the last attempt had. */
+/* The engine, and the package set the last attempt had. */
 static void put_engine(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, "python");
+	put_text(w, v->engine[0] ? v->engine : "python");
 	if (v->record->set[0])
 		put_text(w, " ");
 	put_text(w, v->record->set);

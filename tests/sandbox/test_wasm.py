@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The engine `wasm` against hostile modules: each ends as a failure that names its cause, within the
+limits of the job, and the next job runs."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from proxy import (
+    FAILING,
+    FINISH_ENDED,
+    FINISH_EXCEPTION,
+    FINISH_EXIT,
+    FINISH_MEMORY,
+    FINISH_OK,
+    ROOT,
+    SERVING,
+    Daemon,
+    Limits,
+    Outcome,
+    Sandbox,
+)
+
+from iosd_host.common.paths import wasmtime_library
+from tests.machine import unavailable
+
+wasmtime = pytest.importorskip("wasmtime")
+
+MIB = 1 << 20
+FINISH_BAD_CODE = 5
+POOLS = "name=default;max=1\nname=w;max=2;engine=wasm\n"
+
+IMPORTS = {
+    "read": "i64 i64 i64 i32 i32",
+    "write": "i64 i64 i64 i32 i32",
+    "length": "i64 i64",
+    "getattr": "i64 i64 i32 i32 i32 i32",
+    "setattr": "i64 i64 i32 i32 i32 i32",
+    "args": "i32 i32",
+    "zone": "i32",
+    "result": "i32 i32 i32",
+    "log": "i32 i32 i32",
+    "progress": "i32 i32 i32",
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    library = wasmtime_library()
+    if library is None:
+        unavailable("sandbox", "the Python package wasmtime is not installed")
+    folder = tmp_path_factory.mktemp("wasm")
+    (folder / "pools").write_text(POOLS)
+    running = Daemon(folder, "--pools-file", str(folder / "pools"), "--wasmtime", str(library))
+    assert running.wait_for_pool("w", SERVING, FAILING).state == SERVING
+    yield running
+    assert running.stop() == 0
+
+
+def module(body: str, *, memory: str = '(memory (export "memory") 1)', extra: str = "") -> bytes:
+    """A module whose function main has this body, with all imports by their names."""
+    imports = "".join(
+        f'(import "osd" "{name}" (func ${name} (param {kinds}) (result i64)))'
+        for name, kinds in IMPORTS.items()
+    )
+    return bytes(
+        wasmtime.wat2wasm(
+            f'(module {imports} {memory} {extra} (func (export "main") (result i32) {body}))'
+        )
+    )
+
+
+def run(daemon: Daemon, code: bytes, limits: Limits | None = None, **job: object) -> Outcome:
+    return daemon.run(code, limits, "w", **job)
+
+
+def fails(daemon: Daemon, code: bytes, kind: int, cause: str) -> None:
+    out = run(daemon, code, Limits(memory_bytes=64 * MIB))
+    assert out.kind == kind, out
+    assert re.search(cause, out.line), out.line
+    assert cause in out.traceback or re.search(cause, out.traceback)
+    assert out.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "extra", "cause"),
+    [
+        ("(i32.load (i32.const 65536))", "", "main: out of bounds memory access"),
+        ("(i32.load offset=4294967295 (i32.const -1))", "", "out of bounds memory access"),
+        ("(call $deep)", "(func $deep (result i32) call $deep)", "call stack exhausted"),
+        ("unreachable", "", "unreachable"),
+        ("(i32.div_s (i32.const 1) (i32.const 0))", "", "integer divide by zero"),
+        ("(call_indirect (result i32) (i32.const 0))", "(table 1 funcref)", "uninitialized element"),
+        ("(i32.const 0)", "(func $s unreachable) (start $s)", "start: .*unreachable"),
+        ("(i32.const 0)", '(data (i32.const 65535) "two")', "start: .*out of bounds"),
+    ],
+)
+def test_a_trap_is_reported(daemon: Daemon, body: str, extra: str, cause: str) -> None:
+    fails(daemon, module(body, extra=extra), FINISH_EXCEPTION, cause)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "read (i64.const 1) (i64.const 1) (i64.const 0) (i32.const 65535) (i32.const 2)",
+        "read (i64.const 1) (i64.const 1) (i64.const 0) (i32.const -1) (i32.const -1)",
+        "write (i64.const 1) (i64.const 1) (i64.const 0) (i32.const 1) (i32.const 65536)",
+        "write (i64.const 1) (i64.const 1) (i64.const 0) (i32.const 65537) (i32.const 0)",
+        "getattr (i64.const 1) (i64.const 1) (i32.const 1) (i32.const 1) (i32.const 9) (i32.const -1)",
+        "setattr (i64.const 1) (i64.const 1) (i32.const 1) (i32.const 1) (i32.const -9) (i32.const 9)",
+        "args (i32.const 65536) (i32.const 1)",
+        "result (i32.const 0) (i32.const 0) (i32.const 65537)",
+        "log (i32.const 1) (i32.const -2147483648) (i32.const 1)",
+        "progress (i32.const 1) (i32.const 65530) (i32.const 7)",
+    ],
+)
+def test_a_range_outside_the_memory_is_a_trap(daemon: Daemon, call: str) -> None:
+    name = call.split()[0]
+    code = module(f"(drop (call ${call})) (i32.const 0)")
+    fails(daemon, code, FINISH_EXCEPTION, f"osd.{name}: the range is outside the module's memory")
+
+
+def test_without_a_memory_no_pointer_is_served(daemon: Daemon) -> None:
+    code = module("(drop (call $args (i32.const 0) (i32.const 0))) (i32.const 0)", memory="")
+    fails(daemon, code, FINISH_EXCEPTION, "osd.args: the module exports no memory")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "zone (i32.const 3)",
+        "result (i32.const 2) (i32.const 0) (i32.const 0)",
+        "log (i32.const 4) (i32.const 0) (i32.const 1)",
+        "progress (i32.const 1001) (i32.const 0) (i32.const 0)",
+        "progress (i32.const 1) (i32.const 0) (i32.const 257)",
+        "setattr (i64.const 1) (i64.const 1) (i32.const 1) (i32.const 1) (i32.const 0) (i32.const 65535)",
+    ],
+)
+def test_a_bad_parameter_is_an_error(daemon: Daemon, call: str) -> None:
+    """-5: invalid.  The sandbox answers without a call of the proxy."""
+    out = run(daemon, module(f"(i32.sub (i32.const 0) (i32.wrap_i64 (call ${call})))"))
+    assert (out.kind, out.exit_code) == (FINISH_EXIT, 5), out
+    assert out.line.startswith(f"main returned 5; the last error: {call.split()[0]}: ")
+
+
+WASM = b"\0asm\1\0\0\0"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        (b"x", "compile: "),
+        (WASM[:6], "compile: "),
+        (b"import osd\n", "compile: "),
+        (WASM + b"\1", "compile: "),
+        (WASM + b"\1\xff\xff\xff\xff\x0f", "compile: "),
+        (WASM + b"\5\3\1\0\1", "main: the module exports no function"),
+        (WASM, "main: the module exports no function"),
+        (b'(module (func (export "main")))', "compile: "),
+    ],
+)
+def test_a_bad_module_is_bad_code(daemon: Daemon, code: bytes, cause: str) -> None:
+    fails(daemon, code, FINISH_BAD_CODE, cause)
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_truncated_module_is_bad_code(daemon: Daemon, cut: int) -> None:
+    whole = module("(i32.const 0)")
+    fails(daemon, whole[: len(whole) * cut // 12], FINISH_BAD_CODE, "")
+
+
+@pytest.mark.parametrize(
+    ("wat", "kind", "cause"),
+    [
+        ('(import "env" "system" (func))', FINISH_BAD_CODE, "unknown import"),
+        ('(import "osd" "args" (func (param i64)))', FINISH_BAD_CODE, "incompatible import"),
+        ("(table 4000000000 funcref)", FINISH_EXCEPTION, "table"),
+        ("(memory 65536)", FINISH_MEMORY, "memory"),
+        ('(func (export "main") (param i32))', FINISH_BAD_CODE, "exports no function"),
+        ('(func (export "main") (result i64) (i64.const 0))', FINISH_BAD_CODE, "no function"),
+        ('(global (export "main") i32 (i32.const 0))', FINISH_BAD_CODE, "exports no function"),
+    ],
+)
+def test_what_cannot_start(daemon: Daemon, wat: str, kind: int, cause: str) -> None:
+    fails(daemon, bytes(wasmtime.wat2wasm(f"(module {wat})")), kind, cause)
+
+
+def test_packed_code_is_refused(daemon: Daemon) -> None:
+    out = run(daemon, module("(i32.const 0)"), form=1)
+    assert out.kind == FINISH_BAD_CODE
+    assert "not packed" in out.line
+
+
+def test_memory_grows_to_the_limit_and_no_further(daemon: Daemon) -> None:
+    """memory.grow answers -1 at the limit of the job; what was granted can be used."""
+    body = """(local $got i32)
+        (loop $more
+            (local.set $got (memory.grow (i32.const 16)))
+            (if (i32.ne (local.get $got) (i32.const -1)) (then
+                (i32.store (i32.mul (local.get $got) (i32.const 65536)) (i32.const 1))
+                (br $more))))
+        (i32.shr_u (memory.size) (i32.const 4))"""
+    out = run(daemon, module(body), Limits(memory_bytes=128 * MIB))
+    assert out.kind == FINISH_EXIT
+    assert out.exit_code is not None and 60 < out.exit_code <= 128  # MiB
+    assert out.status and not out.status.out_of_memory
+
+
+def test_a_loop_ends_with_its_processor_time(daemon: Daemon) -> None:
+    out = run(daemon, module("(loop $l (br $l)) (i32.const 0)"), Limits(cpu_seconds=1))
+    assert out.kind is None
+    assert out.status
+    assert out.status.code == -signal.SIGKILL
+    assert run(daemon, module("(i32.const 0)")).kind == FINISH_OK
+
+
+def start(daemon: Daemon, code: bytes) -> Sandbox:
+    sandbox = daemon.spawn(pool="w")
+    sandbox.wait_ready()
+    sandbox.start(code)
+    return sandbox
+
+
+def test_a_flood_of_output_ends_when_told(daemon: Daemon) -> None:
+    """The pipe is full: the write waits, is told to end, and the job ends with a report."""
+    flood = "(loop $l (drop (call $log (i32.const 1) (i32.const 0) (i32.const 65536))) (br $l))"
+    sandbox = start(daemon, module(flood + " (i32.const 0)", extra='(data (i32.const 0) "on")'))
+    sandbox.read_until(b"on")
+    sandbox.control(2)
+    out = sandbox.finish()
+    sandbox.close()
+    assert out.kind == FINISH_ENDED
+    assert "told to end" in out.line
+
+
+def test_nothing_remains_for_the_next_call(daemon: Daemon) -> None:
+    """Memory, globals and grown pages are new, while the process and the compiled module stay."""
+    body = """(if (i32.load (i32.const 8)) (then unreachable))
+        (if (global.get $g) (then unreachable))
+        (if (i32.ne (memory.size) (i32.const 1)) (then unreachable))
+        (i32.store (i32.const 8) (i32.const 1)) (global.set $g (i32.const 1))
+        (drop (memory.grow (i32.const 1))) (i32.const 0)"""
+    code = module(body, extra="(global $g (mut i32) (i32.const 0))")
+    sandbox = start(daemon, code)
+    for _ in range(3):
+        assert sandbox.finish_and_go_on().kind == FINISH_OK
+        sandbox.wait_ready()
+        sandbox.start(code)
+    assert sandbox.finish().kind == FINISH_OK
+    sandbox.close()
+
+
+def test_a_host_without_wasmtime_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "pools").write_text(POOLS)
+    running = Daemon(tmp_path, "--pools-file", str(tmp_path / "pools"))
+    news = running.wait_for_pool("w", FAILING)
+    assert "wasmtime==50.0.1" in news.why
+    assert running.run("print(1)").stdout == b"1\n"  # other pools serve
+    running.stop()
+
+
+def test_a_library_that_is_not_wasmtime_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pools").write_text(POOLS)
+    (tmp_path / "library").write_bytes(b"no library")
+    options = ("--pools-file", str(tmp_path / "pools"), "--wasmtime", str(tmp_path / "library"))
+    running = Daemon(tmp_path, *options)
+    assert "cannot load Wasmtime" in running.wait_for_pool("w", FAILING).why
+    running.stop()
+
+
+def test_the_layouts_are_those_of_the_installed_release() -> None:
+    """wasmtime_api.h declares by hand what the release's own bindings declare."""
+    bindings = pytest.importorskip("wasmtime._bindings")
+    header = (ROOT / "sandbox" / "wasm" / "wasmtime_api.h").read_text()
+    sizes = {
+        "wasmtime_func_t": 16,
+        "wasmtime_memory_t": 24,
+        "wasmtime_instance_t": 16,
+        "wasmtime_extern_t": 32,
+        "wasmtime_val_t": 32,
+        "wasmtime_val_raw_t": 16,
+        "wasm_byte_vec_t": 16,
+    }
+    assert {name: ctypes.sizeof(getattr(bindings, name)) for name in sizes} == sizes
+    for name in re.findall(r"X\([a-z_ *]+, (wasm\w+),", header):
+        assert hasattr(bindings, name), name
