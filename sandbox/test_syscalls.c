@@ -308,12 +308,12 @@ static int try_all(bool scratch)
 	return failures;
 }
 
-static void go_behind_the_filter(bool scratch)
+static void go_behind_the_filter(bool scratch, bool executable)
 {
 	struct sock_fprog program;
 	struct osd_step step;
 
-	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, false, &program, &step) < 0 ||
+	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, executable, &program, &step) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));
@@ -327,7 +327,7 @@ static bool all_is_well(bool scratch)
 	int status = 0;
 
 	if (child == 0) {
-		go_behind_the_filter(scratch);
+		go_behind_the_filter(scratch, false);
 		exit(try_all(scratch) ? 1 : 0);
 	}
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
@@ -356,15 +356,40 @@ static bool is_ended_by(void (*call)(void))
 		pthread_t thread;
 
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
-		go_behind_the_filter(true);
+		go_behind_the_filter(true, false);
 		call();
 		_exit(0);
 	}
 	return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status);
 }
 
+/* With an engine that compiles: memory becomes executable only by mprotect, and is not writable then. */
+static bool code_is_not_writable(void)
+{
+	const size_t size = 4096;
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		go_behind_the_filter(true, true);
+		_exit(page == MAP_FAILED ||
+		      mprotect(page, size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0 ||
+		      mprotect(page, size, PROT_READ | PROT_EXEC) < 0 ||
+		      mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+			      MAP_FAILED);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}
+
 int main(void)
 {
+	if (!code_is_not_writable()) {
+		printf("an engine that compiles gets more or less than executable code\n");
+		return 1;
+	}
 	if (!is_ended_by(call_by_the_32_bit_table) || !is_ended_by(call_by_the_x32_table)) {
 		printf("a call by another table came through\n");
 		return 1;
