@@ -13,11 +13,17 @@
 extern "C" {
 #endif
 
+#ifdef __wasm__
 #define OSD_IMPORT(name) __attribute__((import_module("osd"), import_name(#name)))
+#define OSD_EXPORT(name) __attribute__((export_name(#name)))
+#else /* a program of this machine, such as a test, that brings its own osd_read and the others */
+#define OSD_IMPORT(name)
+#define OSD_EXPORT(name)
+#endif
 
 /* An entry point: OSD_FUNCTION(main) { ... return 0; }  Another value than 0 is a failure. */
 #define OSD_FUNCTION(name) \
-	__attribute__((export_name(#name))) int osd_function_##name(void); \
+	OSD_EXPORT(name) int osd_function_##name(void); \
 	int osd_function_##name(void)
 
 enum osd_error {

@@ -71,6 +71,14 @@ def test_lines_are_counted(target: pyosd.Target, kit: Path, partition: int) -> N
     assert target.functions.submit("count", zone=log).result() == text.count(b"\n")
 
 
+def test_arguments_come_back(target: pyosd.Target, kit: Path) -> None:
+    target.functions.put(kit_module(kit, "echo"))
+    for text in (b"", b"x", os.urandom(4096)):
+        assert (target.functions.call("echo", text) or b"") == text
+    with pytest.raises(ScriptError, match="main returned 1"):
+        target.functions.call("echo", bytes(4097))
+
+
 def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: int) -> None:
     target.functions.put(kit_module(kit, "count"), name="shown", access=Access.READ)
     job = target.functions.submit("shown", zone=made(target, partition, b"\n"))

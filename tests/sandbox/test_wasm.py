@@ -97,7 +97,11 @@ def fails(daemon: Daemon, code: bytes, kind: int, cause: str) -> None:
         ("(call $deep)", "(func $deep (result i32) call $deep)", "call stack exhausted"),
         ("unreachable", "", "unreachable"),
         ("(i32.div_s (i32.const 1) (i32.const 0))", "", "integer divide by zero"),
-        ("(call_indirect (result i32) (i32.const 0))", "(table 1 funcref)", "uninitialized element"),
+        (
+            "(call_indirect (result i32) (i32.const 0))",
+            "(table 1 funcref)",
+            "uninitialized element",
+        ),
         ("(i32.const 0)", "(func $s unreachable) (start $s)", "start: .*unreachable"),
         ("(i32.const 0)", '(data (i32.const 65535) "two")', "start: .*out of bounds"),
     ],
@@ -122,7 +126,7 @@ def test_a_trap_is_reported(daemon: Daemon, body: str, extra: str, cause: str) -
     ],
 )
 def test_a_range_outside_the_memory_is_a_trap(daemon: Daemon, call: str) -> None:
-    name = call.split()[0]
+    name = call.split(maxsplit=1)[0]
     code = module(f"(drop (call ${call})) (i32.const 0)")
     fails(daemon, code, FINISH_EXCEPTION, f"osd.{name}: the range is outside the module's memory")
 
@@ -147,7 +151,7 @@ def test_a_bad_parameter_is_an_error(daemon: Daemon, call: str) -> None:
     """-5: invalid.  The sandbox answers without a call of the proxy."""
     out = run(daemon, module(f"(i32.sub (i32.const 0) (i32.wrap_i64 (call ${call})))"))
     assert (out.kind, out.exit_code) == (FINISH_EXIT, 5), out
-    assert out.line.startswith(f"main returned 5; the last error: {call.split()[0]}: ")
+    assert out.line.startswith(f"main returned 5; the last error: {call.split(maxsplit=1)[0]}: ")
 
 
 WASM = b"\0asm\1\0\0\0"
