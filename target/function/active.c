@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/util.h"
-#include "function/impl.h"
+#include "function/signing.h"
 #include "object/txn_run.h"
 #include "wire/exec_limits.h"
 #include "wire/osd2.h"
@@ -124,6 +124,7 @@ bool osd_function_found(struct osd_functions *functions, const struct osd_functi
 struct activation {
 	struct osd_functions *functions;
 	struct osd_function function;
+	struct osd_signing signing; /* as it was checked */
 };
 
 static enum osd_status read_manifest(struct osd_txn *txn, void *arg)
@@ -163,6 +164,9 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 		return status;
 	if (!same_manifest(&now, &activation->function))
 		return OSD_E_BUSY;
+	status = osd_signing_same(txn, &activation->function, &activation->signing);
+	if (status != OSD_OK)
+		return status;
 	status = osd_function_mark(txn, now.id, &activation->function);
 	return status == OSD_OK ? osd_txn_on_end(txn, settle_at_end, activation) : status;
 }
@@ -174,12 +178,27 @@ static enum osd_status check_engine(const struct osd_function *function)
 		       : OSD_E_FUNCTION_ENGINE;
 }
 
+/* Makes a checked function active. */
+static enum osd_status store(struct osd_functions *functions, struct activation *activation)
+{
+	enum osd_status status = reserve(functions, &activation->function);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, mark, activation);
+	if (status != OSD_OK)
+		settle(functions, activation->function.id, false);
+	return status;
+}
+
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id)
 {
 	OSD_CLEANUP_FREE uint8_t *code = NULL;
 	struct activation activation = {.functions = functions, .function.id = id};
 	struct osd_function *function = &activation.function;
+	struct osd_signers *signers;
 	size_t length;
+	bool current;
 	enum osd_status status;
 
 	status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
@@ -192,37 +211,75 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	if (status != OSD_OK)
 		return status;
 	function->activated_msec = osd_wall_msec();
-	status = reserve(functions, function);
+	status = osd_signing_check(functions, function, &activation.signing, &signers);
 	if (status != OSD_OK)
 		return status;
-	status = osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, mark, &activation);
+	status = store(functions, &activation);
+	current = osd_signers_are_current(functions, signers);
+	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
-		settle(functions, id, false);
-	return status;
+		return status;
+	return current ? OSD_OK : osd_signing_recheck(functions, function);
+}
+
+struct ending {
+	struct osd_functions *functions;
+	struct osd_object_id id;
+	const struct osd_function *version; /* NULL: whichever is active */
+};
+
+static bool is_version(const struct osd_function *function, const struct osd_function *version)
+{
+	return !version || (function->activated_msec == version->activated_msec &&
+			    memcmp(function->sha256, version->sha256, sizeof(version->sha256)) == 0);
+}
+
+static void forget(const struct ending *ending)
+{
+	struct entry *entry;
+
+	osd_lock(&ending->functions->lock);
+	entry = find_entry(ending->functions, ending->id, false);
+	if (entry && is_version(&entry->function, ending->version))
+		drop(ending->functions, entry);
+	osd_unlock(&ending->functions->lock);
 }
 
 static void forget_at_end(void *arg, bool committed)
 {
-	struct activation *activation = arg;
-
-	if (!committed)
-		return;
-	osd_lock(&activation->functions->lock);
-	drop(activation->functions,
-	     find_entry(activation->functions, activation->function.id, false));
-	osd_unlock(&activation->functions->lock);
+	if (committed)
+		forget(arg);
 }
 
 static enum osd_status unmark(struct osd_txn *txn, void *arg)
 {
-	struct activation *activation = arg;
-	enum osd_status status = osd_function_mark(txn, activation->function.id, NULL);
+	struct ending *ending = arg;
+	struct osd_function now;
+	enum osd_status status = osd_object_hold(txn, ending->id);
 
-	return status == OSD_OK ? osd_txn_on_end(txn, forget_at_end, activation) : status;
+	if (status == OSD_OK)
+		status = osd_function_read(txn, ending->id, &now);
+	if (status != OSD_OK || !is_version(&now, ending->version))
+		return status;
+	status = osd_function_mark(txn, ending->id, NULL);
+	return status == OSD_OK ? osd_txn_on_end(txn, forget_at_end, ending) : status;
+}
+
+enum osd_status osd_function_end(struct osd_functions *functions,
+				 const struct osd_function *version)
+{
+	struct ending ending = {functions, version->id, version};
+	enum osd_status status =
+		osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending);
+
+	if (status != OSD_OK)
+		forget(&ending);
+	return status;
 }
 
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id)
 {
+	struct ending ending = {functions, id, NULL};
 	struct activation activation = {.functions = functions, .function.id = id};
 	enum osd_status status =
 		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
@@ -230,7 +287,7 @@ enum osd_status osd_function_deactivate(struct osd_functions *functions, struct 
 	if (status == OSD_OK && !osd_function_is_one(id))
 		status = OSD_E_NO_OBJECT;
 	return status == OSD_OK
-		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &activation)
+		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending)
 		       : status;
 }
 
