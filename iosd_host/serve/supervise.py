@@ -287,7 +287,9 @@ class Supervisor:
             pools = with_default(replace(self.config, pools=config.pools))
         except CannotServe as error:
             raise ConfigError(str(error)) from None
-        policy, signers = (config.target[f"function_{each}"].value for each in ("policy", "signers"))
+        policy, signers = (
+            config.target[f"function_{each}"].value for each in ("policy", "signers")
+        )
         before = self.pools, self.config, self.signers
         self._use(
             pools,

@@ -68,9 +68,7 @@ def sign(text: bytes, key: Path | str) -> bytes:
     try:
         done = subprocess.run(command, input=text, capture_output=True, check=False)
     except FileNotFoundError:
-        raise FileNotFoundError(
-            "ssh-keygen is not installed: install openssh-client"
-        ) from None
+        raise FileNotFoundError("ssh-keygen is not installed: install openssh-client") from None
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip()
         raise ValueError(f"ssh-keygen does not sign with {key}: {why}")

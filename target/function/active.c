@@ -3,10 +3,12 @@
  *
  * An activation first takes its place in memory (pending), which keeps its id and alias for it.  Then one transaction
  * marks the object, and the place becomes valid or goes.  Between the two, calls find the version that was. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/util.h"
 #include "function/signing.h"
@@ -191,6 +193,18 @@ static enum osd_status store(struct osd_functions *functions, struct activation 
 	return status;
 }
 
+static void log_active(const struct osd_function *function)
+{
+	osd_info("function 0x%" PRIx64 "/0x%" PRIx64 " is active: %s, SHA-256 %02x%02x%02x%02x..., "
+		 "%s%s%s%s%s",
+		 function->id.partition_id, function->id.object_id,
+		 function->engine[0] ? function->engine : OSD_FUNCTION_ENGINE, function->sha256[0],
+		 function->sha256[1], function->sha256[2], function->sha256[3],
+		 function->signer[0] ? "signed by " : "not signed", function->signer,
+		 function->signer[0] ? " (" : "", function->fingerprint,
+		 function->signer[0] ? ")" : "");
+}
+
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id)
 {
 	OSD_CLEANUP_FREE uint8_t *code = NULL;
@@ -219,6 +233,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
 		return status;
+	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
 }
 
