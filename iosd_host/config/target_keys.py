@@ -204,7 +204,7 @@ TARGET_KEYS = (
     ),
     Key(
         "function_signers",
-        file,
+        path,
         None,
         "list of the signers of functions, in the form of ssh-keygen's allowed_signers",
         help="List of the signers of functions, in the form of ssh-keygen's allowed_signers "

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -351,6 +353,29 @@ def test_what_was_revoked_while_the_target_was_down_does_not_come_back(
     with Serving(*words, "unsigned", data=store) as serving, serving.connect() as target:
         assert [attribute(target, obj, STATE) for obj in objects] == [b"\0", b"\1"]
         assert [attribute(target, obj, SIGNER) for obj in objects] == [b"", b"bob"]
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_a_kill_during_a_reload_leaves_nothing_that_was_revoked(
+    signing: Serve, key: MakeKey, pause_s: float
+) -> None:
+    ann, bob = f"ann {key('ed25519').public}", f"bob {key('p256').public}"
+    s = signing("signed", ann, bob)
+    of_ann, of_bob = s.put_signed(key("ed25519")), s.put_signed(key("p256"))
+    value = sign(statement(CODE, {}), key("p256").path)
+    revoked = [s.put({SIGNATURE: value}) for _ in range(40)]
+    for obj in (of_ann, of_bob, *revoked):
+        s.target.activate_function(obj)
+    s.configure("signed", [ann])
+    os.kill(s.serving.process.pid, signal.SIGHUP)
+    time.sleep(pause_s)  # the kill comes at another step of the reload each time
+    s.restart_tgtd()
+    # The kill may have come before the supervisor read the list.
+    s.reload("signed", [ann])
+    assert s.active(of_ann)
+    for obj in (of_bob, *revoked):
+        assert not s.active(obj) and attribute(s.target, obj, SIGNER) == b""
+        refused(s.target, s.zone, obj.object_id, INACTIVE)
 
 
 def test_a_wrong_list_does_not_start(tmp_path: Path) -> None:
