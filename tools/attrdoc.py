@@ -80,7 +80,7 @@ up to a second of the times of access.
 | 2000_0001h to 2000_0003h | user object | [a job](jobs-internals.md) |
 | 2000_0004h | user object | its head, below |
 | 2000_0005h | user object | version of its data, below |
-| 2000_0010h | user object of a function partition | manifest of a [function](functions.md) |
+| 2000_0006h | user object of a function partition | manifest of a [function](functions.md) |
 | 5000_0001h | partition | the pages that the [value index](query.md) covers |
 | 5000_0002h | partition | space in use, below |
 | 8000_0001h | collection | version of its members, below |

@@ -15,11 +15,18 @@ from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue, answer, call, execute
 from pyosd.security.signing import Signer
 from pyosd.types import AttributeId, Buffer, ObjectRef
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page, allocation_for
+from pyosd.wire.attributes import (
+    CURRENT_OBJECT_ID,
+    CURRENT_PARTITION_ID,
+    CURRENT_RESULT_FORM,
+    CURRENT_RESULT_LENGTH,
+    Page,
+    allocation_for,
+)
 from pyosd.wire.cdb import AttributeLists, AttributePage, Encoded
 from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JOB_POLL_IDS, POLL_ROOM, JobPoll, decode_poll, poll_of
-from pyosd.wire.reply import ExecReply, decode_exec, decode_reply
+from pyosd.wire.reply import CallReply, ExecReply, decode_call, decode_exec, decode_reply
 
 
 class Signing(Protocol):
@@ -74,16 +81,19 @@ def exec_code(
     return decode_exec((yield from answer(request, timeout)))
 
 
-def activate_function(function: ObjectRef, *, deactivate: bool = False) -> Dialogue[None]:
+def activate_function(
+    function: ObjectRef, *, deactivate: bool = False, replace: bool = False
+) -> Dialogue[None]:
     """Allow calls of a function object (ACTIVATE FUNCTION, 8F83h).
 
     Args:
         deactivate: end this instead. Calls under way continue.
+        replace: an active function with the same alias is deactivated at the same moment.
 
     Raises: NotFound: no such object in a function partition.  Conflict: another active function has
         the alias.  OSDError: no code, or an engine that the target does not have (80/18).
     """
-    yield from call(requests.activate_function(function, deactivate=deactivate))
+    yield from call(requests.activate_function(function, deactivate=deactivate, replace=replace))
 
 
 def call_function(
@@ -94,7 +104,7 @@ def call_function(
     synchronous: bool = True,
     result_allocation_length: int = 0,
     timeout: float | None = None,
-) -> Dialogue[ExecReply]:
+) -> Dialogue[CallReply]:
     """Call a function in a zone (EXECUTE FUNCTION, 8F82h).
 
     Args:
@@ -103,11 +113,14 @@ def call_function(
         synchronous: wait for the end of the call.
         result_allocation_length: the most bytes of the result to return with the answer.
 
-    Returns: ExecReply; a call that failed is in ExecReply.error.
+    Returns: CallReply; a call that failed is in CallReply.error.
     Raises: NotFound: no active function has this name.  OSDError: it is not active (80/17).
         TargetBusy; SessionLost.
     """
-    wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
+    wanted = (
+        *(CURRENT_PARTITION_ID, CURRENT_OBJECT_ID),
+        *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
+    )
     lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
     request = requests.execute_function(
         zone,
@@ -117,7 +130,7 @@ def call_function(
         result_allocation_length=result_allocation_length,
         attributes=lists,
     )
-    return decode_exec((yield from answer(request, timeout)))
+    return decode_call((yield from answer(request, timeout)))
 
 
 @lru_cache(maxsize=1024)  # a job is asked for again and again

@@ -66,17 +66,21 @@ def execute_function(
     )
 
 
-DEACTIVATE = 0x01
+DEACTIVATE, REPLACE = 0x01, 0x02
 
 
 def activate_function(
-    function: ObjectRef, *, deactivate: bool = False, **extra: Unpack[Extra]
+    function: ObjectRef,
+    *,
+    deactivate: bool = False,
+    replace: bool = False,
+    **extra: Unpack[Extra],
 ) -> Request:
     """ACTIVATE FUNCTION (8F83h): what the object holds now may be called; deactivate: no more."""
     return Request(
         ServiceAction.ACTIVATE_FUNCTION,
         function.partition_id,
         function.object_id,
-        bits11=DEACTIVATE if deactivate else 0,
+        bits11=(DEACTIVATE if deactivate else 0) | (REPLACE if replace else 0),
         **extra,
     )

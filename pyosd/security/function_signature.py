@@ -15,7 +15,7 @@ __all__ = ["MANIFEST_NAMES", "NAMESPACE", "SIGNATURE", "sign", "statement"]
 
 NAMESPACE = "iosd-function"
 SIGNATURE = 0x10
-"""Number of the signature in page 2000_0010h."""
+"""Number of the signature in page 2000_0006h."""
 MANIFEST_NAMES = {
     2: "engine",
     3: "abi",
@@ -30,7 +30,7 @@ MANIFEST_NAMES = {
     12: "memory_bytes",
     13: "output_bytes",
 }
-"""Numbers of page 2000_0010h that a statement has, in its order."""
+"""Numbers of page 2000_0006h that a statement has, in its order."""
 _NUMBERS = frozenset({3, 10, 11, 12, 13})
 _ACCESS = 5
 _ACCESSES = ("none", "read", "write")
@@ -45,7 +45,7 @@ def _shown(number: int, value: bytes) -> str:
 def statement(code: bytes, manifest: Mapping[int, bytes]) -> bytes:
     """The text that a signature of a function covers.
 
-    Args: manifest: the values of page 2000_0010h by number, as they are stored; what the target sets
+    Args: manifest: the values of page 2000_0006h by number, as they are stored; what the target sets
     itself, and the signature, are ignored.
     """
     lines = ["iosd-function 1", f"sha256 {hashlib.sha256(code).hexdigest()}"]

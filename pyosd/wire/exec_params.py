@@ -65,6 +65,26 @@ class ArgsEncoding(IntEnum):
     JSON = 2
 
 
+class CallRecord(IntEnum):
+    """Whether a call of a function has a record: a surrogate, and what a job leaves behind.
+
+    IF_NEEDED: if the function may write, or the call asks for what only a record can give.
+    """
+
+    IF_NEEDED = 0
+    NEVER = 1
+    ALWAYS = 2
+
+
+class ResultForm(IntEnum):
+    """What a call returned; REPORT: a call without a record failed, and this is why, in UTF-8."""
+
+    NONE = 0
+    BYTES = 1
+    JSON = 2
+    REPORT = 3
+
+
 class ExecFlag(IntFlag):
     """Parameter FLAGS; bits 7-4 hold how often it may be tried in all (0: 3), bits 15-8 an exit code to
     run again for, bits 18-16 the code's form.
@@ -233,13 +253,14 @@ class FunctionCall:
 
     partition_id: a function partition, 1h to FFFFh.  function: object id, alias, or at least 8
     hexadecimal digits of the SHA-256 of its code.  method: entry point; empty: the manifest's first.
-    args_encoding: of the command's data.
+    args_encoding: of the command's data.  record: whether the call has one.
     """
 
     partition_id: int
     function: int | str
     method: str = ""
     args_encoding: ArgsEncoding = ArgsEncoding.NONE
+    record: CallRecord = CallRecord.IF_NEEDED
 
     def encode(self) -> bytes:
         """The value of the parameter FUNCTION."""
@@ -247,8 +268,8 @@ class FunctionCall:
         object_id = self.function if isinstance(self.function, int) else 0
         name = b"" if by_id else str(self.function).encode()
         method = self.method.encode()
-        numbers = (self.partition_id, object_id, self.args_encoding, len(method))
-        return struct.pack(">QQHH", *numbers) + method + name
+        numbers = (self.partition_id, object_id, self.record, self.args_encoding, len(method))
+        return struct.pack(">QQBBH", *numbers) + method + name
 
 
 @dataclass(frozen=True)

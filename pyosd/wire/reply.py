@@ -10,8 +10,16 @@ from dataclasses import dataclass
 
 from pyosd.errors import OSDError, ProtocolError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm, Retrieved
+from pyosd.wire.attributes import (
+    CURRENT_OBJECT_ID,
+    CURRENT_PARTITION_ID,
+    CURRENT_RESULT_FORM,
+    CURRENT_RESULT_LENGTH,
+    PageForm,
+    Retrieved,
+)
 from pyosd.wire.cdb import Layout, Request, decode_data_in
+from pyosd.wire.exec_params import ResultForm
 from pyosd.wire.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
 from pyosd.wire.transport import Pending, Response
 
@@ -127,3 +135,41 @@ def decode_exec(reply: Reply) -> ExecReply:
     sense = reply.sense
     running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
     return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
+
+
+@dataclass(frozen=True)
+class CallReply:
+    """What EXECUTE FUNCTION answered.
+
+    job: the surrogate of a call with a record, else None.
+    result: as much of the result as the allocation length permitted; length: of all of it.
+    form: what the result is.  still_running: a synchronous wait ended before the job.
+    error: how the call or the command failed.
+    """
+
+    job: ObjectRef | None
+    result: bytes
+    length: int
+    form: ResultForm
+    still_running: bool
+    error: OSDError | None
+
+
+def decode_call(reply: Reply) -> CallReply:
+    """The answer to a call whose get list had the ids and the result of the Current Command page.
+
+    Raises: OSDError: the function was not called.
+    """
+
+    def number(wanted: AttributeId) -> int:
+        found = reply.retrieved.find(wanted)
+        return found.uint if found and found.value else 0
+
+    inside = number(CURRENT_OBJECT_ID)
+    job = ref(number(CURRENT_PARTITION_ID), inside) if inside else None
+    form, length = ResultForm(number(CURRENT_RESULT_FORM)), number(CURRENT_RESULT_LENGTH)
+    if reply.error and job is None and form is not ResultForm.REPORT:
+        raise reply.error
+    sense = reply.sense
+    running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
+    return CallReply(job, bytes(reply.data[:length]), length, form, running, reply.error)

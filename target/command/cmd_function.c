@@ -5,12 +5,15 @@
 
 #include "base/util.h"
 #include "command/commands.h"
+#include "command/resolve.h"
 #include "command/submission.h"
 #include "function/function.h"
 
 enum { FIELD_BYTE11 = 11, FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
 
-#define DEACTIVATE 0x01 /* of byte 11 */
+/* Of byte 11. */
+#define DEACTIVATE 0x01
+#define REPLACE	   0x02
 
 /* ---- EXECUTE FUNCTION -------------------------------------------------------------------------------- */
 
@@ -49,6 +52,53 @@ static void bound(uint64_t *limit, uint64_t most)
 {
 	if (most && (*limit == 0 || *limit > most))
 		*limit = most;
+}
+
+/* What a client asks of a call that only a record can give. */
+static bool asks_for_record(const struct osd_request *request, const struct osd_exec_params *params)
+{
+	static const enum osd_exec_param_tag tags[] = {
+		OSD_EXEC_PARAM_SURROGATE_PARTITION, OSD_EXEC_PARAM_SURROGATE_ID,
+		OSD_EXEC_PARAM_KEY,		    OSD_EXEC_PARAM_TAG,
+		OSD_EXEC_PARAM_AFTER,		    OSD_EXEC_PARAM_ARRAY,
+		OSD_EXEC_PARAM_EXPIRY,		    OSD_EXEC_PARAM_BEGIN,
+	};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(tags); i++)
+		if (osd_exec_has(params, tags[i]))
+			return true;
+	return request->decoded.immed_tr || params->flags & OSD_EXEC_HOLD;
+}
+
+/* Sets how the call is made.  A call that may write always has a record: after a crash, it says whether it
+ * has.  OSD_E_CDB_FIELD: the parameters contradict each other. */
+static enum osd_status choose_record(struct osd_request *request,
+				     const struct osd_exec_params *params,
+				     const struct osd_function *function, bool *ret_plain)
+{
+	bool needed = function->access == OSD_FUNCTION_WRITE || asks_for_record(request, params);
+
+	*ret_plain = params->function.record != OSD_RECORD_ALWAYS && !needed;
+	return needed && params->function.record == OSD_RECORD_NEVER
+		       ? osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD)
+		       : OSD_OK;
+}
+
+/* The acceptance of a recorded call finds the zone in its transaction. */
+static enum osd_status find_zone(struct osd_command_context *ctx, enum osd_object_type *ret_type)
+{
+	enum osd_status status = OSD_OK;
+
+	if (!ctx->facts.type) /* the command needed no permission: nothing has looked it up */
+		status = osd_resolve_facts(ctx, false);
+	if (status == OSD_OK && ctx->facts.missing)
+		status = ctx->absent;
+	if (status == OSD_E_NO_PARTITION)
+		return osd_command_fail(ctx->request, status, FIELD_PARTITION);
+	if (status == OSD_E_NO_OBJECT)
+		return osd_command_fail(ctx->request, status, FIELD_OBJECT);
+	*ret_type = ctx->facts.type;
+	return status;
 }
 
 static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params,
@@ -97,6 +147,10 @@ enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	status = find(ctx, &params, &function);
 	if (status == OSD_OK)
+		status = choose_record(request, &params, &function, &submission.plain);
+	if (status == OSD_OK && submission.plain)
+		status = find_zone(ctx, &submission.zone_type);
+	if (status == OSD_OK)
 		status = osd_function_code(ctx->functions, &function, &code, &length);
 	if (status != OSD_OK)
 		return status;
@@ -118,10 +172,11 @@ enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 	uint8_t bits = request->decoded.command_bits;
 	enum osd_status status;
 
-	if (bits & ~DEACTIVATE)
+	if (bits & ~(DEACTIVATE | REPLACE) || bits == (DEACTIVATE | REPLACE))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
-				   : osd_function_activate(ctx->functions, request->object);
+				   : osd_function_activate(ctx->functions, request->object,
+							   bits & REPLACE);
 	if (status == OSD_E_NO_PARTITION)
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD

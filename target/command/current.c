@@ -94,6 +94,17 @@ static enum osd_status add_principal(const struct osd_request *request,
 				   (const uint8_t *)principal.key, strlen(principal.key));
 }
 
+/* Extensions of this target as well: of the job that the command has waited for. */
+static enum osd_status add_result(const struct osd_request *request, uint32_t number,
+				  struct osd_attr_writer *writer)
+{
+	size_t length = number == OSD_CURRENT_RESULT_LENGTH ? 8 : 1;
+	uint8_t value[8];
+
+	osd_put_be(value, length == 8 ? request->result_length : request->result_form, length);
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, value, length);
+}
+
 enum osd_status osd_current_entries(const struct osd_request *request, uint32_t number,
 				    struct osd_attr_writer *writer)
 {
@@ -104,6 +115,8 @@ enum osd_status osd_current_entries(const struct osd_request *request, uint32_t 
 		status = add_identification(writer);
 	else if (number == OSD_CURRENT_PRINCIPAL)
 		return add_principal(request, writer);
+	else if (number == OSD_CURRENT_RESULT_LENGTH || number == OSD_CURRENT_RESULT_FORM)
+		return add_result(request, number, writer);
 	for (size_t i = 0; status == OSD_OK && i < row_count(request); i++) {
 		if (!all && rows[i].number != number)
 			continue;

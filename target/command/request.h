@@ -121,6 +121,8 @@ struct osd_request {
 	bool shows_version;  /* of the data that the command has read or changed */
 	struct osd_data_version version;
 	uint64_t append_start;
+	uint64_t result_length; /* of the job that it has waited for */
+	uint8_t result_form;	/* enum osd_result_form */
 	int64_t capacity_change;       /* by the command */
 	int64_t set_change;	       /* by its set attributes */
 	uint64_t command_data_in;      /* bytes of command data at Data-In offset 0, cut or not */

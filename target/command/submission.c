@@ -109,6 +109,11 @@ static void return_object(struct waiting *waiting, struct osd_object_id id)
 
 static void name_job(struct osd_request *request, struct osd_object_id job)
 {
+	if (job.partition_id == 0) { /* a plain call: there is none */
+		request->object = (struct osd_object_id){0, 0};
+		request->object_type = OSD_ROOT;
+		return;
+	}
 	request->object = job;
 	request->object_type = OSD_USER_OBJECT;
 }
@@ -120,6 +125,8 @@ static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
 	struct osd_request *request = waiting->request;
 
 	name_job(request, outcome->job);
+	request->result_length = outcome->whole_length;
+	request->result_form = outcome->form;
 	request->fault.status = outcome->status;
 	if (outcome->reason && outcome->status != OSD_OK) {
 		request->fault.has_command_information = true;

@@ -190,7 +190,8 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.flags = (submission->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
 			 (waits ? OSD_JOB_AFTER : 0) |
 			 (submission->array.members ? OSD_JOB_ARRAY : 0) |
-			 (submission->array.ranges.length ? OSD_JOB_RANGES : 0),
+			 (submission->array.ranges.length ? OSD_JOB_RANGES : 0) |
+			 (submission->plain ? OSD_JOB_PLAIN : 0),
 		.array = {.index = submission->array.first,
 			  .count = submission->array.members,
 			  .at_once = submission->array.at_once},

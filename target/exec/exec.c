@@ -81,7 +81,7 @@ static enum osd_status start_threads(struct osd_target *target)
 static void job_ended(struct osd_exec *exec, const struct osd_job *job,
 		      const struct osd_job_record *record)
 {
-	if (!(record->flags & OSD_JOB_MEMBER))
+	if (!(record->flags & (OSD_JOB_MEMBER | OSD_JOB_PLAIN)))
 		osd_recent_ended(exec->recent, record);
 	osd_figures_ended(exec, job, record);
 }

@@ -82,6 +82,8 @@ struct osd_exec_submission {
 	struct osd_exec_text args;
 	struct osd_object_id predecessor; /* the job whose code runs again */
 	struct osd_job_function function; /* that the code is of; object 0: it is a script */
+	bool plain;			  /* a call without a record: needs done, and the next: */
+	enum osd_object_type zone_type;	  /* of zone, which exists */
 	uint32_t flags;			  /* enum osd_exec_flags */
 
 	/* With what, and when. */
@@ -155,7 +157,7 @@ enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, b
 enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 				  struct osd_object_id id, struct osd_job_owner *ret_owner);
 /* Called before REMOVE PARTITION: OSD_E_JOB_IN_WAY with the first unfinished job of the
- * partition. */
+ * partition.  Plain calls are in nobody's way: they end when the partition has been removed. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
 /* Called in the transaction in which a script, or the acceptance of a job, creates a partition:

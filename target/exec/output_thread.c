@@ -72,15 +72,22 @@ static void deliver_each(struct osd_exec *exec, struct osd_exec_wait *waits)
 		struct osd_exec_wait *wait = waits;
 		struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
 		struct osd_object_id job = wait->job;
-		bool end = wait->was_aborted && wait->end_on_abort;
+		uint16_t end = 0;
 
 		waits = wait->next;
 		wait->next = NULL;
-		if (wait->was_aborted)
+		if (wait->was_aborted) {
 			outcome.status = OSD_E_TASK_ABORTED;
+			if (wait->end_on_abort || wait->plain)
+				end = OSD_REASON_CLIENT_GONE;
+		} else if (wait->plain) {
+			outcome.reason = end = OSD_REASON_WALL_LIMIT;
+			outcome.status = osd_job_reason_status(end);
+			outcome.form = OSD_RESULT_REPORT;
+		}
 		osd_exec_deliver(wait, outcome);
 		if (end)
-			osd_exec_end_one(exec, job, OSD_REASON_CLIENT_GONE);
+			osd_exec_end_one(exec, job, end);
 	}
 }
 

@@ -20,8 +20,8 @@ static bool stands_in(void *arg, struct osd_job_node *node)
 	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
 	struct in_partition *in = arg;
 
-	if (job->record.id.partition_id != in->partition_id &&
-	    job->record.zone.id.partition_id != in->partition_id)
+	if (job->record.flags & OSD_JOB_PLAIN || (job->record.id.partition_id != in->partition_id &&
+						  job->record.zone.id.partition_id != in->partition_id))
 		return true;
 	if (in->first.object_id == 0 || job->record.id.object_id < in->first.object_id)
 		in->first = job->record.id;
@@ -122,12 +122,55 @@ static enum osd_status object_removed(struct osd_exec *exec, struct osd_txn *txn
 	return status == OSD_OK ? osd_flow_forget_all(exec, txn, &record) : status;
 }
 
+/* ---- plain calls: they are in nobody's way ---- */
+
+struct removed_partition {
+	struct osd_exec *exec;
+	uint64_t id;
+};
+
+static bool is_plain_in(const struct osd_job *job, const void *arg)
+{
+	const struct removed_partition *removed = arg;
+
+	return job->record.flags & OSD_JOB_PLAIN &&
+	       job->record.zone.id.partition_id == removed->id;
+}
+
+static void end_plain(void *arg, bool committed)
+{
+	OSD_CLEANUP_FREE struct removed_partition *removed = arg;
+
+	if (committed)
+		osd_exec_end_matching(removed->exec, is_plain_in, removed,
+				      OSD_REASON_ZONE_REMOVED);
+}
+
+static enum osd_status end_plain_at_commit(struct osd_exec *exec, struct osd_txn *txn,
+					   uint64_t partition_id)
+{
+	struct removed_partition *removed = malloc(sizeof(*removed));
+	enum osd_status status;
+
+	if (!removed)
+		return OSD_E_NO_MEMORY;
+	*removed = (struct removed_partition){exec, partition_id};
+	status = osd_txn_on_end(txn, end_plain, removed);
+	if (status != OSD_OK)
+		free(removed);
+	return status;
+}
+
 /* The transaction has locked the partition.  A job accepted since osd_exec_check_partition is in
  * the store by now, and no other can be accepted. */
 enum osd_status osd_exec_removed(void *exec, struct osd_txn *txn, struct osd_object_id id)
 {
-	return id.object_id ? object_removed(exec, txn, id)
-			    : forget_records(exec, txn, id.partition_id);
+	enum osd_status status;
+
+	if (id.object_id)
+		return object_removed(exec, txn, id);
+	status = end_plain_at_commit(exec, txn, id.partition_id);
+	return status == OSD_OK ? forget_records(exec, txn, id.partition_id) : status;
 }
 
 static bool has_zone(const struct osd_job *job, const void *arg)

@@ -128,19 +128,31 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	return status == OSD_E_EXISTS && made ? OSD_E_CONFLICT : status;
 }
 
+/* Nothing is stored.  No object has an id in the root. */
+static enum osd_status accept_plain(struct osd_acceptance *acceptance)
+{
+	struct osd_job_record *record = &acceptance->record;
+
+	record->zone.type = acceptance->submission->zone_type;
+	record->id = (struct osd_object_id){0, record->sequence};
+	return OSD_OK;
+}
+
 /* ---- before and after ------------------------------------------------------------------------ */
 
-static void keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
+/* A plain call has its content only here.  False: no memory for it. */
+static bool keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
 {
 	const struct osd_exec_text *args = &submission->args;
 	size_t total = args->length + submission->code_length;
 
-	job->content = total <= KEPT_CONTENT_MAX ? malloc(total) : NULL;
+	job->content = total <= KEPT_CONTENT_MAX || submission->plain ? malloc(total) : NULL;
 	if (!job->content)
-		return;
+		return !submission->plain;
 	if (args->length)
 		memcpy(job->content, args->bytes, args->length);
 	memcpy(job->content + args->length, submission->code, submission->code_length);
+	return true;
 }
 
 /* exec->lock held, nothing reserved yet.  Why the submission is refused; OSD_REFUSAL_COUNT: it is
@@ -169,6 +181,7 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 		.aborted = submission->aborted,
 		.wait_usec = submission->sync_wait_usec,
 		.end_on_abort = submission->flags & OSD_EXEC_END_ON_ABORT,
+		.plain = submission->plain,
 	};
 
 	osd_assert_held(&exec->lock);
@@ -269,6 +282,8 @@ static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
 		outcome.result_object = ended->record.result_object;
 		outcome.result = ended->result_length ? ended->result : NULL;
 		outcome.result_length = ended->result_length;
+		outcome.whole_length = ended->record.result_length;
+		outcome.form = osd_job_result_form(&ended->record);
 	}
 	wait->job = found->id;
 	osd_exec_deliver(wait, outcome);
@@ -396,14 +411,19 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	}
 	acceptance.job = job;
 	acceptance.after = job->after;
-	keep_content(job, submission);
+	if (!keep_content(job, submission)) {
+		osd_job_unref(job);
+		return OSD_E_NO_MEMORY;
+	}
 	osd_lock(&exec->lock);
 	exec->accepting++;
 	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
 	osd_unlock(&exec->lock);
 	if (status == OSD_OK) {
 		*ret_refusal = (struct osd_exec_refusal){0}; /* there is room */
-		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);
+		status = submission->plain ? accept_plain(&acceptance)
+					   : osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
+							 accept_in, &acceptance);
 	} else if (status == OSD_E_QUEUE_FULL && acceptance.record.key_length) {
 		status = find_when_busy(&acceptance, &wait);
 	}

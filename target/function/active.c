@@ -2,7 +2,8 @@
 /* active.c -- activation, and the active functions in memory (function.h).
  *
  * An activation first takes its place in memory (pending), which keeps its id and alias for it.  Then one transaction
- * marks the object, and the place becomes valid or goes.  Between the two, calls find the version that was. */
+ * marks the object, and the place becomes valid or goes.  Between the two, calls find the version that was.  An
+ * activation that replaces the function with its alias ends that one in the same transaction. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,16 @@ static struct entry *add(struct osd_functions *functions)
 	return &functions->entries[functions->count++];
 }
 
-/* Whether another function of the partition has the alias, or is about to have it. */
-static bool alias_is_taken(const struct osd_functions *functions,
-			   const struct osd_function *function)
+struct activation {
+	struct osd_functions *functions;
+	struct osd_function function;
+	struct osd_object_id replaced; /* object 0: none */
+	struct osd_signing signing;    /* as it was checked */
+};
+
+/* Another function of the partition that has the alias, or is about to have it.  NULL: there is none. */
+static const struct entry *find_alias(const struct osd_functions *functions,
+				      const struct osd_function *function)
 {
 	osd_assert_held(&functions->lock);
 	for (size_t i = 0; i < functions->count && function->alias[0]; i++) {
@@ -67,23 +75,29 @@ static bool alias_is_taken(const struct osd_functions *functions,
 		if (other->id.partition_id == function->id.partition_id &&
 		    other->id.object_id != function->id.object_id &&
 		    strcmp(other->alias, function->alias) == 0)
-			return true;
+			return &functions->entries[i];
 	}
-	return false;
+	return NULL;
 }
 
-static enum osd_status reserve(struct osd_functions *functions, const struct osd_function *function)
+static enum osd_status reserve(struct activation *activation, bool replace)
 {
+	struct osd_functions *functions = activation->functions;
+	const struct osd_function *function = &activation->function;
 	enum osd_status status = OSD_OK;
+	const struct entry *other;
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	if (find_entry(functions, function->id, true))
-		status = OSD_E_BUSY; /* another activation of it is under way */
+	other = find_alias(functions, function);
+	if (find_entry(functions, function->id, true) || (replace && other && other->pending))
+		status = OSD_E_BUSY; /* another activation of it, or of its alias, is under way */
 	else if (functions->count >= OSD_FUNCTIONS_MAX)
 		status = OSD_E_QUOTA;
-	else if (alias_is_taken(functions, function))
+	else if (other && !replace)
 		status = OSD_E_FUNCTION_ALIAS;
+	if (status == OSD_OK && other)
+		activation->replaced = other->function.id;
 	entry = status == OSD_OK ? add(functions) : NULL;
 	if (entry)
 		*entry = (struct entry){.function = *function, .pending = true};
@@ -94,13 +108,17 @@ static enum osd_status reserve(struct osd_functions *functions, const struct osd
 }
 
 /* The activation has been stored, or not. */
-static void settle(struct osd_functions *functions, struct osd_object_id id, bool stored)
+static void settle(const struct activation *activation, bool stored)
 {
+	struct osd_functions *functions = activation->functions;
+	struct osd_object_id id = activation->function.id;
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	if (stored)
+	if (stored) {
 		drop(functions, find_entry(functions, id, false));
+		drop(functions, find_entry(functions, activation->replaced, false));
+	}
 	entry = find_entry(functions, id, true);
 	if (stored && entry)
 		entry->pending = false;
@@ -123,12 +141,6 @@ bool osd_function_found(struct osd_functions *functions, const struct osd_functi
 
 /* ---- activation ------------------------------------------------------------------------------------ */
 
-struct activation {
-	struct osd_functions *functions;
-	struct osd_function function;
-	struct osd_signing signing; /* as it was checked */
-};
-
 static enum osd_status read_manifest(struct osd_txn *txn, void *arg)
 {
 	struct activation *activation = arg;
@@ -138,10 +150,8 @@ static enum osd_status read_manifest(struct osd_txn *txn, void *arg)
 
 static void settle_at_end(void *arg, bool committed)
 {
-	struct activation *activation = arg;
-
 	if (committed)
-		settle(activation->functions, activation->function.id, true);
+		settle(arg, true);
 }
 
 static bool same_manifest(const struct osd_function *a, const struct osd_function *b)
@@ -170,6 +180,11 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 	if (status != OSD_OK)
 		return status;
 	status = osd_function_mark(txn, now.id, &activation->function);
+	if (status == OSD_OK && activation->replaced.object_id) {
+		status = osd_function_mark(txn, activation->replaced, NULL);
+		if (status == OSD_E_NO_OBJECT) /* removed meanwhile */
+			status = OSD_OK;
+	}
 	return status == OSD_OK ? osd_txn_on_end(txn, settle_at_end, activation) : status;
 }
 
@@ -181,15 +196,15 @@ static enum osd_status check_engine(const struct osd_function *function)
 }
 
 /* Makes a checked function active. */
-static enum osd_status store(struct osd_functions *functions, struct activation *activation)
+static enum osd_status store(struct activation *activation, bool replace)
 {
-	enum osd_status status = reserve(functions, &activation->function);
+	enum osd_status status = reserve(activation, replace);
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, mark, activation);
+	status = osd_txn_run(activation->functions->objects, OSD_COMMIT_DURABLE, mark, activation);
 	if (status != OSD_OK)
-		settle(functions, activation->function.id, false);
+		settle(activation, false);
 	return status;
 }
 
@@ -205,7 +220,8 @@ static void log_active(const struct osd_function *function)
 		 function->signer[0] ? ")" : "");
 }
 
-enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id)
+enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
+				      bool replace)
 {
 	OSD_CLEANUP_FREE uint8_t *code = NULL;
 	struct activation activation = {.functions = functions, .function.id = id};
@@ -228,7 +244,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	status = osd_signing_check(functions, function, &activation.signing, &signers);
 	if (status != OSD_OK)
 		return status;
-	status = store(functions, &activation);
+	status = store(&activation, replace);
 	current = osd_signers_are_current(functions, signers);
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)

@@ -2,7 +2,7 @@
 /* function.h -- functions: code that lives in the store and is called by name (docs/functions.md).
  *
  * A function is a user object in a partition with an id from 1h to FFFFh.  The object's data are the code.  Page
- * 2000_0010h (page.c) is its manifest: engine, access class, entry points, limits.  A function is called only while
+ * 2000_0006h (page.c) is its manifest: engine, access class, entry points, limits.  A function is called only while
  * it is active.  ACTIVATE FUNCTION (active.c) checks the manifest, records the SHA-256 of the code and fixes the
  * manifest.  A change of the data makes the function inactive: a call runs exactly the code that was activated, or
  * none.
@@ -75,11 +75,13 @@ void osd_signers_free(struct osd_signers *signers); /* one that was not used; NU
 /* FORMAT OSD has removed everything. */
 void osd_functions_forget(struct osd_functions *functions);
 
-/* Makes the function active, or replaces the version that was.  Not inside a transaction.  OSD_E_NO_OBJECT;
+/* Makes the function active, or replaces the version that was.  replace: if another active function of the
+ * partition has its alias, that one is stored again at the same moment.  Not inside a transaction.  OSD_E_NO_OBJECT;
  * OSD_E_FUNCTION_ENGINE: no such engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
  * function of the partition has its alias; OSD_E_QUOTA: too many are active; OSD_E_FUNCTION_UNSIGNED,
  * OSD_E_FUNCTION_SIGNATURE, OSD_E_FUNCTION_SIGNER: function/signing.h. */
-enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id);
+enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
+				      bool replace);
 /* Afterwards it cannot be called; calls under way go on. */
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id);
 

@@ -7,7 +7,7 @@
 #include "function/function.h"
 #include "object/page_provider.h"
 
-/* Attributes of page 2000_0010h. */
+/* Attributes of page 2000_0006h. */
 enum {
 	MANIFEST_STATE = 1,
 	MANIFEST_ENGINE,

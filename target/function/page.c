@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* page.c -- page 2000_0010h, the manifest of a function.  The store keeps its values as they are set; a manifest is
+/* page.c -- page 2000_0006h, the manifest of a function.  The store keeps its values as they are set; a manifest is
  * fixed while the function is active.  State, SHA-256 and time of activation are the target's. */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -157,7 +157,8 @@ static const char *decode_function(struct osd_rd *value, struct osd_exec_params 
 
 	params->function.partition_id = osd_rd_be(value, 8);
 	params->function.object_id = osd_rd_be(value, 8);
-	params->function.args_encoding = (uint16_t)osd_rd_be(value, 2);
+	params->function.record = (uint8_t)osd_rd_be(value, 1);
+	params->function.args_encoding = (uint16_t)osd_rd_be(value, 1);
 	method = osd_rd_be(value, 2);
 	why = decode_word(value, method, &params->function.method);
 	if (!why)
@@ -166,6 +167,8 @@ static const char *decode_function(struct osd_rd *value, struct osd_exec_params 
 		return why;
 	if (params->function.args_encoding > OSD_ARGS_JSON)
 		return "arguments in an unknown encoding";
+	if (params->function.record > OSD_RECORD_ALWAYS)
+		return "whether the call has a record is no known value";
 	if ((params->function.object_id == 0) == (params->function.name.length == 0))
 		return "a function is named by its id or by a name, and not by both";
 	return NULL;

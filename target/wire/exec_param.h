@@ -55,8 +55,8 @@
 	X(23, GRACE, "be64 us a script has to clean up when it is ended")                          \
 	X(24, BEGIN, "be64 ms since 1970: it is held until then")                                      \
 	X(25, FUNCTION,                                                                            \
-	  "be64 partition, be64 object (0: by name), be16 encoding of the arguments, be16 length " \
-	  "of the method; the method, UTF-8; then the alias or 8-64 hexadecimal digits of the SHA-256")
+	  "be64 partition, be64 object (0: by name), u8 enum osd_call_record, u8 encoding of the " \
+	  "arguments, be16 length of the method; the method, UTF-8; then the alias or 8-64 hexadecimal digits of the SHA-256")
 
 enum osd_exec_param_tag {
 #define X(number, symbol, value) OSD_EXEC_PARAM_##symbol = number,
@@ -90,6 +90,13 @@ static inline uint8_t osd_exec_code_form(uint32_t flags)
 }
 
 enum osd_args_encoding { OSD_ARGS_NONE, OSD_ARGS_BYTES, OSD_ARGS_JSON };
+
+/* Whether a call of a function has a record: a surrogate, and what is stored of a job. */
+enum osd_call_record {
+	OSD_RECORD_IF_NEEDED, /* if the function may write, or the call asks for what a record is for */
+	OSD_RECORD_NEVER,
+	OSD_RECORD_ALWAYS,
+};
 
 /* The end that a job must have for another to start; FAILED: any state except COMPLETED. */
 enum osd_after_condition { OSD_AFTER_ANY, OSD_AFTER_COMPLETED, OSD_AFTER_FAILED };
@@ -132,6 +139,7 @@ struct osd_exec_params {
 	uint64_t begin_msec;
 	struct {
 		uint64_t partition_id, object_id; /* object 0: by name */
+		uint8_t record;			  /* enum osd_call_record */
 		uint16_t args_encoding;		  /* enum osd_args_encoding; of the command's data */
 		struct osd_exec_text method, name;
 	} function;

@@ -253,12 +253,14 @@ enum osd_permission {
 #define OSD_CURRENT_APPEND_START 5
 #define OSD_CURRENT_CAPACITY     6
 #define OSD_CURRENT_PRINCIPAL    0x80000001u /* this target's: the principal of the sender */
+#define OSD_CURRENT_RESULT_LENGTH 0x80000002u /* this target's: bytes of the result, cut or not */
+#define OSD_CURRENT_RESULT_FORM  0x80000003u /* this target's: enum osd_result_form (exec/record/record.h) */
 
 /* This target's pages and well-known ids (design D13). */
 #define OSD_PAGE_JOB_STATUS      0x20000001u
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
-#define OSD_PAGE_FUNCTION        0x20000010u /* user object in a function partition (function/page.c) */
+#define OSD_PAGE_FUNCTION        0x20000006u /* user object in a function partition (function/page.c) */
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */

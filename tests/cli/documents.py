@@ -91,9 +91,12 @@ def as_script(todo: list[Step]) -> str:
 
 
 def matches(expected: str, found: str) -> bool:
-    """Whether the output is as shown."""
-    pattern = ".*".join(re.escape(piece) for piece in expected.rstrip("\n").split("..."))
-    return re.fullmatch(pattern, found.rstrip("\n")) is not None
+    """Whether the output is as shown.  `...` stands for a part of a line, alone for any lines."""
+    pattern = "".join(
+        "(?:.*\n)*" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + "\n"
+        for line in expected.rstrip("\n").split("\n")
+    )
+    return re.fullmatch(pattern, found.rstrip("\n") + "\n") is not None
 
 
 def run_shell(

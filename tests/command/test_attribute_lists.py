@@ -43,7 +43,7 @@ def test_all_pages_are_the_pages_of_the_directory(osd: Commands, obj: ObjectRef)
     )
     pages = {each.page for each in everything}
     directory = osd.get_attributes(obj, [AttributeId(Page.USER_DIRECTORY, ALL)])
-    empty = {Page.CURRENT_COMMAND, Page.HEAD}
+    empty = {Page.CURRENT_COMMAND, Page.HEAD, Page.FUNCTION}
     empty |= {Page.JOB_STATUS, Page.JOB_PAYLOAD, Page.JOB_CONTROL}
     assert pages == {each.number for each in directory} - empty
     assert {APPLICATION, 0xF000_0000, 0xA, 0, 1, 2, 3, 4, 5, 6} <= pages

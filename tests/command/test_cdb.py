@@ -51,7 +51,7 @@ def test_opcode_is_not_7f(osd: Commands, obj: ObjectRef) -> None:
     check(mangled(osd, rq.get_attributes(obj), {0: b"\x9e"}), OPCODE)
 
 
-@pytest.mark.parametrize("action", [0x0000, 0x888D, 0x88A5, 0x88FF, 0x8F82])
+@pytest.mark.parametrize("action", [0x0000, 0x888D, 0x88A5, 0x88FF, 0x8F8F])
 def test_unknown_service_action(osd: Commands, obj: ObjectRef, action: int) -> None:
     check(mangled(osd, rq.get_attributes(obj), {8: be(action, 2)}), UNSUPPORTED)
 

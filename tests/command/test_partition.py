@@ -56,8 +56,15 @@ def test_duplicate_id(osd: Commands, pid: int) -> None:
 
 
 @pytest.mark.parametrize("requested", [1, 0x1000, 0xFFFF])
-def test_reserved_id(osd: Commands, requested: int) -> None:
+def test_function_partition(osd: Commands, requested: int) -> None:
+    """These ids are requested, never chosen (docs/functions.md)."""
+    assert osd.create_partition(requested) == requested
     check(osd.reply(rq.create_partition(requested)), PARTITION_TAKEN)
+    chosen = osd.create_partition()
+    assert chosen >= 0x10000
+    osd.remove_partition(chosen)
+    osd.remove_partition(PartitionId(requested))
+    check(osd.reply(rq.remove_partition(requested)), NO_PARTITION)
 
 
 def test_attributes_set_with_the_creation(osd: Commands) -> None:
@@ -92,7 +99,7 @@ def test_remove_absent(osd: Commands) -> None:
 
 
 @pytest.mark.parametrize("partition_id", [0, 1, 0xFFFF])
-def test_remove_root_or_reserved(osd: Commands, partition_id: int) -> None:
+def test_remove_root_or_absent(osd: Commands, partition_id: int) -> None:
     check(osd.reply(rq.remove_partition(partition_id)), NO_PARTITION)
 
 

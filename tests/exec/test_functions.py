@@ -5,28 +5,45 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 import pyosd
-from pyosd.errors import NotFound, OSDError
-from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
-from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall, Limits
-from pyosd.wire.reply import ExecReply
+from pyosd import requests
+from pyosd.errors import Invalid, NotFound, OSDError
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, TaskManagement, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import (
+    ArgsEncoding,
+    CallRecord,
+    ExecFlag,
+    ExecParams,
+    FunctionCall,
+    Limits,
+    ResultForm,
+)
+from pyosd.wire.reply import CallReply
+from tests.command.test_perform import COMPLETE, manage
 from tests.exec.conftest import WAIT_S
+from tests.expect import TASK_ABORTED
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 FUNCTIONS = PartitionId(0x11)
 """The function partition of these tests."""
-PAGE = 0x2000_0010
+PAGE = Page.FUNCTION
 STATE, ENGINE, ACCESS, ALIAS, METHODS, WALL, SHA256 = 1, 2, 5, 6, 8, 10, 14
 DESCRIPTION, POOL, MEMORY = 7, 9, 12
 NONE, READ, WRITE = b"\0", b"\1", b"\2"
 ROOM = 1 << 16
 INACTIVE, NO_ENGINE = 0x8017, 0x8018
+EXCEPTION, WALL_LIMIT, RESULT_LIMIT, ZONE_REMOVED = 201, 301, 308, 605
 
 COUNT = """
 import osd
@@ -74,20 +91,32 @@ def call(
     args: object = None,
     method: str = "",
     limits: Limits = Limits(),  # noqa: B008 -- frozen
-) -> ExecReply:
+    record: CallRecord = CallRecord.IF_NEEDED,
+    room: int = ROOM,
+    **params: Any,
+) -> CallReply:
     if isinstance(args, bytes):
         encoding, data = ArgsEncoding.BYTES, args
     else:
         encoding, data = ArgsEncoding.JSON, json.dumps(args).encode()
-    named = FunctionCall(FUNCTIONS, function, method, encoding)
-    params = ExecParams(function=named, limits=limits)
-    return target.call_function(zone, data, params, result_allocation_length=ROOM)
+    named = FunctionCall(FUNCTIONS, function, method, encoding, record)
+    options = ExecParams(function=named, limits=limits, **params)
+    return target.call_function(zone, data, options, result_allocation_length=room)
 
 
-def result(target: pyosd.Target, reply: ExecReply) -> object:
+def result(target: pyosd.Target, reply: CallReply) -> object:
+    """What the call returned; a record says the same."""
     assert reply.error is None, reply.error
-    assert reply.job is not None
-    return target.job(reply.job).result()
+    assert len(reply.result) == reply.length
+    value = json.loads(reply.result) if reply.form is ResultForm.JSON else reply.result
+    if reply.job is not None:
+        assert target.job(reply.job).result() == value
+    return value
+
+
+def reason(reply: CallReply) -> int:
+    assert reply.error is not None and reply.error.sense is not None
+    return reply.error.sense.command_information or 0
 
 
 def refused(target: pyosd.Target, zone: ObjectRef, function: int | str, code: int) -> None:
@@ -197,6 +226,37 @@ def test_what_cannot_be_activated(target: pyosd.Target, functions: ObjectRef) ->
     assert attribute(target, other, STATE) == b"\0"
 
 
+def test_a_new_version_replaces_the_old_one_at_once(
+    serving: Serving, target: pyosd.Target, functions: ObjectRef, zone: ObjectRef
+) -> None:
+    """A client that calls all the time finds one of the two each time, and then the new one."""
+    versions = ["def main(args): return %d\n" % number for number in range(10)]
+    first = active(target, versions[0], alias=b"count")
+    stop = threading.Event()
+
+    def caller() -> list[object]:
+        with serving.connect() as client:
+            found = []
+            while not stop.is_set():
+                found.append(result(client, call(client, zone, "count")))
+            return found
+
+    with ThreadPoolExecutor(2) as pool:
+        callers = [pool.submit(caller) for _ in range(2)]
+        try:
+            for code in versions[1:]:
+                target.activate_function(put(target, code, alias=b"count"), replace=True)
+                assert result(target, call(target, zone, "count")) == int(code.split()[-1])
+        finally:
+            stop.set()
+        for each in callers:
+            found = each.result(WAIT_S)
+            assert found and found == sorted(found)  # type: ignore[type-var]
+    assert attribute(target, first, STATE) == b"\0"
+    target.activate_function(first, replace=True)
+    assert result(target, call(target, zone, "count")) == 0
+
+
 def test_a_removed_function_is_gone(
     target: pyosd.Target, functions: ObjectRef, lines: ObjectRef
 ) -> None:
@@ -231,9 +291,12 @@ def test_the_access_class_is_enforced(
     reads = active(target, access=READ, methods=names).object_id
     writes = active(target, access=WRITE, methods=names).object_id
     for function, method in ((nothing, "main"), (nothing, "scribble"), (reads, "scribble")):
-        reply = call(target, lines, function, b"ONE", method)
-        assert reply.error is not None and reply.job is not None
-        assert "access class" in target.job(reply.job).traceback()
+        for record in (CallRecord.NEVER, CallRecord.ALWAYS):
+            reply = call(target, lines, function, b"ONE", method, record=record)
+            assert reason(reply) == EXCEPTION
+            assert (reply.job is None) == (record is CallRecord.NEVER)
+            report = target.job(reply.job).traceback() if reply.job else reply.result.decode()
+            assert "access class" in report
     assert bytes(target.read(lines, 0, 3)) == b"one"
     assert result(target, call(target, lines, reads, 0, "main")) == {"args": 0, "lines": 3}
     assert call(target, lines, writes, b"ONE", "scribble").error is None
@@ -247,7 +310,8 @@ def test_limits_of_the_manifest_bound_those_of_the_call(
         target, "def main(args):\n    while True: pass\n", wall=(300_000).to_bytes(8, "big")
     )
     for limits in (Limits(), Limits(wall=30)):
-        reply = call(target, lines, forever.object_id, limits=limits)
+        assert reason(call(target, lines, forever.object_id, limits=limits)) == WALL_LIMIT
+        reply = call(target, lines, forever.object_id, limits=limits, record=CallRecord.ALWAYS)
         assert reply.job is not None
         status = target.job(reply.job).wait(WAIT_S)
         assert status.reason == 301 and status.limits.wall == pytest.approx(0.3)
@@ -299,6 +363,167 @@ def test_exec_takes_no_function(target: pyosd.Target, zone: ObjectRef) -> None:
     params = ExecParams(function=FunctionCall(FUNCTIONS, "count"))
     with pytest.raises(OSDError):
         target.exec_code(zone, b"pass", params)
+
+
+# ---- calls without a record ----
+
+PLAIN = """
+import os, sys, time
+
+def main(args):
+    return args
+
+def long(args):
+    return b"r" * args
+
+def nothing(args):
+    print("seen by nobody")
+
+def fails(args):
+    raise ValueError("no such " + args)
+
+def dies(args):
+    os._exit(7)
+
+def forever(args):
+    while True:
+        time.sleep(1)
+"""
+
+
+@pytest.fixture
+def plain(target: pyosd.Target, functions: ObjectRef) -> int:
+    names = b"main long nothing fails dies forever"
+    return active(target, PLAIN, alias=b"plain", methods=names, access=READ).object_id
+
+
+def test_a_plain_call_leaves_nothing(target: pyosd.Target, zone: ObjectRef, plain: int) -> None:
+    for method, args in (("main", [1]), ("fails", "x"), ("nothing", 0)):
+        assert call(target, zone, plain, args, method).job is None
+    assert target.list_objects(zone.partition_id) == []
+    assert target.list_collections(zone.partition_id) == []
+    assert call(target, zone, plain, 1, record=CallRecord.ALWAYS).job is not None
+    assert len(list(target.jobs(zone.partition_id))) == 1
+
+
+def test_the_length_is_that_of_the_whole_result(
+    target: pyosd.Target, zone: ObjectRef, plain: int
+) -> None:
+    for record in (CallRecord.NEVER, CallRecord.ALWAYS):
+        for length in (0, 1, 60 << 10, (60 << 10) + 1, 1 << 20):
+            reply = call(target, zone, plain, length, "long", record=record, room=100)
+            assert reply.error is None and reply.length == length
+            assert reply.result == b"r" * min(length, 100)
+    assert call(target, zone, plain, 0, "nothing").form is ResultForm.NONE
+
+
+def test_a_longer_result_needs_a_record(target: pyosd.Target, zone: ObjectRef, plain: int) -> None:
+    length = (1 << 20) + 1
+    assert reason(call(target, zone, plain, length, "long")) == RESULT_LIMIT
+    reply = call(target, zone, plain, length, "long", record=CallRecord.ALWAYS)
+    assert reply.error is None and reply.length == length
+
+
+def test_the_answer_says_why_a_plain_call_failed(
+    target: pyosd.Target, zone: ObjectRef, plain: int
+) -> None:
+    reply = call(target, zone, plain, "thing", "fails")
+    assert reason(reply) == EXCEPTION and reply.form is ResultForm.REPORT
+    assert reply.result.decode().endswith("ValueError: no such thing\n")
+    assert call(target, zone, plain, "thing", "fails", room=5).result == reply.result[:5]
+    assert reason(call(target, zone, plain, 0, "dies")) != 0
+    assert result(target, call(target, zone, plain, 5)) == 5
+
+
+def test_a_plain_call_ends_with_its_wait(target: pyosd.Target, zone: ObjectRef, plain: int) -> None:
+    """The slot is free again: as many calls as there are slots, and then another."""
+    for _ in range(3):
+        assert reason(call(target, zone, plain, 0, "forever", wait=0.1)) == WALL_LIMIT
+    assert result(target, call(target, zone, plain, 5)) == 5
+
+
+def test_a_plain_call_ends_with_its_client(serving: Serving, plain: int, zone: ObjectRef) -> None:
+    named = FunctionCall(FUNCTIONS, plain, "forever", ArgsEncoding.JSON)
+    request = requests.execute_function(zone, b"0", ExecParams(function=named, wait=50))
+    with serving.connect() as target:
+        target.test_unit_ready()  # the first command of a session is sent twice
+        calls = [target.submit(request) for _ in range(8)]
+        assert manage(target, TaskManagement.ABORT_TASK_SET) == COMPLETE
+        assert {each.reply(WAIT_S).response.status for each in calls} == {TASK_ABORTED}
+        assert result(target, call(target, zone, plain, 6)) == 6
+
+
+def test_a_plain_call_ends_with_its_zone(
+    serving: Serving, target: pyosd.Target, plain: int
+) -> None:
+    zone = ref(target.create_partition())
+    named = FunctionCall(FUNCTIONS, plain, "forever", ArgsEncoding.JSON)
+    request = requests.execute_function(zone, b"0", ExecParams(function=named, wait=50))
+    with serving.connect() as other:
+        other.test_unit_ready()
+        pending = other.submit(request)
+        until(lambda: any(pool.busy for pool in target.pools()))
+        target.remove_partition(zone.partition_id)
+        error = pending.reply(WAIT_S).error
+    assert error is not None and error.sense is not None
+    assert error.sense.command_information == ZONE_REMOVED
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"key": b"k"},
+        {"tags": {"a": "b"}},
+        {"expiry": 60},
+        {"flags": ExecFlag.HOLD},
+        {"array": (0, 1, 0)},
+        {"surrogate": ref(0x10000, 0x20000)},
+    ],
+    ids=lambda params: next(iter(params)),
+)
+def test_what_only_a_record_can_give(
+    target: pyosd.Target, zone: ObjectRef, plain: int, params: dict[str, Any]
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        call(target, zone, plain, 0, record=CallRecord.NEVER, **params)
+    assert caught.value.field_pointer == 48
+
+
+def test_a_plain_call_cannot_be_asynchronous(
+    target: pyosd.Target, zone: ObjectRef, plain: int
+) -> None:
+    named = FunctionCall(FUNCTIONS, plain, "", ArgsEncoding.JSON, CallRecord.NEVER)
+    with pytest.raises(Invalid):
+        target.call_function(zone, b"0", ExecParams(function=named), synchronous=False)
+
+
+def test_a_call_that_may_write_has_a_record(
+    target: pyosd.Target, functions: ObjectRef, zone: ObjectRef
+) -> None:
+    writes = active(target, access=WRITE, methods=b"twice").object_id
+    assert call(target, zone, writes, 1).job is not None
+    with pytest.raises(Invalid):
+        call(target, zone, writes, 1, record=CallRecord.NEVER)
+
+
+def test_plain_calls_of_a_zone_that_is_not_there(
+    target: pyosd.Target, zone: ObjectRef, plain: int
+) -> None:
+    for missing in (ref(zone.partition_id, 0x7777_7777), ref(0x7777_7777_0000)):
+        with pytest.raises(NotFound):
+            call(target, missing, plain)
+
+
+def test_plain_calls_of_many_clients(serving: Serving, plain: int, zone: ObjectRef) -> None:
+    """Each gets its own answer."""
+
+    def client(number: int) -> list[object]:
+        with serving.connect() as target:
+            return [result(target, call(target, zone, plain, [number, n])) for n in range(20)]
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, found in enumerate(pool.map(client, range(4))):
+            assert found == [[number, n] for n in range(20)]
 
 
 # ---- restarts ----

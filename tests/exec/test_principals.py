@@ -89,9 +89,11 @@ def test_a_name_with_control_characters_is_not_logged_as_one(served: Serving, ki
     if kind == "hardened":
         pytest.skip("the login is refused: tests/e2e/test_hardened_names.py")
     name = f"{FORGED}\x1b[2J\nerror: everything is lost"
-    with served.connect(initiator=name) as mallory, pytest.raises(pyosd.Conflict):
-        mallory.create_partition(0x7777)  # a reserved id: such a refusal is logged
-    until(lambda: "(0x7777/0x0)" in served.text())
+    with served.connect(initiator=name) as mallory:
+        taken = mallory.create_partition()
+        with pytest.raises(pyosd.Conflict):
+            mallory.create_partition(taken)  # such a refusal is logged
+    until(lambda: f"({taken:#x}/0x0)" in served.text())
     assert "\x1b" not in served.text() and "\nerror: everything" not in served.text()
 
 

@@ -36,16 +36,29 @@ def counts(pid: int) -> dict[str, int]:
     }
 
 
-def test_nothing_stays_open(target: Target) -> None:
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Target]:
+    """A target that has all sandboxes it may have: none is made because a job comes."""
+    skip_without_sandboxes()
+    pools = tmp_path / "pools"
+    pools.write_text(f"name=default;max={SLOTS};min={SLOTS};spares=0\n")
+    running = Target(tmp_path, f";pools={pools}")
+    yield running
+    running.stop()
+
+
+def test_nothing_stays_open(full: Target) -> None:
     def work() -> None:
-        made = [run(target, KINDS[n % len(KINDS)]) for n in range(JOBS)]
+        made = [run(full, KINDS[n % len(KINDS)]) for n in range(JOBS)]
         for job in made:
             job.wait(DEADLINE_S)
             job.remove()
 
-    assert target.daemon is not None
-    processes = {"target": target.transport.process.pid, "iosd-sandboxd": target.daemon.pid}
+    assert full.daemon is not None
+    daemon = full.daemon.pid
+    processes = {"target": full.transport.process.pid, "iosd-sandboxd": daemon}
     work()
+    until(lambda: len(sandboxes(daemon)) == SLOTS)  # with fewer, fewer descriptors are open
     before = {name: counts(pid) for name, pid in processes.items()}
     work()
 
@@ -69,17 +82,6 @@ def computed(pid: int) -> int:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
     except OSError:
         return 0
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Target]:
-    """A target that has all sandboxes it may have: none is made because a job comes."""
-    skip_without_sandboxes()
-    pools = tmp_path / "pools"
-    pools.write_text(f"name=default;max={SLOTS};min={SLOTS};spares=0\n")
-    running = Target(tmp_path, f";pools={pools}")
-    yield running
-    running.stop()
 
 
 def test_idle_target_is_woken_by_a_job(full: Target) -> None:

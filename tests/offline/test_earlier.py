@@ -234,8 +234,8 @@ def test_a_field_of_a_later_release_that_may_be_skipped(store: Store) -> None:
 def test_a_field_of_a_later_release_that_must_be_understood(store: Store) -> None:
     """The target does not start: it would run the job in another way than asked."""
     key, value = record_of(store, store.names.queued)
-    store.put(Table.JOBS, key, with_field(value, 0x8001, b"later"))
-    with pytest.raises(StartFailed, match=r"field 0x8001.*use the release that wrote it"):
+    store.put(Table.JOBS, key, with_field(value, 0x8FFF, b"later"))
+    with pytest.raises(StartFailed, match=r"field 0x8fff.*use the release that wrote it"):
         started(store.folder, store.two_roots)
     assert any("of a later release" in each["detail"] for each in store.check())
-    assert record_of(store, store.names.queued)[1] == with_field(value, 0x8001, b"later")
+    assert record_of(store, store.names.queued)[1] == with_field(value, 0x8FFF, b"later")

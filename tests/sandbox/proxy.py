@@ -38,7 +38,7 @@ LIMITS_BODY = struct.Struct(">QIII")
 EXIT_BODY = struct.Struct(">iQQQB")
 CALL = struct.Struct(">HHHHI4xQQQQ16x")
 ANSWER = struct.Struct(">HHHHI4x16xQQ16x")
-JOB_RUN = struct.Struct(">HHBBBBQQQQIIII8x")
+JOB_RUN = struct.Struct(">HHBBBBQQQQIIII8xI4x")
 
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
 CONTROL_PING, CONTROL_END = 1, 2
@@ -266,14 +266,15 @@ class Sandbox:
         job: tuple[int, int] = (0x10000, 0x10007),
         in_memfd: bool = False,
         form: int = 0,
+        method: str = "",
     ) -> None:
-        """Hand the job over; zone: type, partition, object."""
+        """Hand the job over; zone: type, partition, object; method: the entry point of a function."""
         source = code.encode() if isinstance(code, str) else code
         header = JOB_RUN.pack(
             *(1, RUN, zone[0], args_encoding, in_memfd, form, *job, zone[1], zone[2]),
-            *(len(name), len(args), len(source), 20000),
+            *(len(name), len(args), len(source), 20000, len(method)),
         )
-        texts = name.encode() + args + source
+        texts = name.encode() + method.encode() + args + source
         if not in_memfd:
             self.job.send(header + texts)
             return

@@ -3,6 +3,7 @@
  * waiting commands are answered.  So a client that reads a terminal state can read everything else,
  * too (design D14). */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -195,12 +196,28 @@ static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 	return status;
 }
 
+/* Nothing but the answer can say why a plain call failed. */
+static void report(const struct ending *ending, struct osd_exec_outcome *outcome)
+{
+	const struct osd_job_remains *remains = ending->remains;
+
+	outcome->form = OSD_RESULT_REPORT;
+	outcome->result = (const uint8_t *)ending->record.message;
+	outcome->result_length = strlen(ending->record.message);
+	if (remains && remains->traceback_length) {
+		outcome->result = remains->traceback;
+		outcome->result_length = remains->traceback_length;
+	}
+	outcome->whole_length = outcome->result_length;
+}
+
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains)
 {
 	struct ending ending = {.exec = exec, .job = job, .record = *record, .remains = remains};
 	struct osd_exec_wait *waits;
-	enum osd_status status = store_end(exec, &ending);
+	bool plain = record->flags & OSD_JOB_PLAIN;
+	enum osd_status status = plain ? OSD_OK : store_end(exec, &ending);
 	struct osd_exec_outcome outcome = {
 		.status = osd_job_reason_status(ending.record.reason),
 		.reason = ending.record.reason,
@@ -218,16 +235,21 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		outcome.result = ending.remains->result;
 		outcome.result_length = ending.remains->result_length;
 	}
+	outcome.whole_length = ending.record.result_length;
+	outcome.form = osd_job_result_form(&ending.record);
+	if (plain && outcome.status != OSD_OK)
+		report(&ending, &outcome);
 	osd_story_ended(job, &ending.record);
 	osd_lock(&exec->lock);
 	job->record = ending.record;
-	osd_exec_sweep_by(exec, ending.record.expiry_msec);
+	if (!plain)
+		osd_exec_sweep_by(exec, ending.record.expiry_msec);
 	exec->ops->ended(exec, job, &ending.record);
 	waits = osd_exec_take_waits(exec, job);
-	if (status == OSD_OK)
-		osd_exec_note_ended(exec, job);
-	else
+	if (status != OSD_OK)
 		job->kind->unended(job);
+	else if (!plain)
+		osd_exec_note_ended(exec, job);
 	osd_exec_forget(exec, job);
 	osd_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);

@@ -211,7 +211,7 @@ struct osd_exec_wait {
 	void *arg;
 	const bool *aborted; /* the submitter's, atomic; valid until done is called; NULL: never */
 	uint64_t deadline_usec;
-	bool end_on_abort;
+	bool end_on_abort, plain;
 	bool was_aborted;		 /* why it is among exec->late */
 	struct osd_place_holder *holder; /* the owner of its place, until it is taken out */
 };
@@ -339,6 +339,7 @@ struct osd_exec_wait_order {
 	const bool *aborted;
 	uint64_t wait_usec; /* 0: as long as usual */
 	bool end_on_abort;
+	bool plain; /* the job ends when the wait does */
 };
 
 /* exec->lock held.  Take waits out of exec->waits: those of a job (NULL: all), or those that have

@@ -41,6 +41,7 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 		.aborted = order->aborted,
 		.deadline_usec = osd_monotonic_usec() + wait_usec(order),
 		.end_on_abort = order->end_on_abort,
+		.plain = order->plain,
 		.next = exec->reserved,
 	};
 	exec->reserved = wait;

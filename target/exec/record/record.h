@@ -195,6 +195,7 @@ struct osd_job_limits {
 #define OSD_JOB_METHOD_MAX 64
 #define OSD_JOB_SET_MAX	      64	  /* id of a package set */
 #define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
+#define OSD_JOB_PLAIN_MAX     (1u << 20)  /* result of a plain call */
 #define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
 #define OSD_JOB_PROGRESS_NONE 0xffff
@@ -236,6 +237,9 @@ enum osd_job_flags {
 	OSD_JOB_MEMBER = 0x200,	   /* is one of an array */
 	OSD_JOB_RANGES = 0x400,	   /* of an array: its indices are stored as a list of ranges */
 	OSD_JOB_CODE_KEPT = 0x800, /* has ended; its code and arguments are kept (job/charge.c) */
+	/* A plain call of a function: nothing of it is stored, it has no surrogate, and its id is no
+	 * object's.  Its submitter waits for it. */
+	OSD_JOB_PLAIN = 0x1000,
 };
 
 /* The place of a job in an array: of the array itself, and of each of its members. */
@@ -332,6 +336,13 @@ static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)
 }
 
 /* The outcome of a synchronous EXEC; borrowed during the call. */
+enum osd_result_form {
+	OSD_RESULT_NONE,
+	OSD_RESULT_BYTES,
+	OSD_RESULT_JSON,
+	OSD_RESULT_REPORT, /* of a plain call that failed: UTF-8, why */
+};
+
 struct osd_exec_outcome {
 	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
 	enum osd_status status;
@@ -339,8 +350,17 @@ struct osd_exec_outcome {
 	uint16_t reason;
 	const uint8_t *result; /* NULL when there is none, or it is in result_object */
 	size_t result_length;
+	uint64_t whole_length; /* of the result, wherever it is */
+	uint8_t form;	       /* enum osd_result_form */
 	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
 };
+
+static inline enum osd_result_form osd_job_result_form(const struct osd_job_record *record)
+{
+	if (record->flags & OSD_JOB_RESULT_JSON)
+		return OSD_RESULT_JSON;
+	return record->result_length ? OSD_RESULT_BYTES : OSD_RESULT_NONE;
+}
 
 /* ---- in the store (store.c) -------------------------------------------------------------------- */
 

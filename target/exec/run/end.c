@@ -292,7 +292,10 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 		bool harmless =
 			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
 
-		if (harmless && (record.attempt < osd_job_attempts(&record) || run->unheard)) {
+		bool has_code = !(record.flags & OSD_JOB_PLAIN); /* still */
+
+		if (harmless && ((has_code && record.attempt < osd_job_attempts(&record)) ||
+				 run->unheard)) {
 			again(run, reason);
 			return;
 		}

@@ -58,6 +58,10 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 		atomic_store(&output->over_limit, true);
 	if (fits == 0 || output->status != OSD_OK)
 		return;
+	if (!output->surrogate.object_id) { /* of a plain call: it is counted */
+		atomic_store(&output->stdout_length, at + fits);
+		return;
+	}
 	if (!output->object)
 		output->status =
 			osd_object_get(output->objects, output->surrogate, &output->object);

@@ -30,6 +30,8 @@ static enum osd_status write_live(struct osd_txn *txn, void *arg)
 
 static enum osd_status store_record(struct osd_run *run)
 {
+	if (run->session.plain)
+		return OSD_OK;
 	return osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, write_live, run);
 }
 

@@ -99,9 +99,12 @@ static enum osd_session_denied denied_by(const struct osd_job_function *function
 
 void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 {
+	bool plain = job->record.flags & OSD_JOB_PLAIN;
+
 	osd_assert_held(&run->exec->lock);
 	run->job = job;
-	osd_output_init(&run->output, run->exec->objects, job->record.id,
+	osd_output_init(&run->output, run->exec->objects,
+			plain ? (struct osd_object_id){0} : job->record.id,
 			job->record.limits.output_bytes);
 	run->session = (struct osd_session){
 		.objects = run->exec->objects,
@@ -115,6 +118,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
+		.plain = plain,
 	};
 	job->run = run;
 	run->policy_swept = UINT64_MAX;

@@ -277,6 +277,23 @@ static enum osd_status restart_result(struct osd_session *session)
 	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
 }
 
+/* Room in memory for OSD_JOB_PAYLOAD_MAX bytes of the result; for all of a plain call's. */
+static bool has_result_room(struct osd_session *session, uint64_t end)
+{
+	size_t room = session->plain && end > OSD_JOB_PAYLOAD_MAX ? OSD_JOB_PLAIN_MAX
+								  : OSD_JOB_PAYLOAD_MAX;
+	uint8_t *result;
+
+	if (session->result_room >= room)
+		return true;
+	result = realloc(session->result, room);
+	if (!result)
+		return false;
+	session->result = result;
+	session->result_room = room;
+	return true;
+}
+
 enum osd_status osd_op_result(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
@@ -293,15 +310,13 @@ enum osd_status osd_op_result(struct osd_op *op)
 	if (op->call.a != length)
 		return OSD_E_PARAM_FIELD;
 	end = length + piece;
-	if (end > session->limits.result_bytes) {
+	if (end > session->limits.result_bytes || (session->plain && end > OSD_JOB_PLAIN_MAX)) {
 		session->fault = OSD_REASON_RESULT_LIMIT;
 		return OSD_E_PARAM_FIELD;
 	}
-	if (!session->result)
-		session->result = malloc(OSD_JOB_PAYLOAD_MAX);
-	if (!session->result)
+	if (!has_result_room(session, end))
 		return OSD_E_NO_MEMORY;
-	if (end > OSD_JOB_PAYLOAD_MAX && !session->companion)
+	if (end > OSD_JOB_PAYLOAD_MAX && !session->companion && !session->plain)
 		status = spill(op, length);
 	if (status == OSD_OK && session->companion)
 		status = osd_object_write(session->companion, length, settled_body(op), piece, 0);

@@ -151,6 +151,7 @@ struct osd_session {
 	struct osd_job_limits limits;
 	struct osd_job_rights rights;
 	enum osd_session_denied denied; /* by the access class of the function that runs */
+	bool plain;			/* no surrogate: the result stays in memory */
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */
@@ -166,7 +167,8 @@ struct osd_session {
 	/* Results. */
 	enum osd_session_phase phase;
 	uint16_t fault;		/* why the session was ended (enum osd_job_reason), or 0 */
-	uint8_t *result;	/* the first OSD_JOB_PAYLOAD_MAX bytes; NULL: none */
+	uint8_t *result;	/* the first bytes (session/data.c); NULL: none */
+	size_t result_room;
 	uint64_t result_object; /* the object with the whole of a longer result; 0: none */
 	bool result_json;
 	enum osd_finish_kind finish_kind; /* phase OVER */
