@@ -122,6 +122,8 @@ static const struct osd_sense_row rows[] = {
 	 OSD_E_FUNCTION_SIGNATURE, 0, NONE, OBJECT, NULL},
 	{"signer of the function is not listed, not for its engine, or not at this time",
 	 OSD_E_FUNCTION_SIGNER, 0, NONE, OBJECT, NULL},
+	{"code of the function is damaged, or encrypted to the key of another target",
+	 OSD_E_FUNCTION_BOX, 0, NONE, OBJECT, NULL},
 	{"no active function has this name", OSD_E_NO_FUNCTION, 0, NONE, OBJECT, NULL},
 	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
 	{"job ended: queue or hold", OSD_E_JOB_QUEUE, 0, NONE, OBJECT | COMMAND, "01h: reason 1xx"},

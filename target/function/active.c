@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "function/signing.h"
 #include "object/txn_run.h"
+#include "security/box.h"
 #include "wire/exec_limits.h"
 #include "wire/osd2.h"
 
@@ -195,6 +196,17 @@ static enum osd_status check_engine(const struct osd_function *function)
 		       : OSD_E_FUNCTION_ENGINE;
 }
 
+/* Calls decrypt the code when they hand it to a sandbox (exec/run/run.c): here they find out that they can. */
+static enum osd_status check_box(struct osd_functions *functions, const uint8_t *box, size_t length)
+{
+	uint8_t *code = NULL;
+	size_t code_length = 0;
+	enum osd_status status = osd_box_open(functions->objects, box, length, &code, &code_length);
+
+	osd_box_free(code, code_length);
+	return status;
+}
+
 /* Makes a checked function active. */
 static enum osd_status store(struct activation *activation, bool replace)
 {
@@ -238,6 +250,8 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 		status = check_engine(function);
 	if (status == OSD_OK)
 		status = osd_function_fetch(functions, id, &code, &length, function->sha256);
+	if (status == OSD_OK && osd_box_is(code, length))
+		status = check_box(functions, code, length);
 	if (status != OSD_OK)
 		return status;
 	function->activated_msec = osd_wall_msec();

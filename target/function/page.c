@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "function/signing.h"
+#include "security/box.h"
 #include "wire/osd2.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
@@ -132,6 +133,19 @@ static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object
 
 /* ---- what is read ---------------------------------------------------------------------------------- */
 
+static enum osd_status get_box_key(const struct osd_functions *functions, uint8_t *buffer,
+				   size_t capacity, size_t *ret_length)
+{
+	uint8_t key[OSD_BOX_KEY];
+	enum osd_status status = osd_box_public(functions->objects, key);
+
+	if (status == OSD_OK) {
+		memcpy(buffer, key, OSD_MIN(capacity, sizeof(key)));
+		*ret_length = sizeof(key);
+	}
+	return status;
+}
+
 static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object_id id,
 			   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 			   size_t *ret_length)
@@ -139,10 +153,11 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 	bool active;
 	enum osd_status status;
 
-	(void)context;
 	*ret_length = 0;
 	if (!osd_function_is_one(id) || number == 0 || number >= MANIFEST_END)
 		return OSD_OK;
+	if (number == MANIFEST_BOX_KEY)
+		return get_box_key(context, buffer, capacity, ret_length);
 	if (number != MANIFEST_STATE)
 		return osd_page_kept_get(txn, id, page, number, buffer, capacity, ret_length);
 	status = has_value(txn, id, MANIFEST_SHA256, &active);
@@ -176,6 +191,7 @@ void osd_function_add_page(struct osd_functions *functions)
 {
 	functions->page = (struct osd_page_provider){.page = OSD_PAGE_FUNCTION,
 						     .page_name = "iosd function",
+						     .context = functions,
 						     .get = get,
 						     .each = each,
 						     .set = set};
