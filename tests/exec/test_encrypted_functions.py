@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,10 @@ def put(target: pyosd.Target, make: Callable[[bytes], bytes]) -> ObjectRef:
     return obj
 
 
+def given(data: bytes, _: bytes) -> bytes:
+    return data
+
+
 def refuse(target: pyosd.Target, obj: ObjectRef) -> None:
     with pytest.raises(OSDError) as caught:
         target.activate_function(obj)
@@ -59,9 +64,7 @@ def test_encrypted_code_runs_and_is_nowhere_in_the_store(folder: Path) -> None: 
         with serving.connect() as target:
             target.create_partition(FUNCTIONS)
             zone = ref(target.create_partition())
-            functions = [
-                put(target, lambda key, code=code: encrypt(code, key)) for code in (CODE, large)
-            ]
+            functions = [put(target, partial(encrypt, code)) for code in (CODE, large)]
             for obj in functions:
                 target.activate_function(obj)
                 assert result(target, call(target, zone, obj.object_id, 1)) == len(SECRET) + 1
@@ -96,8 +99,8 @@ def test_what_does_not_open_is_refused(target: pyosd.Target) -> None:
         for at in (len(MAGIC), len(MAGIC) + 31, len(MAGIC) + 32, len(good) - 1):
             wrong.append(good[:at] + bytes((good[at] ^ 1,)) + good[at + 1 :])
         for data in wrong:
-            refuse(target, put(target, lambda _, data=data: data))
-        target.activate_function(put(target, lambda _: good))
+            refuse(target, put(target, partial(given, data)))
+        target.activate_function(put(target, partial(given, good)))
     finally:
         target.remove_partition(FUNCTIONS, contents=True)
 
