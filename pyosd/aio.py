@@ -18,6 +18,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Unpack
 
+from pyosd.functions import AsyncFunctions
 from pyosd.iscsi.async_session import AsyncIscsiTransport
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import DEFAULT_TIMEOUT, TargetAddress, TaskFunction
@@ -103,6 +104,13 @@ class AsyncTarget(TargetTable, PollingCommands):
     def partition(self, partition_id: int) -> ObjectRef:
         """Name a partition; nothing is sent."""
         return ref(partition_id)
+
+    # ---- functions ------------------------------------------------------------------------------
+
+    @property
+    def functions(self) -> AsyncFunctions:
+        """Code that is stored in the target and called by name."""
+        return AsyncFunctions(self)
 
     # ---- jobs -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Unpack
 
 from pyosd.commands import Commands
+from pyosd.functions import Functions
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import (
     DEFAULT_TIMEOUT,
@@ -94,6 +95,13 @@ class Target(TargetTable, Commands):
     def partition(self, partition_id: int) -> ObjectRef:
         """Name a partition; nothing is sent."""
         return ref(partition_id)
+
+    # ---- functions ------------------------------------------------------------------------------
+
+    @property
+    def functions(self) -> Functions:
+        """Code that is stored in the target and called by name."""
+        return Functions(self)
 
     # ---- jobs -----------------------------------------------------------------------------------
 

@@ -68,6 +68,11 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("osd part ls", "List partitions."),
         ("osd part check 0x10000", "Have the target check the partition's structures."),
     ],
+    "fn": [
+        ("osd fn put count.py --access read", "Store a function, and permit calls of it."),
+        ("osd fn ls", "List the functions."),
+        ("osd fn call count --zone 0x10000", "Call it, and print its result."),
+    ],
     "obj": [
         (
             "echo 'hello world' | osd obj write 0x10000",

@@ -50,6 +50,11 @@ COMMANDS = {
         "obj",
         "Manage objects: create, read, write, find, attributes.",
     ),
+    "fn": (
+        "pyosd.cli.functions.fn",
+        "fn",
+        "Manage functions: store, call by name, list, replace.",
+    ),
     "pool": (
         "pyosd.cli.host.pool",
         "pool",
@@ -97,6 +102,7 @@ ELSEWHERE = MappingProxyType(
         **dict.fromkeys(("rm", "delete"), "osd obj rm"),
         **{verb: f"osd obj {verb}" for verb in ("find", "read", "write", "stat")},
         "cat": "osd obj read",
+        **dict.fromkeys(("call", "function"), "osd fn call"),
         "jobs": "osd ps",
         "serve": "osd target serve",
         "ping": "osd target ping",

@@ -122,6 +122,14 @@ def function_source(
     return _call(_CALL, function, objects, modules)
 
 
+def module_source(function: Callable[..., object]) -> str:
+    """Source of a module whose main() is the function, to be stored in a target.
+
+    Raises: as function_source().
+    """
+    return f"{_definition(function, ())}\n\nmain = {function.__name__}\n"
+
+
 def map_source(
     function: Callable[..., object], objects: bool = False, modules: Collection[str] = ()
 ) -> str:

@@ -352,6 +352,8 @@ class _Attempts:
             # In another partition than its zone it needs another key: this leave proves nothing there.
             if where and job and job.uint and where.uint == need.obj.partition_id:
                 self._signer.learn_job(ref(where.uint, job.uint), need)
+        elif request.service_action is ServiceAction.ACTIVATE_FUNCTION:
+            return  # its object is a function, and no job's
         elif int(need.permissions) & _FUN_EXE and reply.error is None:
             self._signer.learn_job(ref(request.partition_id, request.object_id), need)
 

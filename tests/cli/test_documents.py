@@ -62,7 +62,7 @@ def test_examples_of_the_manual_pages(environment: dict[str, str], tmp_path: Pat
 GUIDES = ("howto/failing-job.md", "howto/move-data.md", "howto/slow-job.md")
 
 
-@pytest.mark.parametrize("name", ["query.md", "jobs.md", "pools.md", *GUIDES])
+@pytest.mark.parametrize("name", ["query.md", "jobs.md", "pools.md", "functions.md", *GUIDES])
 def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
 

@@ -230,7 +230,7 @@ def test_a_new_version_replaces_the_old_one_at_once(
     serving: Serving, target: pyosd.Target, functions: ObjectRef, zone: ObjectRef
 ) -> None:
     """A client that calls all the time finds one of the two each time, and then the new one."""
-    versions = ["def main(args): return %d\n" % number for number in range(10)]
+    versions = [f"def main(args): return {number}\n" for number in range(10)]
     first = active(target, versions[0], alias=b"count")
     stop = threading.Event()
 

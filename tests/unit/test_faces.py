@@ -18,10 +18,12 @@ import pyosd
 from pyosd import aio, target
 from pyosd.commands import Commands
 from pyosd.commands.async_unit import AsyncCommands
+from pyosd.functions import AsyncFunctions, Functions
 
 FACES = {
     "commands": (Commands, AsyncCommands),
     "target": (pyosd.Target, aio.AsyncTarget),
+    "functions": (Functions, AsyncFunctions),
     "job": (pyosd.Job, aio.AsyncJob),
     "array": (pyosd.JobArray, aio.AsyncJobArray),
 }

@@ -116,6 +116,11 @@ _ERRORS: Mapping[JobState, type[errors.JobError]] = {
 }
 
 
+def error_kind(state: JobState) -> type[errors.JobError]:
+    """The exception for a job that ended in this state, and not by its script."""
+    return _ERRORS.get(state, errors.JobError)
+
+
 def decode_result(status: JobStatus, data: bytes) -> Any:
     """The argument of osd.result(): bytes, the value of its JSON, or None without a result.
 
@@ -157,5 +162,5 @@ def job_error(job: Followed | None, status: JobStatus, traceback: str) -> errors
             remote_traceback=traceback,
             exit_code=status.exit_code,
         )
-    kind = _ERRORS.get(status.state, errors.JobError)
+    kind = error_kind(status.state)
     return kind(job, status.reason, hint, text)

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd fn``: functions, code that is stored in the target and called by name."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.group import Group
+from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE
+from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
+from pyosd.cli.jobs.result import as_lists
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
+from pyosd.cli.output.terminal import RAW, output_to
+from pyosd.functions import Access, Function, Functions
+from pyosd.functions.dialogues import FIRST, LAST
+from pyosd.target import Target
+from pyosd.types import ROOT, ObjectRef
+from pyosd.wire.exec_params import Limits
+
+__all__ = ["fn"]
+
+SCHEMA = "iosd.function/1"
+ACCESSES = [each.name.lower() for each in Access]
+COLUMNS = (
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+    Column("ID", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("ENGINE", lambda row: row["engine"]),
+    Column("ACCESS", lambda row: row["access"]),
+    Column("SIZE", lambda row: format_bytes(row["size_bytes"]), right=True),
+    Column("VERSION", lambda row: row["version"] or "-", shrink=True),
+    Column("SHA-256", lambda row: row["sha256"][:12] or "-"),
+    Column("METHODS", lambda row: " ".join(row["methods"]), wide=True),
+    Column("POOL", lambda row: row["pool"] or "default", wide=True),
+    Column("ACTIVATED", lambda row: format_time(row["activated"]), wide=True),
+    Column("DESCRIPTION", lambda row: row["description"] or "-", wide=True, shrink=True),
+)
+
+
+class FunctionName(ParamType[str | int | ObjectRef]):
+    """A function as people name it."""
+
+    name = "NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | int | ObjectRef:
+        """Tell ids from names: a name has a letter beyond those of hexadecimal digits, or few digits."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        if "/" in value:
+            try:
+                return ObjectRef.parse(value)
+            except ValueError:
+                self.fail(f"'{value}' is not PID/OID (decimal or 0x)", param, ctx)
+        if re.fullmatch(r"0x[0-9a-fA-F]+", value):
+            return int(value, 16)
+        if re.fullmatch(r"[0-9]{1,7}", value):
+            return int(value)
+        return value
+
+
+class PartitionParam(ParamType[int]):
+    """The id of a function partition."""
+
+    name = "PID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse and check the range."""
+        try:
+            found = int(str(value), 0)
+        except ValueError:
+            found = 0
+        if not FIRST <= found <= LAST:
+            self.fail(f"'{value}' is not the id of a function partition, 0x1 to 0xffff", param, ctx)
+        return found
+
+
+NAME = FunctionName()
+PARTITION = click.option(
+    "--partition",
+    type=PartitionParam(),
+    help="Function partition, 0x1 to 0xffff.  [the only one; 'put' makes 0x1]",
+)
+
+
+def functions_of(target: Target, partition: int | None) -> Functions:
+    """The functions of the partition that was named."""
+    return Functions(target, partition)
+
+
+def record_of(function: Function) -> JsonRow:
+    """One function's record."""
+    manifest = function.manifest
+    limits = {key: value for key, value in vars(manifest.limits).items() if value is not None}
+    return {
+        "schema": SCHEMA,
+        "id": str(function.id),
+        "name": manifest.name,
+        "state": "active" if function.active else "stored",
+        "engine": manifest.engine,
+        "access": manifest.access.name.lower(),
+        "methods": list(manifest.methods),
+        "pool": manifest.pool,
+        "limits": limits,
+        "version": manifest.version,
+        "description": manifest.description,
+        "size_bytes": function.size,
+        "sha256": function.sha256,
+        "activated": function.activated.timestamp() if function.activated else None,
+    }
+
+
+@click.group(cls=Group)
+def fn() -> None:
+    """Manage functions: code that is stored in the target and called by name."""
+
+
+@fn.command(cls=Verb)
+@click.argument("code", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.option("--name", metavar="NAME", default="", help="Name of the function.  [the file's]")
+@click.option(
+    "--access",
+    type=click.Choice(ACCESSES),
+    default="none",
+    help="What calls may do in their zone: none, read or write.  [none]",
+)
+@click.option(
+    "--method",
+    "methods",
+    metavar="NAME",
+    multiple=True,
+    help="Entry point.  May be given more than once; the first is the default.  [main]",
+)
+@click.option("--engine", metavar="NAME", default="", help="Engine.  [by the file's suffix]")
+@click.option("--pool", metavar="NAME", default="", help="Pool of the calls.  [default]")
+@click.option("--limit-wall", type=DURATION, help="Limit the time of a call: 90s, 1h30m.")
+@click.option("--limit-cpu", type=DURATION, help="Limit the processor time of a call: 90s.")
+@click.option("--limit-mem", type=SIZE, help="Limit the memory of a call: 256MiB.")
+@click.option("--limit-output", type=SIZE, help="Limit the bytes that a call may print: 1MiB.")
+@click.option("--version", metavar="TEXT", default="", help="Version of the code, for people.")
+@click.option("--description", metavar="TEXT", default="", help="Description, for people.")
+@click.option("--activate/--no-activate", default=True, help="Permit calls of it at once.  [yes]")
+@PARTITION
+@click.pass_obj
+def put(
+    settings: Settings,
+    /,
+    code: str,
+    partition: int | None,
+    access: str,
+    methods: tuple[str, ...],
+    limit_wall: float | None,
+    limit_cpu: float | None,
+    limit_mem: int | None,
+    limit_output: int | None,
+    **manifest: Any,
+) -> None:
+    """Store FILE as a function, permit calls of it, and print its id.
+
+    A function of the same name is replaced in one step: each call finds the old version or the new
+    one.
+    """
+    limits = Limits(wall=limit_wall, cpu=limit_cpu, mem=limit_mem, output=limit_output)
+    with settings.connect() as target:
+        made = functions_of(target, partition).put(
+            Path(code),
+            access=Access[access.upper()],
+            methods=methods or ("main",),
+            limits=limits,
+            **manifest,
+        )
+    click.echo(made.id)
+
+
+@fn.command("ls", cls=Listing)
+@PARTITION
+@click.pass_obj
+def list_(settings: Settings, partition: int | None) -> None:
+    """List the functions of the target."""
+    with settings.connect() as target:
+        records = [record_of(each) for each in functions_of(target, partition).ls()]
+    settings.show(records, COLUMNS, "iosd.functions/1", "functions")
+
+
+@fn.command(cls=Listing)
+@click.argument("name", type=NAME)
+@PARTITION
+@click.pass_obj
+def show(settings: Settings, name: str | int | ObjectRef, partition: int | None) -> None:
+    """Show a function.  NAME: its name, PID/OID, OID, or 8 digits of its SHA-256."""
+    with settings.connect() as target:
+        record = record_of(functions_of(target, partition).show(name))
+    settings.show_one(record, COLUMNS, wide=True)
+
+
+@fn.command(cls=Verb)
+@click.argument("name", type=NAME)
+@PARTITION
+@RAW
+@click.pass_obj
+def code(settings: Settings, name: str | int | ObjectRef, partition: int | None, raw: bool) -> None:
+    """Print the code of a function."""
+    with settings.connect() as target:
+        output_to(sys.stdout, raw).write(functions_of(target, partition).code(name))
+
+
+@fn.command(cls=Verb)
+@click.argument("names", metavar="NAME...", type=NAME, nargs=-1, required=True)
+@PARTITION
+@click.pass_obj
+def activate(
+    settings: Settings, names: tuple[str | int | ObjectRef, ...], partition: int | None
+) -> None:
+    """Permit calls of stored functions, with the code that they have now.
+
+    An active function of the same name is deactivated in the same step.
+    """
+    with settings.connect() as target:
+        for each in names:
+            functions_of(target, partition).activate(each)
+
+
+@fn.command(cls=Verb)
+@click.argument("names", metavar="NAME...", type=NAME, nargs=-1, required=True)
+@PARTITION
+@click.pass_obj
+def deactivate(
+    settings: Settings, names: tuple[str | int | ObjectRef, ...], partition: int | None
+) -> None:
+    """End calls of functions; they stay in the store.  Calls under way continue."""
+    with settings.connect() as target:
+        for each in names:
+            functions_of(target, partition).deactivate(each)
+
+
+@fn.command(cls=Verb)
+@click.argument("names", metavar="NAME...", type=NAME, nargs=-1, required=True)
+@PARTITION
+@YES
+@click.pass_obj
+def rm(
+    settings: Settings, names: tuple[str | int | ObjectRef, ...], partition: int | None, yes: bool
+) -> None:
+    """Remove functions.  Calls under way continue."""
+    if not yes:
+        settings.confirm(f"Remove {', '.join(map(str, names))}?")
+    with settings.connect() as target:
+        for each in names:
+            functions_of(target, partition).remove(each)
+
+
+@fn.command(cls=Verb)
+@click.argument("name", type=NAME)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--zone",
+    type=ADDRESS,
+    default=ROOT,
+    help="Object, partition or root that the function may access, as its access permits.  [root]",
+)
+@click.option("--method", metavar="NAME", default="", help="Entry point.  [the first]")
+@click.option("--json", "document", metavar="TEXT", help="Pass this JSON value instead of ARGS.")
+@click.option(
+    "--input",
+    "file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Pass the bytes of this file instead of ARGS; -: stdin.",
+)
+@click.option(
+    "--record/--no-record",
+    default=None,
+    help="Keep a record of the call, as of a job.  [if the function may write]",
+)
+@click.option("--timeout", type=DURATION, help="End the call after this time.  [60s]")
+@click.option("--pool", metavar="NAME", default="", help="Pool of the call.  [the function's]")
+@PARTITION
+@RAW
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format: text, or one JSON object.  [text]",
+)
+@click.pass_obj
+def call(
+    settings: Settings,
+    /,
+    name: str | int | ObjectRef,
+    args: tuple[str, ...],
+    document: str | None,
+    file: Any,
+    partition: int | None,
+    raw: bool,
+    **options: Any,
+) -> None:
+    """Call a function and print its result.
+
+    The function gets the ARGS as a list of texts; without ARGS it gets None. Bytes are printed
+    unchanged, other values as JSON. The exit code is that of a job.
+    """
+    given = argument_of(args, document, file)
+    with settings.connect() as target:
+        value = functions_of(target, partition).call(name, given, **options)
+    if settings.output == "json":
+        known: JsonRow = {"schema": "iosd.call/1"}
+        if isinstance(value, bytes):
+            print_json(known | {"result_base64": base64.b64encode(value).decode()})
+        else:
+            print_json(known | {"result": as_lists(value)})
+    elif isinstance(value, bytes):
+        output_to(sys.stdout, raw).write(value)
+    elif value is not None:
+        print_json(as_lists(value))
+
+
+def argument_of(args: tuple[str, ...], document: str | None, file: Any) -> object:
+    """What the function gets.  Raises: UsageError: it was said in two ways; Failure: no JSON."""
+    if len([each for each in (args, document, file) if each]) > 1:
+        raise click.UsageError("ARGS, --json and --input exclude each other")
+    if file:
+        return file.read()
+    if document is None:
+        return list(args) or None
+    try:
+        return json.loads(document)
+    except ValueError as error:
+        raise Failure(Exit.USAGE, f"--json: {error}") from None

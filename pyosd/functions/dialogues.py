@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What Functions and AsyncFunctions do, as dialogues.  The texts are those of their methods."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pyosd import errors
+from pyosd.commands.attributes import get_attributes, set_attributes
+from pyosd.commands.collections import list_attributes, list_partitions
+from pyosd.commands.data import read_range
+from pyosd.commands.dialogue import Dialogue, OwnMethod, collected
+from pyosd.commands.execute import activate_function, call_function
+from pyosd.commands.objects import create_and_write, create_partition
+from pyosd.commands.objects import remove as remove_object
+from pyosd.functions.manifest import ALL_IDS, Access, Function, Manifest, decode, encode
+from pyosd.jobs.dialogues.followed import error_kind
+from pyosd.jobs.dialogues.following import wait
+from pyosd.jobs.reasons import REASONS
+from pyosd.jobs.source import encode_args, module_source
+from pyosd.osd._results import decode as decode_json
+from pyosd.types import ROOT, ObjectRef, PartitionId, ref
+from pyosd.wire.exec_params import (
+    CallRecord,
+    Duration,
+    ExecParams,
+    FunctionCall,
+    Limits,
+    ResultForm,
+)
+from pyosd.wire.job_status import JobState
+from pyosd.wire.reply import CallReply
+
+__all__ = ["FunctionTable", "Named"]
+
+FIRST, LAST = 0x1, 0xFFFF  # ids of function partitions
+ROOM = 64 << 10  # for a result in the answer, at first
+ENGINES = {".py": "python", ".wasm": "wasm", ".so": "native", ".jar": "java"}
+
+FunctionCode: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
+Named: TypeAlias = str | int | ObjectRef | Function
+"""A function: its name, at least 8 hexadecimal digits of its SHA-256, its object id, or what put() gave."""
+
+
+# ---- where they are ------------------------------------------------------------------------------
+
+
+def find_partition(table: Any) -> Dialogue[PartitionId]:
+    """The partition of these functions: the given one, or else the only one there is.
+
+    Raises: NotFound: there is none.  ValueError: there are several.
+    """
+    if table.partition is None:
+        found = [each for each in (yield from list_partitions()) if FIRST <= each <= LAST]
+        if not found:
+            raise errors.NotFound(0, 0, 0, "the target has no function partition yet")
+        if len(found) > 1:
+            names = ", ".join(f"{each:#x}" for each in found)
+            raise ValueError(f"the target has several function partitions ({names}): name one")
+        table.partition = found[0]
+    return PartitionId(table.partition)
+
+
+def make_partition(table: Any) -> Dialogue[PartitionId]:
+    """The same, made if it is not there."""
+    try:
+        found = yield from find_partition(table)
+    except errors.NotFound:
+        found = table.partition = PartitionId(FIRST)
+    if found not in (yield from list_partitions()):
+        yield from create_partition(found)
+    return found
+
+
+def ls(table: Any) -> Dialogue[list[Function]]:
+    """All functions of the partition, by name."""
+    partition = yield from find_partition(table)
+    found = yield from collected(list_attributes(partition, ALL_IDS))
+    functions = [decode(ref(partition, each.object_id), each.attributes) for each in found]
+    return sorted(functions, key=lambda each: (each.name, each.id))
+
+
+def show(table: Any, name: Named) -> Dialogue[Function]:
+    """One function.
+
+    Args:
+        name: if several functions have the name, the active one.
+
+    Raises: NotFound.  ValueError: several stored ones have the name, or the digits.
+    """
+    if isinstance(name, Function):
+        name = name.id
+    if isinstance(name, int):
+        name = ref((yield from find_partition(table)), name)
+    if isinstance(name, ObjectRef):
+        return decode(name, (yield from get_attributes(name, ALL_IDS)))
+    found = [each for each in (yield from ls(table)) if is_named(each, name)]
+    best = [each for each in found if each.active] or found
+    if not best:
+        raise errors.NotFound(0, 0, 0, f"no function has the name '{name}'")
+    if len(best) > 1:
+        ids = ", ".join(str(each.id) for each in best)
+        raise ValueError(f"'{name}' is the name of several functions ({ids}): use an id")
+    return best[0]
+
+
+def is_named(function: Function, name: str) -> bool:
+    """Whether it has this alias, or a SHA-256 that begins so."""
+    digits = len(name) >= 8 and function.sha256.startswith(name)
+    return function.name == name or digits
+
+
+# ---- their life ----------------------------------------------------------------------------------
+
+
+def code_of(code: FunctionCode) -> bytes:
+    """The bytes to store.  Raises: TypeError, ValueError: it cannot be sent; OSError."""
+    if isinstance(code, str):
+        return code.encode()
+    if isinstance(code, bytes):
+        return code
+    if isinstance(code, os.PathLike):
+        return Path(code).read_bytes()
+    return module_source(code).encode()
+
+
+def manifest_of(code: FunctionCode, **given: Any) -> Manifest:
+    """The manifest: name and engine are those of the file if they are not given."""
+    if isinstance(code, os.PathLike):
+        path = Path(code)
+        given["name"] = given["name"] or path.stem
+        given["engine"] = given["engine"] or ENGINES.get(path.suffix, "python")
+    elif not isinstance(code, str | bytes):
+        given["name"] = given["name"] or code.__name__
+    given["engine"] = given["engine"] or "python"
+    return Manifest(**given)
+
+
+def put(
+    table: Any,
+    code: FunctionCode,
+    *,
+    name: str = "",
+    engine: str = "",
+    access: Access = Access.NONE,
+    methods: Iterable[str] = ("main",),
+    pool: str = "",
+    limits: Limits | None = None,
+    version: str = "",
+    description: str = "",
+    activate: bool = True,
+) -> Dialogue[Function]:
+    """Store a function, and activate it.
+
+    An active function of the same name is replaced in one step: each call finds the old version or
+    the new one. Then the old one is removed.
+
+    Args:
+        code: source text, bytes, a path, or a plain Python function with one parameter.
+        name: its alias: letters, digits, ".", "_" and "-".  "": that of the file or function.
+        engine: which runs it.  "": by the suffix of the file, else python.
+        access: what calls may do in their zone.
+        methods: entry points; the first is called if a call names none.
+        pool: of its calls.  "": default.
+        limits: defaults of a call, and the most that one can have.
+        version, description: text for people.
+        activate: False: it is only stored.
+
+    Raises: OSDError: the target refused it; nothing is stored then.  TypeError, ValueError, OSError.
+    """
+    manifest = manifest_of(
+        code,
+        name=name,
+        engine=engine,
+        access=access,
+        methods=tuple(methods),
+        pool=pool,
+        limits=limits or Limits(),
+        version=version,
+        description=description,
+    )
+    attributes, content = encode(manifest), code_of(code)
+    partition = yield from make_partition(table)
+    before = [each for each in (yield from ls(table)) if each.name == manifest.name and each.name]
+    made = yield from create_and_write(partition, content)
+    try:
+        yield from set_attributes(made, attributes)
+        if activate:
+            yield from activate_function(made, replace=True)
+    except errors.OSDError:
+        yield from remove_object(made)
+        raise
+    if activate:
+        for each in before:
+            yield from remove_object(each.id)
+    return (yield from show(table, made))
+
+
+def activate(table: Any, name: Named) -> Dialogue[Function]:
+    """Permit calls of a stored function.  An active one of the same name is deactivated in this step."""
+    found = yield from show(table, name)
+    yield from activate_function(found.id, replace=True)
+    return (yield from show(table, found.id))
+
+
+def deactivate(table: Any, name: Named) -> Dialogue[Function]:
+    """End calls of a function; it stays in the store. Calls under way continue."""
+    found = yield from show(table, name)
+    yield from activate_function(found.id, deactivate=True)
+    return replace(found, active=False, sha256="", activated=None)
+
+
+def remove(table: Any, name: Named) -> Dialogue[None]:
+    """Remove a function, active or stored. Calls under way continue."""
+    found = yield from show(table, name)
+    yield from remove_object(found.id)
+
+
+def code(table: Any, name: Named) -> Dialogue[bytes]:
+    """The code of a function."""
+    found = yield from show(table, name)
+    return bytes((yield from read_range(found.id, 0, found.size)))
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+def call(
+    table: Any,
+    name: Named,
+    args: object = None,
+    *,
+    zone: ObjectRef = ROOT,
+    method: str = "",
+    record: bool | None = None,
+    limits: Limits | None = None,
+    pool: str = "",
+    timeout: Duration | None = None,
+) -> Dialogue[Any]:
+    """Call a function and return its result: bytes, the value of its JSON, or None.
+
+    Args:
+        args: bytes as they are, anything else as JSON.  None: no arguments.
+        zone: where the function may act, as its access class permits.
+        method: entry point.  "": the manifest's first.
+        record: True: the call is a job with a surrogate.  False: nothing is stored of it.  None: it
+            has a record if the function may write.
+        limits: no more than the manifest's.
+        pool: "": the manifest's.
+        timeout: how long to wait. A call without a record ends then.
+
+    Raises: NotFound: no active function has this name.  OSDError: it is not active, or the command
+        was refused.  ScriptError, JobTimeout, JobOutOfMemory, LimitExceeded, SandboxLost, JobError: how
+        the call failed.
+    """
+    encoding, data = encode_args(args)
+    named = replace(
+        (yield from named_call(table, name)),
+        method=method,
+        args_encoding=encoding,
+        record=CallRecord.IF_NEEDED if record is None else CallRecord(2 if record else 1),
+    )
+    params = ExecParams(function=named, limits=limits or Limits(), pool=pool, wait=timeout)
+    room = ROOM
+    while True:
+        reply = yield from call_function(zone, data, params, result_allocation_length=room)
+        if reply.job is not None:
+            return (yield from recorded_result(table, reply))
+        if reply.length <= room or reply.form is ResultForm.REPORT:
+            return plain_result(str(name), reply)
+        room = reply.length  # it has changed nothing, so it is simply called again
+
+
+def named_call(table: Any, name: Named) -> Dialogue[FunctionCall]:
+    """The function as the command names it."""
+    if isinstance(name, Function):
+        name = name.id
+    if isinstance(name, ObjectRef):
+        return FunctionCall(name.partition_id, name.object_id)
+    return FunctionCall((yield from find_partition(table)), name)
+
+
+def recorded_result(table: Any, reply: CallReply) -> Dialogue[Any]:
+    """The result of the job that the call has become."""
+    job = table.target.job(reply.job)
+    if not reply.still_running and reply.error is None and reply.length <= len(reply.result):
+        return value_of(reply)
+    yield from wait(job)
+    value, error = job.settled_outcome()
+    if error is not None:
+        raise error
+    return value
+
+
+def plain_result(name: str, reply: CallReply) -> Any:
+    """What a call without a record returned.  Raises: JobError."""
+    if reply.error is None:
+        return value_of(reply)
+    sense = reply.error.sense
+    number = (sense.command_information or 0) if sense else 0
+    reason = REASONS.get(number)
+    if reason is None:
+        raise reply.error
+    report = reply.result.decode(errors="replace")
+    text = f"function {name}: {reason.label}"
+    if number // 100 == 2:
+        last = report.rstrip().rpartition("\n")[2]
+        raise errors.ScriptError(
+            None, number, reason.hint, f"{text}: {last}", remote_traceback=report
+        )
+    kind = error_kind(JobState[reason.state]) if reason.state else errors.JobError
+    raise kind(None, number, reason.hint, f"{text} ({reason.hint})")
+
+
+def value_of(reply: CallReply) -> Any:
+    """The result as Python has it."""
+    if reply.form is ResultForm.NONE:
+        return None
+    if reply.form is ResultForm.BYTES:
+        return reply.result
+    try:
+        return decode_json(reply.result)
+    except (ValueError, RecursionError):
+        return reply.result
+
+
+def submit(
+    table: Any,
+    name: Named,
+    args: object = None,
+    *,
+    zone: ObjectRef = ROOT,
+    method: str = "",
+    limits: Limits | None = None,
+    pool: str = "",
+    job_name: str = "",
+) -> Dialogue[Any]:
+    """Call a function as a job and do not wait.  Returns: the Job, accepted for good.
+
+    Args: as call(); job_name: "": the name of the function.
+
+    Raises: as call(), but not how the call failed: the Job says that.
+    """
+    encoding, data = encode_args(args)
+    named = yield from named_call(table, name)
+    named = replace(named, method=method, args_encoding=encoding)
+    params = ExecParams(function=named, limits=limits or Limits(), pool=pool, name=job_name)
+    reply = yield from call_function(zone, data, params, synchronous=False)
+    if reply.error is not None or reply.job is None:
+        raise reply.error or errors.ProtocolError("a call with a record has no job")
+    return table.target.job(reply.job)
+
+
+class FunctionTable:
+    """The methods that Functions and AsyncFunctions share."""
+
+    ls = OwnMethod(ls)
+    show = OwnMethod(show)
+    put = OwnMethod(put)
+    activate = OwnMethod(activate)
+    deactivate = OwnMethod(deactivate)
+    remove = OwnMethod(remove)
+    code = OwnMethod(code)
+    call = OwnMethod(call)
+    submit = OwnMethod(submit)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The manifest of a function: attribute page 2000_0006h of its object.  Pure.
+
+Not here: the commands that read and set it (dialogues.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.exec_params import Limits, parse_duration, parse_size
+
+__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "decode", "encode"]
+
+
+class Access(IntEnum):
+    """What a function may do in the zone of a call.
+
+    NONE: nothing, it has its arguments alone.  READ: read.  WRITE: read and change.
+    """
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+
+
+class Number(IntEnum):
+    """Attributes of the page."""
+
+    STATE = 1
+    ENGINE = 2
+    ABI = 3
+    VERSION = 4
+    ACCESS = 5
+    ALIAS = 6
+    DESCRIPTION = 7
+    METHODS = 8
+    POOL = 9
+    WALL = 10
+    CPU = 11
+    MEMORY = 12
+    OUTPUT = 13
+    SHA256 = 14
+    ACTIVATED = 15
+
+
+ALL_IDS = (*(AttributeId(Page.FUNCTION, number) for number in Number), LOGICAL_LENGTH)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a function is, and what its calls may do.
+
+    name: its alias, which calls name: letters, digits, ".", "_" and "-".  methods: entry points; the
+    first is called if a call names none.  pool: of its calls, "": default.  limits: defaults of a
+    call, and the most that one can have (wall, cpu, mem, output).  version, description: for people.
+    """
+
+    name: str = ""
+    engine: str = "python"
+    access: Access = Access.NONE
+    methods: tuple[str, ...] = ("main",)
+    pool: str = ""
+    limits: Limits = field(default_factory=Limits)
+    version: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a target, as it was when it was asked for.
+
+    active: whether it can be called.  sha256: of the code that was activated, "" if it is not active.
+    activated: when.  size: bytes of code in the store.
+    """
+
+    id: ObjectRef
+    manifest: Manifest
+    active: bool
+    sha256: str
+    activated: datetime | None
+    size: int
+
+    @property
+    def name(self) -> str:
+        """Its alias, "" without."""
+        return self.manifest.name
+
+
+def encode(manifest: Manifest) -> list[AttributeValue]:
+    """The attributes to set.  An empty value removes what an earlier manifest had.
+
+    Raises: ValueError: it has a limit that functions have not, or a duration or size that is none.
+    """
+    limits = manifest.limits
+    if (limits.procs, limits.open_files, limits.io) != (None, None, None):
+        raise ValueError("a function has limits wall, cpu, mem and output, and no others")
+
+    def number(value: int | None) -> bytes:
+        return b"" if value is None else value.to_bytes(8, "big")
+
+    def usec(value: float | str | None) -> int | None:
+        return None if value is None else round(parse_duration(value) * 1e6)
+
+    def size(value: int | str | None) -> int | None:
+        return None if value is None else parse_size(value)
+
+    values = {
+        Number.ENGINE: manifest.engine.encode(),
+        Number.VERSION: manifest.version.encode(),
+        Number.ACCESS: bytes((manifest.access,)),
+        Number.ALIAS: manifest.name.encode(),
+        Number.DESCRIPTION: manifest.description.encode(),
+        Number.METHODS: " ".join(manifest.methods).encode(),
+        Number.POOL: manifest.pool.encode(),
+        Number.WALL: number(usec(limits.wall)),
+        Number.CPU: number(usec(limits.cpu)),
+        Number.MEMORY: number(size(limits.mem)),
+        Number.OUTPUT: number(size(limits.output)),
+    }
+    return [AttributeValue(Page.FUNCTION, each, value) for each, value in values.items()]
+
+
+def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
+    """A function of the attributes ALL_IDS of its object."""
+    found = {each.id: each for each in values if each.value}
+
+    def text(number: Number, default: str = "") -> str:
+        value = found.get(AttributeId(Page.FUNCTION, number))
+        return value.value.decode(errors="replace") if value else default
+
+    def uint(number: Number) -> int | None:
+        value = found.get(AttributeId(Page.FUNCTION, number))
+        return value.uint if value else None
+
+    def seconds(number: Number) -> float | None:
+        usec = uint(number)
+        return None if usec is None else usec / 1e6
+
+    manifest = Manifest(
+        name=text(Number.ALIAS),
+        engine=text(Number.ENGINE, "python"),
+        access=Access(uint(Number.ACCESS) or 0),
+        methods=tuple(text(Number.METHODS, "main").split()),
+        pool=text(Number.POOL),
+        limits=Limits(
+            wall=seconds(Number.WALL),
+            cpu=seconds(Number.CPU),
+            mem=uint(Number.MEMORY),
+            output=uint(Number.OUTPUT),
+        ),
+        version=text(Number.VERSION),
+        description=text(Number.DESCRIPTION),
+    )
+    digest = found.get(AttributeId(Page.FUNCTION, Number.SHA256))
+    activated = uint(Number.ACTIVATED)
+    length = found.get(LOGICAL_LENGTH)
+    return Function(
+        obj,
+        manifest,
+        active=bool(uint(Number.STATE)),
+        sha256=digest.value.hex() if digest else "",
+        activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
+        size=length.uint if length else 0,
+    )

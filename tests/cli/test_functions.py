@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd fn`: functions from the command line, on a target that requires credentials."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd.types import ObjectRef
+from tests.cli.conftest import Run
+from tests.machine import unavailable
+from tests.serving import sandboxes_missing
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+COUNT = """
+import osd
+
+def main(args):
+    return {"words": len(osd.zone.data.read().split()), "args": args}
+
+def shout(args):
+    return args.upper() if args else b""
+
+def fails(args):
+    raise ValueError("no such thing")
+"""
+
+
+@pytest.fixture(autouse=True)
+def sandboxes() -> None:
+    why = sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+
+
+@pytest.fixture
+def count(osd: Run, tmp_path: Path) -> Iterator[Path]:
+    """The file of a function that is stored and active."""
+    file = tmp_path / "count.py"
+    file.write_text(COUNT)
+    methods = ("--method", "main", "--method", "shout", "--method", "fails")
+    osd("fn", "put", file, "--access", "read", *methods, "--description", "counts words")
+    yield file
+    osd("fn", "rm", "count")
+
+
+def test_call(osd: Run, count: Path, obj: ObjectRef) -> None:
+    called = ("fn", "call", "count", "--zone", obj)
+    assert json.loads(osd(*called).stdout) == {"words": 4, "args": None}
+    assert json.loads(osd(*called, "--", "-a", "b").stdout)["args"] == ["-a", "b"]
+    assert json.loads(osd(*called, "--json", '{"a": [1]}').stdout)["args"] == {"a": [1]}
+    assert json.loads(osd(*called, "-o", "json").stdout) == {
+        "schema": "iosd.call/1",
+        "result": {"words": 4, "args": None},
+    }
+    shouted = osd(*called, "--method", "shout", "--input", "-", data=b"ab\n")
+    assert shouted.stdout_bytes == b"AB\n"
+    osd(*called, "--json", "1", "--", "two", code=2)
+    osd(*called, "--json", "{", code=2)
+
+
+def test_a_call_that_fails(osd: Run, count: Path, obj: ObjectRef) -> None:
+    failed = osd("fn", "call", "count", "--zone", obj, "--method", "fails", code=10)
+    assert "ValueError: no such thing" in failed.stderr and not failed.stdout
+    osd("fn", "call", "nobody", code=66)
+    osd("fn", "call", "count", "--zone", "0x7777000000/0x10000", code=66)
+
+
+def test_a_record_only_if_wanted(osd: Run, count: Path, obj: ObjectRef) -> None:
+    partition = f"{obj.partition_id:#x}"
+    osd("fn", "call", "count", "--zone", obj)
+    assert "count" not in osd("ps", partition).stdout
+    osd("fn", "call", "count", "--zone", obj, "--record")
+    assert "count" in osd("ps", partition).stdout
+
+
+def test_ls_and_show(osd: Run, count: Path) -> None:
+    (listed,) = json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]
+    shown = json.loads(osd("fn", "show", "count", "-o", "json").stdout)
+    assert listed == shown
+    assert (shown["name"], shown["state"], shown["access"]) == ("count", "active", "read")
+    assert shown["methods"] == ["main", "shout", "fails"]
+    for name in (shown["id"], shown["id"].partition("/")[2], shown["sha256"][:8]):
+        assert json.loads(osd("fn", "show", name, "-o", "json").stdout) == shown
+    assert osd("fn", "code", "count").stdout == COUNT
+    table = osd("fn", "ls").stdout
+    assert "count" in table and "active" in table
+
+
+def test_another_version(osd: Run, count: Path, obj: ObjectRef) -> None:
+    """The old one is gone; the name has the new code."""
+    count.write_text("def main(args):\n    return 7\n")
+    made = osd("fn", "put", count, "--version", "2").stdout.strip()
+    assert osd("fn", "call", "count").stdout == "7\n"
+    (listed,) = json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]
+    assert (listed["id"], listed["version"]) == (made, "2")
+
+
+def test_deactivate_and_activate(osd: Run, count: Path, obj: ObjectRef) -> None:
+    osd("fn", "deactivate", "count")
+    osd("fn", "call", "count", "--zone", obj, code=66)
+    assert "stored" in osd("fn", "show", "count").stdout
+    osd("fn", "activate", "count")
+    assert json.loads(osd("fn", "call", "count", "--zone", obj).stdout)["words"] == 4
+
+
+def test_what_cannot_be_stored(osd: Run, count: Path) -> None:
+    """Nothing stays of it, and what was there is untouched."""
+    osd("fn", "put", count, "--name", "two words", code=1)
+    osd("fn", "put", count, "--engine", "cobol", code=1)
+    osd("fn", "put", count, "--partition", "0x10000", code=2)
+    assert len(json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]) == 1
