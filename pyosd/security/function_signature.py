@@ -7,9 +7,9 @@ docs/functions.md, "Signatures"; the target makes the same statement (target/fun
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 __all__ = ["MANIFEST_NAMES", "NAMESPACE", "SIGNATURE", "sign", "statement"]
 
@@ -57,14 +57,14 @@ def statement(code: bytes, manifest: Mapping[int, bytes]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def sign(text: bytes, key: Path | str) -> bytes:
+def sign(text: bytes, key: str | os.PathLike[str]) -> bytes:
     """The signature of a statement, by ssh-keygen: the value of attribute 10h.
 
     Args: key: a private key's file, or a public key's file if ssh-agent has the private key.
 
     Raises: FileNotFoundError: ssh-keygen is not installed.  ValueError: it does not sign with this key.
     """
-    command = ["ssh-keygen", "-q", "-Y", "sign", "-n", NAMESPACE, "-f", str(key)]
+    command = ["ssh-keygen", "-q", "-Y", "sign", "-n", NAMESPACE, "-f", os.fspath(key)]
     try:
         done = subprocess.run(command, input=text, capture_output=True, check=False)
     except FileNotFoundError:

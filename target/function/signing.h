@@ -3,6 +3,7 @@
  *
  * The signature covers a text, the statement: the SHA-256 of the code and every value of the manifest that a client
  * can set.  So signed code is never active with another access class, engine, alias or limit than its signer saw.
+ * The engine of the manifest decides what is required: code must not run in another engine than that.
  * A signature is checked when the function is activated, when the store is opened, and when the list of signers is
  * read again.  The times in the list are compared with the time of the activation. */
 #ifndef OSD_FUNCTION_SIGNING_H

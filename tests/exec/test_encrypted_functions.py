@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
+import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
+import pyosd.functions
 from pyosd.errors import OSDError
 from pyosd.security.code_box import INFO, MAGIC, encrypt
 from pyosd.security.function_signature import SIGNATURE, sign, statement
@@ -19,7 +23,7 @@ from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S
 from tests.exec.test_functions import FUNCTIONS, PAGE, attribute, call, result
-from tests.exec.test_signed_functions import FINGERPRINT, MakeKey, Serve, folder, key, signing  # noqa: F401
+from tests.exec.test_signed_functions import FINGERPRINT, OSD, MakeKey, Serve, folder, key, signing  # noqa: F401
 from tests.serving import Serving, arguments
 
 x25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
@@ -138,6 +142,42 @@ def test_any_implementation_of_hpke_will_do(target: pyosd.Target, zone: ObjectRe
     own = x25519.X25519PrivateKey.generate()
     box = encrypt(CODE, own.public_key().public_bytes_raw())
     assert bytes(suite.decrypt(box[len(MAGIC) :], own, info=INFO)) == CODE
+
+
+def test_put_signs_and_encrypts(signing: Serve, key: MakeKey, tmp_path: Path) -> None:  # noqa: F811
+    ed = key("ed25519")
+    s = signing("signed", f"ann {ed.public}")
+    functions = pyosd.functions.Functions(s.target, FUNCTIONS)
+    with pytest.raises(OSDError):
+        functions.put(CODE, name="soup")
+    made = functions.put(CODE, name="soup", sign_with=ed.path, encrypted=True)
+    assert (made.signer, made.fingerprint) == ("ann", ed.fingerprint)
+    assert functions.code("soup").startswith(MAGIC)
+    assert functions.call("soup", 2, zone=s.zone) == len(SECRET) + 2
+
+    file = tmp_path / "stew.py"
+    file.write_bytes(CODE)
+    fn = [str(OSD), "fn"]
+    environment = {**os.environ, "IOSD_TARGET": s.serving.url}
+    subprocess.run(
+        [*fn, "put", str(file), "--sign", str(ed.path), "--encrypt"], check=True, env=environment
+    )
+    shown = subprocess.run(
+        [*fn, "show", "stew", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    ).stdout
+    [row] = json.loads(shown)["functions"] if "functions" in shown else [json.loads(shown)]
+    assert (row["state"], row["signer"], row["key"]) == ("active", "ann", ed.fingerprint)
+    assert functions.call("stew", 3, zone=s.zone) == len(SECRET) + 3
+    wrong = tmp_path / "wrong"
+    wrong.write_text("no key\n")
+    before = len(functions.ls())
+    with pytest.raises(ValueError, match="ssh-keygen does not sign"):
+        functions.put(CODE, name="other", sign_with=wrong)
+    assert len(functions.ls()) == before
 
 
 def test_signed_and_encrypted(signing: Serve, key: MakeKey) -> None:  # noqa: F811
