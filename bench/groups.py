@@ -10,6 +10,7 @@ from bench import (
     calls,
     checksums,
     curves,
+    functions,
     instructions,
     iosd_calls,
     iosd_io,
@@ -61,6 +62,7 @@ def _all(*parts: Measure) -> Measure:
 GROUPS = (
     Group("wire", "READ and WRITE", wire.rows),
     Group("jobs", "Jobs and polls", jobs.rows),
+    Group("functions", "Calls of functions", functions.rows),
     Group("cli", "Start of the program osd", startup.rows),
     Group("calls", "Calls of scripts", calls.rows),
     Group("scripts", "Data in scripts", scripts.rows),

@@ -22,6 +22,11 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "poll_one": at_most(1.2),
         "poll_hundred": at_most(3),
     },
+    "functions": {
+        "fn_plain_python": at_most(3.5),
+        "fn_plain_python_rate": at_least(1),
+        "fn_vs_redis": at_most(1.5),
+    },
     "cli": {"cli_version": at_most(1), "cli_exec_noop": at_most(1)},
     "calls": {
         "rpc_hop_same_core": at_most(1.25),

@@ -69,9 +69,12 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("osd part check 0x10000", "Have the target check the partition's structures."),
     ],
     "fn": [
-        ("osd fn put count.py --access read", "Store a function, and permit calls of it."),
+        (
+            "echo 'def main(args): return len(args)' >count.py; osd fn put count.py",
+            "Store a function, and permit calls of it.",
+        ),
         ("osd fn ls", "List the functions."),
-        ("osd fn call count --zone 0x10000", "Call it, and print its result."),
+        ("osd fn call count -- one two", "Call it, and print its result: 2."),
     ],
     "obj": [
         (

@@ -26,7 +26,7 @@ import zmq
 from iosd_host.common import places
 from iosd_host.manager.keys import CurvePair, KeysError, read_file, read_key
 
-__all__ = ["SCHEMA", "Access", "ManagerClient", "ManagerError", "make_pair"]
+__all__ = ["SCHEMA", "ManagerAccess", "ManagerClient", "ManagerError", "make_pair"]
 
 SCHEMA = "iosd.admin/1"
 TIMEOUT_S = 5.0
@@ -75,7 +75,7 @@ class ManagerError(Exception):
 
 
 @dataclass(frozen=True)
-class Access:
+class ManagerAccess:
     """A manager's address, its public key, and our own pair of keys."""
 
     url: str
@@ -99,7 +99,7 @@ def find(
     key_file: Path | None = None,
     timeout_s: float = TIMEOUT_S,
     target: str | None = None,
-) -> Access:
+) -> ManagerAccess:
     """The selected manager, and our key for it.
 
     Args:
@@ -168,7 +168,7 @@ def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, 
     return _running().get(str(url))
 
 
-def _access(url: str, place: Mapping[str, Any] | None, file: Path) -> Access:
+def _access(url: str, place: Mapping[str, Any] | None, file: Path) -> ManagerAccess:
     """Contents of the key file and of the manager's own."""
     if not file.exists():
         raise ManagerError(
@@ -189,7 +189,7 @@ def _access(url: str, place: Mapping[str, Any] | None, file: Path) -> Access:
         raise ManagerError("key", str(error)) from None
     if pair.secret is None:
         raise ManagerError("key", f"{file}: holds no secret key")
-    return Access(url, server, pair)
+    return ManagerAccess(url, server, pair)
 
 
 def _only(here: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class ManagerClient:
         ManagerError: it is no address.
     """
 
-    def __init__(self, access: Access, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, access: ManagerAccess, timeout_s: float = TIMEOUT_S) -> None:
         self.access = access
         self.timeout_s = timeout_s
         self.serials = itertools.count(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Functions and AsyncFunctions do, as dialogues.  The texts are those of their methods."""
+"""The methods of Functions and AsyncFunctions, as dialogues.  The texts are those of the methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyosd.functions.manifest import (
     Access,
     Function,
     Manifest,
-    Number,
+    ManifestNumber,
     decode,
     encode,
 )
@@ -153,7 +153,7 @@ def manifest_of(code: FunctionCode, **given: Any) -> Manifest:
 
 def sealed(function: ObjectRef, content: bytes) -> Dialogue[bytes]:
     """Encrypt code to the key of the target.  Raises: OSDError: it has none."""
-    key = yield from get_attribute(function, Page.FUNCTION, Number.BOX_KEY)
+    key = yield from get_attribute(function, Page.FUNCTION, ManifestNumber.BOX_KEY)
     if not key:
         raise errors.OSDError(0, 0, 0, "this target takes no encrypted code")
     return encrypt(content, bytes(key))
@@ -218,7 +218,7 @@ def put(
         if sign_with is not None:
             values = {each.id.number: each.value for each in attributes}
             signature = sign(statement(content, values), sign_with)
-            attributes.append(AttributeValue(Page.FUNCTION, Number.SIGNATURE, signature))
+            attributes.append(AttributeValue(Page.FUNCTION, ManifestNumber.SIGNATURE, signature))
         yield from set_attributes(made, attributes)
         if activate:
             yield from activate_function(made, replace=True)
@@ -328,7 +328,7 @@ def recorded_result(table: Any, reply: CallReply) -> Dialogue[Any]:
 
 
 def plain_result(name: str, reply: CallReply) -> Any:
-    """What a call without a record returned.  Raises: JobError."""
+    """The result of a call without a record.  Raises: JobError."""
     if reply.error is None:
         return value_of(reply)
     sense = reply.error.sense

@@ -15,11 +15,11 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.exec_params import Limits, parse_duration, parse_size
 
-__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "Number", "decode", "encode"]
+__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "ManifestNumber", "decode", "encode"]
 
 
 class Access(IntEnum):
-    """What a function may do in the zone of a call.
+    """The access of a function to the zone of a call.
 
     NONE: nothing, it has its arguments alone.  READ: read.  WRITE: read and change.
     """
@@ -29,7 +29,7 @@ class Access(IntEnum):
     WRITE = 2
 
 
-class Number(IntEnum):
+class ManifestNumber(IntEnum):
     """Attributes of the page."""
 
     STATE = 1
@@ -53,16 +53,16 @@ class Number(IntEnum):
     BOX_KEY = 19
 
 
-UNSHOWN = (Number.SIGNATURE, Number.BOX_KEY)
+UNSHOWN = (ManifestNumber.SIGNATURE, ManifestNumber.BOX_KEY)
 ALL_IDS = (
-    *(AttributeId(Page.FUNCTION, number) for number in Number if number not in UNSHOWN),
+    *(AttributeId(Page.FUNCTION, number) for number in ManifestNumber if number not in UNSHOWN),
     LOGICAL_LENGTH,
 )
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a function is, and what its calls may do.
+    """The description of a function: code, entry points, and the bounds of its calls.
 
     name: its alias, which calls name: letters, digits, ".", "_" and "-".  methods: entry points; the
     first is called if a call names none.  pool: of its calls, "": default.  limits: defaults of a
@@ -122,17 +122,17 @@ def encode(manifest: Manifest) -> list[AttributeValue]:
         return None if value is None else parse_size(value)
 
     values = {
-        Number.ENGINE: manifest.engine.encode(),
-        Number.VERSION: manifest.version.encode(),
-        Number.ACCESS: bytes((manifest.access,)),
-        Number.ALIAS: manifest.name.encode(),
-        Number.DESCRIPTION: manifest.description.encode(),
-        Number.METHODS: " ".join(manifest.methods).encode(),
-        Number.POOL: manifest.pool.encode(),
-        Number.WALL: number(usec(limits.wall)),
-        Number.CPU: number(usec(limits.cpu)),
-        Number.MEMORY: number(size(limits.mem)),
-        Number.OUTPUT: number(size(limits.output)),
+        ManifestNumber.ENGINE: manifest.engine.encode(),
+        ManifestNumber.VERSION: manifest.version.encode(),
+        ManifestNumber.ACCESS: bytes((manifest.access,)),
+        ManifestNumber.ALIAS: manifest.name.encode(),
+        ManifestNumber.DESCRIPTION: manifest.description.encode(),
+        ManifestNumber.METHODS: " ".join(manifest.methods).encode(),
+        ManifestNumber.POOL: manifest.pool.encode(),
+        ManifestNumber.WALL: number(usec(limits.wall)),
+        ManifestNumber.CPU: number(usec(limits.cpu)),
+        ManifestNumber.MEMORY: number(size(limits.mem)),
+        ManifestNumber.OUTPUT: number(size(limits.output)),
     }
     return [AttributeValue(Page.FUNCTION, each, value) for each, value in values.items()]
 
@@ -141,43 +141,43 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
     """A function of the attributes ALL_IDS of its object."""
     found = {each.id: each for each in values if each.value}
 
-    def text(number: Number, default: str = "") -> str:
+    def text(number: ManifestNumber, default: str = "") -> str:
         value = found.get(AttributeId(Page.FUNCTION, number))
         return value.value.decode(errors="replace") if value else default
 
-    def uint(number: Number) -> int | None:
+    def uint(number: ManifestNumber) -> int | None:
         value = found.get(AttributeId(Page.FUNCTION, number))
         return value.uint if value else None
 
-    def seconds(number: Number) -> float | None:
+    def seconds(number: ManifestNumber) -> float | None:
         usec = uint(number)
         return None if usec is None else usec / 1e6
 
     manifest = Manifest(
-        name=text(Number.ALIAS),
-        engine=text(Number.ENGINE, "python"),
-        access=Access(uint(Number.ACCESS) or 0),
-        methods=tuple(text(Number.METHODS, "main").split()),
-        pool=text(Number.POOL),
+        name=text(ManifestNumber.ALIAS),
+        engine=text(ManifestNumber.ENGINE, "python"),
+        access=Access(uint(ManifestNumber.ACCESS) or 0),
+        methods=tuple(text(ManifestNumber.METHODS, "main").split()),
+        pool=text(ManifestNumber.POOL),
         limits=Limits(
-            wall=seconds(Number.WALL),
-            cpu=seconds(Number.CPU),
-            mem=uint(Number.MEMORY),
-            output=uint(Number.OUTPUT),
+            wall=seconds(ManifestNumber.WALL),
+            cpu=seconds(ManifestNumber.CPU),
+            mem=uint(ManifestNumber.MEMORY),
+            output=uint(ManifestNumber.OUTPUT),
         ),
-        version=text(Number.VERSION),
-        description=text(Number.DESCRIPTION),
+        version=text(ManifestNumber.VERSION),
+        description=text(ManifestNumber.DESCRIPTION),
     )
-    digest = found.get(AttributeId(Page.FUNCTION, Number.SHA256))
-    activated = uint(Number.ACTIVATED)
+    digest = found.get(AttributeId(Page.FUNCTION, ManifestNumber.SHA256))
+    activated = uint(ManifestNumber.ACTIVATED)
     length = found.get(LOGICAL_LENGTH)
     return Function(
         obj,
         manifest,
-        active=bool(uint(Number.STATE)),
+        active=bool(uint(ManifestNumber.STATE)),
         sha256=digest.value.hex() if digest else "",
         activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
         size=length.uint if length else 0,
-        signer=text(Number.SIGNER),
-        fingerprint=text(Number.FINGERPRINT),
+        signer=text(ManifestNumber.SIGNER),
+        fingerprint=text(ManifestNumber.FINGERPRINT),
     )

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from iosd_host.cli.iosd_manager import main
-from iosd_host.manager.client import Access
+from iosd_host.manager.client import ManagerAccess
 from iosd_host.manager.client import ManagerClient as Client
 from iosd_host.manager.keys import ADMIN, CurvePair, read_key, write_key
 from iosd_host.manager.server import make_pair
@@ -62,7 +62,9 @@ class Process:
         keys = self.state / "keys"
         server = read_key(keys / "server.key").public
         return Client(
-            Access(f"ipc://{self.folder}/socket", server, read_key(keys / "local.key_secret"))
+            ManagerAccess(
+                f"ipc://{self.folder}/socket", server, read_key(keys / "local.key_secret")
+            )
         )
 
     def stop(self) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from iosd_host.common import places
-from iosd_host.manager.client import Access, ManagerClient
+from iosd_host.manager.client import ManagerAccess, ManagerClient
 from iosd_host.manager.keys import read_key
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
@@ -74,7 +74,7 @@ class Managed:
     def asking(self) -> Iterator[ManagerClient]:
         place = self.place()
         key = read_key(Path(place["key_file"]))
-        with ManagerClient(Access(place["url"], place["key"], key)) as client:
+        with ManagerClient(ManagerAccess(place["url"], place["key"], key)) as client:
             yield client
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def client_of(folder: Path) -> ManagerClient:
     keys = folder / "state/keys"
     server = read_key(keys / "server.key").public
     return ManagerClient(
-        Access(f"ipc://{folder}/socket", server, read_key(keys / "local.key_secret"))
+        ManagerAccess(f"ipc://{folder}/socket", server, read_key(keys / "local.key_secret"))
     )
 
 

@@ -135,7 +135,7 @@ def fn() -> None:
     "--access",
     type=click.Choice(ACCESSES),
     default="none",
-    help="What calls may do in their zone: none, read or write.  [none]",
+    help="Access of calls to their zone: none, read or write.  [none]",
 )
 @click.option(
     "--method",
@@ -337,7 +337,7 @@ def call(
 
 
 def argument_of(args: tuple[str, ...], document: str | None, file: Any) -> object:
-    """What the function gets.  Raises: UsageError: it was said in two ways; Failure: no JSON."""
+    """The argument of the function.  Raises: UsageError: it was said in two ways; Failure: no JSON."""
     if len([each for each in (args, document, file) if each]) > 1:
         raise click.UsageError("ARGS, --json and --input exclude each other")
     if file:
