@@ -164,7 +164,8 @@ static bool same_manifest(const struct osd_function *a, const struct osd_functio
 	       a->output_bytes == b->output_bytes;
 }
 
-/* The manifest may have changed since it was read: the one that is stored counts. */
+/* The manifest may have changed since it was read, and since its signature was checked: both must be those that are
+ * stored. */
 static enum osd_status mark(struct osd_txn *txn, void *arg)
 {
 	struct activation *activation = arg;
