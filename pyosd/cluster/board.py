@@ -210,8 +210,10 @@ class Board:
             self.changed.notify_all()
 
     def lose(self, target: str, pieces: Iterable[Slice], why: str) -> None:
-        """A target is lost, with what it has begun and what waits for it."""
+        """A target is lost, with what it has begun and what waits for it.  After the end: nothing."""
         with self.changed:
+            if self.over:
+                return
             self._alive.discard(target)
             self.lost[target] = why
             waiting = self._waiting.pop(target, deque())

@@ -231,7 +231,7 @@ def test_four_targets_one_killed(four: dict[str, Serving], request: pytest.Fixtu
 
         assert asyncio.run(streamed()) == {*range(20)}
 
-        run = cluster.map_objects(number_in, copies, "sum")
+        run = cluster.map_objects(number_in, copies, "sum", at_once=1)
         next(iter(run))
         kill_all(four["c"])
         found = run.outcomes()
