@@ -281,7 +281,8 @@ class Many:
     def put(self, partition_id: int, data: bytes, *, copies: int = 2) -> Copies:
         """Write an object to several targets, to all or the call fails.
 
-        Each target must have the partition. The object has the same ids everywhere.
+        Each target must have the partition. The object has the same ids everywhere. One command
+        writes a copy, so data has at most 64 MiB.
 
         Raises: OSDError: a target refused or is not reachable; copies made before were removed
             where their targets answered.  ValueError: as place().
