@@ -8,18 +8,23 @@ Redis runs the function in the server's only thread, for one caller at a time.
 from __future__ import annotations
 
 import collections
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pyosd
+from bench.compile import BUILT, CannotCompile, compiled
 from bench.jobs import OUTSTANDING, REPEATS, paced_pairs
 from bench.peer_redis import Redis
 from bench.plan import Plan
 from bench.servers import Absent, redis
 from bench.stats import Row, at_least, at_most, missing, row_of_pairs
-from bench.target import bench_target
+from bench.target import SOURCE, bench_target
 from pyosd import requests
+from pyosd.functions import Access
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Request, encode
 from pyosd.wire.exec_params import ArgsEncoding, CallRecord, ExecParams, FunctionCall
@@ -27,21 +32,29 @@ from pyosd.wire.transport import Pending
 
 ECHO = b"def main(args):\n    return args\n"
 RATE = 5000  # calls a second: the aim
+WASM_RATE = 15000
+WASM_POOL = "wasm:engine=wasm,reuse=trusted"
+LOOP_BYTES = 64 << 20
 ARGS = b"x" * 35  # as Runde's call of nothing has
 ROOM = 96
+WASM_AIMS = {
+    "fn_plain_wasm": at_most(2.5),
+    "fn_plain_wasm_rate": at_least(1),
+    "fn_wasm_loop": at_least(0.8),
+}
 LUA = b"#!lua name=echo\nredis.register_function('echo', function(keys, args) return args[1] end)"
 
 
-def _request(zone: ObjectRef) -> Request:
-    named = FunctionCall(1, "echo", "", ArgsEncoding.BYTES, CallRecord.NEVER)
+def _request(zone: ObjectRef, name: str = "echo") -> Request:
+    named = FunctionCall(1, name, "", ArgsEncoding.BYTES, CallRecord.NEVER)
     return requests.execute_function(
         zone, ARGS, ExecParams(function=named), result_allocation_length=ROOM
     )
 
 
-def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float) -> float:
+def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float, name: str = "echo") -> float:
     """Calls a second, with a constant number outstanding."""
-    command = encode(_request(zone))[0]
+    command = encode(_request(zone, name))[0]
     under_way: collections.deque[Pending] = collections.deque()
     done, start = 0, time.perf_counter()
     while time.perf_counter() < start + seconds or under_way:
@@ -54,10 +67,83 @@ def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float) -> float:
     return done / (time.perf_counter() - start)
 
 
+def _kit(name: str) -> Path:
+    """A function of examples/functions, compiled.  Raises: CannotCompile."""
+    command = ["make", "-s", "-C", str(SOURCE / "examples/functions"), f"OUT={BUILT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotCompile(f"apt-get install clang-14 lld-14: {done.stderr.strip()[:200]}")
+    return BUILT / f"{name}.wasm"
+
+
+def _native(data: Path, times: int) -> list[float]:
+    """Seconds of each call of count.c, compiled natively, over a local file.  Raises: CannotCompile."""
+    kit = SOURCE / "examples/functions"
+    flags = ("-O3", f"-I{kit}", str(kit / "count.c"))
+    program = compiled("fn_native.c", "fn_native", flags)
+    done = subprocess.run([program, data, str(times)], capture_output=True, text=True, check=True)
+    return [int(line) / 1e9 for line in done.stdout.split()]
+
+
+def _loop(osd: pyosd.Target, zone: ObjectRef, times: int) -> list[tuple[float, float]]:
+    """Pairs of speeds in bytes/s: the loop in wasm near the data, the same C over a local file."""
+    content = b"a line of the loop\n" * (LOOP_BYTES // 19)
+    obj = osd.create(zone.partition_id)
+    osd.write(obj, 0, content)
+    osd.functions.put(_kit("count"), access=Access.READ)
+    pairs = []
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        for _ in range(times):
+            begin = time.perf_counter()
+            osd.functions.call("count", zone=obj)
+            ours = time.perf_counter() - begin
+            (theirs,) = _native(Path(file.name), 1)
+            pairs.append((len(content) / ours, len(content) / theirs))
+    return pairs
+
+
+def _wasm_rows(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
+    osd.functions.put(_kit("echo"), name="wasm-echo")
+    command = encode(_request(zone, "wasm-echo"))[0]
+
+    def ours() -> None:
+        assert osd.transport.submit(command).result().status == 0
+
+    pairs = paced_pairs(ours, osd.test_unit_ready, plan.count)
+    method = f"a call that returns its argument / TUR, {plan.count} pairs at 100/s"
+    yield row_of_pairs("fn_plain_wasm", pairs, at_most(2.5), method)
+    calls_per_s(osd, zone, plan.rate_seconds / 4, "wasm-echo")
+    rates = [
+        (calls_per_s(osd, zone, plan.rate_seconds, "wasm-echo"), float(WASM_RATE))
+        for _ in range(REPEATS)
+    ]
+    method = f"{OUTSTANDING} outstanding for {plan.rate_seconds:g} s; baseline: the aim"
+    yield row_of_pairs("fn_plain_wasm_rate", rates, at_least(1), method, unit="calls/s")
+    speeds = _loop(osd, zone, REPEATS)
+    method = f"count.c over {LOOP_BYTES >> 20} MiB, reads included / compiled natively, local file"
+    yield row_of_pairs("fn_wasm_loop", speeds, at_least(0.8), method, unit="bytes/s")
+
+
+def _wasm(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
+    """fn_plain_wasm, fn_plain_wasm_rate, fn_wasm_loop; those that cannot be measured say why."""
+    measured = set()
+    try:
+        for row in _wasm_rows(osd, zone, plan):
+            measured.add(row.id)
+            yield row
+    except (CannotCompile, pyosd.OSDError) as error:
+        for row_id, aim in WASM_AIMS.items():
+            if row_id not in measured:
+                yield missing(row_id, aim, str(error))
+
+
 def rows(plan: Plan) -> Iterator[Row]:
-    """fn_plain_python, fn_plain_python_rate, fn_vs_redis."""
+    """fn_plain_python, fn_plain_python_rate, those of wasm, fn_vs_redis."""
+    words = ("--reuse", "trusted", "--pool", WASM_POOL)
     with ExitStack() as stack:
-        target = stack.enter_context(bench_target("--reuse", "trusted", disk=False))
+        target = stack.enter_context(bench_target(*words, disk=False))
         osd = stack.enter_context(pyosd.connect(target.url))
         osd.functions.put(ECHO, name="echo")
         zone = osd.partition(osd.create_partition())
@@ -73,6 +159,7 @@ def rows(plan: Plan) -> Iterator[Row]:
         rates = [(calls_per_s(osd, zone, plan.rate_seconds), float(RATE)) for _ in range(REPEATS)]
         method = f"{OUTSTANDING} outstanding for {plan.rate_seconds:g} s; baseline: the aim"
         yield row_of_pairs("fn_plain_python_rate", rates, at_least(1), method, unit="calls/s")
+        yield from _wasm(osd, zone, plan)
         try:
             theirs = Redis(stack.enter_context(redis()))
         except Absent as error:

@@ -25,6 +25,9 @@ REQUIRED: dict[str, dict[str, Aim]] = {
     "functions": {
         "fn_plain_python": at_most(3.5),
         "fn_plain_python_rate": at_least(1),
+        "fn_plain_wasm": at_most(2.5),
+        "fn_plain_wasm_rate": at_least(1),
+        "fn_wasm_loop": at_least(0.8),
         "fn_vs_redis": at_most(1.5),
     },
     "cli": {"cli_version": at_most(1), "cli_exec_noop": at_most(1)},
