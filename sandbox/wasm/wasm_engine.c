@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "engine.h"
 #include "wasm_imports.h"
+#include "wasm_share.h"
 #include "wasmtime_api.h"
 #include "wire/exec_param.h"
 
@@ -274,6 +275,7 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 	WT.wasmtime_store_limiter(store, -1, TABLE_MAX, 1, TABLES_MAX, 1);
 	run(store, compiled, given->method_bytes ? job->method : ENTRY,
 	    given->method_bytes ? given->method_bytes : strlen(ENTRY), ret_result);
+	osd_wasm_share_drop();
 	WT.wasmtime_store_delete(store);
 	if (!compiled->code)
 		release(compiled);

@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "proxy_client.h"
+#include "wasm_share.h"
 #include "wire/cursor.h"
 
 #define MODULE		"osd"
@@ -144,9 +145,15 @@ static void serve_read(struct asked *asked)
 	uint8_t *to = range(asked, 3, &length);
 	struct osd_answer answer;
 	const uint8_t *body;
+	ssize_t shared;
 
 	if (!to)
 		return;
+	shared = osd_wasm_share_read(call.partition_id, call.object_id, call.a, to, length);
+	if (shared >= 0) {
+		asked->result = shared;
+		return;
+	}
 	do {
 		call.b = OSD_MIN(length - done, (size_t)OSD_CALL_IO_MAX);
 		if (!ask(asked, &call, NULL, &answer, &body))

@@ -15,11 +15,12 @@ import pyosd
 from iosd_host.common.paths import wasmtime_library
 from pyosd.errors import OSDError, ScriptError
 from pyosd.functions import Access
-from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing, shared
 from tests.wasm_kit import kit_module
 
+wasmtime = pytest.importorskip("wasmtime")
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 NO_ENGINE = 0x8018
@@ -48,7 +49,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kit")
 
 
-def made(target: pyosd.Target, partition: int, data: bytes) -> ObjectRef:
+def made(target: pyosd.Target, partition: PartitionId, data: bytes) -> ObjectRef:
     obj = target.create(partition)
     if data:
         target.write(obj, 0, data)
@@ -56,13 +57,13 @@ def made(target: pyosd.Target, partition: int, data: bytes) -> ObjectRef:
 
 
 @pytest.fixture
-def partition(target: pyosd.Target) -> Iterator[int]:
+def partition(target: pyosd.Target) -> Iterator[PartitionId]:
     found = target.create_partition()
     yield found
     target.remove_partition(found, contents=True)
 
 
-def test_lines_are_counted(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_lines_are_counted(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "count"), access=Access.READ)
     text = os.urandom(3 << 20) + b"\n" * 1000
     log = made(target, partition, text)
@@ -79,7 +80,7 @@ def test_arguments_come_back(target: pyosd.Target, kit: Path) -> None:
         target.functions.call("echo", bytes(4097))
 
 
-def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "count"), name="shown", access=Access.READ)
     job = target.functions.submit("shown", zone=made(target, partition, b"\n"))
     assert job.result() == 1
@@ -87,12 +88,12 @@ def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: int) ->
     assert job.status().pool == "w"
 
 
-def test_rundes_encryption(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_rundes_encryption(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "encrypt"), access=Access.WRITE)
     plain, key, nonce = os.urandom(1_000_003), os.urandom(32), os.urandom(12)
     source, sealed = made(target, partition, plain), made(target, partition, b"")
     ids = source.object_id.to_bytes(8, "big") + sealed.object_id.to_bytes(8, "big")
-    zone = ObjectRef(source.partition_id, 0)
+    zone = ref(partition)
     answer = target.functions.call("encrypt", ids + key + nonce, zone=zone)
     assert answer == len(plain).to_bytes(8, "big")
     cipher = Cipher(ChaCha20(key, bytes(4) + nonce), mode=None).encryptor()
@@ -101,14 +102,14 @@ def test_rundes_encryption(target: pyosd.Target, kit: Path, partition: int) -> N
         target.functions.call("encrypt", b"short", zone=zone)
 
 
-def test_oasis_filter(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_oasis_filter(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "filter"), access=Access.READ)
     numbers = made(target, partition, b"5\n\n100\n99\n-7\n99999999999999\n42")
     assert target.functions.call("filter", zone=numbers) == b"5\n99\n-7\n42"
     assert target.functions.call("filter", b"43", zone=numbers) == b"5\n-7\n42"
 
 
-def test_a_derived_attribute_in_cpp(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_a_derived_attribute_in_cpp(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "words"), access=Access.WRITE)
     text = made(target, partition, b"  many words\tare \n here " * 10_000)
     name = PAGE.to_bytes(4, "big") + (7).to_bytes(4, "big")
@@ -117,14 +118,38 @@ def test_a_derived_attribute_in_cpp(target: pyosd.Target, kit: Path, partition: 
     assert found == AttributeValue(PAGE, 7, (40_000).to_bytes(8, "big"))
 
 
-def test_the_access_class_binds(target: pyosd.Target, kit: Path, partition: int) -> None:
+def test_the_access_class_binds(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "words"), name="meek", access=Access.READ)
     text = made(target, partition, b"two words")
     with pytest.raises(ScriptError, match="setattr"):
         target.functions.call("meek", (PAGE.to_bytes(4, "big") * 2), zone=text)
 
 
-def test_what_is_no_module(target: pyosd.Target, partition: int) -> None:
+CHANGES = """(module
+  (import "osd" "zone" (func $zone (param i32) (result i64)))
+  (import "osd" "read" (func $read (param i64 i64 i64 i32 i32) (result i64)))
+  (import "osd" "write" (func $write (param i64 i64 i64 i32 i32) (result i64)))
+  (import "osd" "result" (func $result (param i32 i32 i32) (result i64)))
+  (memory (export "memory") 4) (data (i32.const 200000) "new")
+  (func $get (result i32) (i32.wrap_i64 (call $read (call $zone (i32.const 0))
+    (call $zone (i32.const 1)) (i64.const 0) (i32.const 0) (i32.const 131072))))
+  (func (export "main") (result i32)
+    (if (i32.ne (call $get) (i32.const 70000)) (then unreachable))
+    (drop (call $write (call $zone (i32.const 0)) (call $zone (i32.const 1)) (i64.const 70000)
+      (i32.const 200000) (i32.const 3)))
+    (if (i32.ne (call $get) (i32.const 70003)) (then unreachable))
+    (i32.wrap_i64 (call $result (i32.const 0) (i32.const 69998) (i32.const 5)))))"""
+
+
+def test_a_long_read_sees_what_the_call_wrote(target: pyosd.Target, partition: PartitionId) -> None:
+    """Long reads come from the files of the object, which the call's own write changes."""
+    code = bytes(wasmtime.wat2wasm(CHANGES))
+    target.functions.put(code, name="changes", engine="wasm", access=Access.WRITE)
+    text = made(target, partition, b"." * 70_000)
+    assert target.functions.call("changes", zone=text) == b"..new"
+
+
+def test_what_is_no_module(target: pyosd.Target, partition: PartitionId) -> None:
     target.functions.put(b"\0asm\1\0\0\0\x7f", name="broken", engine="wasm")
     with pytest.raises(ScriptError, match="compile"):
         target.functions.call("broken", zone=made(target, partition, b""))
@@ -139,7 +164,7 @@ def test_an_engine_without_a_pool(target: pyosd.Target, engine: str) -> None:
 
 @pytest.mark.parametrize(("engine", "pool"), [("wasm", "default"), ("python", "w")])
 def test_a_pool_of_another_engine(
-    target: pyosd.Target, partition: int, engine: str, pool: str
+    target: pyosd.Target, partition: PartitionId, engine: str, pool: str
 ) -> None:
     target.functions.put(b"def main(args): pass", name="lost", engine=engine, pool=pool)
     with pytest.raises(OSDError) as refused:

@@ -68,7 +68,8 @@ static enum osd_status wrong(const struct parse *parse, const char *what, const 
 
 static struct osd_pool_config blank(void)
 {
-	struct osd_pool_config config = {.min = UNSET,
+	struct osd_pool_config config = {.engine = OSD_POOL_ENGINE,
+					 .min = UNSET,
 					 .spares = UNSET,
 					 .idle_usec = IDLE_STANDARD,
 					 .sandbox_jobs = OSD_REUSE_JOBS_MAX};
@@ -80,7 +81,6 @@ static struct osd_pool_config blank(void)
 	OSD_JOB_LIMITS(X)
 #undef X
 	config.standard.cpu_usec = 0; /* as wall */
-	memcpy(config.engine, OSD_POOL_ENGINE, sizeof(OSD_POOL_ENGINE));
 	return config;
 }
 
@@ -130,14 +130,12 @@ static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64
 /* Copies a value that is shown in attributes and one-line messages. */
 static bool set_word(char *to, size_t capacity, const char *text)
 {
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 	size_t length = strlen(text);
 
-	if (length == 0 || length >= capacity)
+	if (length == 0 || length >= capacity || text[strspn(text, allowed)])
 		return false;
-	for (const char *c = text; *c; c++)
-		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-",
-			    *c))
-			return false;
 	memcpy(to, text, length + 1);
 	return true;
 }
@@ -447,7 +445,7 @@ void osd_pool_config_diff(const struct osd_pool_config *before, const struct osd
 		snprintf(new, sizeof(new), "%" PRIu64, *(const uint64_t *)((const char *)&to + at));
 		put_diff(text, size, numbers[i].key, old, new);
 	}
-	put_diff(text, size, "engine", before->engine[0] ? before->engine : "none", after->engine);
+	put_diff(text, size, "engine", before->engine, after->engine);
 	put_diff(text, size, "set", before->set[0] ? before->set : "none",
 		 after->set[0] ? after->set : "none");
 	put_diff(text, size, "users", before->users[0] ? before->users : "anybody",
