@@ -109,7 +109,9 @@ def test_oasis_filter(target: pyosd.Target, kit: Path, partition: PartitionId) -
     assert target.functions.call("filter", b"43", zone=numbers) == b"5\n-7\n42"
 
 
-def test_a_derived_attribute_in_cpp(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
+def test_a_derived_attribute_in_cpp(
+    target: pyosd.Target, kit: Path, partition: PartitionId
+) -> None:
     target.functions.put(kit_module(kit, "words"), access=Access.WRITE)
     text = made(target, partition, b"  many words\tare \n here " * 10_000)
     name = PAGE.to_bytes(4, "big") + (7).to_bytes(4, "big")

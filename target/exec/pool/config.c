@@ -13,6 +13,7 @@
 #include "exec/pool/pool.h"
 #include "wire/pool_file.h"
 
+#define WORD_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 #define LEAST_MEMORY  (UINT64_C(32) << 20) /* the interpreter needs at least this */
 #define SLOTS_MAX     64u
 #define SANDBOXES_MAX 320u /* iosd-sandboxd keeps no more (its option --max) */
@@ -68,8 +69,7 @@ static enum osd_status wrong(const struct parse *parse, const char *what, const 
 
 static struct osd_pool_config blank(void)
 {
-	struct osd_pool_config config = {.engine = OSD_POOL_ENGINE,
-					 .min = UNSET,
+	struct osd_pool_config config = {.engine = OSD_POOL_ENGINE, .min = UNSET,
 					 .spares = UNSET,
 					 .idle_usec = IDLE_STANDARD,
 					 .sandbox_jobs = OSD_REUSE_JOBS_MAX};
@@ -130,11 +130,9 @@ static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64
 /* Copies a value that is shown in attributes and one-line messages. */
 static bool set_word(char *to, size_t capacity, const char *text)
 {
-	static const char allowed[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 	size_t length = strlen(text);
 
-	if (length == 0 || length >= capacity || text[strspn(text, allowed)])
+	if (length == 0 || length >= capacity || text[strspn(text, WORD_LETTERS)])
 		return false;
 	memcpy(to, text, length + 1);
 	return true;
