@@ -14,7 +14,8 @@ query() finds objects by their attributes.
 
 args are the arguments of the script. zone is the object that limits its rights. job is the object
 that represents the job. In a job of an array, array_index is its index and array is the object that
-represents the array (else None). progress(), result() and log() report. The output of a script is
+represents the array (else None). call() runs a function of the target. progress(), result() and
+log() report. The output of a script is
 the data of the job's object.
 
 A refusal of the target is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._call import call
 from ._current import current, use
 from ._data import Data
 from ._errors import (
@@ -109,6 +111,7 @@ __all__ = [
     "array",
     "array_index",
     "attr",
+    "call",
     "collection",
     "job",
     "log",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import linecache
 import marshal
 import os
 import sys
@@ -22,6 +21,7 @@ from types import CodeType, ModuleType
 import pyosd.osd
 from pyosd.jobs.modules import is_zipapp, pack_zipapp
 from pyosd.osd import _archive
+from pyosd.osd._call import compile_code
 
 PYC_HEADER = 16  # bytes: magic number, flags, what the source was
 
@@ -37,9 +37,7 @@ def load(file: Path, name: str) -> CodeType:
         code = marshal.loads(data[PYC_HEADER:])
         assert isinstance(code, CodeType)
         return code
-    lines = data.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[name] = (len(data), None, lines, name)
-    return compile(data, name, "exec", dont_inherit=True)
+    return compile_code(data, name)
 
 
 def given_words() -> list[str]:

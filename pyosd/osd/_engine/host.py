@@ -16,7 +16,6 @@ import errno
 import functools
 import importlib
 import json
-import linecache
 import marshal
 import mmap
 import os
@@ -31,6 +30,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from .. import _archive
+from .._call import compile_code
 from .._current import use
 from .._errors import Ended
 from .._job import result
@@ -241,13 +241,6 @@ def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
         return _archive.enter(code, name)
     except ValueError as error:
         raise BadCode(str(error)) from None
-
-
-def compile_code(code: bytes, name: str) -> CodeType:
-    """Compile; the source stays where tracebacks look for it."""
-    lines = code.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[name] = (len(code), None, lines, name)
-    return compile(code, name, "exec", dont_inherit=True)
 
 
 def execute(code: bytes, form: int, name: str, method: str, context: Context) -> None:
