@@ -61,9 +61,7 @@ def call(name: str | int, args: object = None, *, method: str = "", partition: i
         module = load(transport, str(name), found[:SHA256_BYTES], length)
         entry_point = vars(module).get(found[SHA256_BYTES:].decode())
         if not callable(entry_point):
-            raise TypeError(
-                f"function {name} has no entry point {found[SHA256_BYTES:].decode()!r}"
-            )
+            raise TypeError(f"function {name} has no entry point {found[SHA256_BYTES:].decode()!r}")
         return entry_point(args)
     finally:
         transport.call(Call.LEAVE, 0, 0)
