@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._call import call
 from ._current import current, use
 from ._data import Data
 from ._errors import (
@@ -45,7 +44,7 @@ from ._errors import (
     PermissionDenied,
     StorageError,
 )
-from ._job import log, progress, result
+from ._job import call, log, progress, result
 from ._objects import OSDObject, collection, object_of_type, partition, root, userobject
 from ._query import Condition, attr
 from ._transport import Context, Transport

@@ -21,7 +21,6 @@ from types import CodeType, ModuleType
 import pyosd.osd
 from pyosd.jobs.modules import is_zipapp, pack_zipapp
 from pyosd.osd import _archive
-from pyosd.osd._call import compile_code
 
 PYC_HEADER = 16  # bytes: magic number, flags, what the source was
 
@@ -37,7 +36,7 @@ def load(file: Path, name: str) -> CodeType:
         code = marshal.loads(data[PYC_HEADER:])
         assert isinstance(code, CodeType)
         return code
-    return compile_code(data, name)
+    return _archive.compile_code(data, name)
 
 
 def given_words() -> list[str]:

@@ -30,7 +30,6 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from .. import _archive
-from .._call import compile_code
 from .._current import use
 from .._errors import Ended
 from .._job import result
@@ -232,7 +231,7 @@ def load_code(code: bytes, form: int, name: str) -> CodeType:
         code = expand(code)
     if code.startswith(_archive.MAGIC):
         code, name = enter_archive(code, name)
-    return load_bytecode(code) if form & CODE_BYTECODE else compile_code(code, name)
+    return load_bytecode(code) if form & CODE_BYTECODE else _archive.compile_code(code, name)
 
 
 def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
