@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyosd.cluster.board import ObjectOutcome
+    from pyosd.cluster.many import IncompleteError, Many, Run, many
+    from pyosd.cluster.placement import Copies
     from pyosd.commands import Commands
     from pyosd.commands.pool_status import PoolStatus
     from pyosd.errors import (
@@ -94,12 +97,14 @@ __all__ = [
     "Commands",
     "Condition",
     "Conflict",
+    "Copies",
     "Criterion",
     "Duplication",
     "ExecParams",
     "Executor",
     "Exists",
     "Extent",
+    "IncompleteError",
     "IntegrityError",
     "Invalid",
     "Isolation",
@@ -117,6 +122,7 @@ __all__ = [
     "Limits",
     "ListResult",
     "LoginRejected",
+    "Many",
     "MapType",
     "Modules",
     "NoSpace",
@@ -125,6 +131,7 @@ __all__ = [
     "OSDError",
     "ObjectAttributes",
     "ObjectId",
+    "ObjectOutcome",
     "ObjectRef",
     "ObjectType",
     "Options",
@@ -134,6 +141,7 @@ __all__ = [
     "PoolStatus",
     "ProtocolError",
     "Reply",
+    "Run",
     "SandboxLost",
     "ScriptError",
     "Sense",
@@ -154,6 +162,7 @@ __all__ = [
     "attr",
     "connect",
     "discover",
+    "many",
     "ref",
     "wait",
 ]
@@ -162,6 +171,9 @@ __all__ = [
 MODULES = {
     name: module
     for module, names in {
+        "pyosd.cluster.board": ("ObjectOutcome",),
+        "pyosd.cluster.many": ("IncompleteError", "Many", "Run", "many"),
+        "pyosd.cluster.placement": ("Copies",),
         "pyosd.commands": ("Commands",),
         "pyosd.commands.pool_status": ("PoolStatus",),
         "pyosd.errors": (

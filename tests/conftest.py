@@ -63,6 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="sanitized,iscsi",
         help=f"logical units of tests/command: {','.join(UNITS)}",
     )
+    parser.addoption(
+        "--many-objects", type=int, default=400, help="objects of the run over many targets"
+    )
     parser.addoption("--screenshots", help="folder for pictures of the console")
     parser.addoption("--seed", type=int, default=None, help="repeat a run's random choices")
 

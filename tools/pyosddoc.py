@@ -48,6 +48,7 @@ DIFFERENCES = """\
 | `Target.submit()`, `abort()` | `asyncio.create_task(target.call(request))` does the same |
 | `Job.watch()`, `add_done_callback()` and others of `Future` | an asyncio task has them |
 | `Executor` | `asyncio.gather()` over `exec()` does the same |
+| `Many` | `async for` goes through a `Run`; its threads do the rest |
 
 `AsyncTarget.array()` is awaited, because it asks for the indices of the array. `Target.array()`
 asks for them when they are first used.
@@ -179,7 +180,7 @@ def manual() -> str:
     """The whole page."""
     public = {name: getattr(pyosd, name) for name in pyosd.__all__}
     errors = {n: t for n, t in public.items() if inspect.isclass(t) and issubclass(t, Exception)}
-    large = ("Target", "Job", "JobArray", "Executor", "Commands")
+    large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run")
     commands = frozenset(vars(CommandTable))
     job_methods = frozenset(name for name in dir(pyosd.Job) if not name.startswith("_"))
     target = list(methods(pyosd.Target, commands))
@@ -203,6 +204,17 @@ def manual() -> str:
             ],
         ),
         *section("`Executor`", [declared("Executor", pyosd.Executor), *methods(pyosd.Executor)]),
+        *section(
+            "Many targets: `pyosd.many`",
+            [
+                declared("many", pyosd.many),
+                *(
+                    part
+                    for thing in (pyosd.Many, pyosd.Run)
+                    for part in (block(f"class {thing.__name__}", text_of(thing)), *methods(thing))
+                ),
+            ],
+        ),
         *section("Coroutines: `pyosd.aio`", [declared("aio.connect", aio.connect)]),
         DIFFERENCES,
         *section("Exceptions", [declared(n, t) for n, t in errors.items()]),

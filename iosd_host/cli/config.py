@@ -291,8 +291,9 @@ def reload(admin: Admin) -> None:
     it (exit 78) and changes nothing. New pools start. Removed pools end after their last job. Other
     pools get their new values.  Values set at run time (osd pool set) remain.
 
-    In [target] only memory_budget and package_sets take effect, in [manager] only workers and
-    scale. Other differences need a restart and are listed.
+    In [target] only memory_budget, package_sets, function_signers and function_policy take effect,
+    in [manager] only workers and scale. Other differences need a restart and are listed. The list
+    of signers is read again, also if its path is the same. A looser policy is refused.
     """
     try:
         place = None if admin.manager else served(admin.target_said)

@@ -115,6 +115,8 @@ def target_config(
         pools=config.pools,
         memory_budget=config.memory_budget,
         sandboxes=not said["no_sandboxes"],
+        function_signers=said["function_signers"],
+        function_policy=said["function_policy"],
         options=(*options_of_module(config), *module_options),
         module=module,
         security=said["security"],

@@ -86,7 +86,11 @@ KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.item
 OF_A_POOL = {key.name: key for key in POOL_KEYS}
 OF_A_POOL |= {f"{part}.{key.name}": key for part, keys in TABLES.items() for key in keys}
 # Of what is no pool's: what a running target takes; the rest needs a restart.
-LIVE = ("target.memory_budget", "target.package_sets", "manager.workers.", "manager.scale.")
+LIVE = (
+    *("target.memory_budget", "target.package_sets"),
+    *("target.function_signers", "target.function_policy"),
+    *("manager.workers.", "manager.scale."),
+)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ __all__ = [
     "path",
     "portal",
     "seconds_of",
+    "signing_policy",
     "split_portal",
     "text",
     "texts",
@@ -45,6 +46,8 @@ __all__ = [
 
 SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SIGNING_LEVELS = ("unsigned", "signed", "named")
+SIGNING_ENGINES = ("python", "wasm", "native", "java")
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")  # of a time
 
 
@@ -145,6 +148,19 @@ def path(value: Any) -> str:
 def file(value: Any) -> str:
     """The path of a file that is read at the start."""
     return text(value)
+
+
+def signing_policy(value: Any) -> str:
+    """The signatures that functions need: words LEVEL or ENGINE:LEVEL."""
+    words = text(value).split()
+    for word in words:
+        engine, colon, level = word.rpartition(":")
+        if level not in SIGNING_LEVELS or (colon and engine not in SIGNING_ENGINES):
+            raise ValueError(
+                "words like 'signed' or 'wasm:named': levels are "
+                f"{', '.join(SIGNING_LEVELS)}, engines {', '.join(SIGNING_ENGINES)}"
+            )
+    return " ".join(words)
 
 
 def texts(value: Any) -> tuple[str, ...]:

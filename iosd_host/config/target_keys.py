@@ -19,6 +19,7 @@ from iosd_host.config.schema import (
     flag,
     path,
     portal,
+    signing_policy,
     text,
     texts,
 )
@@ -200,6 +201,24 @@ TARGET_KEYS = (
         unset="1000",
         example="1000",
         module="queue_principal",
+    ),
+    Key(
+        "function_signers",
+        path,
+        None,
+        "list of the signers of functions, in the form of ssh-keygen's allowed_signers",
+        help="List of the signers of functions, in the form of ssh-keygen's allowed_signers "
+        "(docs/functions.md).",
+        example='"/etc/iosd/function_signers"',
+    ),
+    Key(
+        "function_policy",
+        signing_policy,
+        "unsigned",
+        "signatures that functions need: unsigned, signed or named, also as ENGINE:LEVEL",
+        help="Signatures that functions need: unsigned (none), signed (by a listed key), named (by "
+        "a key listed for the engine); ENGINE:LEVEL for one engine, words separated by spaces.",
+        metavar="WORDS",
     ),
     Key("no_sandboxes", flag, False, "serve storage only; run no scripts"),
     Key(

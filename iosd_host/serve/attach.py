@@ -37,6 +37,7 @@ from iosd_host.serve.preconditions import (
 )
 from iosd_host.serve.process import ProcessFailed, as_user
 from iosd_host.serve.reload import Managed, tell_manager, tell_target
+from iosd_host.serve.signers import signers_beside, signers_text, write_signers
 from iosd_host.serve.supervise import format_portal, plain_environment, with_default
 from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
 from iosd_host.serve.tgtd import Tgtd, version_of
@@ -196,8 +197,12 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     await settle_portals(adm, config, others, hardened=hardened)
     before = places.pools.read_text() if places.pools.exists() else None
     write_pools(config, places.pools)
+    signers = signers_beside(places.pools)
+    listed = signers.read_text() if signers.exists() else None
+    write_signers(signers_text(config.function_policy, config.function_signers), signers)
     if config.name in targets:
-        return "there" if places.pools.read_text() == before else "changed"
+        same = (places.pools.read_text(), signers.read_text()) == (before, listed)
+        return "there" if same else "changed"
     for folder in filter(None, (config.data, config.ssd)):
         prepare_store(folder, uid)
     manager = prepare_control(places.control.parent, uid, config)

@@ -18,6 +18,7 @@ from iosd_host.config.schema import Setting
 from iosd_host.config.target_keys import DEFAULT_NAME
 from iosd_host.serve.chap import Accounts
 from iosd_host.serve.master_key import INSIDE
+from iosd_host.serve.signers import signers_beside
 
 __all__ = [
     "TargetConfig",
@@ -55,6 +56,7 @@ class TargetConfig:
         uid_base: sandboxes run as the ids behind this one; None: iosd-sandboxd's default.
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
+        function_signers, function_policy: as the keys of [target].
         options: further options of the module, "key=value".
         module: another file in its place, for tests; None: the one that was built or installed.
         security: least security method of what is made; None: capkey on loopback, else cmdrsp.
@@ -77,6 +79,8 @@ class TargetConfig:
     pools: tuple[Pool, ...] = ()
     memory_budget: int | None = None
     sandboxes: bool = True
+    function_signers: str | None = None
+    function_policy: str = "unsigned"
     options: tuple[str, ...] = ()
     module: Path | None = None
     security: str | None = None
@@ -194,11 +198,12 @@ def module_options(
     Args:
         isolation: what sandboxes must have; None: no script runs.
         sandboxd: socket of iosd-sandboxd.
-        pools: file of the pools.
+        pools: file of the pools; that of the signers of functions is beside it.
         control: the socket that the module makes for the resource manager.
         manager_uid: the manager's user; None: that of tgtd.
     """
     options = [*config.security_options, *config.options, f"control={control}"]
+    options.append(f"signers={signers_beside(pools)}")
     if manager_uid is not None:
         options.append(f"control_uid={manager_uid}")
     if config.local_credential:

@@ -48,6 +48,7 @@ from iosd_host.serve.preconditions import (
 from iosd_host.serve.process import ProcessFailed, SupervisedProcess, as_user, terminate
 from iosd_host.serve.reload import Managed, Reloader, tell_manager, tell_target
 from iosd_host.serve.scope import in_scope
+from iosd_host.serve.signers import signers_beside, signers_text, write_signers
 from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
 from iosd_host.serve.tgtd import STOCK, Tgtd, find_tgtd
 
@@ -75,6 +76,7 @@ class Supervisor:
         self.announce = announce
         self.port = config.portal[1]
         self.pools = with_default(config)
+        self.signers = signers_text(config.function_policy, config.function_signers)
         self.level = (
             choose_isolation(config.isolation, config.uid_base) if config.sandboxes else None
         )
@@ -163,8 +165,9 @@ class Supervisor:
         )
 
     def write_pools(self) -> Path:
-        """The file in which the module and iosd-sandboxd find their pools."""
+        """The file in which the module and iosd-sandboxd find their pools; the signers beside it."""
         path = self.run / "pools"
+        write_signers(self.signers, signers_beside(path))
         new = path.with_suffix(".new")
         new.write_text(pools_file(self.pools, self.config.memory_budget))
         new.replace(path)  # whoever reads it sees the old one or the new one
@@ -284,17 +287,24 @@ class Supervisor:
             pools = with_default(replace(self.config, pools=config.pools))
         except CannotServe as error:
             raise ConfigError(str(error)) from None
-        before = self.pools, self.config
-        self._use(pools, replace(self.config, memory_budget=config.memory_budget))
+        policy, signers = (
+            config.target[f"function_{each}"].value for each in ("policy", "signers")
+        )
+        before = self.pools, self.config, self.signers
+        self._use(
+            pools,
+            replace(self.config, memory_budget=config.memory_budget),
+            signers_text(policy, signers),
+        )
         try:
             await self._tell(by, why)
         except ConfigError:
             self._use(*before)
             raise
 
-    def _use(self, pools: tuple[Pool, ...], config: TargetConfig) -> None:
+    def _use(self, pools: tuple[Pool, ...], config: TargetConfig, signers: str) -> None:
         """Have them in the file, and iosd-sandboxd look at it; the target has not been told yet."""
-        self.pools, self.config = pools, config
+        self.pools, self.config, self.signers = pools, config, signers
         if self.level is not None:
             self.write_pools()
             for service in self.services:

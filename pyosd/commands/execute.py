@@ -28,6 +28,13 @@ from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JOB_POLL_IDS, POLL_ROOM, JobPoll, decode_poll, poll_of
 from pyosd.wire.reply import CallReply, ExecReply, decode_call, decode_exec, decode_reply
 
+_ABOUT_CALL = (
+    *(CURRENT_PARTITION_ID, CURRENT_OBJECT_ID),
+    *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
+)
+CALL_ATTRIBUTES = AttributeLists(_ABOUT_CALL, (), allocation_for(_ABOUT_CALL, longest=True))
+"""The attributes that decode_call() takes."""
+
 
 class Signing(Protocol):
     """A caller with or without credentials."""
@@ -117,18 +124,13 @@ def call_function(
     Raises: NotFound: no active function has this name.  OSDError: it is not active (80/17).
         TargetBusy; SessionLost.
     """
-    wanted = (
-        *(CURRENT_PARTITION_ID, CURRENT_OBJECT_ID),
-        *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
-    )
-    lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
     request = requests.execute_function(
         zone,
         args,
         params,
         synchronous=synchronous,
         result_allocation_length=result_allocation_length,
-        attributes=lists,
+        attributes=CALL_ATTRIBUTES,
     )
     return decode_call((yield from answer(request, timeout)))
 

@@ -10,20 +10,31 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyosd import errors
-from pyosd.commands.attributes import get_attributes, set_attributes
+from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.collections import list_attributes, list_partitions
-from pyosd.commands.data import read_range
+from pyosd.commands.data import read_range, write_range
 from pyosd.commands.dialogue import Dialogue, OwnMethod, collected
 from pyosd.commands.execute import activate_function, call_function
 from pyosd.commands.objects import create_and_write, create_partition
 from pyosd.commands.objects import remove as remove_object
-from pyosd.functions.manifest import ALL_IDS, Access, Function, Manifest, decode, encode
+from pyosd.functions.manifest import (
+    ALL_IDS,
+    Access,
+    Function,
+    Manifest,
+    ManifestNumber,
+    decode,
+    encode,
+)
 from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
 from pyosd.jobs.reasons import REASONS
 from pyosd.jobs.source import encode_args, module_source
 from pyosd.osd._results import decode as decode_json
-from pyosd.types import ROOT, ObjectRef, PartitionId, ref
+from pyosd.security.code_box import encrypt
+from pyosd.security.function_signature import sign, statement
+from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import (
     CallRecord,
     Duration,
@@ -140,6 +151,14 @@ def manifest_of(code: FunctionCode, **given: Any) -> Manifest:
     return Manifest(**given)
 
 
+def sealed(function: ObjectRef, content: bytes) -> Dialogue[bytes]:
+    """Encrypt code to the key of the target.  Raises: OSDError: it has none."""
+    key = yield from get_attribute(function, Page.FUNCTION, ManifestNumber.BOX_KEY)
+    if not key:
+        raise errors.OSDError(0, 0, 0, "this target takes no encrypted code")
+    return encrypt(content, bytes(key))
+
+
 def put(
     table: Any,
     code: FunctionCode,
@@ -153,6 +172,8 @@ def put(
     version: str = "",
     description: str = "",
     activate: bool = True,
+    sign_with: str | os.PathLike[str] | None = None,
+    encrypted: bool = False,
 ) -> Dialogue[Function]:
     """Store a function, and activate it.
 
@@ -169,8 +190,11 @@ def put(
         limits: defaults of a call, and the most that one can have.
         version, description: text for people.
         activate: False: it is only stored.
+        sign_with: file of the key that ssh-keygen signs it with.
+        encrypted: only the target can read the code then; needs the package cryptography.
 
-    Raises: OSDError: the target refused it; nothing is stored then.  TypeError, ValueError, OSError.
+    Raises: OSDError: the target refused it; nothing is stored then.  TypeError, ValueError, OSError;
+        ImportError: cryptography is missing.
     """
     manifest = manifest_of(
         code,
@@ -186,12 +210,19 @@ def put(
     attributes, content = encode(manifest), code_of(code)
     partition = yield from make_partition(table)
     before = [each for each in (yield from ls(table)) if each.name == manifest.name and each.name]
-    made = yield from create_and_write(partition, content)
+    made = yield from create_and_write(partition, b"" if encrypted else content)
     try:
+        if encrypted:
+            content = yield from sealed(made, content)
+            yield from write_range(made, 0, content)
+        if sign_with is not None:
+            values = {each.id.number: each.value for each in attributes}
+            signature = sign(statement(content, values), sign_with)
+            attributes.append(AttributeValue(Page.FUNCTION, ManifestNumber.SIGNATURE, signature))
         yield from set_attributes(made, attributes)
         if activate:
             yield from activate_function(made, replace=True)
-    except errors.OSDError:
+    except (errors.OSDError, OSError, ValueError, ImportError):
         yield from remove_object(made)
         raise
     if activate:

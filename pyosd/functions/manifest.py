@@ -15,7 +15,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.exec_params import Limits, parse_duration, parse_size
 
-__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "decode", "encode"]
+__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "ManifestNumber", "decode", "encode"]
 
 
 class Access(IntEnum):
@@ -47,9 +47,17 @@ class ManifestNumber(IntEnum):
     OUTPUT = 13
     SHA256 = 14
     ACTIVATED = 15
+    SIGNATURE = 16
+    SIGNER = 17
+    FINGERPRINT = 18
+    BOX_KEY = 19
 
 
-ALL_IDS = (*(AttributeId(Page.FUNCTION, number) for number in ManifestNumber), LOGICAL_LENGTH)
+UNSHOWN = (ManifestNumber.SIGNATURE, ManifestNumber.BOX_KEY)
+ALL_IDS = (
+    *(AttributeId(Page.FUNCTION, number) for number in ManifestNumber if number not in UNSHOWN),
+    LOGICAL_LENGTH,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,8 @@ class Function:
     """A function of a target, as it was when it was asked for.
 
     active: whether it can be called.  sha256: of the code that was activated, "" if it is not active.
-    activated: when.  size: bytes of code in the store.
+    activated: when.  size: bytes of code in the store.  signer, fingerprint: who has signed it and with
+    which key, "" if it is not active or not signed.
     """
 
     id: ObjectRef
@@ -85,6 +94,8 @@ class Function:
     sha256: str
     activated: datetime | None
     size: int
+    signer: str = ""
+    fingerprint: str = ""
 
     @property
     def name(self) -> str:
@@ -167,4 +178,6 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
         sha256=digest.value.hex() if digest else "",
         activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
         size=length.uint if length else 0,
+        signer=text(ManifestNumber.SIGNER),
+        fingerprint=text(ManifestNumber.FINGERPRINT),
     )

@@ -5,7 +5,8 @@ An archive is bytes: MAGIC, a line of JSON, then the main script and the files, 
 The line: {"main": length, "root": text, "files": {path: length, ...}}.  Paths are relative, with `/`;
 `root` precedes them in file names that tracebacks show, and is "" unless a zipapp was sent.  MAGIC
 holds a zero byte, so no source text and no byte-code begins like it.  pyosd/jobs/modules.py makes archives.
-Its length is limited like that of code (16 MiB). More memory comes from the job's own limit.  Compiles scripts, too.
+Its length is limited like that of code (16 MiB). More memory comes from the job's own limit.
+Here too: how scripts are compiled.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def call(name: str | int, args: object = None, *, method: str = "", partition: i
         partition: its partition.  0: that of the function that calls, or else the only one that has
         active functions.
 
-    Raises: NotFound: no active function has this name.  Invalid: it has no such entry point, or runs in
-        another engine; 16 functions wait already.  also: whatever the function raises.
+    Raises: NotFound: no active function has this name.  Invalid: it has no such entry point, or it is
+        of another engine, or 16 functions wait already; also: whatever the function raises.
     """
     transport = current()
     by_id = isinstance(name, int)

@@ -72,6 +72,10 @@ enum osd_sense_key {
 	X(OSD_E_NO_FUNCTION,      ILLEGAL_REQUEST,  0x8019, "no active function has this name")                    \
 	X(OSD_E_FUNCTION_ALIAS,   ILLEGAL_REQUEST,  0x801a, "another active function of the partition has the alias")  \
 	X(OSD_E_FUNCTION_ENGINE,  ILLEGAL_REQUEST,  0x8018, "this target has no such engine")                      \
+	X(OSD_E_FUNCTION_UNSIGNED, ILLEGAL_REQUEST, 0x8020, "the policy of this target requires a signature of the function") \
+	X(OSD_E_FUNCTION_SIGNATURE, ILLEGAL_REQUEST, 0x8021, "the signature of the function is damaged, or is of other code or of another manifest") \
+	X(OSD_E_FUNCTION_SIGNER,  ILLEGAL_REQUEST,  0x8022, "the signer of the function is not in the list of signers, not for this engine, or not at this time") \
+	X(OSD_E_FUNCTION_BOX,     ILLEGAL_REQUEST,  0x8023, "the code of the function is damaged, or is encrypted to another key than this target's") \
 	X(OSD_E_VERSION,          MISCOMPARE,       0x1d00, "the data have another version than the command wants")  \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \

@@ -270,16 +270,33 @@ void osd_exec_look_at_aborted(struct osd_exec *exec)
 	osd_unlock(&exec->lock);
 }
 
-void osd_exec_quiesce(struct osd_exec *exec)
+/* A plain call ends with the target, and a job goes on. */
+static struct osd_exec_outcome outcome_at_close(const struct osd_exec_wait *wait)
 {
 	struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
-	struct osd_exec_wait *taken;
+
+	if (wait->plain) {
+		outcome.reason = OSD_REASON_TARGET_RESTARTED;
+		outcome.status = osd_job_reason_status(outcome.reason);
+		outcome.form = OSD_RESULT_REPORT;
+	}
+	return outcome;
+}
+
+void osd_exec_quiesce(struct osd_exec *exec)
+{
+	struct osd_exec_wait *taken, *wait;
 
 	osd_lock(&exec->lock);
 	exec->quiescing = true;
 	taken = osd_exec_take_waits(exec, NULL);
 	osd_unlock(&exec->lock);
-	osd_exec_deliver(taken, outcome);
+	while (taken) {
+		wait = taken;
+		taken = wait->next;
+		wait->next = NULL;
+		osd_exec_deliver(wait, outcome_at_close(wait));
+	}
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */

@@ -58,7 +58,8 @@ struct osd_exec_config {
  * reason. */
 enum osd_status osd_exec_open(const struct osd_exec_config *config, char message[256],
 			      struct osd_exec **ret_exec);
-/* Ends all waits (status OSD_E_STILL_RUNNING) and accepts no new ones; jobs continue. */
+/* Ends all waits (status OSD_E_STILL_RUNNING) and accepts no new ones; jobs continue.  Plain calls have failed
+ * (405). */
 void osd_exec_quiesce(struct osd_exec *exec);
 /* The next open treats jobs that are still running as after a crash.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);

@@ -4,14 +4,17 @@
  * An activation first takes its place in memory (pending), which keeps its id and alias for it.  Then one transaction
  * marks the object, and the place becomes valid or goes.  Between the two, calls find the version that was.  An
  * activation that replaces the function with its alias ends that one in the same transaction. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/util.h"
-#include "function/impl.h"
+#include "function/signing.h"
 #include "object/txn_run.h"
+#include "security/box.h"
 #include "wire/exec_limits.h"
 #include "wire/osd2.h"
 
@@ -59,6 +62,7 @@ struct activation {
 	struct osd_functions *functions;
 	struct osd_function function;
 	struct osd_object_id replaced; /* object 0: none */
+	struct osd_signing signing;    /* as it was checked */
 };
 
 /* Another function of the partition that has the alias, or is about to have it.  NULL: there is none. */
@@ -160,7 +164,8 @@ static bool same_manifest(const struct osd_function *a, const struct osd_functio
 	       a->output_bytes == b->output_bytes;
 }
 
-/* The manifest may have changed since it was read: the one that is stored counts. */
+/* The manifest may have changed since it was read, and since its signature was checked: both must be those that are
+ * stored. */
 static enum osd_status mark(struct osd_txn *txn, void *arg)
 {
 	struct activation *activation = arg;
@@ -173,6 +178,9 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 		return status;
 	if (!same_manifest(&now, &activation->function))
 		return OSD_E_BUSY;
+	status = osd_signing_same(txn, &activation->function, &activation->signing);
+	if (status != OSD_OK)
+		return status;
 	status = osd_function_mark(txn, now.id, &activation->function);
 	if (status == OSD_OK && activation->replaced.object_id) {
 		status = osd_function_mark(txn, activation->replaced, NULL);
@@ -189,13 +197,51 @@ static enum osd_status check_engine(const struct osd_function *function)
 		       : OSD_E_FUNCTION_ENGINE;
 }
 
+/* Calls decrypt the code when they hand it to a sandbox (exec/run/run.c): here they find out that they can. */
+static enum osd_status check_box(struct osd_functions *functions, const uint8_t *box, size_t length)
+{
+	uint8_t *code = NULL;
+	size_t code_length = 0;
+	enum osd_status status = osd_box_open(functions->objects, box, length, &code, &code_length);
+
+	osd_box_free(code, code_length);
+	return status;
+}
+
+/* Makes a checked function active. */
+static enum osd_status store(struct activation *activation, bool replace)
+{
+	enum osd_status status = reserve(activation, replace);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_txn_run(activation->functions->objects, OSD_COMMIT_DURABLE, mark, activation);
+	if (status != OSD_OK)
+		settle(activation, false);
+	return status;
+}
+
+static void log_active(const struct osd_function *function)
+{
+	osd_info("function 0x%" PRIx64 "/0x%" PRIx64 " is active: %s, SHA-256 %02x%02x%02x%02x..., "
+		 "%s%s%s%s%s",
+		 function->id.partition_id, function->id.object_id,
+		 function->engine[0] ? function->engine : OSD_FUNCTION_ENGINE, function->sha256[0],
+		 function->sha256[1], function->sha256[2], function->sha256[3],
+		 function->signer[0] ? "signed by " : "not signed", function->signer,
+		 function->signer[0] ? " (" : "", function->fingerprint,
+		 function->signer[0] ? ")" : "");
+}
+
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
 				      bool replace)
 {
 	OSD_CLEANUP_FREE uint8_t *code = NULL;
 	struct activation activation = {.functions = functions, .function.id = id};
 	struct osd_function *function = &activation.function;
+	struct osd_signers *signers;
 	size_t length;
+	bool current;
 	enum osd_status status;
 
 	status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
@@ -205,40 +251,81 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 		status = check_engine(function);
 	if (status == OSD_OK)
 		status = osd_function_fetch(functions, id, &code, &length, function->sha256);
+	if (status == OSD_OK && osd_box_is(code, length))
+		status = check_box(functions, code, length);
 	if (status != OSD_OK)
 		return status;
 	function->activated_msec = osd_wall_msec();
-	status = reserve(&activation, replace);
+	status = osd_signing_check(functions, function, &activation.signing, &signers);
 	if (status != OSD_OK)
 		return status;
-	status = osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, mark, &activation);
+	status = store(&activation, replace);
+	current = osd_signers_are_current(functions, signers);
+	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
-		settle(&activation, false);
-	return status;
+		return status;
+	log_active(function);
+	return current ? OSD_OK : osd_signing_recheck(functions, function);
+}
+
+struct ending {
+	struct osd_functions *functions;
+	struct osd_object_id id;
+	const struct osd_function *version; /* NULL: whichever is active */
+};
+
+static bool is_version(const struct osd_function *function, const struct osd_function *version)
+{
+	return !version || (function->activated_msec == version->activated_msec &&
+			    memcmp(function->sha256, version->sha256, sizeof(version->sha256)) == 0);
+}
+
+static void forget(const struct ending *ending)
+{
+	struct entry *entry;
+
+	osd_lock(&ending->functions->lock);
+	entry = find_entry(ending->functions, ending->id, false);
+	if (entry && is_version(&entry->function, ending->version))
+		drop(ending->functions, entry);
+	osd_unlock(&ending->functions->lock);
 }
 
 static void forget_at_end(void *arg, bool committed)
 {
-	struct activation *activation = arg;
-
-	if (!committed)
-		return;
-	osd_lock(&activation->functions->lock);
-	drop(activation->functions,
-	     find_entry(activation->functions, activation->function.id, false));
-	osd_unlock(&activation->functions->lock);
+	if (committed)
+		forget(arg);
 }
 
 static enum osd_status unmark(struct osd_txn *txn, void *arg)
 {
-	struct activation *activation = arg;
-	enum osd_status status = osd_function_mark(txn, activation->function.id, NULL);
+	struct ending *ending = arg;
+	struct osd_function now;
+	enum osd_status status = osd_object_hold(txn, ending->id);
 
-	return status == OSD_OK ? osd_txn_on_end(txn, forget_at_end, activation) : status;
+	if (status == OSD_OK)
+		status = osd_function_read(txn, ending->id, &now);
+	if (status != OSD_OK || !is_version(&now, ending->version))
+		return status;
+	status = osd_function_mark(txn, ending->id, NULL);
+	return status == OSD_OK ? osd_txn_on_end(txn, forget_at_end, ending) : status;
+}
+
+enum osd_status osd_function_end(struct osd_functions *functions,
+				 const struct osd_function *version)
+{
+	struct ending ending = {functions, version->id, version};
+	enum osd_status status =
+		osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending);
+
+	if (status != OSD_OK)
+		forget(&ending);
+	return status;
 }
 
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id)
 {
+	struct ending ending = {functions, id, NULL};
 	struct activation activation = {.functions = functions, .function.id = id};
 	enum osd_status status =
 		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
@@ -246,7 +333,7 @@ enum osd_status osd_function_deactivate(struct osd_functions *functions, struct 
 	if (status == OSD_OK && !osd_function_is_one(id))
 		status = OSD_E_NO_OBJECT;
 	return status == OSD_OK
-		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &activation)
+		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending)
 		       : status;
 }
 

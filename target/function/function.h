@@ -21,8 +21,11 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "security/sshsig.h"
+#include "wire/signer_line.h"
 
 struct osd_functions;
+struct osd_signers; /* function/signers.h */
 
 /* What a function may do in the zone of a call. */
 #define OSD_FUNCTION_ACCESSES(X)                                                                   \
@@ -54,18 +57,29 @@ struct osd_function {
 	char methods[OSD_FUNCTION_TEXT_MAX + 1]; /* separated by spaces */
 	uint64_t wall_usec, cpu_usec, memory_bytes, output_bytes;
 	uint64_t activated_msec;
+	char signer[OSD_SIGNER_NAME_MAX + 1]; /* "": it is not signed */
+	char fingerprint[OSD_FINGERPRINT_SIZE];
 };
 
-enum osd_status osd_functions_open(struct osd_objects *objects,
-				   struct osd_functions **ret_functions);
+/* signers: file of the policy and the list of signers (function/signers.h); NULL: none.  Active functions that these
+ * refuse are deactivated.  On failure, message has the reason. */
+enum osd_status osd_functions_open(struct osd_objects *objects, const char *signers,
+				   char message[256], struct osd_functions **ret_functions);
 void osd_functions_close(struct osd_functions *functions); /* NULL is fine */
+/* Reads the file of signers again.  OSD_E_PARAM_FIELD: it is wrong, or looser than what holds; message says where.
+ * Nothing changes until osd_functions_use, which takes the list and deactivates what it refuses. */
+enum osd_status osd_functions_prepare(struct osd_functions *functions, char message[256],
+				      struct osd_signers **ret_signers);
+void osd_functions_use(struct osd_functions *functions, struct osd_signers *signers);
+void osd_signers_free(struct osd_signers *signers); /* one that was not used; NULL is fine */
 /* FORMAT OSD has removed everything. */
 void osd_functions_forget(struct osd_functions *functions);
 
 /* Makes the function active, or replaces the version that was.  replace: if another active function of the
  * partition has its alias, that one is stored again at the same moment.  Not inside a transaction.  OSD_E_NO_OBJECT;
  * OSD_E_FUNCTION_ENGINE: no such engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_FUNCTION_ALIAS: another active
- * function of the partition has its alias; OSD_E_QUOTA: too many are active. */
+ * function of the partition has its alias; OSD_E_QUOTA: too many are active; OSD_E_FUNCTION_UNSIGNED,
+ * OSD_E_FUNCTION_SIGNATURE, OSD_E_FUNCTION_SIGNER: function/signing.h. */
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
 				      bool replace);
 /* Afterwards it cannot be called; calls under way go on. */

@@ -24,6 +24,10 @@ enum {
 	MANIFEST_OUTPUT,
 	MANIFEST_SHA256,
 	MANIFEST_ACTIVATED,
+	MANIFEST_SIGNATURE,
+	MANIFEST_SIGNER,
+	MANIFEST_FINGERPRINT,
+	MANIFEST_BOX_KEY,
 	MANIFEST_END,
 };
 
@@ -35,8 +39,10 @@ struct entry {
 struct osd_functions {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_page_provider page;
+	char *signers_file; /* NULL: none */
 	struct osd_lock lock;  /* of what follows; nothing is called while it is held */
-	struct entry *entries; /* in no order */
+	struct osd_signers *signers; /* never NULL; a reference */
+	struct entry *entries;	     /* in no order */
 	size_t count, capacity;
 };
 
@@ -56,6 +62,9 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 
 /* active.c.  The removal hook of object/; arg: struct osd_functions. */
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);
+/* Ends this version of a function, and no other; calls of it are refused at once, also if the store fails. */
+enum osd_status osd_function_end(struct osd_functions *functions,
+				 const struct osd_function *version);
 /* At the start: puts an active function that was found in the store into memory. */
 bool osd_function_found(struct osd_functions *functions, const struct osd_function *function);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* open.c -- start and end: finds the active functions of a store (function.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "function/impl.h"
+#include "function/signers.h"
+#include "function/signing.h"
 #include "object/txn_run.h"
 #include "wire/osd2.h"
 
@@ -49,6 +51,9 @@ static enum osd_status find_one(struct scan *scan, uint64_t object_id)
 	status = osd_txn_run(scan->functions->objects, OSD_TXN_READ_ONLY, read_one, scan);
 	if (status != OSD_OK || memcmp(scan->function.sha256, none, sizeof(none)) == 0)
 		return status;
+	status = osd_signing_recheck(scan->functions, &scan->function);
+	if (status != OSD_OK)
+		return osd_signing_is_refusal(status) ? OSD_OK : status;
 	return osd_function_found(scan->functions, &scan->function) ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
@@ -87,24 +92,47 @@ static enum osd_status scan_store(struct osd_functions *functions)
 	return status;
 }
 
-enum osd_status osd_functions_open(struct osd_objects *objects,
-				   struct osd_functions **ret_functions)
+static void closep(struct osd_functions **functions)
+{
+	osd_functions_close(*functions);
+}
+
+static struct osd_functions *create(struct osd_objects *objects)
 {
 	struct osd_functions *functions = calloc(1, sizeof(*functions));
-	enum osd_status status;
 
 	if (!functions)
-		return OSD_E_NO_MEMORY;
+		return NULL;
 	functions->objects = objects;
 	osd_lock_init(&functions->lock, OSD_RANK_FUNCTIONS);
 	osd_function_add_page(functions);
 	osd_objects_watch_removals(objects, osd_function_removed, functions);
+	return functions;
+}
+
+enum osd_status osd_functions_open(struct osd_objects *objects, const char *signers,
+				   char message[256], struct osd_functions **ret_functions)
+{
+	OSD_CLEANUP(closep) struct osd_functions *functions = create(objects);
+	enum osd_status status;
+
+	snprintf(message, 256, "out of memory");
+	if (!functions)
+		return OSD_E_NO_MEMORY;
+	functions->signers_file = signers ? strdup(signers) : NULL;
+	if (signers && !functions->signers_file)
+		return OSD_E_NO_MEMORY;
+	status = osd_signers_read(signers, message, &functions->signers);
+	if (status != OSD_OK)
+		return status;
 	status = scan_store(functions);
-	if (status == OSD_OK)
-		*ret_functions = functions;
-	else
-		osd_functions_close(functions);
-	return status;
+	if (status != OSD_OK) {
+		snprintf(message, 256, "cannot read the functions of the store: %s",
+			 osd_status_info(status)->meaning);
+		return status;
+	}
+	*ret_functions = OSD_STEAL(functions);
+	return OSD_OK;
 }
 
 void osd_functions_close(struct osd_functions *functions)
@@ -113,6 +141,8 @@ void osd_functions_close(struct osd_functions *functions)
 		return;
 	osd_objects_unwatch_removals(functions->objects, functions);
 	osd_lock_destroy(&functions->lock);
+	osd_signers_free(functions->signers);
+	free(functions->signers_file);
 	free(functions->entries);
 	free(functions);
 }

@@ -1,34 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* page.c -- page 2000_0006h, the manifest of a function.  The store keeps its values as they are set; a manifest is
  * fixed while the function is active.  State, SHA-256 and time of activation are the target's. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "function/impl.h"
+#include "function/signing.h"
+#include "security/box.h"
 #include "wire/osd2.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
 
-enum form { OWN, TEXT, NAME, WORDS, NUMBER, ACCESS };
+enum form { OWN, TEXT, NAME, WORDS, NUMBER, ACCESS, BYTES };
 
 struct field {
 	enum form form;
-	size_t most; /* bytes of a text */
+	size_t most;	  /* bytes of a text */
+	const char *name; /* in the statement that is signed; NULL: it is no part of that */
 };
 
 static const struct field fields[MANIFEST_END] = {
-	[MANIFEST_ENGINE] = {NAME, OSD_FUNCTION_WORD_MAX},
-	[MANIFEST_ABI] = {NUMBER, 4},
-	[MANIFEST_VERSION] = {TEXT, OSD_FUNCTION_WORD_MAX},
-	[MANIFEST_ACCESS] = {ACCESS, 1},
-	[MANIFEST_ALIAS] = {NAME, OSD_FUNCTION_WORD_MAX},
-	[MANIFEST_DESCRIPTION] = {TEXT, OSD_FUNCTION_TEXT_MAX},
-	[MANIFEST_METHODS] = {WORDS, OSD_FUNCTION_TEXT_MAX},
-	[MANIFEST_POOL] = {TEXT, OSD_FUNCTION_WORD_MAX},
-	[MANIFEST_WALL] = {NUMBER, 8},
-	[MANIFEST_CPU] = {NUMBER, 8},
-	[MANIFEST_MEMORY] = {NUMBER, 8},
-	[MANIFEST_OUTPUT] = {NUMBER, 8},
+	[MANIFEST_ENGINE] = {NAME, OSD_FUNCTION_WORD_MAX, "engine"},
+	[MANIFEST_ABI] = {NUMBER, 4, "abi"},
+	[MANIFEST_VERSION] = {TEXT, OSD_FUNCTION_WORD_MAX, "version"},
+	[MANIFEST_ACCESS] = {ACCESS, 1, "access"},
+	[MANIFEST_ALIAS] = {NAME, OSD_FUNCTION_WORD_MAX, "alias"},
+	[MANIFEST_DESCRIPTION] = {TEXT, OSD_FUNCTION_TEXT_MAX, "description"},
+	[MANIFEST_METHODS] = {WORDS, OSD_FUNCTION_TEXT_MAX, "methods"},
+	[MANIFEST_POOL] = {TEXT, OSD_FUNCTION_WORD_MAX, "pool"},
+	[MANIFEST_WALL] = {NUMBER, 8, "wall_usec"},
+	[MANIFEST_CPU] = {NUMBER, 8, "cpu_usec"},
+	[MANIFEST_MEMORY] = {NUMBER, 8, "memory_bytes"},
+	[MANIFEST_OUTPUT] = {NUMBER, 8, "output_bytes"},
+	[MANIFEST_SIGNATURE] = {BYTES, OSD_SSHSIG_MAX, NULL},
 };
 
 bool osd_function_is_one(struct osd_object_id id)
@@ -89,6 +95,8 @@ static bool fits(uint32_t number, const uint8_t *value, size_t length)
 		return length == field->most && osd_get_be(value, length) != 0;
 	case ACCESS:
 		return length == 1 && value[0] <= OSD_FUNCTION_WRITE;
+	case BYTES:
+		return length <= field->most;
 	case OWN:
 		break;
 	}
@@ -125,6 +133,19 @@ static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object
 
 /* ---- what is read ---------------------------------------------------------------------------------- */
 
+static enum osd_status get_box_key(const struct osd_functions *functions, uint8_t *buffer,
+				   size_t capacity, size_t *ret_length)
+{
+	uint8_t key[OSD_BOX_KEY];
+	enum osd_status status = osd_box_public(functions->objects, key);
+
+	if (status == OSD_OK) {
+		memcpy(buffer, key, OSD_MIN(capacity, sizeof(key)));
+		*ret_length = sizeof(key);
+	}
+	return status;
+}
+
 static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object_id id,
 			   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 			   size_t *ret_length)
@@ -132,10 +153,11 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 	bool active;
 	enum osd_status status;
 
-	(void)context;
 	*ret_length = 0;
 	if (!osd_function_is_one(id) || number == 0 || number >= MANIFEST_END)
 		return OSD_OK;
+	if (number == MANIFEST_BOX_KEY)
+		return get_box_key(context, buffer, capacity, ret_length);
 	if (number != MANIFEST_STATE)
 		return osd_page_kept_get(txn, id, page, number, buffer, capacity, ret_length);
 	status = has_value(txn, id, MANIFEST_SHA256, &active);
@@ -150,7 +172,7 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 static enum osd_status each(void *context, struct osd_txn *txn, struct osd_object_id id,
 			    uint32_t page, osd_attr_fn *fn, void *arg)
 {
-	uint8_t value[OSD_FUNCTION_TEXT_MAX];
+	uint8_t value[OSD_SSHSIG_MAX]; /* the longest */
 	enum osd_status status = OSD_OK;
 
 	if (!osd_function_is_one(id))
@@ -169,6 +191,7 @@ void osd_function_add_page(struct osd_functions *functions)
 {
 	functions->page = (struct osd_page_provider){.page = OSD_PAGE_FUNCTION,
 						     .page_name = "iosd function",
+						     .context = functions,
 						     .get = get,
 						     .each = each,
 						     .set = set};
@@ -221,6 +244,9 @@ enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 	function.cpu_usec = read_number(&reading, MANIFEST_CPU);
 	function.memory_bytes = read_number(&reading, MANIFEST_MEMORY);
 	function.output_bytes = read_number(&reading, MANIFEST_OUTPUT);
+	read_text(&reading, MANIFEST_SIGNER, function.signer, sizeof(function.signer));
+	read_text(&reading, MANIFEST_FINGERPRINT, function.fingerprint,
+		  sizeof(function.fingerprint));
 	function.activated_msec = read_number(&reading, MANIFEST_ACTIVATED);
 	if (read_bytes(&reading, MANIFEST_SHA256, function.sha256, sizeof(function.sha256)) !=
 	    sizeof(function.sha256))
@@ -233,15 +259,82 @@ enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_function_mark(struct osd_txn *txn, struct osd_object_id id,
 				  const struct osd_function *function)
 {
+	static const struct osd_function none;
+	const struct osd_function *is = function ? function : &none;
 	uint8_t time[6];
-	enum osd_status status;
+	const struct {
+		uint32_t number;
+		const void *value;
+		size_t length;
+	} values[] = {
+		{MANIFEST_SHA256, is->sha256, sizeof(is->sha256)},
+		{MANIFEST_ACTIVATED, time, sizeof(time)},
+		{MANIFEST_SIGNER, is->signer, strlen(is->signer)},
+		{MANIFEST_FINGERPRINT, is->fingerprint, strlen(is->fingerprint)},
+	};
+	enum osd_status status = OSD_OK;
 
-	if (function)
-		osd_put_be(time, function->activated_msec, sizeof(time));
-	status = osd_page_kept_set(txn, id, OSD_PAGE_FUNCTION, MANIFEST_SHA256,
-				   function ? function->sha256 : NULL,
-				   function ? sizeof(function->sha256) : 0);
-	return status == OSD_OK ? osd_page_kept_set(txn, id, OSD_PAGE_FUNCTION, MANIFEST_ACTIVATED,
-						    time, function ? sizeof(time) : 0)
-				: status;
+	osd_put_be(time, is->activated_msec, sizeof(time));
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(values) && status == OSD_OK; i++)
+		status = osd_page_kept_set(txn, id, OSD_PAGE_FUNCTION, values[i].number,
+					   values[i].value, function ? values[i].length : 0);
+	return status;
+}
+
+/* ---- what is signed ---------------------------------------------------------------------------------- */
+
+/* Adds to a statement; every value is short enough for it. */
+__attribute__((format(printf, 2, 3))) static void add(struct osd_signing *signing,
+						      const char *format, ...)
+{
+	const size_t room = sizeof(signing->statement) - signing->statement_length;
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(signing->statement + signing->statement_length, room, format, values);
+	va_end(values);
+	signing->statement_length += OSD_MIN((size_t)OSD_MAX(length, 0), room - 1);
+}
+
+/* A line "NAME VALUE" for a value that is set. */
+static void add_value(struct reading *reading, uint32_t number, struct osd_signing *signing)
+{
+	static const char *const accesses[] = {
+#define X(access, symbol, name) [access] = name,
+		OSD_FUNCTION_ACCESSES(X)
+#undef X
+	};
+	const struct field *field = &fields[number];
+	uint8_t value[OSD_FUNCTION_TEXT_MAX];
+	size_t length = read_bytes(reading, number, value, sizeof(value));
+
+	if (length == 0)
+		return;
+	if (field->form == NUMBER)
+		add(signing, "%s %" PRIu64 "\n", field->name, osd_get_be(value, OSD_MIN(length, 8)));
+	else if (field->form == ACCESS)
+		add(signing, "%s %s\n", field->name,
+		    value[0] <= OSD_FUNCTION_WRITE ? accesses[value[0]] : "");
+	else
+		add(signing, "%s %.*s\n", field->name, (int)length, (const char *)value);
+}
+
+enum osd_status osd_function_signing(struct osd_txn *txn, struct osd_object_id id,
+				     const uint8_t sha256[32], struct osd_signing *ret_signing)
+{
+	struct reading reading = {txn, id, OSD_OK};
+
+	*ret_signing = (struct osd_signing){0};
+	add(ret_signing, "iosd-function 1\nsha256 ");
+	for (size_t i = 0; i < 32; i++)
+		add(ret_signing, "%02x", sha256[i]);
+	add(ret_signing, "\n");
+	for (uint32_t number = 1; number < MANIFEST_END; number++)
+		if (fields[number].name)
+			add_value(&reading, number, ret_signing);
+	ret_signing->signature_length =
+		read_bytes(&reading, MANIFEST_SIGNATURE, ret_signing->signature,
+			   sizeof(ret_signing->signature));
+	return reading.status;
 }

@@ -36,6 +36,8 @@ static const struct osd_option options[] = {
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
 	{"pools", OPTION_TEXT, AT(pools), 1, 4000, NULL,
 	 "file that tells the pools of sandboxes, as osd target serve writes it"},
+	{"signers", OPTION_TEXT, AT(signers), 1, 4000, NULL,
+	 "file with the policy and the signers of functions, as osd target serve writes it"},
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
 	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,

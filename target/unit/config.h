@@ -36,6 +36,7 @@ struct osd_config {
 	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
 	char *pools;          /* pools=, file of pools (exec/pool/config.c); owned; NULL: default alone */
+	char *signers;        /* signers=, policy and signers of functions; owned; NULL: none */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */

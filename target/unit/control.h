@@ -22,6 +22,7 @@ struct osd_control_targets {
 	struct osd_unit *unit;
 	struct osd_objects *objects;
 	struct osd_exec *exec;
+	struct osd_functions *functions;
 	const struct osd_figures *figures;
 	bool faults; /* some are injected on purpose */
 	uid_t manager_uid; /* admitted, as are root and the target's own user; 0: no further user */

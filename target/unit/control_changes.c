@@ -10,6 +10,7 @@
 #include "unit/control_request.h"
 #include "unit/unit.h"
 #include "exec/admin.h"
+#include "function/function.h"
 
 #define WORDS_MAX      4096
 #define CHANGED_MAX    16384
@@ -187,11 +188,30 @@ void osd_control_do_recycle(struct osd_control_request *request)
 	answer_changed(request, NULL, &none, &none);
 }
 
+/* Pools and signers: both, or neither if one of the files is wrong. */
+static enum osd_status reload(const struct osd_control_targets *targets, char changed[CHANGED_MAX],
+			      char message[OSD_ADMIN_MESSAGE_MAX])
+{
+	char why[256];
+	struct osd_signers *signers = NULL;
+	enum osd_status status = osd_functions_prepare(targets->functions, why, &signers);
+
+	if (status != OSD_OK) {
+		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", why);
+		return status;
+	}
+	status = osd_exec_pools_reload(targets->exec, changed, CHANGED_MAX, message);
+	if (status == OSD_OK)
+		osd_functions_use(targets->functions, signers);
+	else
+		osd_signers_free(signers);
+	return status;
+}
+
 void osd_control_do_reload(struct osd_control_request *request)
 {
 	char changed[CHANGED_MAX], message[OSD_ADMIN_MESSAGE_MAX];
-	enum osd_status status = osd_exec_pools_reload(request->control->targets.exec, changed,
-						       sizeof(changed), message);
+	enum osd_status status = reload(&request->control->targets, changed, message);
 	struct osd_json json;
 
 	if (has_failed(request, status, message))

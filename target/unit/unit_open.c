@@ -229,6 +229,7 @@ static enum osd_status start_control(struct osd_unit *unit, const struct osd_con
 		.unit = unit,
 		.objects = unit->objects,
 		.exec = unit->exec,
+		.functions = unit->functions,
 		.figures = unit->figures,
 		.faults = config->test.faults,
 		.manager_uid = (uid_t)config->control_uid,
@@ -255,7 +256,8 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 	unit->hold = config->test.hold ? strdup(config->test.hold) : NULL;
 	status = open_objects(unit, config, message);
 	if (status == OSD_OK)
-		status = osd_functions_open(unit->objects, &unit->functions);
+		status = osd_functions_open(unit->objects, config->signers, message,
+					    &unit->functions);
 	if (status == OSD_OK)
 		status = open_security(unit, config, message);
 	if (status == OSD_OK)

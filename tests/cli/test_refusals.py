@@ -248,7 +248,8 @@ def test_a_configuration_of_another_user(
 
 
 def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
-    assert "below 0x10000 are reserved" in osd("part", "create", 5, code=Exit.FAILED).stderr
+    reserved = f"{obj.partition_id}/5"
+    assert "below 0x10000 are reserved" in osd("obj", "create", reserved, code=Exit.FAILED).stderr
     assert "id is taken" in osd("part", "create", obj.partition_id, code=Exit.FAILED).stderr
     words = osd("obj", "attr", "set", obj, "1/1", "x", code=Exit.FAILED).stderr
     assert "read only, of another type" in words

@@ -39,6 +39,7 @@ FUNCTIONS = PartitionId(0x11)
 """The function partition of these tests."""
 PAGE = Page.FUNCTION
 STATE, ENGINE, ACCESS, ALIAS, METHODS, WALL, SHA256 = 1, 2, 5, 6, 8, 10, 14
+DESCRIPTION, POOL, MEMORY = 7, 9, 12
 NONE, READ, WRITE = b"\0", b"\1", b"\2"
 ROOM = 1 << 16
 INACTIVE, NO_ENGINE = 0x8017, 0x8018

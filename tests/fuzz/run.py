@@ -40,10 +40,21 @@ SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_query_list": ("query_list.", "attrs."),
     "fuzz_control_frame": ("control.",),
     "fuzz_job_record": ("job_record.",),
+    "fuzz_sshsig": ("sshsig.",),
 }
 
 # Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.
 LOCAL_SEEDS: dict[str, list[str]] = {
+    "fuzz_signer_line": [
+        line.encode().hex()
+        for line in (
+            'ann namespaces="iosd-function,iosd-function-native" ssh-ed25519 '
+            "AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop ann",
+            'b,c valid-after="20260101",valid-before="202701011200Z" ssh-rsa AAAA',
+            "d cert-authority ecdsa-sha2-nistp256 AAAA",
+            "# a comment",
+        )
+    ],
     "fuzz_proxy_frame": [
         "0001002100000000000000090000000000000000000100000000000000010002" + "00" * 32,
         "0001000000030003000000000000000000000000000000000000000000000000" + "00" * 32,

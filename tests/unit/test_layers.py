@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "store": {"base", "wire"},
     "object": {"base", "wire", "store"},
     "security": {"base", "wire", "store", "object"},
-    "function": {"base", "wire", "object"},
+    "function": {"base", "wire", "object", "security"},
     "exec": {"base", "wire", "object", "security", "function"},
     "command": {"base", "wire", "object", "security", "function", "exec"},
     "unit": {"base", "wire", "command"},

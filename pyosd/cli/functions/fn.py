@@ -40,6 +40,7 @@ COLUMNS = (
     Column("VERSION", lambda row: row["version"] or "-", shrink=True),
     Column("SHA-256", lambda row: row["sha256"][:12] or "-"),
     Column("METHODS", lambda row: " ".join(row["methods"]), wide=True),
+    Column("SIGNER", lambda row: row["signer"] or "-", wide=True, shrink=True),
     Column("POOL", lambda row: row["pool"] or "default", wide=True),
     Column("ACTIVATED", lambda row: format_time(row["activated"]), wide=True),
     Column("DESCRIPTION", lambda row: row["description"] or "-", wide=True, shrink=True),
@@ -116,6 +117,8 @@ def record_of(function: Function) -> JsonRow:
         "description": manifest.description,
         "size_bytes": function.size,
         "sha256": function.sha256,
+        "signer": function.signer,
+        "key": function.fingerprint,
         "activated": function.activated.timestamp() if function.activated else None,
     }
 
@@ -149,6 +152,14 @@ def fn() -> None:
 @click.option("--limit-output", type=SIZE, help="Limit the bytes that a call may print: 1MiB.")
 @click.option("--version", metavar="TEXT", default="", help="Version of the code, for people.")
 @click.option("--description", metavar="TEXT", default="", help="Description, for people.")
+@click.option(
+    "--sign",
+    "sign_with",
+    metavar="KEY",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Sign it with this key of SSH; a public key's file: with ssh-agent.",
+)
+@click.option("--encrypt", "encrypted", is_flag=True, help="Encrypt the code to the target's key.")
 @click.option("--activate/--no-activate", default=True, help="Permit calls of it at once.  [yes]")
 @PARTITION
 @click.pass_obj

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/run/run.h"
+#include "security/box.h"
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -257,7 +258,8 @@ static int make_memfd(const struct iovec *parts, size_t count)
 	return kept;
 }
 
-bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
+static bool send_content(struct osd_run *run, const struct osd_job_record *record, uint8_t *args,
+			 uint8_t *code, uint32_t code_length)
 {
 	struct osd_job_run message = {
 		.job_partition = record->id.partition_id,
@@ -270,7 +272,7 @@ bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint
 		.name_bytes = (uint32_t)strlen(record->name),
 		.method_bytes = (uint32_t)strlen(record->function.method),
 		.args_bytes = record->args_length,
-		.code_bytes = record->code_length,
+		.code_bytes = code_length,
 		.grace_usec = (uint32_t)osd_job_grace_usec(record),
 		.array_before = record->array.object_id
 					? (uint32_t)(record->id.object_id - record->array.object_id)
@@ -283,16 +285,33 @@ bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint
 		{header, sizeof(header)},
 		{name, message.name_bytes},
 		{method, message.method_bytes},
-		{content, (size_t)record->args_length + record->code_length},
+		{args, record->args_length},
+		{code, code_length},
 	};
 	OSD_CLEANUP_CLOSE int memfd = -1;
 
 	memcpy(name, record->name, sizeof(name));
 	memcpy(method, record->function.method, sizeof(method));
-	message.in_memfd = parts[3].iov_len > OSD_JOB_INLINE_MAX;
+	message.in_memfd = (size_t)record->args_length + code_length > OSD_JOB_INLINE_MAX;
 	osd_job_run_encode(&message, header);
 	if (!message.in_memfd)
-		return osd_run_send_fds(run, parts, 4, NULL, 0);
-	memfd = make_memfd(parts + 1, 3);
+		return osd_run_send_fds(run, parts, 5, NULL, 0);
+	memfd = make_memfd(parts + 1, 4);
 	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+}
+
+/* Encrypted code of a function is plain only from here on: in this buffer, and in the sandbox's memory. */
+bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
+{
+	uint8_t *code = content + record->args_length, *plain = NULL;
+	size_t length = 0;
+	enum osd_status status = OSD_OK;
+	bool sent;
+
+	if (!record->function.id.object_id || !osd_box_is(code, record->code_length))
+		return send_content(run, record, content, code, record->code_length);
+	status = osd_box_open(run->exec->objects, code, record->code_length, &plain, &length);
+	sent = status == OSD_OK && send_content(run, record, content, plain, (uint32_t)length);
+	osd_box_free(plain, length);
+	return sent;
 }

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What travels to the targets: the code of a member of an array, and how results are combined.
+
+Each function is sent as source, so it uses nothing of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def mean(a: float, weight_a: float, b: float, weight_b: float) -> float:
+    """Two means as one."""
+    whole = weight_a + weight_b
+    return (a * weight_a + b * weight_b) / whole if whole else a
+
+
+def merged(pairs: list[Any], combine: Callable[..., Any], weighted: bool) -> list[Any]:
+    """Pairs of value and weight as one pair, neighbours first: [] of none, else a list of one."""
+    while len(pairs) > 1:
+        level = []
+        for at in range(0, len(pairs) - 1, 2):
+            (a, weight_a), (b, weight_b) = pairs[at], pairs[at + 1]
+            value = combine(a, weight_a, b, weight_b) if weighted else combine(a, b)
+            level.append([value, weight_a + weight_b])
+        pairs = level + (pairs[-1:] if len(pairs) % 2 else [])
+    return pairs
+
+
+def run_slice(
+    sources: dict[str, str], weighted: bool, partition: int, slices: list[list[int]]
+) -> dict[str, Any]:
+    """Call the function for each object of the slice that this member of the array has.
+
+    Returns: failed: [position, class, text, whether storage failed] of each object without a value;
+        values: [position, value] of the others; with combine: [value, weight] of all, or nothing.
+    """
+    import json
+    from importlib import import_module
+
+    osd: Any = import_module("osd")  # the one of the sandbox
+
+    def load(text: str) -> Any:
+        space: dict[str, Any] = {"__name__": "travelled"}
+        exec(compile(text, "<travelled>", "exec"), space)
+        return space["main"]
+
+    code = {name: load(text) for name, text in sources.items()}
+    combining, weigh = code.get("combine"), code.get("weights")
+    failed, values, pairs = [], [], []
+    for position, number in enumerate(slices[osd.array_index]):
+        obj = osd.userobject(partition, number)
+        try:
+            value = code["fn"](obj)
+            if combining is None:
+                json.dumps(value)
+                values.append([position, value])
+            else:
+                pairs.append([value, weigh(obj) if weigh else 1])
+        except Exception as error:
+            again = isinstance(error, osd.NotFound | osd.StorageError)
+            failed.append([position, type(error).__name__, str(error), again])
+    if combining is not None:
+        values = code["merged"](pairs, combining, weighted)
+    return {"failed": failed, "values": values}

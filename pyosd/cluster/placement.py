@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which targets hold an object: rendezvous hashing, and the attribute that names the copies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
+
+COPIES = AttributeId(0x0001_0001, 1)
+"""Attribute of each copy: JSON, the names of the targets that have one."""
+
+
+@dataclass(frozen=True)
+class Copies:
+    """An object that has the same ids at each of the targets named, the preferred one first."""
+
+    object: ObjectRef
+    targets: tuple[str, ...]
+
+
+def place(obj: ObjectRef, targets: Iterable[str], copies: int) -> tuple[str, ...]:
+    """The targets for the copies of an object: those with the highest hash of name and object.
+
+    A target that comes or goes moves only the copies that it gets or had.
+
+    Raises: ValueError: copies is below 1, or there are fewer targets; a name occurs twice.
+    """
+    names = list(targets)
+    if len({*names}) != len(names):
+        raise ValueError("each target needs a name of its own")
+    if not 1 <= copies <= len(names):
+        raise ValueError(f"{copies} copies need 1 to {len(names)}: each is on another target")
+    ids = b"%016x%016x" % (obj.partition_id, obj.object_id)
+    ranked = sorted(names, key=lambda name: hashlib.sha256(ids + name.encode()).digest())
+    return tuple(reversed(ranked[-copies:]))
+
+
+def encode_copies(targets: Iterable[str]) -> AttributeValue:
+    """The attribute that names the copies."""
+    return AttributeValue(*COPIES, json.dumps([*targets]).encode())
+
+
+def decode_copies(value: bytes) -> tuple[str, ...]:
+    """The names in that attribute; () where it is undefined.
+
+    Raises: ValueError: somebody wrote something else there.
+    """
+    if not value:
+        return ()
+    names = json.loads(value)
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise ValueError("the attribute that names copies is no list of names")
+    return tuple(names)
