@@ -320,7 +320,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	session.zone = zones[data[0] % (sizeof(zones) / sizeof(zones[0]))];
 	HOLDS(osd_objects_open(&config, message, &session.objects) == OSD_OK);
 	HOLDS(osd_objects_format(session.objects, CAPACITY) == OSD_OK);
-	HOLDS(osd_functions_open(session.objects, &host.functions) == OSD_OK);
+	HOLDS(osd_functions_open(session.objects, NULL, message, &host.functions) == OSD_OK);
 	populate(session.objects);
 	make_function(session.objects, host.functions);
 	HOLDS(osd_session_init(&session) == OSD_OK);

@@ -123,7 +123,7 @@ static void fill_store(void)
 	uint64_t made;
 
 	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
-	CHECK(osd_functions_open(objects, &functions) == OSD_OK);
+	CHECK(osd_functions_open(objects, NULL, message, &functions) == OSD_OK);
 	host = (struct osd_session_host){.functions = functions, .calls = &figures};
 	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
 	CHECK(osd_partition_create(txn, 0, &pid) == OSD_OK);
