@@ -18,12 +18,14 @@ from pyosd.types import ObjectRef, PartitionId
 from tests.exec.conftest import WAIT_S
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS, OTHERS = PartitionId(0x12), PartitionId(0x13)
 DEPTH = 16
+LAST = 40  # version
 
 LIBRARY = """
 import osd
@@ -236,7 +238,7 @@ def test_two_clients_replace_and_call(
     text = "def main(args):\n    return %d\n"
     functions.put(text % 1, name="version")
     job = target.exec(
-        "import osd, time\n"
+        "import osd\n"
         "last = 0\n"
         "while True:\n"
         "    try: now = osd.call('version')\n"
@@ -249,10 +251,12 @@ def test_two_clients_replace_and_call(
     )
     with serving.connect() as second:
         theirs = Functions(second, FUNCTIONS)
-        for number in range(2, 6):
+        until(lambda: job.output().startswith(b"1\n"), seconds=WAIT_S)
+        for number in range(2, LAST + 1):
             theirs.put(text % number, name="version")
+        until(lambda: job.output().endswith(f"\n{LAST}\n".encode()), seconds=WAIT_S)
         theirs.deactivate("version")
-    assert job.result(WAIT_S) in range(1, 6)
+    assert job.result(WAIT_S) == LAST
 
 
 def test_one_slot_is_enough() -> None:

@@ -10,6 +10,8 @@
 #include "exec/session/session.h"
 #include "function/function.h"
 
+#define TAKE_ATTEMPTS 8 /* of a function that is replaced meanwhile */
+
 struct entering {
 	struct osd_function_name name;
 	const uint8_t *method;
@@ -81,6 +83,11 @@ static enum osd_status find(struct osd_op *op, struct entering *entering)
 	return OSD_OK;
 }
 
+static bool is_same(const struct osd_function *a, const struct osd_function *b)
+{
+	return osd_same_id(a->id, b->id) && memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
+}
+
 static void forget_code(struct osd_session *session)
 {
 	free(session->code);
@@ -106,6 +113,27 @@ static void answer(struct osd_op *op, const struct entering *entering)
 	op->answer.b = function->access;
 }
 
+/* Finds the function and takes its code.  A function that is replaced and removed between these two steps is found
+ * again: the call has the old version or the new one. */
+static enum osd_status take(struct osd_op *op, struct entering *entering)
+{
+	struct osd_session *session = op->session;
+	enum osd_status status = find(op, entering);
+
+	for (int i = 0; i < TAKE_ATTEMPTS && status == OSD_OK; i++) {
+		const struct osd_function before = entering->function;
+
+		status = osd_function_code(session->host->functions, &before, &session->code,
+					   &session->code_length);
+		if (status != OSD_E_NO_OBJECT && status != OSD_E_FUNCTION_INACTIVE)
+			return status;
+		if (find(op, entering) != OSD_OK || is_same(&before, &entering->function))
+			return status;
+		status = OSD_OK;
+	}
+	return status == OSD_OK ? OSD_E_FUNCTION_INACTIVE : status;
+}
+
 /* The bytes of the code count as read: reading them costs the target as much. */
 enum osd_status osd_op_enter(struct osd_op *op)
 {
@@ -121,13 +149,10 @@ enum osd_status osd_op_enter(struct osd_op *op)
 		status = OSD_E_NO_FUNCTION;
 	if (status == OSD_OK)
 		status = choose_partition(op, &entering);
-	if (status == OSD_OK)
-		status = find(op, &entering);
 	if (status != OSD_OK)
 		return status;
 	forget_code(session);
-	status = osd_function_code(session->host->functions, &entering.function, &session->code,
-				   &session->code_length);
+	status = take(op, &entering);
 	if (status == OSD_OK)
 		status = osd_session_count_io(session, &session->bytes_read, session->code_length);
 	if (status != OSD_OK)
