@@ -34,7 +34,7 @@ each example with a new `p`, in a sandbox and at a client (`use` only at a clien
 of the target).
 """
 SECTIONS = {
-    "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log"),
+    "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log", "call"),
     "Objects": ("OSDObject", "root", "partition", "collection", "userobject"),
     "Bytes": ("Data",),
     "Attributes and queries": ("Value", "attr", "Condition", "query"),

@@ -14,7 +14,8 @@ query() finds objects by their attributes.
 
 args are the arguments of the script. zone is the object that limits its rights. job is the object
 that represents the job. In a job of an array, array_index is its index and array is the object that
-represents the array (else None). progress(), result() and log() report. The output of a script is
+represents the array (else None). call() runs a function of the target. progress(), result() and
+log() report. The output of a script is
 the data of the job's object.
 
 A refusal of the target is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
@@ -43,7 +44,7 @@ from ._errors import (
     PermissionDenied,
     StorageError,
 )
-from ._job import log, progress, result
+from ._job import call, log, progress, result
 from ._objects import OSDObject, collection, object_of_type, partition, root, userobject
 from ._query import Condition, attr
 from ._transport import Context, Transport
@@ -109,6 +110,7 @@ __all__ = [
     "array",
     "array_index",
     "attr",
+    "call",
     "collection",
     "job",
     "log",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import linecache
 import marshal
 import os
 import sys
@@ -37,9 +36,7 @@ def load(file: Path, name: str) -> CodeType:
         code = marshal.loads(data[PYC_HEADER:])
         assert isinstance(code, CodeType)
         return code
-    lines = data.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[name] = (len(data), None, lines, name)
-    return compile(data, name, "exec", dont_inherit=True)
+    return _archive.compile_code(data, name)
 
 
 def given_words() -> list[str]:

@@ -6,11 +6,13 @@ The line: {"main": length, "root": text, "files": {path: length, ...}}.  Paths a
 `root` precedes them in file names that tracebacks show, and is "" unless a zipapp was sent.  MAGIC
 holds a zero byte, so no source text and no byte-code begins like it.  pyosd/jobs/modules.py makes archives.
 Its length is limited like that of code (16 MiB). More memory comes from the job's own limit.
+Here too: how scripts are compiled.
 """
 
 from __future__ import annotations
 
 import json
+import linecache
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
-__all__ = ["MAGIC", "ArchivedModules", "enter", "leave", "open_archive"]
+__all__ = ["MAGIC", "ArchivedModules", "compile_code", "enter", "leave", "open_archive"]
 
 MAGIC = b"\0iosd-modules 1\n"
 INIT = "/__init__.py"
@@ -147,3 +149,10 @@ def enter(archive: bytes, name: str) -> tuple[bytes, str]:
 def leave() -> None:
     """The next job does not find them."""
     sys.meta_path[:] = [each for each in sys.meta_path if type(each) is not ArchivedModules]
+
+
+def compile_code(code: bytes, name: str) -> CodeType:
+    """Compile; the source stays where tracebacks look for it."""
+    lines = code.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[name] = (len(code), None, lines, name)
+    return compile(code, name, "exec", dont_inherit=True)

@@ -60,6 +60,9 @@ class Call(IntEnum):
     FLUSH = 39
     SHARE = 40
     UNSHARE = 41
+    ENTER = 42
+    CODE = 43
+    LEAVE = 44
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,7 @@ static void set_up_runs(struct osd_target *target)
 	runs->host = (struct osd_session_host){
 		.exec = &target->exec,
 		.keyring = config->keyring,
+		.functions = config->functions,
 		.calls = &runs->calls,
 		.hold_object = hold_object,
 		.release_object = release_object,

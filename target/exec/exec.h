@@ -26,6 +26,7 @@ struct osd_keyring;
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
+	struct osd_functions *functions; /* borrowed; NULL: scripts call none */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation;	     /* full, no-cgroup, no-userns, minimal; best: any */
 	const char *pools;    /* file that configures the pools (pool/config.c); NULL: `default`

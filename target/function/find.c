@@ -131,6 +131,26 @@ enum osd_status osd_function_find(struct osd_functions *functions,
 	return OSD_E_FUNCTION_INACTIVE;
 }
 
+enum osd_status osd_function_partition(struct osd_functions *functions, uint64_t *ret_partition_id)
+{
+	enum osd_status status = OSD_E_NO_FUNCTION;
+
+	osd_lock(&functions->lock);
+	for (size_t i = 0; i < functions->count && status != OSD_E_CDB_FIELD; i++) {
+		uint64_t partition_id = functions->entries[i].function.id.partition_id;
+
+		if (functions->entries[i].pending)
+			continue;
+		if (status == OSD_OK && partition_id != *ret_partition_id)
+			status = OSD_E_CDB_FIELD;
+		else
+			status = OSD_OK;
+		*ret_partition_id = partition_id;
+	}
+	osd_unlock(&functions->lock);
+	return status;
+}
+
 void osd_function_first_method(const struct osd_function *function,
 			       char method[OSD_FUNCTION_WORD_MAX + 1])
 {

@@ -100,6 +100,8 @@ struct osd_function_name {
 enum osd_status osd_function_find(struct osd_functions *functions,
 				  const struct osd_function_name *name,
 				  struct osd_function *ret_function);
+/* The only partition that has active functions.  OSD_E_NO_FUNCTION: there is none; OSD_E_CDB_FIELD: there are several. */
+enum osd_status osd_function_partition(struct osd_functions *functions, uint64_t *ret_partition_id);
 bool osd_function_has_method(const struct osd_function *function, const void *method,
 			     size_t length);
 /* The entry point of a call that names none. */

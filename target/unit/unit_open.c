@@ -113,6 +113,7 @@ static enum osd_status open_exec(struct osd_unit *unit, const struct osd_config 
 {
 	struct osd_exec_config exec = {
 		.objects = unit->objects,
+		.functions = unit->functions,
 		.keyring = unit->keyring,
 		.sandboxd = config->sandboxd,
 		.isolation = config->isolation,

@@ -105,7 +105,14 @@ static inline size_t osd_shm_body_at(unsigned area)
 	X(39, FLUSH)                                                                                  \
 	X(40, SHARE)            /* -> a head bytes, b length; descriptors on the job socket: bit 0 of flags \
 				   head, bit 1 tail, version last */                                  \
-	X(41, UNSHARE)
+	X(41, UNSHARE)                                                                                \
+	X(42, ENTER)            /* calls an active function in this sandbox; pid 0: the partition of the function \
+				   that runs, or the only one with active functions; oid 0: by name; a bytes \
+				   of the entry point's name, b 0; body: that, the name -> a bytes of the code, \
+				   b access class; body: SHA-256, entry point's name.  Until LEAVE the access \
+				   class restricts, too */                                             \
+	X(43, CODE)             /* a offset -> body: code of the function entered last, if nothing was left since */ \
+	X(44, LEAVE)
 
 enum osd_call_op {
 #define X(number, symbol) OSD_CALL_##symbol = number,

@@ -114,3 +114,15 @@ def test_what_cannot_be_stored(osd: Run, count: Path) -> None:
     osd("fn", "put", count, "--engine", "cobol", code=1)
     osd("fn", "put", count, "--partition", "0x10000", code=2)
     assert len(json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]) == 1
+
+
+def test_a_script_calls_a_function(
+    osd: Run, count: Path, obj: ObjectRef, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The same in a sandbox and here, with the credentials of the user."""
+    script = tmp_path / "script.py"
+    script.write_text("import osd\nprint(osd.call('count', ['a']))\n")
+    wanted = "{'words': 4, 'args': ['a']}\n"
+    assert osd("exec", script, "--zone", obj, "--wait").stdout == wanted
+    osd("exec", script, "--zone", obj, "--local")
+    assert capfd.readouterr().out == wanted

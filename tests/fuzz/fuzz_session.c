@@ -7,6 +7,7 @@
  * back: a frame of 64 bytes, be16 length of what follows, and that much body.  The body lies in
  * memory of the full size, as the sandbox's does, so a frame may claim more than was sent. */
 #include "exec/session/session.h"
+#include "function/function.h"
 #include "fuzz.h"
 #include "wire/cursor.h"
 
@@ -15,10 +16,15 @@
 #define SECRET    "what the zone keeps out"
 
 /* Partition A: bystander, the zone's object, the zone's collection with that object; partition
- * B: an object; partition C: the job's. */
+ * B: an object; partition C: the job's; partition F: a function that may read. */
 #define A         0x10000u
 #define B         0x20000u
 #define C         0x30000u
+#define F         0x11u
+#define FUNCTION  0x10000u
+#define ACCESS    5u
+#define ALIAS     6u
+#define PAGE      0x20000006u
 #define BYSTANDER 0x10000u
 #define INSIDE    0x10001u
 #define GROUP     0x10002u
@@ -75,6 +81,21 @@ static void make_collection(struct osd_objects *objects)
 	HOLDS(osd_attr_set(txn, (struct osd_object_id){A, GROUP}, GROUP_NAME, OSD_INFO_USERNAME,
 			   (const uint8_t *)SECRET, sizeof(SECRET)) == OSD_OK);
 	HOLDS(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+/* Its alias is "f". */
+static void make_function(struct osd_objects *objects, struct osd_functions *functions)
+{
+	struct osd_object_id id = {F, FUNCTION};
+	struct osd_txn *txn;
+
+	make_partition(objects, F);
+	fill_object(objects, id);
+	HOLDS(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	HOLDS(osd_attr_set(txn, id, PAGE, ACCESS, (const uint8_t *)"\1", 1) == OSD_OK);
+	HOLDS(osd_attr_set(txn, id, PAGE, ALIAS, (const uint8_t *)"f", 1) == OSD_OK);
+	HOLDS(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	HOLDS(osd_function_activate(functions, id, false) == OSD_OK);
 }
 
 static void populate(struct osd_objects *objects)
@@ -137,7 +158,7 @@ static void check_outside(struct osd_objects *objects, enum osd_object_type zone
 	check_object(objects, (struct osd_object_id){B, 0x20000});
 	HOLDS(count(objects, OSD_LIST_USER_OBJECTS, B) == 1);
 	HOLDS(count(objects, OSD_LIST_COLLECTIONS, B) == 0);
-	HOLDS(count(objects, OSD_LIST_PARTITIONS, 0) == 3);
+	HOLDS(count(objects, OSD_LIST_PARTITIONS, 0) == 4);
 	if (zone == OSD_PARTITION)
 		return;
 	check_object(objects, (struct osd_object_id){A, BYSTANDER});
@@ -177,6 +198,54 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t fd_count)
 		HOLDS(fds[i] >= 0);
 	return OSD_OK;
 }
+
+static void *hold_object(struct osd_exec *exec, struct osd_object_id id)
+{
+	(void)exec, (void)id;
+	return NULL;
+}
+
+static void release_object(struct osd_exec *exec, void *hold)
+{
+	(void)exec, (void)hold;
+}
+
+static enum osd_status owner_in(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
+				struct osd_job_owner *ret_owner)
+{
+	(void)exec, (void)txn, (void)id, (void)ret_owner;
+	return OSD_E_NO_OBJECT;
+}
+
+static enum osd_status check_partition(struct osd_exec *exec, uint64_t partition_id,
+				       struct osd_object_id *ret_job)
+{
+	(void)exec, (void)partition_id, (void)ret_job;
+	return OSD_OK;
+}
+
+static enum osd_status partition_made(struct osd_exec *exec, struct osd_txn *txn,
+				      uint64_t partition_id)
+{
+	(void)exec, (void)txn, (void)partition_id;
+	return OSD_OK;
+}
+
+static void collection_removed(struct osd_exec *exec, struct osd_object_id id)
+{
+	(void)exec, (void)id;
+}
+
+static struct osd_call_figures figures;
+static struct osd_session_host host = {
+	.calls = &figures,
+	.hold_object = hold_object,
+	.release_object = release_object,
+	.owner_in = owner_in,
+	.check_partition = check_partition,
+	.partition_made = partition_made,
+	.collection_removed = collection_removed,
+};
 
 /* A query shows ids of the zone only. */
 static void check_query(const struct osd_session *session, const struct osd_answer *answer,
@@ -236,6 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct osd_objects_config config = {0};
 	struct osd_session session = {
+		.host = &host,
 		.job = {C, 0x30000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
 		.hooks = {.wrote = hook_wrote,
@@ -250,11 +320,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	session.zone = zones[data[0] % (sizeof(zones) / sizeof(zones[0]))];
 	HOLDS(osd_objects_open(&config, message, &session.objects) == OSD_OK);
 	HOLDS(osd_objects_format(session.objects, CAPACITY) == OSD_OK);
+	HOLDS(osd_functions_open(session.objects, NULL, message, &host.functions) == OSD_OK);
 	populate(session.objects);
+	make_function(session.objects, host.functions);
 	HOLDS(osd_session_init(&session) == OSD_OK);
 	run(&session, osd_rd_init(data + 1, size - 1));
 	osd_session_release(&session);
 	check_outside(session.objects, session.zone.type);
+	osd_functions_close(host.functions);
 	osd_objects_close(session.objects);
 	return 0;
 }

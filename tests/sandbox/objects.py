@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import socket
@@ -21,6 +22,7 @@ FIRST_ID = 0x10000
 ANSWER_BYTES = 1 << 20
 LENGTH_MOST = 1 << 30
 IDS_PER_ANSWER = 3  # few, so that continuation is exercised
+CODE_PIECE = 16  # the same of code
 SHARE_MESSAGE = struct.pack(">HH", 1, 4)
 
 
@@ -90,6 +92,9 @@ class MemoryObjects:
     def __init__(self, head_bytes: int = 1 << 62, share: bool = True) -> None:
         self.things: dict[tuple[int, int], Thing] = {(0, 0): Thing(ROOT)}
         self.head_bytes, self.share = head_bytes, share
+        self.functions: dict[str, tuple[int, bytes]] = {}  # access class and code, by name
+        self.entered: list[tuple[int, bytes]] = []
+        self.code_calls = 0
 
     def serve(
         self, sandbox: Sandbox, op: int, pid: int, oid: int, a: int, b: int, body: bytes
@@ -119,6 +124,23 @@ class MemoryObjects:
     def free_id(self, pid: int) -> int:
         used = [oid for p, oid in self.things if p == pid]
         return max([FIRST_ID - 1, *used]) + 1
+
+    # -- functions
+
+    def op_42(self, sandbox, ids, a, b, body):  # ENTER
+        method, name = body[:a].decode() or "main", body[a:].decode()
+        if name not in self.functions:
+            raise Refusal(NOT_FOUND, f"{ids[0]:#x}/{ids[1]:#x}: no active function has this name")
+        self.entered.append(self.functions[name])
+        access, code = self.entered[-1]
+        return len(code), access, hashlib.sha256(code).digest() + method.encode()
+
+    def op_43(self, sandbox, ids, a, b, body):  # CODE
+        self.code_calls += 1
+        return 0, 0, self.entered[-1][1][a : a + CODE_PIECE]
+
+    def op_44(self, sandbox, ids, a, b, body):  # LEAVE
+        self.entered.pop()
 
     # -- the job itself
 

@@ -314,3 +314,27 @@ def test_what_honest_scripts_do_with_the_library(daemon: Daemon) -> None:
     out = daemon.run(script.read_bytes())
     assert out.kind == FINISH_OK, out.traceback
     assert out.stdout.split()[-1] == b"takes_memory"
+
+
+def test_a_function_of_the_proxy_is_loaded_once(daemon: Daemon) -> None:
+    """Its code comes in pieces, it is left however it ends, and its module stays for the job."""
+    objects = MemoryObjects()
+    code = b"import osd\nseen = []\ndef main(args):\n    seen.append(args)\n    return 6 // args, seen\n"
+    objects.functions["six"] = (1, code)
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.start(
+        "import osd\n"
+        "print(osd.call('six', 2))\n"
+        "try: osd.call('six', 0)\n"
+        "except ZeroDivisionError: print(osd.call('six', 3))\n"
+        "try: osd.call('seven')\n"
+        "except osd.NotFound as error: print(error)\n"
+    )
+    out = sandbox.finish(objects)
+    sandbox.close()
+    assert out.stdout.decode() == (
+        "(3, [2])\n(2, [2, 0, 3])\nfunction seven: no active function has this name\n"
+    ), out.stderr
+    assert not objects.entered
+    assert objects.code_calls == -(-len(code) // 16)

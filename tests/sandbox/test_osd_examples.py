@@ -58,7 +58,7 @@ with pyosd.connect(URL) as session:
 
 # What no script can bring about by itself, and what has nothing to call.
 BUILTINS = set(dir(builtins))
-WITHOUT_EXAMPLE = {"StorageError", "Conflict", "Transport"}
+WITHOUT_EXAMPLE = {"StorageError", "Conflict", "Transport", "call"}
 
 
 SANDBOX = """

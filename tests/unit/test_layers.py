@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "object": {"base", "wire", "store"},
     "security": {"base", "wire", "store", "object"},
     "function": {"base", "wire", "object", "security"},
-    "exec": {"base", "wire", "object", "security"},
+    "exec": {"base", "wire", "object", "security", "function"},
     "command": {"base", "wire", "object", "security", "function", "exec"},
     "unit": {"base", "wire", "command"},
     "shim": {"base", "wire", "command", "unit"},

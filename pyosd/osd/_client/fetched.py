@@ -48,6 +48,8 @@ class FetchedTransport(SessionTransport):
     def descriptor(self, partition_id: int, object_id: int) -> int | None:
         """The open file of a fetched object; None: it was not fetched, or it has changed."""
         ids = (partition_id, object_id)
+        if not self.called.permits(Call.READ):
+            return None  # the session refuses it
         if ids not in self.files:
             with translated():
                 self.zone.check_object(ref(*ids))

@@ -33,7 +33,8 @@ from .._errors import (
 from .._query import Query
 from .._transport import CALL_IO_MAX, Call, Context
 from .._values import NAME, decode_entries, encode_entries
-from .zone import Zone
+from .functions import CalledFunctions
+from .zone import THE_JOB, Zone, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,6 +101,7 @@ class SessionTransport:
         self.commands = commands
         self._context = context or Context()
         self.zone = Zone(self._context, commands)
+        self.called = CalledFunctions(commands)
         self.result = bytearray()
         self.result_kind: str | None = None
         self._progress_next = 0.0
@@ -126,6 +128,8 @@ class SessionTransport:
 
     def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
         """Raise PermissionDenied where the target would refuse a job in this zone the call."""
+        if op not in THE_JOB and not self.called.permits(op):
+            refuse(obj, "the function's access class does not permit it")
         self.zone.check(op, obj, a, body)
 
     def write_long(
@@ -182,6 +186,18 @@ class SessionTransport:
         del self.result[a:]
         self.result += body
         self.result_kind = RESULT_KINDS[b]
+        return NOTHING
+
+    # -- functions
+
+    def enter(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
+        return self.called.enter(obj, bytes(body), a)
+
+    def send_code(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
+        return 0, 0, self.called.piece(a)
+
+    def leave(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
+        self.called.leave()
         return NOTHING
 
     # -- existence and life cycle
@@ -361,6 +377,9 @@ HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview
     Call.FLUSH: SessionTransport.flush,
     Call.SHARE: SessionTransport.not_here,
     Call.UNSHARE: SessionTransport.not_here,
+    Call.ENTER: SessionTransport.enter,
+    Call.CODE: SessionTransport.send_code,
+    Call.LEAVE: SessionTransport.leave,
 }
 
 

@@ -16,7 +16,6 @@ import errno
 import functools
 import importlib
 import json
-import linecache
 import marshal
 import mmap
 import os
@@ -232,7 +231,7 @@ def load_code(code: bytes, form: int, name: str) -> CodeType:
         code = expand(code)
     if code.startswith(_archive.MAGIC):
         code, name = enter_archive(code, name)
-    return load_bytecode(code) if form & CODE_BYTECODE else compile_code(code, name)
+    return load_bytecode(code) if form & CODE_BYTECODE else _archive.compile_code(code, name)
 
 
 def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
@@ -241,13 +240,6 @@ def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
         return _archive.enter(code, name)
     except ValueError as error:
         raise BadCode(str(error)) from None
-
-
-def compile_code(code: bytes, name: str) -> CodeType:
-    """Compile; the source stays where tracebacks look for it."""
-    lines = code.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[name] = (len(code), None, lines, name)
-    return compile(code, name, "exec", dont_inherit=True)
 
 
 def execute(code: bytes, form: int, name: str, method: str, context: Context) -> None:

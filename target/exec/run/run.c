@@ -114,7 +114,8 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.denied = denied_by(&job->record.function),
+		.running = {denied_by(&job->record.function),
+			    job->record.function.id.partition_id},
 		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,

@@ -139,6 +139,9 @@ static const struct op_row rows[] = {
 	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, osd_op_flush},
 	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share},
 	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, osd_op_unshare},
+	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, osd_op_enter},
+	{OSD_CALL_CODE, OP_OWN, 0, osd_op_code},
+	{OSD_CALL_LEAVE, OP_OWN, 0, osd_op_leave},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -163,9 +166,9 @@ static bool may_follow(const struct osd_session *session, const struct op_row *r
 /* What the access class of a function permits (docs/functions.md). */
 static bool may_at_all(const struct osd_session *session, const struct op_row *row)
 {
-	if (row->flags & OP_OWN || session->denied == OSD_DENIES_NOTHING)
+	if (row->flags & OP_OWN || session->running.denied == OSD_DENIES_NOTHING)
 		return true;
-	return session->denied == OSD_DENIES_CHANGES && !(row->flags & OP_CHANGES);
+	return session->running.denied == OSD_DENIES_CHANGES && !(row->flags & OP_CHANGES);
 }
 
 static enum osd_status check(struct osd_op *op, const struct op_row *row)
@@ -251,6 +254,8 @@ static enum osd_answer_code answer_code(enum osd_status status)
 		return OSD_ANSWER_OK;
 	case OSD_E_NO_OBJECT:
 	case OSD_E_NO_PARTITION:
+	case OSD_E_NO_FUNCTION:
+	case OSD_E_FUNCTION_INACTIVE:
 		return OSD_ANSWER_NOT_FOUND;
 	case OSD_E_EXISTS:
 		return OSD_ANSWER_EXISTS;
@@ -267,6 +272,7 @@ static enum osd_answer_code answer_code(enum osd_status status)
 	case OSD_E_PARAM_FIELD:
 	case OSD_E_PARAM_LENGTH:
 	case OSD_E_BEYOND_END:
+	case OSD_E_FUNCTION_ENGINE:
 		return OSD_ANSWER_INVALID;
 	default:
 		return OSD_ANSWER_IO;
@@ -406,5 +412,6 @@ void osd_session_release(struct osd_session *session)
 	osd_allowed_release(&session->allowed);
 	free(session->result);
 	free(session->traceback);
+	free(session->code);
 	free(session->scratch);
 }

@@ -15,7 +15,7 @@
  * reaches the rest of the target through operations given at start (struct osd_session_host).
  *
  * Inside: serve.c has the table and serves one call, session.c has what all calls use.  life.c, data.c,
- * share.c, attrs.c and query.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
+ * share.c, attrs.c, query.c and function.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
  * many calls run at a time, and calls.c counts them.
  *
  * Locking: none of the target's.  shares_lock guards the descriptors that the sweep looks at; the gate has a
@@ -35,6 +35,7 @@
 #include "wire/proxy_frame.h"
 
 struct osd_exec;
+struct osd_functions;
 struct osd_keyring;
 
 /* ---- the call gate (call_gate.c) --------------------------------------------------------------- */
@@ -101,6 +102,7 @@ void osd_call_took(struct osd_call_figures *figures, uint16_t op, uint64_t usec)
 struct osd_session_host {
 	struct osd_exec *exec;	     /* their first argument */
 	struct osd_keyring *keyring; /* NULL: no job has a capability */
+	struct osd_functions *functions; /* NULL: there are none */
 	struct osd_call_figures *calls;
 	void *(*hold_object)(struct osd_exec *exec, struct osd_object_id id);
 	void (*release_object)(struct osd_exec *exec, void *hold);
@@ -118,6 +120,7 @@ struct osd_session_host {
 #define OSD_SESSION_OPEN       32 /* objects kept open between calls */
 #define OSD_SESSION_PARTITIONS 8
 #define OSD_SESSION_BUCKETS    64
+#define OSD_SESSION_DEPTH      16 /* functions that call each other */
 
 enum osd_session_phase { OSD_PHASE_RUN = 1, OSD_PHASE_OVER = 2 };
 
@@ -150,7 +153,11 @@ struct osd_session {
 	struct osd_object_id job;
 	struct osd_job_limits limits;
 	struct osd_job_rights rights;
-	enum osd_session_denied denied; /* by the access class of the function that runs */
+	/* The function that runs: what its access class denies, and its partition (0: none runs). */
+	struct osd_session_running {
+		enum osd_session_denied denied;
+		uint64_t partition_id;
+	} running;
 	bool plain;			/* no surrogate: the result stays in memory */
 	struct osd_session_hooks hooks;
 
@@ -187,6 +194,11 @@ struct osd_session {
 	} entered[OSD_SESSION_PARTITIONS];
 	struct osd_allowed allowed; /* attributes it may touch */
 	uint64_t allowed_seen;	    /* that number when they were read */
+	/* The functions that wait for the one they have called, and that one's code (function.c). */
+	struct osd_session_running callers[OSD_SESSION_DEPTH];
+	size_t depth;
+	uint8_t *code;
+	size_t code_length;
 	bool wrote;
 	bool ahead;		      /* the last call had OSD_CALL_AHEAD */
 	enum osd_status ahead_status; /* how it went */
@@ -298,7 +310,8 @@ osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_
 	osd_op_collection_drop;
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
-	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr;
+	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr, osd_op_enter, osd_op_code,
+	osd_op_leave;
 void osd_session_release_data(struct osd_session *session);
 void osd_session_release_shares(struct osd_session *session);
 
