@@ -230,12 +230,18 @@ def is_bytecode(code: Code) -> bool:
     return isinstance(code, os.PathLike) and Path(code).suffix == BYTECODE_SUFFIX
 
 
+def is_webassembly(code: bytes) -> bool:
+    """Whether it is a module for the engine wasm, which no client compiles or packs."""
+    return code.startswith(b"\0asm")
+
+
 def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
     """The bytes to send for the code, and the flag of their packing.
 
-    Args: compress: True or False: always, never; None: where it pays.
+    Args: compress: True or False: always, never; None: where it pays, but for WebAssembly.
     """
-    if compress is False or (compress is None and len(code) < PACKED_FROM):
+    pays = len(code) >= PACKED_FROM and not is_webassembly(code)
+    if compress is False or (compress is None and not pays):
         return code, ExecFlag(0)
     packed = zlib.compress(code)
     if compress is None and len(packed) > _PAYS * len(code):

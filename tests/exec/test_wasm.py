@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 import pyosd
 from iosd_host.common.paths import wasmtime_library
+from pyosd.cli import main
 from pyosd.errors import OSDError, ScriptError
 from pyosd.functions import Access
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
@@ -86,6 +88,28 @@ def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: Partiti
     assert job.result() == 1
     assert job.status().engine == "wasm"
     assert job.status().pool == "w"
+
+
+def test_a_module_is_a_job_too(
+    served: Serving, target: pyosd.Target, kit: Path, partition: PartitionId
+) -> None:
+    """`osd exec` sends it as it is; in a pool of another engine it is no script."""
+    module = kit_module(kit, "count")
+    log = made(target, partition, b"a\nb\n")
+    assert target.exec(module, zone=log, pool="w").result() == 2
+    words = [
+        "exec",
+        str(module),
+        "--zone",
+        f"{log.partition_id}/{log.object_id}",
+        "--pool",
+        "w",
+        "--wait",
+    ]
+    done = CliRunner(env={"IOSD_TARGET": served.url}).invoke(main, words)
+    assert done.exit_code == 0, done.output
+    with pytest.raises(ScriptError):
+        target.exec(module, zone=log).result()
 
 
 def test_rundes_encryption(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:

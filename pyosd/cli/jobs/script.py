@@ -16,7 +16,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
-from pyosd.jobs.source import BYTECODE_SUFFIX
+from pyosd.jobs.source import BYTECODE_SUFFIX, is_webassembly
 from pyosd.wire.capability import JOB_RIGHTS, READ_ONLY, Permission
 
 __all__ = [
@@ -124,7 +124,7 @@ def with_modules(file: str, code: bytes, paths: Sequence[str]) -> bytes:
 
 def check_script(file: str, code: bytes) -> None:
     """Compile a script, so that a mistyped one makes no job.  Raises: UnfitScript."""
-    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)):
+    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)) or is_webassembly(code):
         return
     try:
         check_syntax(code, "stdin" if file == "-" else Path(file).name)
