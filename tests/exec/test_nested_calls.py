@@ -224,6 +224,21 @@ def test_a_function_finds_those_of_its_own_partition(
         target.remove_partition(OTHERS, contents=True)
 
 
+def test_encrypted_code_stays_in_a_sandbox_of_its_own(
+    functions: Functions, lines: ObjectRef, evaluate: Evaluate
+) -> None:
+    pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
+    functions.put("def main(args):\n    return args\n", name="secret", encrypted=True)
+    assert functions.call("secret", 1, zone=lines) == 1
+    out = evaluate(
+        "import osd\n"
+        "try: osd.call('secret', 1)\n"
+        "except osd.PermissionDenied as error: print(error)\n"
+        "osd.zone.data.write(b'ONE')\n"
+    )
+    assert "its code is encrypted" in out
+
+
 def test_code_longer_than_one_call(functions: Functions, lines: ObjectRef) -> None:
     long = f"# {'x' * (3 << 20)}\ndef main(args):\n    return args + 1\n"
     functions.put(long, name="long")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from pyosd import errors
 from pyosd.functions import Access, Function, Functions
+from pyosd.security.code_box import MAGIC as BOX
 from pyosd.types import ObjectRef, ref
 
-from .._errors import Invalid, NotFound
+from .._errors import Invalid, NotFound, PermissionDenied
 from .._transport import CALL_IO_MAX, Call
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class CalledFunctions:
         digest = hashlib.sha256(self.code).digest()
         if digest.hex() != found.sha256:
             raise NotFound(f"{found.id}: the function's code has changed since it was activated")
+        if self.code.startswith(BOX):
+            raise PermissionDenied(f"{found.id}: its code is encrypted: call it with osd fn call")
         self.running.append((manifest.access, partition))
         answer = digest + (method or manifest.methods[0]).encode()
         return len(self.code), int(manifest.access), answer

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exec/session/session.h"
 #include "function/function.h"
+#include "security/box.h"
 
 #define TAKE_ATTEMPTS 8 /* of a function that is replaced meanwhile */
 
@@ -153,6 +154,10 @@ enum osd_status osd_op_enter(struct osd_op *op)
 		return status;
 	forget_code(session);
 	status = take(op, &entering);
+	if (status == OSD_OK && osd_box_is(session->code, session->code_length)) {
+		op->why = "its code is encrypted: only EXECUTE FUNCTION can call it";
+		status = OSD_E_PERMISSION;
+	}
 	if (status == OSD_OK)
 		status = osd_session_count_io(session, &session->bytes_read, session->code_length);
 	if (status != OSD_OK)
