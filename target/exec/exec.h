@@ -78,6 +78,7 @@ struct osd_exec_submission {
 	struct osd_exec_text engine; /* `python` is the default and the only one */
 	const uint8_t *code;
 	size_t code_length;
+	const uint8_t *code_sha256; /* its SHA-256, if the caller knows it; NULL: it is computed */
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
