@@ -47,6 +47,28 @@ static enum osd_status find(struct osd_command_context *ctx, const struct osd_ex
 		       : status;
 }
 
+/* A function with its code.  If others change or replace it between the two, the name is looked up again: a call
+ * finds the function that was, or the one that is. */
+static enum osd_status find_code(struct osd_command_context *ctx,
+				 const struct osd_exec_params *params,
+				 struct osd_function *ret_function,
+				 struct osd_function_code **ret_code)
+{
+	enum osd_status status = find(ctx, params, ret_function);
+
+	while (status == OSD_OK) {
+		struct osd_function found = *ret_function;
+		enum osd_status missing = osd_function_code(ctx->functions, &found, ret_code);
+
+		if (missing != OSD_E_FUNCTION_INACTIVE && missing != OSD_E_NO_FUNCTION)
+			return missing;
+		status = find(ctx, params, ret_function);
+		if (status == OSD_OK && osd_function_same(ret_function, &found))
+			return missing;
+	}
+	return status;
+}
+
 /* A limit of the manifest is the default, and the most. */
 static void bound(uint64_t *limit, uint64_t most)
 {
@@ -133,11 +155,10 @@ static void fill(struct osd_exec_submission *submission, const struct osd_exec_p
 enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	OSD_CLEANUP_FREE uint8_t *code = NULL;
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	struct osd_exec_submission submission = {0};
 	struct osd_function function;
 	struct osd_exec_params params;
-	size_t length;
 	enum osd_status status;
 
 	if (!ctx->exec)
@@ -150,19 +171,18 @@ enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 	if (says_more_than_allowed(&params) ||
 	    (params.function.args_encoding == OSD_ARGS_NONE && ctx->command_data_length > 0))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	status = find(ctx, &params, &function);
+	status = find_code(ctx, &params, &function, &code);
 	if (status == OSD_OK)
 		status = choose_record(request, &params, &function, &submission.plain);
 	if (status == OSD_OK && submission.plain)
 		status = find_zone(ctx, &submission.zone_type);
-	if (status == OSD_OK)
-		status = osd_function_code(ctx->functions, &function, &code, &length);
 	if (status != OSD_OK)
 		return status;
 	osd_submission_fill(&submission, &params);
 	fill(&submission, &params, &function);
-	submission.code = code;
-	submission.code_length = length;
+	submission.code = code->bytes;
+	submission.code_length = code->length;
+	submission.code_sha256 = code->sha256;
 	submission.has_args = true;
 	submission.args =
 		(struct osd_exec_text){ctx->command_data, (uint32_t)ctx->command_data_length};

@@ -80,9 +80,13 @@ static void fill_digests(struct osd_job_record *record,
 	struct osd_sha256 sha;
 	uint8_t head[21], named[20], array[12];
 
-	osd_sha256_init(&sha);
-	osd_sha256_add(&sha, submission->code, submission->code_length);
-	osd_sha256_end(&sha, record->code_sha256);
+	if (submission->code_sha256) {
+		memcpy(record->code_sha256, submission->code_sha256, sizeof(record->code_sha256));
+	} else {
+		osd_sha256_init(&sha);
+		osd_sha256_add(&sha, submission->code, submission->code_length);
+		osd_sha256_end(&sha, record->code_sha256);
+	}
 
 	head[0] = (uint8_t)(record->args_encoding | osd_exec_code_form(submission->flags) << 4);
 	osd_put_be(head + 1, record->zone.id.partition_id, 8);

@@ -79,6 +79,7 @@ struct osd_exec_submission {
 	struct osd_exec_text engine; /* that the pool must have; without a pool, the first with it */
 	const uint8_t *code;
 	size_t code_length;
+	const uint8_t *code_sha256; /* its SHA-256, if the caller knows it; NULL: it is computed */
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sha256.h"
 #include "base/util.h"
 #include "function/signing.h"
 #include "object/txn_run.h"
@@ -37,8 +36,10 @@ static struct entry *find_entry(const struct osd_functions *functions, struct os
 static void drop(struct osd_functions *functions, struct entry *entry)
 {
 	osd_assert_held(&functions->lock);
-	if (entry)
-		*entry = functions->entries[--functions->count];
+	if (!entry)
+		return;
+	osd_function_release(functions, entry);
+	*entry = functions->entries[--functions->count];
 }
 
 /* Two places for each id at most: the active version and the next. */
@@ -65,20 +66,22 @@ struct activation {
 	struct osd_signing signing;    /* as it was checked */
 };
 
-/* Another function of the partition that has the alias, or is about to have it.  NULL: there is none. */
+/* Another function of the partition that is about to have the alias, or else has it.  NULL: there is none. */
 static const struct entry *find_alias(const struct osd_functions *functions,
 				      const struct osd_function *function)
 {
+	const struct entry *found = NULL;
+
 	osd_assert_held(&functions->lock);
 	for (size_t i = 0; i < functions->count && function->alias[0]; i++) {
 		const struct osd_function *other = &functions->entries[i].function;
 
 		if (other->id.partition_id == function->id.partition_id &&
 		    other->id.object_id != function->id.object_id &&
-		    strcmp(other->alias, function->alias) == 0)
-			return &functions->entries[i];
+		    strcmp(other->alias, function->alias) == 0 && !(found && found->pending))
+			found = &functions->entries[i];
 	}
-	return NULL;
+	return found;
 }
 
 static enum osd_status reserve(struct activation *activation, bool replace)
@@ -91,7 +94,7 @@ static enum osd_status reserve(struct activation *activation, bool replace)
 
 	osd_lock(&functions->lock);
 	other = find_alias(functions, function);
-	if (find_entry(functions, function->id, true) || (replace && other && other->pending))
+	if (find_entry(functions, function->id, true) || (other && other->pending))
 		status = OSD_E_BUSY; /* another activation of it, or of its alias, is under way */
 	else if (functions->count >= OSD_FUNCTIONS_MAX)
 		status = OSD_E_QUOTA;
@@ -218,6 +221,51 @@ static enum osd_status check_box(struct osd_functions *functions, const uint8_t 
 	return status;
 }
 
+bool osd_function_same(const struct osd_function *a, const struct osd_function *b)
+{
+	return osd_same_id(a->id, b->id) && a->activated_msec == b->activated_msec &&
+	       memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
+}
+
+struct ending {
+	struct osd_functions *functions;
+	struct osd_object_id id;
+	const struct osd_function *version; /* NULL: whichever is active */
+};
+
+static bool is_version(const struct osd_function *function, const struct osd_function *version)
+{
+	return !version || osd_function_same(function, version);
+}
+
+static void forget(const struct ending *ending)
+{
+	struct entry *entry;
+
+	osd_lock(&ending->functions->lock);
+	entry = find_entry(ending->functions, ending->id, false);
+	if (entry && is_version(&entry->function, ending->version))
+		drop(ending->functions, entry);
+	osd_unlock(&ending->functions->lock);
+}
+
+/* A removal or deactivation right after the activation may have looked into memory before settle() has changed it. */
+static enum osd_status confirm(const struct activation *activation)
+{
+	const struct osd_function *function = &activation->function;
+	struct activation now = {.function.id = function->id};
+	const struct ending ending = {activation->functions, function->id, function};
+	enum osd_status status = osd_txn_run(activation->functions->objects, OSD_TXN_READ_ONLY,
+					     read_manifest, &now);
+
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
+	    (status == OSD_OK && !osd_function_same(&now.function, function)))
+		forget(&ending);
+	else
+		return status;
+	return OSD_OK;
+}
+
 /* Makes a checked function active. */
 static enum osd_status store(struct activation *activation, bool replace)
 {
@@ -226,8 +274,9 @@ static enum osd_status store(struct activation *activation, bool replace)
 	if (status != OSD_OK)
 		return status;
 	status = osd_txn_run(activation->functions->objects, OSD_COMMIT_DURABLE, mark, activation);
-	if (status != OSD_OK)
-		settle(activation, false);
+	if (status == OSD_OK)
+		return confirm(activation);
+	settle(activation, false);
 	return status;
 }
 
@@ -246,11 +295,10 @@ static void log_active(const struct osd_function *function)
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
 				      bool replace)
 {
-	OSD_CLEANUP_FREE uint8_t *code = NULL;
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	struct activation activation = {.functions = functions, .function.id = id};
 	struct osd_function *function = &activation.function;
 	struct osd_signers *signers;
-	size_t length;
 	bool current;
 	enum osd_status status;
 
@@ -260,11 +308,12 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	if (status == OSD_OK)
 		status = check_engine(functions, function);
 	if (status == OSD_OK)
-		status = osd_function_fetch(functions, id, &code, &length, function->sha256);
-	if (status == OSD_OK && osd_box_is(code, length))
-		status = check_box(functions, code, length);
+		status = osd_function_fetch(functions, id, &code);
+	if (status == OSD_OK && osd_box_is(code->bytes, code->length))
+		status = check_box(functions, code->bytes, code->length);
 	if (status != OSD_OK)
 		return status;
+	memcpy(function->sha256, code->sha256, sizeof(function->sha256));
 	function->activated_msec = osd_wall_msec();
 	status = osd_signing_check(functions, function, &activation.signing, &signers);
 	if (status != OSD_OK)
@@ -276,29 +325,6 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 		return status;
 	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
-}
-
-struct ending {
-	struct osd_functions *functions;
-	struct osd_object_id id;
-	const struct osd_function *version; /* NULL: whichever is active */
-};
-
-static bool is_version(const struct osd_function *function, const struct osd_function *version)
-{
-	return !version || (function->activated_msec == version->activated_msec &&
-			    memcmp(function->sha256, version->sha256, sizeof(version->sha256)) == 0);
-}
-
-static void forget(const struct ending *ending)
-{
-	struct entry *entry;
-
-	osd_lock(&ending->functions->lock);
-	entry = find_entry(ending->functions, ending->id, false);
-	if (entry && is_version(&entry->function, ending->version))
-		drop(ending->functions, entry);
-	osd_unlock(&ending->functions->lock);
 }
 
 static void forget_at_end(void *arg, bool committed)
@@ -365,7 +391,8 @@ static void removed_at_end(void *arg, bool committed)
 	for (size_t i = functions->count; i-- > 0;) {
 		struct entry *entry = &functions->entries[i];
 
-		if (entry->function.id.partition_id == removal->id.partition_id &&
+		if (!entry->pending &&
+		    entry->function.id.partition_id == removal->id.partition_id &&
 		    (!removal->id.object_id ||
 		     entry->function.id.object_id == removal->id.object_id))
 			drop(functions, entry);
@@ -394,6 +421,7 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 void osd_functions_forget(struct osd_functions *functions)
 {
 	osd_lock(&functions->lock);
-	functions->count = 0;
+	while (functions->count)
+		drop(functions, &functions->entries[functions->count - 1]);
 	osd_unlock(&functions->lock);
 }

@@ -1,60 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* find.c -- the function that a call names, and its code (function.h). */
-#include <stdlib.h>
+/* find.c -- the function that a call names (function.h). */
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/util.h"
 #include "function/impl.h"
-#include "wire/exec_limits.h"
-
-/* ---- code -------------------------------------------------------------------------------------------- */
-
-enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_object_id id,
-				   uint8_t **ret_code, size_t *ret_length, uint8_t ret_sha256[32])
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	OSD_CLEANUP_FREE uint8_t *code = NULL;
-	size_t most = (size_t)osd_exec_limits[OSD_LIMIT_CODE].maximum, length;
-	struct osd_sha256 sha;
-	enum osd_status status = osd_object_get(functions->objects, id, &object);
-
-	if (status != OSD_OK)
-		return status;
-	code = malloc(most + 1);
-	if (!code)
-		return OSD_E_NO_MEMORY;
-	status = osd_object_read(object, 0, code, most + 1, OSD_DATA_NO_TIMESTAMPS, &length);
-	if (status != OSD_OK)
-		return status;
-	if (length == 0 || length > most)
-		return OSD_E_CDB_FIELD;
-	osd_sha256_init(&sha);
-	osd_sha256_add(&sha, code, length);
-	osd_sha256_end(&sha, ret_sha256);
-	*ret_length = length;
-	*ret_code = OSD_STEAL(code);
-	return OSD_OK;
-}
-
-enum osd_status osd_function_code(struct osd_functions *functions,
-				  const struct osd_function *function, uint8_t **ret_code,
-				  size_t *ret_length)
-{
-	OSD_CLEANUP_FREE uint8_t *code = NULL;
-	uint8_t sha256[32];
-	enum osd_status status =
-		osd_function_fetch(functions, function->id, &code, ret_length, sha256);
-
-	if (status == OSD_E_CDB_FIELD ||
-	    (status == OSD_OK && memcmp(sha256, function->sha256, sizeof(sha256)) != 0))
-		return OSD_E_FUNCTION_INACTIVE;
-	if (status == OSD_OK)
-		*ret_code = OSD_STEAL(code);
-	return status;
-}
-
-/* ---- names ------------------------------------------------------------------------------------------- */
 
 static bool has_alias(const struct osd_function *function, const struct osd_function_name *name)
 {

@@ -15,6 +15,7 @@
 #ifndef OSD_FUNCTION_FUNCTION_H
 #define OSD_FUNCTION_FUNCTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ enum osd_function_access {
 #define OSD_FUNCTION_WORD_MAX 64       /* bytes of an engine's, alias's, pool's or method's name */
 #define OSD_FUNCTION_TEXT_MAX 256      /* bytes of a description, and of a list of methods */
 #define OSD_FUNCTIONS_MAX     4096     /* active at a time */
+#define OSD_FUNCTION_KEPT_MAX (64u << 20) /* bytes of code in memory */
 #define OSD_FUNCTION_METHOD   "main"   /* the entry point of a manifest that names none */
 #define OSD_FUNCTION_ENGINE   "python" /* the engine of a manifest that names none */
 #define OSD_FUNCTION_DIGITS   8	       /* the least of a SHA-256 that names a function */
@@ -102,15 +104,30 @@ enum osd_status osd_function_find(struct osd_functions *functions,
 				  struct osd_function *ret_function);
 /* The only partition that has active functions.  OSD_E_NO_FUNCTION: there is none; OSD_E_CDB_FIELD: there are several. */
 enum osd_status osd_function_partition(struct osd_functions *functions, uint64_t *ret_partition_id);
+/* Whether both are the same activation of the same function. */
+bool osd_function_same(const struct osd_function *a, const struct osd_function *b);
 bool osd_function_has_method(const struct osd_function *function, const void *method,
 			     size_t length);
 /* The entry point of a call that names none. */
 void osd_function_first_method(const struct osd_function *function,
 			       char method[OSD_FUNCTION_WORD_MAX + 1]);
-/* The code of a function that was found; the caller frees it.  OSD_E_FUNCTION_INACTIVE: the object's data have changed
- * since it was activated. */
+/* The code of a function: the data of its object.  It does not change while there is a reference. */
+struct osd_function_code {
+	_Atomic uint32_t references;
+	struct osd_data_version version; /* of the data */
+	uint8_t sha256[32];
+	size_t length;
+	uint8_t bytes[];
+};
+/* The code of a function that was found; the caller puts it.  OSD_E_FUNCTION_INACTIVE: the object's data have changed
+ * since it was activated; OSD_E_NO_FUNCTION: it has been removed. */
 enum osd_status osd_function_code(struct osd_functions *functions,
-				  const struct osd_function *function, uint8_t **ret_code,
-				  size_t *ret_length);
+				  const struct osd_function *function,
+				  struct osd_function_code **ret_code);
+void osd_function_code_put(struct osd_function_code *code); /* NULL is fine */
+static inline void osd_function_code_putp(struct osd_function_code **code)
+{
+	osd_function_code_put(*code);
+}
 
 #endif

@@ -33,7 +33,9 @@ enum {
 
 struct entry {
 	struct osd_function function;
-	bool pending; /* its activation is not stored yet */
+	bool pending;			/* its activation is not stored yet */
+	struct osd_function_code *code; /* of the last call; NULL: it is not kept */
+	uint64_t used;			/* osd_functions.uses, at the last call */
 };
 
 struct osd_functions {
@@ -46,6 +48,8 @@ struct osd_functions {
 	struct osd_signers *signers; /* never NULL; a reference */
 	struct entry *entries;	     /* in no order */
 	size_t count, capacity;
+	size_t kept;   /* bytes of the entries' code */
+	uint64_t uses; /* calls until now */
 };
 
 /* page.c.  Whether the object is in a function partition. */
@@ -58,9 +62,11 @@ enum osd_status osd_function_mark(struct osd_txn *txn, struct osd_object_id id,
 				  const struct osd_function *function);
 void osd_function_add_page(struct osd_functions *functions);
 
-/* find.c.  The present code of the object, and its SHA-256.  OSD_E_CDB_FIELD: it has none, or too much. */
+/* code.c.  The present code of the object; the caller puts it.  OSD_E_CDB_FIELD: it has none, or too much. */
 enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_object_id id,
-				   uint8_t **ret_code, size_t *ret_length, uint8_t ret_sha256[32]);
+				   struct osd_function_code **ret_code);
+/* code.c.  Keeps the code of this entry no longer; functions->lock held. */
+void osd_function_release(struct osd_functions *functions, struct entry *entry);
 
 /* active.c.  The removal hook of object/; arg: struct osd_functions. */
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);

@@ -140,6 +140,7 @@ void osd_functions_close(struct osd_functions *functions)
 	if (!functions)
 		return;
 	osd_objects_unwatch_removals(functions->objects, functions);
+	osd_functions_forget(functions);
 	osd_lock_destroy(&functions->lock);
 	osd_signers_free(functions->signers);
 	free(functions->signers_file);

@@ -59,6 +59,10 @@ def scribble(args):
 """
 
 
+def be(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
 @pytest.fixture
 def functions(target: pyosd.Target) -> Iterator[ObjectRef]:
     """A function partition, with everything in it removed at the end."""
@@ -269,6 +273,33 @@ def test_a_removed_function_is_gone(
     target.write(again, 0, COUNT.encode())
     refused(target, lines, again.object_id, INACTIVE)
     active(target, alias=b"count")
+
+
+def test_code_that_was_written_again_is_checked_again(
+    target: pyosd.Target, functions: ObjectRef, lines: ObjectRef
+) -> None:
+    """The target keeps the code of the last call.  The same bytes are the same function, others are not."""
+    code = b"def main(args): return 1\n"
+    obj = active(target, code.decode())
+    for _ in range(2):
+        assert result(target, call(target, lines, obj.object_id)) == 1
+    target.write(obj, 0, code)
+    assert result(target, call(target, lines, obj.object_id)) == 1
+    target.append(obj, b"#")
+    refused(target, lines, obj.object_id, INACTIVE)
+    target.set_attributes(obj, [AttributeValue(Page.USER_INFORMATION, 0x82, be(len(code)))])
+    assert result(target, call(target, lines, obj.object_id)) == 1
+
+
+def test_more_code_than_the_target_keeps(
+    target: pyosd.Target, functions: ObjectRef, lines: ObjectRef
+) -> None:
+    """Six functions of 15 MiB, where memory has room for four."""
+    padding = "#" * (15 << 20)
+    found = [active(target, f"def main(args): return {n}\n{padding}") for n in range(6)]
+    for _ in range(2):
+        for n, each in enumerate(found):
+            assert result(target, call(target, lines, each.object_id)) == n
 
 
 # ---- calls ----

@@ -3,7 +3,6 @@
  * no other slot, and has the zone and the rights of the job.  While it runs, its access class restricts the session
  * as well as those of its callers.  Caller and function share a process: a hostile script can leave a function early,
  * and gets no more rights by this than it had before. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -84,16 +83,9 @@ static enum osd_status find(struct osd_op *op, struct entering *entering)
 	return OSD_OK;
 }
 
-static bool is_same(const struct osd_function *a, const struct osd_function *b)
-{
-	return osd_same_id(a->id, b->id) && memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
-}
-
 static void forget_code(struct osd_session *session)
 {
-	free(session->code);
-	session->code = NULL;
-	session->code_length = 0;
+	osd_function_code_put(OSD_STEAL(session->code));
 }
 
 static void answer(struct osd_op *op, const struct entering *entering)
@@ -110,7 +102,7 @@ static void answer(struct osd_op *op, const struct entering *entering)
 	memcpy(op->out, function->sha256, sizeof(function->sha256));
 	memcpy(op->out + sizeof(function->sha256), method, length);
 	op->answer.body_bytes = (uint32_t)(sizeof(function->sha256) + length);
-	op->answer.a = op->session->code_length;
+	op->answer.a = op->session->code->length;
 	op->answer.b = function->access;
 }
 
@@ -124,11 +116,10 @@ static enum osd_status take(struct osd_op *op, struct entering *entering)
 	for (int i = 0; i < TAKE_ATTEMPTS && status == OSD_OK; i++) {
 		const struct osd_function before = entering->function;
 
-		status = osd_function_code(session->host->functions, &before, &session->code,
-					   &session->code_length);
-		if (status != OSD_E_NO_OBJECT && status != OSD_E_FUNCTION_INACTIVE)
+		status = osd_function_code(session->host->functions, &before, &session->code);
+		if (status != OSD_E_NO_FUNCTION && status != OSD_E_FUNCTION_INACTIVE)
 			return status;
-		if (find(op, entering) != OSD_OK || is_same(&before, &entering->function))
+		if (find(op, entering) != OSD_OK || osd_function_same(&before, &entering->function))
 			return status;
 		status = OSD_OK;
 	}
@@ -154,12 +145,12 @@ enum osd_status osd_op_enter(struct osd_op *op)
 		return status;
 	forget_code(session);
 	status = take(op, &entering);
-	if (status == OSD_OK && osd_box_is(session->code, session->code_length)) {
+	if (status == OSD_OK && osd_box_is(session->code->bytes, session->code->length)) {
 		op->why = "its code is encrypted: only EXECUTE FUNCTION can call it";
 		status = OSD_E_PERMISSION;
 	}
 	if (status == OSD_OK)
-		status = osd_session_count_io(session, &session->bytes_read, session->code_length);
+		status = osd_session_count_io(session, &session->bytes_read, session->code->length);
 	if (status != OSD_OK)
 		return status;
 	answer(op, &entering);
@@ -175,10 +166,10 @@ enum osd_status osd_op_code(struct osd_op *op)
 	const struct osd_session *session = op->session;
 	size_t piece;
 
-	if (!session->code || op->call.a > session->code_length || op->call.b)
+	if (!session->code || op->call.a > session->code->length || op->call.b)
 		return OSD_E_PARAM_FIELD;
-	piece = OSD_MIN(session->code_length - (size_t)op->call.a, (size_t)OSD_CALL_IO_MAX);
-	memcpy(op->out, session->code + op->call.a, piece);
+	piece = OSD_MIN(session->code->length - (size_t)op->call.a, (size_t)OSD_CALL_IO_MAX);
+	memcpy(op->out, session->code->bytes + op->call.a, piece);
 	op->answer.body_bytes = (uint32_t)piece;
 	return OSD_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "function/function.h"
 #include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
@@ -412,6 +413,6 @@ void osd_session_release(struct osd_session *session)
 	osd_allowed_release(&session->allowed);
 	free(session->result);
 	free(session->traceback);
-	free(session->code);
+	osd_function_code_put(session->code);
 	free(session->scratch);
 }

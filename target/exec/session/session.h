@@ -37,6 +37,7 @@
 struct osd_exec;
 struct osd_functions;
 struct osd_keyring;
+struct osd_function_code;
 
 /* ---- the call gate (call_gate.c) --------------------------------------------------------------- */
 
@@ -197,8 +198,7 @@ struct osd_session {
 	/* The functions that wait for the one they have called, and that one's code (function.c). */
 	struct osd_session_running callers[OSD_SESSION_DEPTH];
 	size_t depth;
-	uint8_t *code;
-	size_t code_length;
+	struct osd_function_code *code; /* a reference */
 	bool wrote;
 	bool ahead;		      /* the last call had OSD_CALL_AHEAD */
 	enum osd_status ahead_status; /* how it went */

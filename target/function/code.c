@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* code.c -- the code of functions, from the store and in memory (function.h).
+ *
+ * The entry of an active function keeps the code of the last call, with the version of the data that it was read
+ * with.  A call that finds this version in the store neither reads nor hashes the code.  What is kept has at most
+ * OSD_FUNCTION_KEPT_MAX bytes in all: the code that was called the longest ago goes first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/util.h"
+#include "function/impl.h"
+#include "wire/exec_limits.h"
+
+void osd_function_code_put(struct osd_function_code *code)
+{
+	if (code && atomic_fetch_sub(&code->references, 1) == 1)
+		free(code);
+}
+
+static struct osd_function_code *reference(struct osd_function_code *code)
+{
+	if (code)
+		atomic_fetch_add(&code->references, 1);
+	return code;
+}
+
+/* ---- from the store ---------------------------------------------------------------------------------- */
+
+enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_object_id id,
+				   struct osd_function_code **ret_code)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
+	size_t most = (size_t)osd_exec_limits[OSD_LIMIT_CODE].maximum;
+	struct osd_version_check check = {0};
+	struct osd_function_code *fitting;
+	struct osd_sha256 sha;
+	enum osd_status status = osd_object_get(functions->objects, id, &object);
+
+	if (status != OSD_OK)
+		return status;
+	code = malloc(sizeof(*code) + most + 1);
+	if (!code)
+		return OSD_E_NO_MEMORY;
+	atomic_init(&code->references, 1);
+	status = osd_object_read_with(object, 0, code->bytes, most + 1, OSD_DATA_NO_TIMESTAMPS, &check,
+				      &code->length);
+	if (status != OSD_OK)
+		return status;
+	if (code->length == 0 || code->length > most)
+		return OSD_E_CDB_FIELD;
+	fitting = realloc(code, sizeof(*code) + code->length);
+	code = fitting ? fitting : code;
+	code->version = check.found;
+	osd_sha256_init(&sha);
+	osd_sha256_add(&sha, code->bytes, code->length);
+	osd_sha256_end(&sha, code->sha256);
+	*ret_code = OSD_STEAL(code);
+	return OSD_OK;
+}
+
+/* ---- in memory --------------------------------------------------------------------------------------- */
+
+/* functions->lock held.  NULL: it is not active any more. */
+static struct entry *find_active(struct osd_functions *functions,
+				 const struct osd_function *function)
+{
+	osd_assert_held(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++) {
+		struct entry *entry = &functions->entries[i];
+
+		if (!entry->pending && osd_same_id(entry->function.id, function->id) &&
+		    memcmp(entry->function.sha256, function->sha256, sizeof(function->sha256)) == 0)
+			return entry;
+	}
+	return NULL;
+}
+
+void osd_function_release(struct osd_functions *functions, struct entry *entry)
+{
+	osd_assert_held(&functions->lock);
+	if (entry->code)
+		functions->kept -= entry->code->length;
+	osd_function_code_put(entry->code);
+	entry->code = NULL;
+}
+
+static struct osd_function_code *get_kept(struct osd_functions *functions,
+					  const struct osd_function *function)
+{
+	struct osd_function_code *code = NULL;
+	struct entry *entry;
+
+	osd_lock(&functions->lock);
+	entry = find_active(functions, function);
+	if (entry) {
+		entry->used = ++functions->uses;
+		code = reference(entry->code);
+	}
+	osd_unlock(&functions->lock);
+	return code;
+}
+
+/* Releases what was called the longest ago until there is room. */
+static void make_room(struct osd_functions *functions, size_t length)
+{
+	osd_assert_held(&functions->lock);
+	while (functions->kept + length > OSD_FUNCTION_KEPT_MAX) {
+		struct entry *oldest = NULL;
+
+		for (size_t i = 0; i < functions->count; i++) {
+			struct entry *entry = &functions->entries[i];
+
+			if (entry->code && (!oldest || entry->used < oldest->used))
+				oldest = entry;
+		}
+		if (!oldest)
+			return;
+		osd_function_release(functions, oldest);
+	}
+}
+
+static void keep(struct osd_functions *functions, const struct osd_function *function,
+		 struct osd_function_code *code)
+{
+	struct entry *entry;
+
+	osd_lock(&functions->lock);
+	entry = find_active(functions, function);
+	if (entry) {
+		osd_function_release(functions, entry);
+		make_room(functions, code->length);
+		entry->code = reference(code);
+		entry->used = ++functions->uses;
+		functions->kept += code->length;
+	}
+	osd_unlock(&functions->lock);
+}
+
+/* Whether the object's data still are those that the code was read from. */
+static enum osd_status is_current(struct osd_functions *functions, struct osd_object_id id,
+				  const struct osd_function_code *code)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_version_check check = {.wanted = &code->version};
+	enum osd_status status = osd_object_get(functions->objects, id, &object);
+	size_t none;
+
+	return status == OSD_OK ? osd_object_read_with(object, 0, NULL, 0, OSD_DATA_NO_TIMESTAMPS,
+						       &check, &none)
+				: status;
+}
+
+enum osd_status osd_function_code(struct osd_functions *functions,
+				  const struct osd_function *function,
+				  struct osd_function_code **ret_code)
+{
+	OSD_CLEANUP(osd_function_code_putp)
+	struct osd_function_code *code = get_kept(functions, function);
+	enum osd_status status = code ? is_current(functions, function->id, code) : OSD_E_VERSION;
+
+	if (status == OSD_E_VERSION) {
+		osd_function_code_put(OSD_STEAL(code));
+		status = osd_function_fetch(functions, function->id, &code);
+		if (status == OSD_E_CDB_FIELD ||
+		    (status == OSD_OK &&
+		     memcmp(code->sha256, function->sha256, sizeof(code->sha256)) != 0))
+			return OSD_E_FUNCTION_INACTIVE;
+		if (status == OSD_OK)
+			keep(functions, function, code);
+	}
+	if (status == OSD_OK)
+		*ret_code = OSD_STEAL(code);
+	return status == OSD_E_NO_OBJECT ? OSD_E_NO_FUNCTION : status;
+}
