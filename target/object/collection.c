@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "object/named.h"
 #include "wire/cursor.h"
 
 #define WELL_KNOWN_FIRST 0x1001u /* the collection of all user objects is never created */
@@ -134,10 +133,8 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 {
 	enum osd_status status = hold_members(txn, id, true);
 
-	if (status == OSD_OK && txn->record.flags & OSD_REC_DIRECTORY)
-		status = osd_entries_check_none(txn);
 	if (status == OSD_OK)
-		status = osd_names_drop_all(txn);
+		status = txn->objects->unname(txn);
 	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
 	return status == OSD_OK ? osd_object_remove_record(txn) : status;

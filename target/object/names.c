@@ -123,7 +123,7 @@ static bool see_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 }
 
 /* Of the directory at hand. */
-enum osd_status osd_entries_check_none(struct osd_txn *txn)
+static enum osd_status check_no_entries(struct osd_txn *txn)
 {
 	struct name_key key = entry_key(&txn->place, (struct osd_name){NULL, 0});
 	bool any = false;
@@ -137,7 +137,7 @@ enum osd_status osd_directory_check_empty(struct osd_txn *txn, struct osd_object
 {
 	enum osd_status status = osd_directory_hold(txn, id);
 
-	return status == OSD_OK ? osd_entries_check_none(txn) : status;
+	return status == OSD_OK ? check_no_entries(txn) : status;
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -379,7 +379,8 @@ enum osd_status osd_name_drop(struct osd_txn *txn, struct osd_object_id director
 	return OSD_OK;
 }
 
-enum osd_status osd_names_drop_all(struct osd_txn *txn)
+/* Of the object at hand. */
+static enum osd_status drop_all(struct osd_txn *txn)
 {
 	struct osd_key place = osd_key_object(&txn->place);
 	struct osd_key_list list;
@@ -387,8 +388,6 @@ enum osd_status osd_names_drop_all(struct osd_txn *txn)
 	size_t at = 0;
 	enum osd_status status;
 
-	if (!(txn->record.flags & OSD_REC_NAMED))
-		return OSD_OK;
 	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_NAMED, osd_key_bytes(&place),
 				      SIZE_MAX, &list);
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
@@ -406,6 +405,15 @@ enum osd_status osd_names_drop_all(struct osd_txn *txn)
 	}
 	osd_key_list_release(&list);
 	return status;
+}
+
+enum osd_status osd_unname(struct osd_txn *txn)
+{
+	enum osd_status status = OSD_OK;
+
+	if (txn->record.flags & OSD_REC_DIRECTORY)
+		status = check_no_entries(txn);
+	return status == OSD_OK && txn->record.flags & OSD_REC_NAMED ? drop_all(txn) : status;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include "object/internal.h"
 
 #include "base/util.h"
-#include "object/named.h"
 
 enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 				   enum osd_object_type *ret_type)
@@ -111,7 +110,7 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
-		status = osd_names_drop_all(txn);
+		status = txn->objects->unname(txn);
 	if (status == OSD_OK)
 		status = osd_memberships_drop_all(txn);
 	if (status == OSD_OK)
