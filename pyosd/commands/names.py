@@ -142,7 +142,7 @@ def link(
     """
     flags = _flags((replace, NameFlag.REPLACE))
     if isinstance(target, ObjectRef):
-        other, object_id = b"", target.object_id
+        other, object_id = b"", int(target.object_id)
     else:
         other, object_id = _bytes(target), 0
     params = NameParams(
