@@ -558,7 +558,7 @@ def name_mark(mending: Mending, problem: Problem) -> str | None:
         return None
     record = ObjectRecord.decode(value)
     flags = record.flags & ~RecordFlag.NAMED | (problem.subject and RecordFlag.NAMED)
-    mending.put(Table.OBJECTS, problem.key, dataclasses.replace(record, flags=flags).encode())
+    mending.put(Table.OBJECTS, problem.key, replace(record, flags=flags).encode())
     return "set" if problem.subject else "taken away"
 
 
