@@ -37,8 +37,9 @@ def run_slice(
         values: [position, value] of the others; with combine: [value, weight] of all, or nothing.
     """
     import json
+    from importlib import import_module
 
-    import osd  # type: ignore[import-not-found]  # the one of the sandbox
+    osd: Any = import_module("osd")  # the one of the sandbox
 
     def load(text: str) -> Any:
         space: dict[str, Any] = {"__name__": "travelled"}
