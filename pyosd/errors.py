@@ -114,6 +114,26 @@ class VersionMismatch(Conflict):
     """The object's data have another version than the one wanted; nothing was read or changed."""
 
 
+class NoSuchName(NotFound, FileNotFoundError):
+    """The directory has no such name (docs/names.md)."""
+
+
+class NameExists(Exists, FileExistsError):
+    """The directory has this name already."""
+
+
+class NotADirectory(Invalid, NotADirectoryError):
+    """A name of the path is no directory."""
+
+
+class IsADirectory(Invalid, IsADirectoryError):
+    """The name is a directory's, and the command is about a user object."""
+
+
+class NameChanged(Conflict):
+    """The name belongs to another object than the one expected."""
+
+
 class TaskAborted(OSDError):
     """A task management function ended the command; whether it acted is unknown."""
 

@@ -14,6 +14,7 @@ from typing import IO, Any
 from iosd_host.store_tools.format.indexes import IndexEntry, IndexStage, parse_index_stage
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_identifier, decode_spans
+from iosd_host.store_tools.format.names import NameRecord
 from iosd_host.store_tools.format.records import (
     AttributeKey,
     FileName,
@@ -91,7 +92,10 @@ def dump_address(store: Store, address: StoreAddress) -> Iterator[DumpedRow]:
         prefix = Place(partition_id, incarnation, address.object_id).encode()
         if not address.object_id:
             prefix = prefix[:12]
-        tables = [Table.OBJECTS, Table.ATTRIBUTES, Table.MEMBERS, Table.MEMBERSHIPS]
+        tables = [
+            *(Table.OBJECTS, Table.ATTRIBUTES, Table.MEMBERS, Table.MEMBERSHIPS),
+            *(Table.NAMES, Table.NAMED),
+        ]
         for table in tables if address.object_id else [*tables, Table.KEYS]:
             yield from dump_table(store, table, prefix)
     if record is not None and address.object_id:
@@ -206,6 +210,25 @@ def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRo
     yield {"what": "membership", "where": str(parsed.place)} | row
 
 
+def read_name(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
+    """From the directory."""
+    found = NameRecord.of_entry(key, value)
+    row: DumpedRow = {"what": "name", "where": str(found.directory)}
+    row["incarnation"] = found.directory.incarnation
+    name = found.name.decode("utf-8", "backslashreplace")
+    yield row | {"name": name, "object": found.object.object_id, "type": found.type.name.lower()}
+
+
+def read_named(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
+    """From the object."""
+    place, directory, name = NameRecord.parse_named(key)
+    row: DumpedRow = {"what": "named", "where": str(place), "incarnation": place.incarnation}
+    yield row | {
+        "directory": directory.object_id,
+        "name": name.decode("utf-8", "backslashreplace"),
+    }
+
+
 def read_job(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """A job, or a part of one."""
     parsed = JobKey.decode(key)
@@ -306,6 +329,8 @@ READERS = {
     Table.JOB_KEYS: read_job_key,
     Table.INDEX: read_index,
     Table.COMMANDS: read_command,
+    Table.NAMES: read_name,
+    Table.NAMED: read_named,
     Table.KEYS: read_key,
     Table.META: read_meta,
 }

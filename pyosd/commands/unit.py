@@ -22,6 +22,7 @@ from pyosd.commands import (
     data,
     execute,
     keys,
+    names,
     objects,
     perform,
     pool_status,
@@ -125,6 +126,16 @@ class CommandTable:
     pools = Method(pool_status.pools)
     exec_code = Method(execute.exec_code)
     poll_job = OwnMethod(execute.poll_job)
+
+    # names
+    lookup = Method(names.lookup)
+    list_names = Method(names.list_names)
+    create_name = Method(names.create_name)
+    make_directory = Method(names.make_directory)
+    link = Method(names.link)
+    unlink = Method(names.unlink)
+    remove_directory = Method(names.remove_directory)
+    rename = Method(names.rename)
 
     # functions
     activate_function = Method(execute.activate_function)

@@ -30,6 +30,7 @@ from pyosd.requests.collections import (
 from pyosd.requests.copy import copy_user_object, object_structure_check
 from pyosd.requests.execute import activate_function, execute, execute_function
 from pyosd.requests.keys import set_key, set_master_key_change, set_master_key_seed
+from pyosd.requests.names import names
 from pyosd.requests.objects import (
     FLUSH_EVERYTHING,
     append,
@@ -83,6 +84,7 @@ __all__ = [
     "get_member_attributes",
     "list_collection",
     "list_objects",
+    "names",
     "object_structure_check",
     "perform_scsi_command",
     "perform_task_management",

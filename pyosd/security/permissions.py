@@ -100,6 +100,8 @@ COMMANDS: dict[ServiceAction, CommandNeeds] = {
     _S.ACTIVATE_FUNCTION: CommandNeeds((_U,), _A.SET_ATTR | _A.FUN_EXE),
     _S.COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.FETCH_AND_ADD: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
+    _S.READ_NAMES: CommandNeeds((_P, _C), _A.READ),
+    _S.CHANGE_NAMES: CommandNeeds((_P, _C), _A.CREATE | _A.WRITE | _A.REMOVE),
     _S.GENERIC_COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.CONDITIONAL_SET_ATTRIBUTES: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
 }

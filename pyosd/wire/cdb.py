@@ -88,6 +88,8 @@ class ServiceAction(IntEnum):
     FETCH_AND_ADD = 0x8F85
     GENERIC_COMPARE_AND_SWAP = 0x8F86
     CONDITIONAL_SET_ATTRIBUTES = 0x8F87
+    READ_NAMES = 0x8F88
+    CHANGE_NAMES = 0x8F89
 
 
 class Duplication(IntEnum):

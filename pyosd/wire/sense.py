@@ -12,7 +12,12 @@ from pyosd.errors import (
     Conflict,
     Exists,
     Invalid,
+    IsADirectory,
+    NameChanged,
+    NameExists,
     NoSpace,
+    NoSuchName,
+    NotADirectory,
     NotEmpty,
     NotFound,
     OSDError,
@@ -84,6 +89,13 @@ _TEXTS = {
     (0x80, 0x17): "the function is not active, or its code has changed since it was activated",
     (0x80, 0x18): "the target does not have the engine that the function names",
     (0x80, 0x1A): "another active function of the partition has the alias",
+    (0x80, 0x30): "the directory has no such name",
+    (0x80, 0x31): "the directory has this name already",
+    (0x80, 0x32): "a name of the path is no directory",
+    (0x80, 0x33): "the name is a directory's",
+    (0x80, 0x34): "a directory cannot move below itself",
+    (0x80, 0x35): "the name belongs to another object than the command wants",
+    (0x80, 0x36): "this object cannot have the name",
     (0x80, 0x19): "no active function of this partition has this name",
     (
         0x80,
@@ -125,6 +137,13 @@ _CAPABILITY_TEXTS = {
 }
 UNFINISHED_JOB = (0x80, 0x11)
 _NO_FUNCTION = (0x80, 0x19)
+_OF_NAMES: dict[tuple[int, int], type[OSDError]] = {
+    (0x80, 0x30): NoSuchName,
+    (0x80, 0x31): NameExists,
+    (0x80, 0x32): NotADirectory,
+    (0x80, 0x33): IsADirectory,
+    (0x80, 0x35): NameChanged,
+}
 _ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
 _GROUP_TEXT = (
     "the attributes of one object exceed 65,528 bytes, what one command for many objects returns of "
@@ -252,6 +271,8 @@ def error_for(
         text = f"{_GROUP_TEXT} ({text})"
     if kind is Exists:
         text = f"{_refused_id(sense)} ({text})"
+    elif (sense.asc, sense.ascq) in _OF_NAMES:
+        text = f"name {(sense.information or 0) + 1} of the path: {text}"
     elif kind is NotFound and (sense.asc, sense.ascq) != _NO_FUNCTION:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
     elif kind is Invalid and (sense.asc, sense.ascq) == (0x24, 0x00):
@@ -287,6 +308,8 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return PermissionDenied
     if code == _NO_FUNCTION:
         return NotFound
+    if code in _OF_NAMES:
+        return _OF_NAMES[code]
     if code != (0x24, 0x00) or sense.field_in_data_out:
         return _BY_KEY.get(sense.sense_key, OSDError)
     if sense.field_pointer in _CAPABILITY_FIELDS:

@@ -76,6 +76,13 @@ enum osd_sense_key {
 	X(OSD_E_FUNCTION_SIGNATURE, ILLEGAL_REQUEST, 0x8021, "the signature of the function is damaged, or is of other code or of another manifest") \
 	X(OSD_E_FUNCTION_SIGNER,  ILLEGAL_REQUEST,  0x8022, "the signer of the function is not in the list of signers, not for this engine, or not at this time") \
 	X(OSD_E_FUNCTION_BOX,     ILLEGAL_REQUEST,  0x8023, "the code of the function is damaged, or is encrypted to another key than this target's") \
+	X(OSD_E_NO_NAME,          ILLEGAL_REQUEST,  0x8030, "the directory has no such name")                      \
+	X(OSD_E_NAME_EXISTS,      ILLEGAL_REQUEST,  0x8031, "the directory has this name already")                 \
+	X(OSD_E_NOT_DIRECTORY,    ILLEGAL_REQUEST,  0x8032, "a name of the path is no directory")                  \
+	X(OSD_E_IS_DIRECTORY,     ILLEGAL_REQUEST,  0x8033, "the name is a directory's")                           \
+	X(OSD_E_NAME_LOOP,        ILLEGAL_REQUEST,  0x8034, "a directory cannot move below itself")                \
+	X(OSD_E_NAME_CHANGED,     MISCOMPARE,       0x8035, "the name belongs to another object than the command wants") \
+	X(OSD_E_NAME_TARGET,      ILLEGAL_REQUEST,  0x8036, "this object cannot have the name")                    \
 	X(OSD_E_VERSION,          MISCOMPARE,       0x1d00, "the data have another version than the command wants")  \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \

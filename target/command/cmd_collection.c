@@ -8,6 +8,7 @@
 #include "command/tracked.h"
 #include "command/validate.h"
 #include "exec/exec.h"
+#include "object/names.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_SOURCE = 40 };
 
@@ -37,6 +38,11 @@ enum osd_status osd_cmd_create_collection(struct osd_command_context *ctx)
 static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
+
+	if (status == OSD_OK)
+		status = osd_directory_check_empty(txn, tracked->tracker);
+	if (status == OSD_E_NOT_DIRECTORY) /* a collection without names */
+		status = OSD_OK;
 
 	return status == OSD_OK ? osd_phase_set_then_get(tracked->ctx->request, txn) : status;
 }

@@ -17,6 +17,8 @@ osd_command_fn osd_cmd_flush, osd_cmd_flush_partition, osd_cmd_flush_osd;
 osd_command_fn osd_cmd_object_structure_check;
 /* cmd_copy.c */
 osd_command_fn osd_cmd_copy_user_objects;
+/* cmd_names.c */
+osd_command_fn osd_cmd_read_names, osd_cmd_change_names;
 /* cmd_map.c */
 osd_command_fn osd_cmd_read_map;
 /* cmd_partition.c */

@@ -142,6 +142,11 @@ static const struct osd_command_def commands[] = {
 	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_LATENCY_ATTRIBUTES,
 	 OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
 	 .execute = osd_cmd_conditional_set_attributes},
+	{OSD_SA_READ_NAMES, "READ NAMES", P | C, OSD_PERM_READ, OSD_LATENCY_LIST,
+	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_DATA_OUT, .execute = osd_cmd_read_names},
+	{OSD_SA_CHANGE_NAMES, "CHANGE NAMES", P | C,
+	 OSD_PERM_CREATE | OSD_PERM_WRITE | OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
+	 OSD_CMD_TXN | OSD_CMD_DATA_OUT, .execute = osd_cmd_change_names},
 };
 
 const struct osd_command_def *osd_command_at(size_t index)

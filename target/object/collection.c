@@ -134,6 +134,8 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 	enum osd_status status = hold_members(txn, id, true);
 
 	if (status == OSD_OK)
+		status = txn->objects->unname(txn);
+	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
 	return status == OSD_OK ? osd_object_remove_record(txn) : status;
 }

@@ -90,6 +90,8 @@ struct osd_objects {
 
 	/* osd_cache_remove_partition.  open.c sets it, since cache.c itself uses partition.c. */
 	void (*forget_entries)(struct osd_objects *objects, const struct osd_partition *partition);
+	/* osd_unname.  open.c sets it, since names.c itself uses collection.c. */
+	enum osd_status (*unname)(struct osd_txn *txn);
 	struct osd_rwlock partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */

@@ -114,7 +114,8 @@ static enum osd_status reap_partition(struct osd_objects *objects, struct osd_by
 {
 	static const enum osd_kv_table tables[] = {
 		OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES, OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS,
-		OSD_KV_INDEX,	OSD_KV_COMMANDS,   OSD_KV_KEYS};
+		OSD_KV_INDEX,	OSD_KV_COMMANDS,   OSD_KV_NAMES,   OSD_KV_NAMED,
+		OSD_KV_KEYS};
 	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
 	uint64_t partition_id = osd_rd_be(&r, 8);
 	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);

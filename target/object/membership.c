@@ -182,7 +182,8 @@ static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_plac
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status == OSD_OK &&
-	    (record.type != OSD_COLLECTION || record.collection_type != OSD_COLLECTION_LINKED))
+	    (record.type != OSD_COLLECTION || record.collection_type != OSD_COLLECTION_LINKED ||
+	     record.flags & OSD_REC_DIRECTORY))
 		status = OSD_E_PARAM_FIELD;
 	return status;
 }

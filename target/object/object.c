@@ -110,6 +110,8 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
+		status = txn->objects->unname(txn);
+	if (status == OSD_OK)
 		status = osd_memberships_drop_all(txn);
 	if (status == OSD_OK)
 		status = osd_object_remove_record(txn);

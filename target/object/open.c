@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "object/named.h"
 #include "object/txn_run.h"
 #include "object/value_index.h"
 #include "store/direct.h"
@@ -250,6 +251,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	osd_objects_add_page(objects, &osd_sums_root_page);
 	apply_config(objects, config);
 	objects->forget_entries = osd_cache_remove_partition;
+	objects->unname = osd_unname;
 	osd_heads_init(objects, config->heads);
 	objects->heads.escape = osd_head_escape;
 	status = config->directory ? open_on_disk(objects, config, message)

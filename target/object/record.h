@@ -26,7 +26,9 @@ enum osd_record_flags {
 	OSD_REC_HAS_FILES = 2,	  /* a file may exist */
 	OSD_REC_UNFINISHED = 4,	  /* surrogate of an unfinished job */
 	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate, or for its result */
-	OSD_REC_KNOWN = 15,
+	OSD_REC_NAMED = 16,	  /* it has names (names.h) */
+	OSD_REC_DIRECTORY = 32,	  /* a collection that may have entries */
+	OSD_REC_KNOWN = 63,
 };
 
 /* A user object or a collection. */

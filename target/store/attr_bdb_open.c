@@ -24,6 +24,8 @@ static const char *const table_names[OSD_KV_TABLES] = {
 	[OSD_KV_JOB_KEYS] = "job_keys.db",
 	[OSD_KV_INDEX] = "index.db",
 	[OSD_KV_COMMANDS] = "commands.db",
+	[OSD_KV_NAMES] = "names.db",
+	[OSD_KV_NAMED] = "named.db",
 	[OSD_KV_KEYS] = "keys.db",
 	[OSD_KV_META] = "meta.db",
 };

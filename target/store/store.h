@@ -37,6 +37,8 @@ enum osd_kv_table {
 	OSD_KV_JOB_KEYS,
 	OSD_KV_INDEX,	 /* values of attributes -> objects */
 	OSD_KV_COMMANDS, /* commands that run in steps */
+	OSD_KV_NAMES,	 /* directory, name -> object */
+	OSD_KV_NAMED,	 /* object -> directory, name */
 	OSD_KV_KEYS,	 /* secret keys, sealed, and times of nonces */
 	OSD_KV_META,	 /* what the store itself must remember: reaper queue, id marks */
 	OSD_KV_TABLES

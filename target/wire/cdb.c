@@ -75,6 +75,8 @@ static enum length_is length_of(uint16_t service_action)
 	case OSD_SA_EXEC:
 	case OSD_SA_EXECUTE_FUNCTION:
 	case OSD_SA_SET_MASTER_KEY:
+	case OSD_SA_READ_NAMES:
+	case OSD_SA_CHANGE_NAMES:
 		return LENGTH_DATA_OUT;
 	case OSD_SA_COMPARE_AND_SWAP:
 	case OSD_SA_FETCH_AND_ADD:
@@ -433,8 +435,13 @@ uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
 
 uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
 {
-	if (cdb->service_action == OSD_SA_EXEC || cdb->service_action == OSD_SA_EXECUTE_FUNCTION)
+	switch (cdb->service_action) {
+	case OSD_SA_EXEC:
+	case OSD_SA_EXECUTE_FUNCTION:
+	case OSD_SA_READ_NAMES:
+	case OSD_SA_CHANGE_NAMES:
 		return cdb->result_allocation_length;
+	}
 	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND)
 		return osd_embedded_allocation(cdb->embedded);
 	if (cdb->service_action == OSD_SA_SET_MASTER_KEY)

@@ -68,7 +68,7 @@ struct osd_cdb {
 		uint64_t length;
 		uint64_t allocation_length;  /* LIST, LIST COLLECTION, QUERY, READ MAP */
 		uint64_t formatted_capacity; /* FORMAT OSD */
-		uint64_t code_length;        /* EXEC */
+		uint64_t code_length;        /* EXEC, names */
 		uint64_t parameter_list_length; /* SET MASTER KEY: 32-35 */
 	};
 	union { /* bytes 40-47; 0 in PERFORM SCSI COMMAND, SET KEY, SET MASTER KEY */

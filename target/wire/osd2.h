@@ -70,7 +70,9 @@
 	X(0x8f84, COMPARE_AND_SWAP, "COMPARE AND SWAP")                                            \
 	X(0x8f85, FETCH_AND_ADD, "FETCH AND ADD")                                                  \
 	X(0x8f86, GENERIC_COMPARE_AND_SWAP, "GENERIC COMPARE AND SWAP")                            \
-	X(0x8f87, CONDITIONAL_SET_ATTRIBUTES, "CONDITIONAL SET ATTRIBUTES")
+	X(0x8f87, CONDITIONAL_SET_ATTRIBUTES, "CONDITIONAL SET ATTRIBUTES")                        \
+	X(0x8f88, READ_NAMES, "READ NAMES")                                                        \
+	X(0x8f89, CHANGE_NAMES, "CHANGE NAMES")
 
 /* OSC's private codes for the last four, in gaps of the standard's range: understood only with
  * osc-compat (osd2-wire 3.19). */

@@ -231,6 +231,13 @@ ELSEWHERE = {
         "exec/test_functions.py::test_what_cannot_be_activated"
     ),
     "no active function has this name": "exec/test_functions.py::test_names_that_nothing_has",
+    "directory has no such name": "command/test_names.py::test_the_sense_says_which_name",
+    "directory has this name already": "command/test_names.py::test_an_object_is_made_with_its_name",
+    "name of the path is no directory": "command/test_names.py::test_the_sense_says_which_name",
+    "name is a directory's": "command/test_names.py::test_directories",
+    "directory would move below itself": "command/test_names.py::test_rename",
+    "name belongs to another object than the command wants": "command/test_names.py::test_compare_and_swap",
+    "object cannot have the name": "command/test_names.py::test_what_a_link_refuses",
     "wait ended before the job": "jobs/test_exec.py::test_wait_runs_out_and_the_job_goes_on",
     "job ended: queue or hold": (
         "jobs/test_exec.py::test_format_ends_an_exec_that_waits_for_a_queued_job"

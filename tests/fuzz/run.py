@@ -45,6 +45,11 @@ SEEDS: dict[str, tuple[str, ...] | None] = {
 
 # Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.
 LOCAL_SEEDS: dict[str, list[str]] = {
+    "fuzz_name_list": [
+        "0100000000030000" + "00" * 24 + b"a/b".hex(),
+        "020800000001000100000007000100000000000000000000000000000000000064" + "6170",
+        "1601000000010003" + "00" * 16 + "0000000000010000" + b"ab/c".hex(),
+    ],
     "fuzz_signer_line": [
         line.encode().hex()
         for line in (

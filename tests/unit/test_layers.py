@@ -70,7 +70,16 @@ OBJECT_LAYERS = {
     "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time"},
     "data": {"allocated", "change", "data", "resize", "settle", "share"},
     "objects": {
-        *("collection", "draft", "key_record", "list", "membership", "object", "object_record"),
+        *(
+            "collection",
+            "draft",
+            "key_record",
+            "list",
+            "membership",
+            "names",
+            "object",
+            "object_record",
+        ),
         *("partition_create", "tracking"),
     },
     "attributes": {

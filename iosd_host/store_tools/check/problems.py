@@ -80,6 +80,11 @@ class ProblemKind(Enum):
     MEMBERSHIP_ONE_WAY = ("a membership not known to the collection", "its other half is made")
     MEMBER_STALE = ("a membership of which one end does not exist", "removed")
     MEMBERSHIP_NUMBER = ("a membership with a bad or double number", "gets a free number")
+    NAME_STALE = ("a name of which directory or object does not exist", "removed")
+    NAME_ONE_WAY = ("a name not known to its object", "its other half is made")
+    NAMED_STALE = ("an object remembers a name that its directory does not have", "removed")
+    NAME_MARK = ("the mark of names in an object record is wrong", "set to what the names say")
+    NAME_CYCLE = ("a directory below itself", "it loses its name; it can be linked again by its id")
     BOOT_COUNTER = ("the count of openings is missing or too low", "raised")
     VERSIONS_DAMAGED = (
         "the record that says which data versions hold makes no sense",

@@ -15,6 +15,7 @@ from iosd_host.store_tools.check.indexes import check_index
 from iosd_host.store_tools.check.jobs import check_commands, check_jobs
 from iosd_host.store_tools.check.keys import check_keys
 from iosd_host.store_tools.check.members import check_members, check_memberships
+from iosd_host.store_tools.check.names import check_names
 from iosd_host.store_tools.check.objects import Seen, check_files, check_objects
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.sums import Pace, check_sums
@@ -58,6 +59,7 @@ def check_store(
     yield from check_files(store, seen, progress)
     yield from check_members(store, progress)
     yield from check_memberships(store, progress)
+    yield from check_names(store, progress)
     yield from check_jobs(store, progress)
     yield from check_commands(store)
     yield from check_keys(store)

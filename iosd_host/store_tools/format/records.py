@@ -99,6 +99,8 @@ class RecordFlag(IntFlag):
     HAS_FILES = 2
     UNFINISHED = 4
     SURROGATE = 8
+    NAMED = 16
+    DIRECTORY = 32
 
 
 NO_FLAGS = RecordFlag(0)

@@ -62,13 +62,21 @@ class Table(Enum):
     JOB_KEYS = "job_keys.db"
     INDEX = "index.db"
     COMMANDS = "commands.db"
+    NAMES = "names.db"
+    NAMED = "named.db"
     KEYS = "keys.db"
     META = "meta.db"
 
     @property
     def may_be_absent(self) -> bool:
         """In a store of an earlier release; the target makes it."""
-        return self in (Table.INDEX, Table.COMMANDS, Table.KEYS)
+        return self in (
+            Table.INDEX,
+            Table.COMMANDS,
+            Table.NAMES,
+            Table.NAMED,
+            Table.KEYS,
+        )
 
 
 class StoreTransaction:

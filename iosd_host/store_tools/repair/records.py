@@ -545,6 +545,23 @@ def index_missing(mending: Mending, problem: Problem) -> str | None:
     return "entered"
 
 
+def name_one_way(mending: Mending, problem: Problem) -> str | None:
+    """As the directory says."""
+    mending.put(Table.NAMED, problem.key, b"")
+    return "the object knows its name"
+
+
+def name_mark(mending: Mending, problem: Problem) -> str | None:
+    """As named.db says."""
+    value = mending.store.db.get(Table.OBJECTS, problem.key)
+    if value is None:
+        return None
+    record = ObjectRecord.decode(value)
+    flags = record.flags & ~RecordFlag.NAMED | (problem.subject and RecordFlag.NAMED)
+    mending.put(Table.OBJECTS, problem.key, replace(record, flags=flags).encode())
+    return "set" if problem.subject else "taken away"
+
+
 MENDERS: dict[ProblemKind, Mender] = {
     ProblemKind.SUPERBLOCK_DAMAGED: superblock,
     ProblemKind.STORE_IDS_DIFFER: store_id,
@@ -567,6 +584,11 @@ MENDERS: dict[ProblemKind, Mender] = {
     ProblemKind.MEMBERSHIP_ONE_WAY: other_half,
     ProblemKind.MEMBER_STALE: stale_member,
     ProblemKind.MEMBERSHIP_NUMBER: membership_number,
+    ProblemKind.NAME_STALE: remove_record,
+    ProblemKind.NAME_ONE_WAY: name_one_way,
+    ProblemKind.NAMED_STALE: remove_record,
+    ProblemKind.NAME_MARK: name_mark,
+    ProblemKind.NAME_CYCLE: remove_record,
     ProblemKind.JOB_DAMAGED: keep_job,
     ProblemKind.JOB_WITHOUT_SURROGATE: keep_job,
     ProblemKind.JOB_PART_ORPHAN: keep_job,

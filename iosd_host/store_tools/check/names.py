@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds names whose directory or object does not exist, and directories that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.format.names import NameRecord
+from iosd_host.store_tools.format.records import (
+    FormatError,
+    ObjectRecord,
+    Place,
+    RecordFlag,
+    RecordType,
+)
+from iosd_host.store_tools.opening.bdb import Table
+from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
+
+__all__ = ["check_names"]
+
+TELL_EVERY = 1024
+
+
+def check_names(store: Store, progress: StoreProgress) -> Iterator[Problem]:
+    """Entries, their other halves, marks in the records of objects, then cycles."""
+    yield from check_entries(store, progress)
+    yield from check_named(store)
+    yield from check_marks(store)
+    yield from check_cycles(store)
+
+
+def is_directory(store: Store, place: Place) -> bool:
+    """Of a live partition; object id 0 is the partition itself."""
+    if place.object_id == 0:
+        return store.life(place) is Life.LIVE
+    record = store.intact(place, RecordType.COLLECTION)
+    return record is not None and RecordFlag.DIRECTORY in record.flags
+
+
+def check_entries(store: Store, progress: StoreProgress) -> Iterator[Problem]:
+    """names.db: directory and object exist, and the object knows the name."""
+    total = store.db.count(Table.NAMES)
+    for number, (key, value) in enumerate(store.db.walk(Table.NAMES)):
+        if number % TELL_EVERY == 0:
+            progress("names", number, total)
+        try:
+            found = NameRecord.of_entry(key, value)
+        except FormatError as error:
+            where = f"names.db {key.hex()}"
+            yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), Table.NAMES, key)
+            continue
+        if store.life(found.directory) is Life.DEAD:
+            continue
+        where = f"{found.directory} {found.name!r}"
+        if not is_directory(store, found.directory):
+            detail = "no such directory"
+        elif store.intact(found.object, found.type) is None:
+            detail = "no such object"
+        else:
+            detail = ""
+        if detail:
+            yield Problem(ProblemKind.NAME_STALE, where, detail, Table.NAMES, key)
+        elif store.db.get(Table.NAMED, found.named_key) is None:
+            yield Problem(ProblemKind.NAME_ONE_WAY, where, "", Table.NAMED, found.named_key)
+
+
+def check_named(store: Store) -> Iterator[Problem]:
+    """named.db: the directory has an entry that says the same."""
+    for key, _ in store.db.walk(Table.NAMED):
+        try:
+            place, directory, name = NameRecord.parse_named(key)
+        except FormatError as error:
+            where = f"named.db {key.hex()}"
+            yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), Table.NAMED, key)
+            continue
+        if store.life(place) is Life.DEAD:
+            continue
+        entry = store.db.get(Table.NAMES, directory.encode() + name)
+        if entry is None or entry[1:] != place.object_id.to_bytes(8, "big"):
+            where = f"{place} named {name!r}"
+            yield Problem(ProblemKind.NAMED_STALE, where, "", Table.NAMED, key)
+
+
+def check_marks(store: Store) -> Iterator[Problem]:
+    """objects.db: an object has the mark of a name if, and only if, it has one."""
+    for key, value in store.db.walk(Table.OBJECTS):
+        try:
+            place, record = Place.decode(key), ObjectRecord.decode(value)
+        except FormatError:
+            continue
+        named = next(store.db.walk(Table.NAMED, key), None) is not None
+        if store.life(place) is Life.LIVE and named != (RecordFlag.NAMED in record.flags):
+            detail = "it has names" if named else "it has none"
+            yield Problem(ProblemKind.NAME_MARK, str(place), detail, Table.OBJECTS, key, named)
+
+
+def check_cycles(store: Store) -> Iterator[Problem]:
+    """Directories that are below themselves, whose entries no path reaches."""
+    parents = dict[Place, tuple[Place, bytes]]()
+    for key, value in store.db.walk(Table.NAMES):
+        try:
+            found = NameRecord.of_entry(key, value)
+        except FormatError:
+            continue
+        if found.type is RecordType.COLLECTION:
+            parents[found.object] = (found.directory, key)
+    sound = set[Place]()
+    for place in parents:
+        path, at = list[Place](), place
+        while at in parents and at not in sound and at not in path:
+            path.append(at)
+            at = parents[at][0]
+        if at in path:
+            key = parents[at][1]
+            yield Problem(ProblemKind.NAME_CYCLE, str(at), "", Table.NAMES, key)
+        sound.update(path)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands on names of objects (docs/names.md).
+
+directory is a partition, which is its own root directory, or a directory in it.  A path is relative to
+it: names with "/" between them.  A str is sent as UTF-8.  The head of unit.py says what every method
+raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyosd import requests
+from pyosd.commands.dialogue import Dialogue, call
+from pyosd.errors import ProtocolError
+from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.cdb import lists_of
+from pyosd.wire.names import (
+    NO_NAME_FLAGS,
+    Entry,
+    NameFlag,
+    NameList,
+    NameParams,
+    Verb,
+    decode_entry,
+    decode_names,
+)
+
+_LIST_ROOM = 256 << 10
+
+
+def _bytes(path: str | bytes) -> bytes:
+    return path.encode() if isinstance(path, str) else path
+
+
+def _act(
+    directory: ObjectRef, params: NameParams, attributes: Iterable[AttributeValue] = ()
+) -> Dialogue[Entry]:
+    request = requests.names(directory, params, attributes=lists_of((), attributes))
+    reply = yield from call(request)
+    try:
+        return decode_entry(reply.data, directory.partition_id)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+
+
+def _flags(*chosen: tuple[bool, NameFlag]) -> NameFlag:
+    flags = NO_NAME_FLAGS
+    for wanted, flag in chosen:
+        if wanted:
+            flags |= flag
+    return flags
+
+
+def lookup(directory: ObjectRef, path: str | bytes) -> Dialogue[Entry]:
+    """Find what a path names, in one command (READ NAMES, 8F88h).
+
+    Raises: NoSuchName; NotADirectory: of a name before the last.
+    """
+    return (yield from _act(directory, NameParams(Verb.LOOKUP, _bytes(path))))
+
+
+def list_names(
+    directory: ObjectRef,
+    path: str | bytes = b"",
+    *,
+    after: str | bytes = b"",
+    prefix: str | bytes = b"",
+    most: int = 0,
+    details: bool = False,
+) -> Dialogue[NameList]:
+    """List entries of a directory, in the order of their bytes (READ NAMES, 8F88h).
+
+    Args:
+        after: begin behind this name.
+        prefix: only names that begin so.
+        most: entries; 0: as many as one answer of 256 KiB holds.
+        details: lengths, times and versions, too.
+
+    Returns: NameList; if NameList.more, continue after its last name.
+    Raises: NoSuchName; NotADirectory.
+    """
+    flags = _flags((details, NameFlag.ATTRIBUTES))
+    params = NameParams(
+        Verb.LIST, _bytes(path), _bytes(after), _bytes(prefix), flags=flags, most=most
+    )
+    reply = yield from call(requests.names(directory, params, _LIST_ROOM))
+    try:
+        return decode_names(reply.data, directory.partition_id)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+
+
+def create_name(
+    directory: ObjectRef,
+    path: str | bytes,
+    *,
+    exclusive: bool = True,
+    attributes: Iterable[AttributeValue] = (),
+) -> Dialogue[Entry]:
+    """Make a user object with a name, in one transaction (CHANGE NAMES, 8F89h).
+
+    Args:
+        exclusive: the name must be new. Otherwise an object that has it is the answer.
+        attributes: set of the object.
+
+    Raises: NameExists; NoSuchName: a directory of the path; NoSpace.
+    """
+    flags = _flags((not exclusive, NameFlag.OPEN_EXISTING))
+    params = NameParams(Verb.CREATE, _bytes(path), flags=flags)
+    return (yield from _act(directory, params, attributes))
+
+
+def make_directory(
+    directory: ObjectRef, path: str | bytes, *, exclusive: bool = True
+) -> Dialogue[Entry]:
+    """Make a directory (CHANGE NAMES, 8F89h); exclusive: as for create_name().
+
+    Raises: NameExists; NoSuchName: a directory of the path; NoSpace.
+    """
+    flags = _flags((not exclusive, NameFlag.OPEN_EXISTING))
+    return (yield from _act(directory, NameParams(Verb.MKDIR, _bytes(path), flags=flags)))
+
+
+def link(
+    directory: ObjectRef,
+    path: str | bytes,
+    target: ObjectRef | str | bytes,
+    *,
+    replace: bool = False,
+    expected: int = 0,
+) -> Dialogue[Entry]:
+    """Give an object one more name (CHANGE NAMES, 8F89h).
+
+    Args:
+        path: the new name.
+        target: the object, by another path, or by its id; by id only if directory is a partition.
+        replace: what has the name now loses it, and is removed if it was its last one.
+        expected: id of the object that must have the name now (compare and swap).
+
+    Raises: NameExists; NameChanged: the name is another object's than expected; NoSuchName.
+    """
+    flags = _flags((replace, NameFlag.REPLACE))
+    if isinstance(target, ObjectRef):
+        other, object_id = b"", int(target.object_id)
+    else:
+        other, object_id = _bytes(target), 0
+    params = NameParams(
+        Verb.LINK, _bytes(path), other, flags=flags, object_id=object_id, expected=expected
+    )
+    return (yield from _act(directory, params))
+
+
+def unlink(directory: ObjectRef, path: str | bytes, *, expected: int = 0) -> Dialogue[Entry]:
+    """Take a name from a user object; without another name it is removed (CHANGE NAMES, 8F89h).
+
+    Raises: NoSuchName; IsADirectory; NameChanged: it is another object's than expected.
+    """
+    return (yield from _act(directory, NameParams(Verb.UNLINK, _bytes(path), expected=expected)))
+
+
+def remove_directory(
+    directory: ObjectRef, path: str | bytes, *, expected: int = 0
+) -> Dialogue[Entry]:
+    """Remove an empty directory (CHANGE NAMES, 8F89h).
+
+    Raises: NoSuchName; NotADirectory; NotEmpty; NameChanged.
+    """
+    return (yield from _act(directory, NameParams(Verb.RMDIR, _bytes(path), expected=expected)))
+
+
+def rename(
+    directory: ObjectRef,
+    path: str | bytes,
+    new_path: str | bytes,
+    *,
+    replace: bool = False,
+    exchange: bool = False,
+    expected: int = 0,
+) -> Dialogue[Entry]:
+    """Move a name, in one transaction (CHANGE NAMES, 8F89h).
+
+    Args:
+        new_path: relative to the same directory.
+        replace: what has the new name loses it; a directory must be empty.
+        exchange: both names change places. Not together with replace.
+        expected: id of the object that must have the old name.
+
+    Raises: NameExists; NoSuchName; NotEmpty; NameChanged; Invalid: a directory would move below
+        itself.
+    """
+    flags = _flags((replace, NameFlag.REPLACE), (exchange, NameFlag.EXCHANGE))
+    params = NameParams(Verb.RENAME, _bytes(path), _bytes(new_path), flags=flags, expected=expected)
+    return (yield from _act(directory, params))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parameters and answers of READ NAMES and CHANGE NAMES (docs/names.md).
+
+Never raises OSDError; an answer that contradicts itself: ValueError.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+from pyosd.types import ObjectRef, ref
+
+PATH_MAX = 4096
+NAME_MAX = 255
+ENTRY_BYTES = 16
+_PARAMS = struct.Struct(">BBxxHHIHxxQQ")
+_ENTRY = struct.Struct(">QBBxxI")
+_LIST_HEADER = struct.Struct(">IB3x")
+_LIST_ENTRY = struct.Struct(">QB5xHQQQ12s4x")
+_COLLECTION = 0x40
+_MADE, _REMOVED = 0x01, 0x02
+
+
+class Verb(IntEnum):
+    """What the commands do."""
+
+    LOOKUP = 0x01
+    LIST = 0x02
+    CREATE = 0x11
+    MKDIR = 0x12
+    LINK = 0x13
+    UNLINK = 0x14
+    RMDIR = 0x15
+    RENAME = 0x16
+
+    @property
+    def only_reads(self) -> bool:
+        """READ NAMES has it."""
+        return self < Verb.CREATE
+
+
+class NameFlag(IntFlag):
+    """Options of the verbs."""
+
+    OPEN_EXISTING = 0x01
+    REPLACE = 0x02
+    EXCHANGE = 0x04
+    ATTRIBUTES = 0x08
+
+
+NO_NAME_FLAGS = NameFlag(0)
+
+
+@dataclass(frozen=True)
+class NameParams:
+    """The parameters in Data-Out."""
+
+    verb: Verb
+    path: bytes
+    other: bytes = b""
+    prefix: bytes = b""
+    flags: NameFlag = NO_NAME_FLAGS
+    most: int = 0
+    object_id: int = 0
+    expected: int = 0
+
+    def encode(self) -> bytes:
+        """Raises: ValueError: a path is longer than PATH_MAX."""
+        if max(len(self.path), len(self.other), len(self.prefix)) > PATH_MAX:
+            raise ValueError(f"a path has at most {PATH_MAX} bytes")
+        head = _PARAMS.pack(
+            self.verb,
+            self.flags,
+            len(self.path),
+            len(self.other),
+            self.most,
+            len(self.prefix),
+            self.object_id,
+            self.expected,
+        )
+        return head + self.path + self.other + self.prefix
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a path names.
+
+    names: how many names it has.  made, removed: what the command did with it.
+    """
+
+    object: ObjectRef
+    is_directory: bool
+    names: int
+    made: bool = False
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class ListedName:
+    """An entry of a directory.  Length, times (ms since 1970) and version: 0 unless asked for."""
+
+    name: bytes
+    object: ObjectRef
+    is_directory: bool
+    length: int = 0
+    created_ms: int = 0
+    modified_ms: int = 0
+    version: bytes = bytes(12)
+
+
+@dataclass(frozen=True)
+class NameList:
+    """Entries in the order of their bytes.  more: there are others behind the last one."""
+
+    entries: tuple[ListedName, ...]
+    more: bool
+
+
+def decode_entry(data: bytes | memoryview, partition_id: int) -> Entry:
+    """Raises: ValueError: it is not the answer to a verb that names one object."""
+    if len(data) != ENTRY_BYTES:
+        raise ValueError(f"an entry of {len(data)} bytes instead of {ENTRY_BYTES}")
+    object_id, kind, outcome, names = _ENTRY.unpack(data)
+    found = ref(partition_id, object_id)
+    directory = kind == _COLLECTION or object_id == 0
+    return Entry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
+
+
+def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
+    """Raises: ValueError: an entry runs past the end, or there are other bytes."""
+    try:
+        count, more = _LIST_HEADER.unpack_from(data)
+        at, entries = _LIST_HEADER.size, list[ListedName]()
+        for _ in range(count):
+            object_id, kind, length, size, created, modified, version = _LIST_ENTRY.unpack_from(
+                data, at
+            )
+            at += _LIST_ENTRY.size
+            name = bytes(data[at : at + length])
+            at += length + -length % 8
+            place = ref(partition_id, object_id)
+            entries.append(
+                ListedName(name, place, kind == _COLLECTION, size, created, modified, version)
+            )
+    except struct.error as error:
+        raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
+    if at != len(data):
+        raise ValueError(f"a list of names of {len(data)} bytes has entries of {at}")
+    return NameList(tuple(entries), bool(more))

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* name_list.h -- the parameters in Data-Out of READ NAMES and CHANGE NAMES, and their parameter data in Data-In
+ * (docs/names.md has the bytes). */
+#ifndef OSD_WIRE_NAME_LIST_H
+#define OSD_WIRE_NAME_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define OSD_NAME_PARAMS_HEADER 32u
+#define OSD_NAME_PATH_MAX      4096u
+#define OSD_NAME_PARAMS_MAX    (OSD_NAME_PARAMS_HEADER + 3 * OSD_NAME_PATH_MAX)
+#define OSD_NAME_ENTRY	       16u /* of LOOKUP and CHANGE NAMES */
+#define OSD_NAME_LIST_HEADER   8u
+#define OSD_NAME_LIST_ENTRY    56u /* before the name */
+
+enum osd_name_verb {
+	/* READ NAMES */
+	OSD_NAME_LOOKUP = 1,
+	OSD_NAME_LIST = 2,
+	/* CHANGE NAMES */
+	OSD_NAME_CREATE = 0x11,
+	OSD_NAME_MKDIR = 0x12,
+	OSD_NAME_LINK = 0x13,
+	OSD_NAME_UNLINK = 0x14,
+	OSD_NAME_RMDIR = 0x15,
+	OSD_NAME_RENAME = 0x16,
+};
+
+enum osd_name_flags {
+	OSD_NAME_OPEN_EXISTING = 0x01, /* CREATE, MKDIR: what has the name already is the answer */
+	OSD_NAME_REPLACE = 0x02,       /* LINK, RENAME: what has the new name loses it */
+	OSD_NAME_EXCHANGE = 0x04,      /* RENAME: both change places */
+	OSD_NAME_ATTRIBUTES = 0x08,    /* LIST: lengths, times and versions, too */
+};
+
+struct osd_name_text {
+	const uint8_t *bytes; /* borrowed */
+	size_t length;
+};
+
+struct osd_name_params {
+	enum osd_name_verb verb;
+	uint8_t flags;
+	uint32_t most;		    /* LIST: entries; 0: as many as there is room for */
+	uint64_t object_id;	    /* LINK: the object; 0: the one that the second path names */
+	uint64_t expected;	    /* the object that the path must name; 0: any */
+	struct osd_name_text path;
+	struct osd_name_text other; /* RENAME: the new path; LINK: the object's; LIST: begin after it */
+	struct osd_name_text prefix; /* LIST */
+};
+
+/* OSD_E_PARAM_LENGTH: the lengths do not add up to length, or a path is too long.  OSD_E_PARAM_FIELD: a
+ * verb, or a flag or field that the verb does not have; *ret_field is its byte. */
+enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,
+				       struct osd_name_params *ret_params, uint16_t *ret_field);
+
+enum osd_name_outcome {
+	OSD_NAME_MADE = 0x01,	 /* CREATE, MKDIR: the object is new */
+	OSD_NAME_REMOVED = 0x02, /* the object that lost its last name was removed */
+};
+
+void osd_name_entry_encode(uint64_t object_id, uint8_t type, uint8_t outcome, uint32_t names,
+			   uint8_t bytes[OSD_NAME_ENTRY]);
+
+struct osd_name_list_entry {
+	uint64_t object_id;
+	uint8_t type;
+	uint64_t length, created_ms, modified_ms;
+	uint8_t version[12];
+	const uint8_t *name;
+	size_t name_length;
+};
+
+/* The bytes of an entry whose name has this length. */
+static inline size_t osd_name_list_entry_bytes(size_t name_length)
+{
+	return OSD_NAME_LIST_ENTRY + (name_length + 7) / 8 * 8;
+}
+/* bytes has osd_name_list_entry_bytes(). */
+void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
+/* Writes length, times and version of an entry that is there already. */
+void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
+/* more: there are entries behind the last one. */
+void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER]);
+
+#endif

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""READ NAMES and CHANGE NAMES (docs/names.md): every verb, what is refused, and kill -9."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.commands import Commands
+from pyosd.errors import (
+    Invalid,
+    IsADirectory,
+    NameChanged,
+    NameExists,
+    NoSuchName,
+    NotADirectory,
+    NotEmpty,
+    NotFound,
+    OSDError,
+)
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.names import NameParams, Verb
+from pyosd.wire.reply import Reply
+from tests.conftest import MakeHarness
+from tests.expect import CDB_FIELD, OK, check
+
+USERNAME = (1, 9)
+COLOUR = AttributeValue(Page.APPLICATION, 1, b"green")
+
+
+@pytest.fixture
+def root(pid: int) -> ObjectRef:
+    return ref(pid)
+
+
+def username(osd: Commands, obj: ObjectRef) -> bytes:
+    return osd.get_attribute(obj, *USERNAME)
+
+
+def names(osd: Commands, directory: ObjectRef, path: str = "") -> list[bytes]:
+    return [each.name for each in osd.list_names(directory, path).entries]
+
+
+def test_an_object_is_made_with_its_name(osd: Commands, root: ObjectRef) -> None:
+    made = osd.create_name(root, "a", attributes=[COLOUR])
+    assert (made.made, made.names, made.is_directory) == (True, 1, False)
+    assert osd.lookup(root, "a") == replace(made, made=False)
+    assert username(osd, made.object) == b"a"
+    assert osd.get_attribute(made.object, Page.APPLICATION, 1) == b"green"
+    with pytest.raises(NameExists) as caught:
+        osd.create_name(root, "a")
+    assert isinstance(caught.value, FileExistsError)
+    again = osd.create_name(root, "a", exclusive=False)
+    assert (again.object, again.made) == (made.object, False)
+
+
+def test_a_path_is_looked_up_in_one_command(osd: Commands, root: ObjectRef) -> None:
+    path = ""
+    for name in ("one", "two", "three", "four"):
+        path = f"{path}/{name}" if path else name
+        assert osd.make_directory(root, path).made
+    file = osd.create_name(root, f"{path}/file")
+    lists = AttributeLists((CURRENT_OBJECT_ID, AttributeId(*USERNAME)), (), 256)
+    request = rq.names(root, NameParams(Verb.LOOKUP, f"{path}/file".encode()), attributes=lists)
+    reply = osd.reply(request)
+    check(reply, OK)
+    assert reply.attribute(CURRENT_OBJECT_ID).uint == file.object.object_id
+    assert reply.attribute(AttributeId(*USERNAME)).value == b"file"
+    two = osd.lookup(root, "one/two")
+    assert osd.lookup(two.object, "three/four/file").object == file.object
+    assert osd.lookup(two.object, "").object == two.object
+    assert osd.list_members(osd.lookup(root, path).object) == [file.object]
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "component"),
+    [
+        ("absent", NoSuchName, 1),
+        ("d/absent", NoSuchName, 2),
+        ("absent/f", NoSuchName, 1),
+        ("d/f/g", NotADirectory, 2),
+    ],
+)
+def test_the_sense_says_which_name(
+    osd: Commands, root: ObjectRef, path: str, error: type[OSDError], component: int
+) -> None:
+    osd.make_directory(root, "d")
+    osd.create_name(root, "d/f")
+    with pytest.raises(error, match=f"name {component} of the path") as caught:
+        osd.lookup(root, path)
+    assert isinstance(caught.value, OSError)
+
+
+def refused_in_data(reply: Reply, field: int) -> None:
+    sense = reply.sense
+    assert sense is not None
+    assert (sense.asc, sense.ascq, sense.field_in_data_out) == (0x26, 0x00, True)
+    assert sense.field_pointer == field
+
+
+BAD_PATHS = [b"/a", b"a/", b"a//b", b".", b"..", b"a\0b", b"x" * 256, b"d/.."]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+def test_what_is_no_path(osd: Commands, root: ObjectRef, path: bytes) -> None:
+    osd.make_directory(root, "d")
+    osd.make_directory(root, "a")
+    for verb in (Verb.LOOKUP, Verb.CREATE):
+        refused_in_data(osd.reply(rq.names(root, NameParams(verb, path))), 32)
+    assert names(osd, root) == [b"a", b"d"]
+
+
+def test_a_name_may_be_any_other_bytes(osd: Commands, root: ObjectRef) -> None:
+    odd = [b"\xff\xfe", b"...", b" ", b"x" * 255, "Grüße".encode()]
+    for name in odd:
+        osd.create_name(root, name)
+    assert names(osd, root) == sorted(odd)
+    for name in odd:
+        assert osd.unlink(root, name).removed
+
+
+def test_bad_parameters(osd: Commands, root: ObjectRef) -> None:
+    good = rq.names(root, NameParams(Verb.CREATE, b"a"))
+    data = bytes(good.data)
+
+    def changed(at: int, value: bytes) -> bytes:
+        return data[:at] + value + data[at + len(value) :]
+
+    fields = {0: b"\x01", 1: b"\x02", 2: b"\0\1", 14: b"\1", 8: b"\1", 16: b"\1", 24: b"\1"}
+    for at, value in fields.items():
+        field = 2 if at == 14 else at
+        refused_in_data(osd.reply(replace(good, data=changed(at, value))), field)
+    for short in (data[:31], b""):
+        check(osd.reply(replace(good, data=short, length=len(short))), CDB_FIELD.at(32))
+    for lengths in (struct.pack(">H", 2), struct.pack(">H", 0)):
+        sense = osd.reply(replace(good, data=changed(4, lengths))).sense
+        assert sense is not None
+        assert (sense.asc, sense.ascq) == (0x1A, 0x00)
+    assert names(osd, root) == []
+
+
+def test_names_of_one_object(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    file = osd.create_name(root, "d/a").object
+    assert osd.link(root, "d/b", "d/a").names == 2
+    assert osd.link(root, "c", file).names == 3
+    assert username(osd, file) == b"c"
+    assert osd.list_members(directory) == [file]
+    assert not osd.unlink(root, "d/a").removed
+    assert osd.list_members(directory) == [file]
+    osd.unlink(root, "d/b")
+    assert osd.list_members(directory) == []
+    assert osd.lookup(root, "c").names == 1
+    assert osd.unlink(root, "c").removed
+    assert osd.list_objects(root.partition_id) == []
+
+
+def test_compare_and_swap(osd: Commands, root: ObjectRef) -> None:
+    old, new = osd.create_name(root, "old").object, osd.create(root.partition_id)
+    with pytest.raises(NameExists):
+        osd.link(root, "old", new)
+    with pytest.raises(NameChanged):
+        osd.link(root, "old", new, replace=True, expected=new.object_id)
+    assert osd.link(root, "old", new, replace=True, expected=old.object_id).removed
+    assert osd.lookup(root, "old").object == new
+    assert osd.list_objects(root.partition_id) == [new]
+    with pytest.raises(NameChanged):
+        osd.unlink(root, "old", expected=old.object_id)
+    with pytest.raises(NoSuchName):
+        osd.link(root, "none", new, replace=True, expected=old.object_id)
+
+
+def test_what_a_link_refuses(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    collection = osd.create_collection(root.partition_id)
+    loose = osd.create(root.partition_id)
+    for target in (directory, collection):
+        with pytest.raises(Invalid, match="cannot have the name"):
+            osd.link(root, "x", target)
+    for base, absent in ((directory, loose), (root, ref(root.partition_id, 0x77_0000))):
+        with pytest.raises(Invalid):
+            osd.link(base, "x", absent)
+    with pytest.raises(NoSuchName):
+        osd.link(root, "x", "absent")
+
+
+def test_directories(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    osd.create_name(root, "d/f")
+    with pytest.raises(NotEmpty):
+        osd.remove_directory(root, "d")
+    for with_members in (False, True):
+        with pytest.raises(NotEmpty):
+            osd.remove_collection(directory, with_members)
+    with pytest.raises(IsADirectory):
+        osd.unlink(root, "d")
+    with pytest.raises(NotADirectory):
+        osd.remove_directory(root, "d/f")
+    osd.unlink(root, "d/f")
+    assert osd.remove_directory(root, "d").removed
+    assert names(osd, root) == []
+    assert osd.list_collections(root.partition_id) == []
+
+
+def test_ordinary_collections_are_no_directories(
+    osd: Commands, root: ObjectRef, collection: ObjectRef, obj: ObjectRef
+) -> None:
+    with pytest.raises(NotADirectory):
+        osd.create_name(collection, "x")
+    directory = osd.make_directory(root, "d").object
+    with pytest.raises(Invalid):
+        osd.add_member(directory, obj)
+    assert osd.list_members(directory) == []
+
+
+def test_removal_by_id_takes_the_names(osd: Commands, root: ObjectRef) -> None:
+    osd.make_directory(root, "d")
+    empty = osd.make_directory(root, "d/e").object
+    file = osd.create_name(root, "d/f").object
+    osd.link(root, "g", "d/f")
+    osd.remove(file)
+    osd.remove_collection(empty)
+    assert names(osd, root) == [b"d"]
+    assert names(osd, root, "d") == []
+    many = osd.lookup(root, "d").object
+    for number in range(20):
+        osd.create_name(many, f"{number:02}")
+    osd.remove_member_objects(many)
+    assert names(osd, many) == []
+    assert osd.remove_directory(root, "d").removed
+
+
+def test_rename(osd: Commands, root: ObjectRef) -> None:
+    for path in ("a", "a/b", "c"):
+        osd.make_directory(root, path)
+    file = osd.create_name(root, "a/b/f").object
+    assert osd.rename(root, "a/b/f", "c/g").object == file
+    assert username(osd, file) == b"g"
+    assert osd.list_members(osd.lookup(root, "c").object) == [file]
+    assert osd.list_members(osd.lookup(root, "a/b").object) == []
+    osd.rename(root, "a/b", "c/b")
+    assert (names(osd, root, "a"), names(osd, root, "c")) == ([], [b"b", b"g"])
+    for new in ("c/b/c", "c/b/x", "c/x"):
+        with pytest.raises(Invalid, match="below itself"):
+            osd.rename(root, "c", new)
+    with pytest.raises(NoSuchName):
+        osd.rename(root, "absent", "x")
+    with pytest.raises(NoSuchName):
+        osd.rename(root, "a", "absent/x")
+
+
+def test_rename_onto_a_name(osd: Commands, root: ObjectRef) -> None:
+    first, second = (osd.create_name(root, each).object for each in "ab")
+    for path in ("d", "e", "e/f"):
+        osd.make_directory(root, path)
+    with pytest.raises(NameExists):
+        osd.rename(root, "a", "b")
+    with pytest.raises(IsADirectory):
+        osd.rename(root, "a", "d", replace=True)
+    with pytest.raises(NotADirectory):
+        osd.rename(root, "d", "a", replace=True)
+    with pytest.raises(NotEmpty):
+        osd.rename(root, "d", "e", replace=True)
+    assert osd.rename(root, "a", "b", replace=True).removed
+    assert osd.list_objects(root.partition_id) == [first]
+    with pytest.raises(NotFound):
+        osd.length(second)
+    osd.rename(root, "e", "d", replace=True)
+    assert (names(osd, root), names(osd, root, "d")) == ([b"b", b"d"], [b"f"])
+    osd.link(root, "same", "b")
+    assert osd.rename(root, "same", "b", replace=True).names == 2
+
+
+def test_exchange(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    file = osd.create_name(root, "f").object
+    inner = osd.create_name(root, "d/inner").object
+    osd.rename(root, "d", "f", exchange=True)
+    assert (osd.lookup(root, "f").object, osd.lookup(root, "d").object) == (directory, file)
+    osd.rename(root, "f/inner", "d", exchange=True)
+    assert (osd.lookup(root, "f/inner").object, osd.lookup(root, "d").object) == (file, inner)
+    for pair in (("f", "f/inner"), ("f/inner", "f")):
+        with pytest.raises(Invalid, match="below itself"):
+            osd.rename(root, *pair, exchange=True)
+    with pytest.raises(NoSuchName):
+        osd.rename(root, "f", "absent", exchange=True)
+
+
+def test_lists_go_on_where_they_ended(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    wanted = sorted(f"{kind}{number}".encode() for kind in "xy" for number in range(25))
+    for name in wanted:
+        osd.create_name(directory, name)
+    found, after, more = list[bytes](), b"", True
+    while more:
+        page = osd.list_names(directory, after=after, most=7)
+        assert len(page.entries) <= 7
+        found += [each.name for each in page.entries]
+        after, more = found[-1], page.more
+    assert found == wanted
+    ys = [each for each in wanted if each.startswith(b"y")]
+    assert [e.name for e in osd.list_names(directory, prefix="y").entries] == ys
+    page = osd.list_names(directory, prefix="y", after="y10")
+    assert [e.name for e in page.entries] == [each for each in ys if each > b"y10"]
+    assert osd.list_names(directory, prefix="x", after="y").entries == ()
+    page = osd.list_names(directory, prefix="y", after="a")
+    assert [e.name for e in page.entries] == ys
+
+
+def test_a_list_in_little_room(osd: Commands, root: ObjectRef) -> None:
+    for name in ("a", "b", "c"):
+        osd.create_name(root, name)
+    params = NameParams(Verb.LIST, b"")
+    check(osd.reply(rq.names(root, params, 7)), CDB_FIELD.at(40))
+    check(osd.reply(rq.names(root, params, 8)), CDB_FIELD.at(40))
+    reply = osd.reply(rq.names(root, params, 8 + 2 * 64 + 63))
+    check(reply, OK)
+    assert bytes(reply.data[:5]) == b"\0\0\0\2\1"
+
+
+def test_a_list_with_details(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    file = osd.create_name(root, "f").object
+    osd.write(file, 0, b"12345")
+    first, second = osd.list_names(root, details=True).entries
+    assert (first.object, first.is_directory, first.length) == (directory, True, 0)
+    assert (second.object, second.is_directory, second.length) == (file, False, 5)
+    assert second.version == osd.data_version(file)
+    assert first.version == osd.members_version(directory)
+    assert 0 < second.created_ms <= second.modified_ms
+
+
+def test_the_version_of_a_directory_says_that_it_changed(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    seen = [osd.members_version(directory)]
+    steps: list[Callable[[], object]] = [
+        lambda: osd.create_name(directory, "a"),
+        lambda: osd.rename(directory, "a", "b"),
+        lambda: osd.link(directory, "c", "b"),
+        lambda: osd.unlink(directory, "c"),
+        lambda: osd.make_directory(directory, "e"),
+        lambda: osd.remove_directory(directory, "e"),
+    ]
+    for step in steps:
+        step()
+        seen.append(osd.members_version(directory))
+    assert len(set(seen)) == len(seen)
+
+
+def test_partitions_are_removed_with_their_names(osd: Commands) -> None:
+    pid = osd.create_partition()
+    osd.create_name(ref(pid), "f")
+    osd.unlink(ref(pid), "f")
+    osd.remove_partition(pid)
+    assert osd.create_partition(pid) == pid
+    assert names(osd, ref(pid)) == []
+    osd.remove_partition(pid)
+    with pytest.raises(NotFound):
+        osd.lookup(ref(pid), "f")
+
+
+def test_names_survive_kill(tmp_path: Path, make_harness: MakeHarness) -> None:
+    """What was answered is there after each kill, and what was not is whole or absent."""
+    harness = make_harness(dir=tmp_path / "store")
+    pid = harness.osd.create_partition()
+    root = ref(pid)
+    harness.osd.make_directory(root, "d")
+    for number in range(12):
+        osd = harness.osd
+        made = osd.create_name(root, f"d/{number}")
+        osd.rename(root, f"d/{number}", f"moved{number}")
+        osd.link(root, f"d/link{number}", f"moved{number}")
+        harness.kill()
+        harness.restart()
+        osd = harness.osd
+        assert osd.lookup(root, f"moved{number}").object == made.object
+        assert osd.lookup(root, f"d/link{number}").names == 2
+    assert len(names(harness.osd, root, "d")) == 12
