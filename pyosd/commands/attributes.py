@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands on attributes of any object.
+"""Commands on attributes of any object, and those that read a value and change it in one step.
 
 The head of unit.py says what every method raises.
 """
@@ -13,9 +13,17 @@ from pyosd.commands.dialogue import Dialogue, call
 from pyosd.errors import ProtocolError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import PageForm, allocation_for
-from pyosd.wire.cdb import DEFAULT_OPTIONS, AttributeLists, AttributePage, Options, lists_of
+from pyosd.wire.cdb import (
+    DEFAULT_OPTIONS,
+    AttributeLists,
+    AttributePage,
+    Options,
+    Request,
+    lists_of,
+)
 
 _PAGE_HEADER = 8
+_OPERAND_BYTES = 8
 _RETRIEVED_MAX = 8 << 20  # of a list retrieved by a command that changes something
 
 
@@ -81,3 +89,54 @@ def get_page(obj: ObjectRef, page: int, allocation_length: int = 4096) -> Dialog
     if len(form.body) < form.length and allocation_length < form.length + _PAGE_HEADER:
         return (yield from get_page(obj, page, form.length + _PAGE_HEADER + 7 & ~7))
     return form
+
+
+# ---- read and change in one step ---------------------------------------------------------------
+
+
+def _before(request: Request) -> Dialogue[int]:
+    data = (yield from call(request)).data
+    if len(data) < _OPERAND_BYTES:
+        raise ProtocolError("the target did not return the value before")
+    return int.from_bytes(data[:_OPERAND_BYTES], "big")
+
+
+def compare_and_swap(obj: ObjectRef, compare: int, swap: int) -> Dialogue[int]:
+    """Set the object's own word (attribute 7h/1h) to swap if it is compare (8F84h).
+
+    Returns: what it was; 0 where it was undefined.
+    """
+    return (yield from _before(requests.compare_and_swap(obj, compare, swap)))
+
+
+def fetch_and_add(obj: ObjectRef, addend: int) -> Dialogue[int]:
+    """Add to the object's own counter (attribute 7h/2h), modulo 2**64 (8F85h).
+
+    Returns: what it was; 0 where it was undefined.
+    """
+    return (yield from _before(requests.fetch_and_add(obj, addend)))
+
+
+def swap_attribute(
+    obj: ObjectRef,
+    attribute: AttributeId,
+    compare: bytes,
+    swap: bytes,
+    others: Iterable[AttributeValue] = (),
+) -> Dialogue[bytes]:
+    """Set an attribute to swap, and others with it, if it is compare; else nothing changes
+    (CONDITIONAL SET ATTRIBUTES, 8F87h).  b"" stands for undefined.
+
+    Returns: the value before: compare, when it was set.
+    """
+    expected, extra = AttributeValue(attribute.page, attribute.number, compare), tuple(others)
+    room: int | None = None
+    while True:
+        request = requests.conditional_set_attributes(obj, expected, swap, extra, allocation=room)
+        found = (yield from call(request)).retrieved
+        if found.attributes and found.attributes[0].id == attribute:
+            return found.attributes[0].value
+        # A value longer than there is room for is not the one expected: nothing was changed.
+        if found.complete or (room and found.needed <= room):
+            raise ProtocolError("the target did not return the value before")
+        room = found.needed + 7 & ~7

@@ -16,7 +16,6 @@ Every method that sends a command raises, beside what it says itself:
 from __future__ import annotations
 
 from pyosd.commands import (
-    atomics,
     attributes,
     collections,
     data,
@@ -79,9 +78,9 @@ class CommandTable:
     get_attribute = Method(attributes.get_attribute)
     set_attributes = Method(attributes.set_attributes)
     get_page = Method(attributes.get_page)
-    compare_and_swap = Method(atomics.compare_and_swap)
-    fetch_and_add = Method(atomics.fetch_and_add)
-    swap_attribute = Method(atomics.swap_attribute)
+    compare_and_swap = Method(attributes.compare_and_swap)
+    fetch_and_add = Method(attributes.fetch_and_add)
+    swap_attribute = Method(attributes.swap_attribute)
 
     # collections and lists
     create_collection = Method(collections.create_collection)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* names.c -- see names.h. */
+/* names.c -- see names.h.  name_walk.c lists the entries of a directory. */
 #include "object/names.h"
 
 #include <string.h>
@@ -142,7 +142,7 @@ enum osd_status osd_directory_check_empty(struct osd_txn *txn, struct osd_object
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static enum osd_status decode_entry(struct osd_bytes value, uint64_t partition_id,
+enum osd_status osd_name_entry_decode(struct osd_bytes value, uint64_t partition_id,
 				    struct osd_named *ret_entry)
 {
 	struct osd_rd r = osd_rd_init(value.data, value.length);
@@ -171,7 +171,7 @@ static enum osd_status find(struct osd_txn *txn, struct osd_name name, bool writ
 		return OSD_OK;
 	if (status == OSD_OK && length > sizeof(bytes))
 		return OSD_E_MEDIUM;
-	return status == OSD_OK ? decode_entry((struct osd_bytes){bytes, length},
+	return status == OSD_OK ? osd_name_entry_decode((struct osd_bytes){bytes, length},
 					       txn->place.partition_id, ret_entry)
 				: status;
 }
@@ -479,58 +479,4 @@ enum osd_status osd_directory_is_below(struct osd_txn *txn, struct osd_object_id
 		*ret_below = place.object_id == other.object_id;
 	}
 	return status;
-}
-
-struct listing {
-	const struct osd_txn *txn;
-	const struct osd_name_range *range;
-	osd_name_fn *fn;
-	void *arg;
-	enum osd_status status;
-};
-
-static bool list_one(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct listing *listing = arg;
-	const struct osd_name *after = &listing->range->after;
-	struct osd_name name = {(const uint8_t *)key.data + OSD_KEY_OBJECT_PART,
-				key.length - OSD_KEY_OBJECT_PART};
-	struct osd_named entry;
-
-	if (after->length && name.length == after->length &&
-	    memcmp(name.bytes, after->bytes, name.length) == 0)
-		return true;
-	listing->status = decode_entry(value, listing->txn->place.partition_id, &entry);
-	if (osd_txn_stopped(listing->txn))
-		listing->status = OSD_E_TASK_ABORTED;
-	return listing->status == OSD_OK && listing->fn(listing->arg, name, entry);
-}
-
-static bool is_before(struct osd_name name, struct osd_name other)
-{
-	int order = memcmp(name.bytes, other.bytes, OSD_MIN(name.length, other.length));
-
-	return order < 0 || (order == 0 && name.length < other.length);
-}
-
-enum osd_status osd_name_list(struct osd_txn *txn, struct osd_object_id directory,
-			      const struct osd_name_range *range, osd_name_fn *fn, void *arg)
-{
-	struct listing listing = {txn, range, fn, arg, OSD_OK};
-	struct osd_name from = range->prefix;
-	struct name_key key;
-	enum osd_status status = osd_directory_hold(txn, directory);
-
-	if (status != OSD_OK)
-		return status;
-	if (range->after.length && (!from.length || is_before(from, range->after)))
-		from = range->after;
-	if (range->prefix.length &&
-	    (from.length < range->prefix.length ||
-	     memcmp(from.bytes, range->prefix.bytes, range->prefix.length) != 0))
-		return OSD_OK; /* all names with the prefix are before the one to begin after */
-	key = entry_key(&txn->place, from);
-	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMES, key_bytes(&key),
-			     OSD_KEY_OBJECT_PART + range->prefix.length, list_one, &listing);
-	return status == OSD_OK ? listing.status : status;
 }

@@ -76,6 +76,7 @@ OBJECT_LAYERS = {
             "key_record",
             "list",
             "membership",
+            "name_walk",
             "names",
             "object",
             "object_record",
