@@ -231,6 +231,18 @@ ELSEWHERE = {
         "exec/test_functions.py::test_what_cannot_be_activated"
     ),
     "no active function has this name": "exec/test_functions.py::test_names_that_nothing_has",
+    "policy requires a signature of the function": (
+        "exec/test_signed_functions.py::test_what_a_signature_does_not_cover_is_refused"
+    ),
+    "signature of the function is damaged, or of other code or another manifest": (
+        "exec/test_signed_functions.py::test_what_a_signature_does_not_cover_is_refused"
+    ),
+    "signer of the function is not listed, not for its engine, or not at this time": (
+        "exec/test_signed_functions.py::test_other_namespaces_and_keys_are_refused"
+    ),
+    "code of the function is damaged, or encrypted to the key of another target": (
+        "exec/test_encrypted_functions.py::test_what_does_not_open_is_refused"
+    ),
     "directory has no such name": "command/test_names.py::test_the_sense_says_which_name",
     "directory has this name already": "command/test_names.py::test_an_object_is_made_with_its_name",
     "name of the path is no directory": "command/test_names.py::test_the_sense_says_which_name",
