@@ -17,11 +17,11 @@ from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.cdb import lists_of
 from pyosd.wire.names import (
     NO_NAME_FLAGS,
-    Entry,
+    NameEntry,
     NameFlag,
     NameList,
     NameParams,
-    Verb,
+    NameVerb,
     decode_entry,
     decode_names,
 )
@@ -35,7 +35,7 @@ def _bytes(path: str | bytes) -> bytes:
 
 def _act(
     directory: ObjectRef, params: NameParams, attributes: Iterable[AttributeValue] = ()
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     request = requests.names(directory, params, attributes=lists_of((), attributes))
     reply = yield from call(request)
     try:
@@ -52,12 +52,12 @@ def _flags(*chosen: tuple[bool, NameFlag]) -> NameFlag:
     return flags
 
 
-def lookup(directory: ObjectRef, path: str | bytes) -> Dialogue[Entry]:
+def lookup(directory: ObjectRef, path: str | bytes) -> Dialogue[NameEntry]:
     """Find what a path names, in one command (READ NAMES, 8F88h).
 
     Raises: NoSuchName; NotADirectory: of a name before the last.
     """
-    return (yield from _act(directory, NameParams(Verb.LOOKUP, _bytes(path))))
+    return (yield from _act(directory, NameParams(NameVerb.LOOKUP, _bytes(path))))
 
 
 def list_names(
@@ -82,7 +82,7 @@ def list_names(
     """
     flags = _flags((details, NameFlag.ATTRIBUTES))
     params = NameParams(
-        Verb.LIST, _bytes(path), _bytes(after), _bytes(prefix), flags=flags, most=most
+        NameVerb.LIST, _bytes(path), _bytes(after), _bytes(prefix), flags=flags, most=most
     )
     reply = yield from call(requests.names(directory, params, _LIST_ROOM))
     try:
@@ -97,7 +97,7 @@ def create_name(
     *,
     exclusive: bool = True,
     attributes: Iterable[AttributeValue] = (),
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     """Make a user object with a name, in one transaction (CHANGE NAMES, 8F89h).
 
     Args:
@@ -107,19 +107,19 @@ def create_name(
     Raises: NameExists; NoSuchName: a directory of the path; NoSpace.
     """
     flags = _flags((not exclusive, NameFlag.OPEN_EXISTING))
-    params = NameParams(Verb.CREATE, _bytes(path), flags=flags)
+    params = NameParams(NameVerb.CREATE, _bytes(path), flags=flags)
     return (yield from _act(directory, params, attributes))
 
 
 def make_directory(
     directory: ObjectRef, path: str | bytes, *, exclusive: bool = True
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     """Make a directory (CHANGE NAMES, 8F89h); exclusive: as for create_name().
 
     Raises: NameExists; NoSuchName: a directory of the path; NoSpace.
     """
     flags = _flags((not exclusive, NameFlag.OPEN_EXISTING))
-    return (yield from _act(directory, NameParams(Verb.MKDIR, _bytes(path), flags=flags)))
+    return (yield from _act(directory, NameParams(NameVerb.MKDIR, _bytes(path), flags=flags)))
 
 
 def link(
@@ -129,7 +129,7 @@ def link(
     *,
     replace: bool = False,
     expected: int = 0,
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     """Give an object one more name (CHANGE NAMES, 8F89h).
 
     Args:
@@ -146,27 +146,29 @@ def link(
     else:
         other, object_id = _bytes(target), 0
     params = NameParams(
-        Verb.LINK, _bytes(path), other, flags=flags, object_id=object_id, expected=expected
+        NameVerb.LINK, _bytes(path), other, flags=flags, object_id=object_id, expected=expected
     )
     return (yield from _act(directory, params))
 
 
-def unlink(directory: ObjectRef, path: str | bytes, *, expected: int = 0) -> Dialogue[Entry]:
+def unlink(directory: ObjectRef, path: str | bytes, *, expected: int = 0) -> Dialogue[NameEntry]:
     """Take a name from a user object; without another name it is removed (CHANGE NAMES, 8F89h).
 
     Raises: NoSuchName; IsADirectory; NameChanged: it is another object's than expected.
     """
-    return (yield from _act(directory, NameParams(Verb.UNLINK, _bytes(path), expected=expected)))
+    return (
+        yield from _act(directory, NameParams(NameVerb.UNLINK, _bytes(path), expected=expected))
+    )
 
 
 def remove_directory(
     directory: ObjectRef, path: str | bytes, *, expected: int = 0
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     """Remove an empty directory (CHANGE NAMES, 8F89h).
 
     Raises: NoSuchName; NotADirectory; NotEmpty; NameChanged.
     """
-    return (yield from _act(directory, NameParams(Verb.RMDIR, _bytes(path), expected=expected)))
+    return (yield from _act(directory, NameParams(NameVerb.RMDIR, _bytes(path), expected=expected)))
 
 
 def rename(
@@ -177,7 +179,7 @@ def rename(
     replace: bool = False,
     exchange: bool = False,
     expected: int = 0,
-) -> Dialogue[Entry]:
+) -> Dialogue[NameEntry]:
     """Move a name, in one transaction (CHANGE NAMES, 8F89h).
 
     Args:
@@ -190,5 +192,7 @@ def rename(
         itself.
     """
     flags = _flags((replace, NameFlag.REPLACE), (exchange, NameFlag.EXCHANGE))
-    params = NameParams(Verb.RENAME, _bytes(path), _bytes(new_path), flags=flags, expected=expected)
+    params = NameParams(
+        NameVerb.RENAME, _bytes(path), _bytes(new_path), flags=flags, expected=expected
+    )
     return (yield from _act(directory, params))

@@ -23,7 +23,7 @@ _COLLECTION = 0x40
 _MADE, _REMOVED = 0x01, 0x02
 
 
-class Verb(IntEnum):
+class NameVerb(IntEnum):
     """What the commands do."""
 
     LOOKUP = 0x01
@@ -38,7 +38,7 @@ class Verb(IntEnum):
     @property
     def only_reads(self) -> bool:
         """READ NAMES has it."""
-        return self < Verb.CREATE
+        return self < NameVerb.CREATE
 
 
 class NameFlag(IntFlag):
@@ -57,7 +57,7 @@ NO_NAME_FLAGS = NameFlag(0)
 class NameParams:
     """The parameters in Data-Out."""
 
-    verb: Verb
+    verb: NameVerb
     path: bytes
     other: bytes = b""
     prefix: bytes = b""
@@ -84,7 +84,7 @@ class NameParams:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NameEntry:
     """What a path names.
 
     names: how many names it has.  made, removed: what the command did with it.
@@ -118,14 +118,14 @@ class NameList:
     more: bool
 
 
-def decode_entry(data: bytes | memoryview, partition_id: int) -> Entry:
+def decode_entry(data: bytes | memoryview, partition_id: int) -> NameEntry:
     """Raises: ValueError: it is not the answer to a verb that names one object."""
     if len(data) != ENTRY_BYTES:
         raise ValueError(f"an entry of {len(data)} bytes instead of {ENTRY_BYTES}")
     object_id, kind, outcome, names = _ENTRY.unpack(data)
     found = ref(partition_id, object_id)
     directory = kind == _COLLECTION or object_id == 0
-    return Entry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
+    return NameEntry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
 
 
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:

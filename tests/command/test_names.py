@@ -26,7 +26,7 @@ from pyosd.errors import (
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
 from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.names import NameParams, Verb
+from pyosd.wire.names import NameParams, NameVerb
 from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, OK, check
@@ -68,7 +68,7 @@ def test_a_path_is_looked_up_in_one_command(osd: Commands, root: ObjectRef) -> N
         assert osd.make_directory(root, path).made
     file = osd.create_name(root, f"{path}/file")
     lists = AttributeLists((CURRENT_OBJECT_ID, AttributeId(*USERNAME)), (), 256)
-    request = rq.names(root, NameParams(Verb.LOOKUP, f"{path}/file".encode()), attributes=lists)
+    request = rq.names(root, NameParams(NameVerb.LOOKUP, f"{path}/file".encode()), attributes=lists)
     reply = osd.reply(request)
     check(reply, OK)
     assert reply.attribute(CURRENT_OBJECT_ID).uint == file.object.object_id
@@ -112,7 +112,7 @@ BAD_PATHS = [b"/a", b"a/", b"a//b", b".", b"..", b"a\0b", b"x" * 256, b"d/.."]
 def test_what_is_no_path(osd: Commands, root: ObjectRef, path: bytes) -> None:
     osd.make_directory(root, "d")
     osd.make_directory(root, "a")
-    for verb in (Verb.LOOKUP, Verb.CREATE):
+    for verb in (NameVerb.LOOKUP, NameVerb.CREATE):
         refused_in_data(osd.reply(rq.names(root, NameParams(verb, path))), 32)
     assert names(osd, root) == [b"a", b"d"]
 
@@ -127,7 +127,7 @@ def test_a_name_may_be_any_other_bytes(osd: Commands, root: ObjectRef) -> None:
 
 
 def test_bad_parameters(osd: Commands, root: ObjectRef) -> None:
-    good = rq.names(root, NameParams(Verb.CREATE, b"a"))
+    good = rq.names(root, NameParams(NameVerb.CREATE, b"a"))
     data = bytes(good.data)
 
     def changed(at: int, value: bytes) -> bytes:
@@ -317,7 +317,7 @@ def test_lists_go_on_where_they_ended(osd: Commands, root: ObjectRef) -> None:
 def test_a_list_in_little_room(osd: Commands, root: ObjectRef) -> None:
     for name in ("a", "b", "c"):
         osd.create_name(root, name)
-    params = NameParams(Verb.LIST, b"")
+    params = NameParams(NameVerb.LIST, b"")
     check(osd.reply(rq.names(root, params, 7)), CDB_FIELD.at(40))
     check(osd.reply(rq.names(root, params, 8)), CDB_FIELD.at(40))
     reply = osd.reply(rq.names(root, params, 8 + 2 * 64 + 63))

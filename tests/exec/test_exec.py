@@ -347,7 +347,6 @@ WALL_1S = (3, 1, (1_000_000).to_bytes(8, "big"))
         parameters((3, 1, b"123")),
         parameters((3, 1, bytes(8))),
         parameters((3, 1, (25 * 3600 * 10**6).to_bytes(8, "big"))),
-        parameters((1, 1, b"java")),
         parameters((13, 1, b"k" * 65)),
         parameters((11, 1, b"n" * 129)),
         parameters((17, 1, (0x8000_0000).to_bytes(4, "big"))),
@@ -360,7 +359,6 @@ WALL_1S = (3, 1, (1_000_000).to_bytes(8, "big"))
         "number of 3 bytes",
         "no time at all",
         "more than the hard limit",
-        "engine we do not have",
         "key too long",
         "name too long",
         "unknown flag",
@@ -368,6 +366,12 @@ WALL_1S = (3, 1, (1_000_000).to_bytes(8, "big"))
 )
 def test_bad_parameters(target: pyosd.Target, zone: ObjectRef, descriptor: Descriptor) -> None:
     check(target.reply(with_parameters(zone, descriptor)), CDB_FIELD.at(48))
+    assert target.jobs(zone.partition_id) == []
+
+
+def test_an_engine_that_no_pool_has(target: pyosd.Target, zone: ObjectRef) -> None:
+    refused = target.reply(with_parameters(zone, parameters((1, 1, b"java")))).sense
+    assert refused is not None and (refused.asc, refused.ascq) == (0x80, 0x18)
     assert target.jobs(zone.partition_id) == []
 
 
