@@ -9,7 +9,7 @@ from bench.saved import Report
 
 CHAPTERS = (
     ("How fast is plain I/O?", ("wire", "umn")),
-    ("What does a job cost?", ("jobs", "cli", "runde", "peers")),
+    ("What does a job cost?", ("jobs", "functions", "cli", "runde", "peers")),
     ("What does Python near the data cost?", ("calls", "scripts", "iosd")),
     ("Does offloading pay?", ("near-data", "offload")),
     ("Does it scale?", ("scale", "curves")),
