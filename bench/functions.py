@@ -7,7 +7,6 @@ Redis runs the function in the server's only thread, for one caller at a time.
 
 from __future__ import annotations
 
-import collections
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pyosd
 from bench.compile import BUILT, CannotCompile, compiled
-from bench.jobs import OUTSTANDING, REPEATS, paced_pairs
+from bench.jobs import OUTSTANDING, REPEATS, commands_per_s, paced_pairs
 from bench.peer_redis import Redis
 from bench.plan import Plan
 from bench.servers import Absent, redis
@@ -28,7 +27,6 @@ from pyosd.functions import Access
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Request, encode
 from pyosd.wire.exec_params import ArgsEncoding, CallRecord, ExecParams, FunctionCall
-from pyosd.wire.transport import Pending
 
 ECHO = b"def main(args):\n    return args\n"
 RATE = 5000  # calls a second: the aim
@@ -54,17 +52,7 @@ def _request(zone: ObjectRef, name: str = "echo") -> Request:
 
 def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float, name: str = "echo") -> float:
     """Calls a second, with a constant number outstanding."""
-    command = encode(_request(zone, name))[0]
-    under_way: collections.deque[Pending] = collections.deque()
-    done, start = 0, time.perf_counter()
-    while time.perf_counter() < start + seconds or under_way:
-        while time.perf_counter() < start + seconds and len(under_way) < OUTSTANDING:
-            under_way.append(osd.transport.submit(command))
-        if under_way:
-            response = under_way.popleft().result()
-            assert response.status == 0, response.sense.hex()
-            done += 1
-    return done / (time.perf_counter() - start)
+    return commands_per_s(osd, _request(zone, name), seconds)
 
 
 def _kit(name: str) -> Path:

@@ -16,7 +16,7 @@ from bench.target import BenchTarget, bench_target
 from pyosd import requests
 from pyosd.types import AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Page
-from pyosd.wire.cdb import encode
+from pyosd.wire.cdb import Request, encode
 from pyosd.wire.transport import Pending
 
 JOBS_COLLECTION = 0x1001
@@ -72,6 +72,11 @@ def jobs_per_s(
     Args: room: bytes for the result.
     """
     request = requests.execute(zone, code, synchronous=True, result_allocation_length=room)
+    return commands_per_s(osd, request, seconds)
+
+
+def commands_per_s(osd: pyosd.Target, request: Request, seconds: float) -> float:
+    """The same command again and again, with a constant number outstanding."""
     command = encode(request)[0]
     under_way: collections.deque[Pending] = collections.deque()
     done = 0

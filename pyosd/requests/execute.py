@@ -24,19 +24,8 @@ def execute(
     """EXEC (8F81h): run code in a zone. synchronous: the status waits for the job's end, and
     Data-In begins with up to result_allocation_length bytes of its result.
     """
-    descriptor = params.descriptor() if params else None
-    return Request(
-        ServiceAction.EXEC,
-        zone.partition_id,
-        zone.object_id,
-        nbytes(code),
-        result_allocation_length,
-        bits11=0 if synchronous else IMMED_TR,
-        descriptors=(descriptor,) if descriptor else (),
-        data=code,
-        data_in_length=result_allocation_length,
-        permissions=params.rights if params else JOB_RIGHTS,
-        **extra,
+    return _running(
+        ServiceAction.EXEC, zone, code, params, synchronous, result_allocation_length, **extra
     )
 
 
@@ -50,18 +39,31 @@ def execute_function(
     **extra: Unpack[Extra],
 ) -> Request:
     """EXECUTE FUNCTION (8F82h): call params.function in a zone; otherwise as execute()."""
-    descriptor = params.descriptor()
+    action = ServiceAction.EXECUTE_FUNCTION
+    return _running(action, zone, args, params, synchronous, result_allocation_length, **extra)
+
+
+def _running(
+    action: ServiceAction,
+    zone: ObjectRef,
+    data: Buffer,
+    params: ExecParams | None,
+    synchronous: bool,
+    room: int,
+    **extra: Unpack[Extra],
+) -> Request:
+    descriptor = params.descriptor() if params else None
     return Request(
-        ServiceAction.EXECUTE_FUNCTION,
+        action,
         zone.partition_id,
         zone.object_id,
-        nbytes(args),
-        result_allocation_length,
+        nbytes(data),
+        room,
         bits11=0 if synchronous else IMMED_TR,
         descriptors=(descriptor,) if descriptor else (),
-        data=args,
-        data_in_length=result_allocation_length,
-        permissions=params.rights,
+        data=data,
+        data_in_length=room,
+        permissions=params.rights if params else JOB_RIGHTS,
         **extra,
     )
 
