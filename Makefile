@@ -98,7 +98,7 @@ lint: dev       ## format, lint, types, warnings as errors
 	$(bin)/ruff format --check $(wildcard $(python_sources))
 	$(bin)/mypy
 	@mkdir -p build/typing && ln -sfn ../../pyosd/_alias build/typing/osd
-	MYPYPATH=.:build/typing $(bin)/mypy examples
+	MYPYPATH=.:build/typing $(bin)/mypy examples $(filter-out %/__init__.py,$(wildcard pyosd/functions/stock/*.py))
 	@for tree in $(trees); do \
 		echo "clang-tidy $$tree"; \
 		find $$tree -name '*.c' ! -name 'test_*' -print0 | \
@@ -118,7 +118,7 @@ crash: dev      ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
 
 faults: dev     ## every n-th store call, system call and allocation fails, or is the last
-	$(bin)/python -m pytest --all-faults $(foreach kind,call step store,tests/fault/test_$(kind)_faults.py)
+	$(bin)/python -m pytest --all-faults $(foreach kind,call function name step store,tests/fault/test_$(kind)_faults.py)
 
 units: dev      ## every command on all four logical units: the gate has two of them
 	$(bin)/python -m pytest --units sanitized,iscsi,bdb,memory tests/command

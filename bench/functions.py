@@ -32,6 +32,8 @@ ECHO = b"def main(args):\n    return args\n"
 RATE = 5000  # calls a second: the aim
 WASM_RATE = 15000
 WASM_POOL = "wasm:engine=wasm,reuse=trusted"
+NATIVE_POOL = "native:engine=native,max=1,limits.mem=512MiB"
+MIB = 1 << 20
 LOOP_BYTES = 64 << 20
 ARGS = b"x" * 35  # as Runde's call of nothing has
 ROOM = 96
@@ -56,29 +58,36 @@ def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float, name: str = 
 
 
 def _kit(name: str) -> Path:
-    """A function of examples/functions, compiled.  Raises: CannotCompile."""
+    """A function of examples/functions, compiled: NAME.wasm or NAME.so.  Raises: CannotCompile."""
     command = ["make", "-s", "-C", str(SOURCE / "examples/functions"), f"OUT={BUILT}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    native = name.endswith(".so")
+    done = subprocess.run(
+        [*command, "native" if native else "all"], capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise CannotCompile(f"apt-get install clang-14 lld-14: {done.stderr.strip()[:200]}")
-    return BUILT / f"{name}.wasm"
+        packages = "gcc g++" if native else "clang-14 lld-14"
+        raise CannotCompile(f"apt-get install {packages}: {done.stderr.strip()[:200]}")
+    return BUILT / name
 
 
-def _native(data: Path, times: int) -> list[float]:
-    """Seconds of each call of count.c, compiled natively, over a local file.  Raises: CannotCompile."""
+def _native(source: str, *files: Path) -> float:
+    """Seconds of a call of a function of the kit, compiled natively, over local files: that of the zone,
+    and one that it writes.  Raises: CannotCompile."""
     kit = SOURCE / "examples/functions"
-    flags = ("-O3", f"-I{kit}", str(kit / "count.c"))
-    program = compiled("fn_native.c", "fn_native", flags)
-    done = subprocess.run([program, data, str(times)], capture_output=True, text=True, check=True)
-    return [int(line) / 1e9 for line in done.stdout.split()]
+    flags = ("-O3", f"-I{kit}", str(kit / source))
+    program = compiled("fn_native.c", f"fn_native_{Path(source).stem}", flags)
+    zone, *written = files
+    command = [str(program), str(zone), "1", *map(str, written)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1e9
 
 
 def _loop(osd: pyosd.Target, zone: ObjectRef, times: int) -> list[tuple[float, float]]:
-    """Pairs of speeds in bytes/s: the loop in wasm near the data, the same C over a local file."""
+    """Pairs of speeds in MiB/s: the loop in wasm near the data, the same C over a local file."""
     content = b"a line of the loop\n" * (LOOP_BYTES // 19)
     obj = osd.create(zone.partition_id)
     osd.write(obj, 0, content)
-    osd.functions.put(_kit("count"), access=Access.READ)
+    osd.functions.put(_kit("count.wasm"), access=Access.READ)
     pairs = []
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
@@ -87,13 +96,13 @@ def _loop(osd: pyosd.Target, zone: ObjectRef, times: int) -> list[tuple[float, f
             begin = time.perf_counter()
             osd.functions.call("count", zone=obj)
             ours = time.perf_counter() - begin
-            (theirs,) = _native(Path(file.name), 1)
-            pairs.append((len(content) / ours, len(content) / theirs))
+            theirs = _native("count.c", Path(file.name))
+            pairs.append((len(content) / MIB / ours, len(content) / MIB / theirs))
     return pairs
 
 
 def _wasm_rows(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
-    osd.functions.put(_kit("echo"), name="wasm-echo")
+    osd.functions.put(_kit("echo.wasm"), name="wasm-echo")
     command = encode(_request(zone, "wasm-echo"))[0]
 
     def ours() -> None:
@@ -111,7 +120,7 @@ def _wasm_rows(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
     yield row_of_pairs("fn_plain_wasm_rate", rates, at_least(1), method, unit="calls/s")
     speeds = _loop(osd, zone, REPEATS)
     method = f"count.c over {LOOP_BYTES >> 20} MiB, reads included / compiled natively, local file"
-    yield row_of_pairs("fn_wasm_loop", speeds, at_least(0.8), method, unit="bytes/s")
+    yield row_of_pairs("fn_wasm_loop", speeds, at_least(0.8), method, unit="MiB/s")
 
 
 def _wasm(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
@@ -127,10 +136,56 @@ def _wasm(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
                 yield missing(row_id, aim, str(error))
 
 
+def _signer(folder: Path) -> tuple[Path, Path]:
+    """A key, and a list of signers that has it for the engine native."""
+    key, signers = folder / "key", folder / "signers"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
+    subprocess.run(command, check=True)
+    public = key.with_suffix(".pub").read_text()
+    signers.write_text(f'bench namespaces="iosd-function,iosd-function-native" {public}')
+    return key, signers
+
+
+def _crypt(osd: pyosd.Target, zone: ObjectRef, key: Path, times: int) -> list[tuple[float, float]]:
+    """Pairs of speeds in MiB/s: encrypt.c near the data, the same C from a local file into another."""
+    content = bytes(range(256)) * (LOOP_BYTES // 256)
+    plain, sealed = osd.create(zone.partition_id), osd.create(zone.partition_id)
+    osd.write(plain, 0, content)
+    osd.functions.put(_kit("encrypt.so"), access=Access.WRITE, sign_with=key)
+    args = b"".join(each.object_id.to_bytes(8, "big") for each in (plain, sealed)) + bytes(44)
+    pairs = []
+    with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile() as into:
+        file.write(content)
+        file.flush()
+        for _ in range(times + 1):
+            begin = time.perf_counter()
+            osd.functions.call("encrypt", args, zone=zone)
+            ours = time.perf_counter() - begin
+            theirs = _native("encrypt.c", Path(file.name), Path(into.name))
+            pairs.append((len(content) / MIB / ours, len(content) / MIB / theirs))
+        assert osd.read(sealed, 0, len(content)) == Path(into.name).read_bytes()
+    return pairs[1:]  # the first made the extents of both
+
+
+def _native_rows(osd: pyosd.Target, zone: ObjectRef, key: Path) -> Iterator[Row]:
+    """fn_native_crypt, or why it cannot be measured."""
+    try:
+        speeds = _crypt(osd, zone, key, REPEATS)
+    except (CannotCompile, pyosd.OSDError) as error:
+        yield missing("fn_native_crypt", at_least(0.9), str(error))
+        return
+    method = f"encrypt.c over {LOOP_BYTES >> 20} MiB, reads and writes included / local files"
+    yield row_of_pairs("fn_native_crypt", speeds, at_least(0.9), method, unit="MiB/s")
+
+
 def rows(plan: Plan) -> Iterator[Row]:
-    """fn_plain_python, fn_plain_python_rate, those of wasm, fn_vs_redis."""
-    words = ("--reuse", "trusted", "--pool", WASM_POOL)
+    """fn_plain_python, fn_plain_python_rate, those of wasm, fn_native_crypt, fn_vs_redis."""
     with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iosd-bench-")))
+        folder.chmod(0o755)
+        key, signers = _signer(folder)
+        words = ["--reuse", "trusted", "--pool", WASM_POOL, "--pool", NATIVE_POOL]
+        words += ["--function-signers", str(signers)]
         target = stack.enter_context(bench_target(*words, disk=False))
         osd = stack.enter_context(pyosd.connect(target.url))
         osd.functions.put(ECHO, name="echo")
@@ -148,6 +203,7 @@ def rows(plan: Plan) -> Iterator[Row]:
         method = f"{OUTSTANDING} outstanding for {plan.rate_seconds:g} s; baseline: the aim"
         yield row_of_pairs("fn_plain_python_rate", rates, at_least(1), method, unit="calls/s")
         yield from _wasm(osd, zone, plan)
+        yield from _native_rows(osd, zone, key)
         try:
             theirs = Redis(stack.enter_context(redis()))
         except Absent as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import json
 import os
 import platform
@@ -31,9 +32,10 @@ from pyosd.commands import Commands
 from pyosd.errors import TargetBusy
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
-from pyosd.wire.cdb import AttributeLists, AttributePage
+from pyosd.wire.cdb import AttributeLists, AttributePage, Request
 from pyosd.wire.exec_params import ExecFlag, ExecParams
 from pyosd.wire.job_status import POLL_ROOM
+from pyosd.wire.names import NameParams, NameVerb
 from tests.harness_transport import HarnessTransport
 from tests.jobs.conftest import Target
 
@@ -74,6 +76,36 @@ def _create(osd: Commands) -> Callable[[], object]:
     return partial(osd.create, osd.create_partition())
 
 
+def _name_create(osd: Commands) -> Callable[[], object]:
+    root, numbers = ref(osd.create_partition()), itertools.count()
+    return lambda: osd.call(_naming(root, NameVerb.CREATE, next(numbers)))
+
+
+def _name_rename(osd: Commands) -> Callable[[], object]:
+    root, numbers = ref(osd.create_partition()), itertools.count(1)
+    osd.call(_naming(root, NameVerb.CREATE, 0))
+
+    def once() -> None:
+        number = next(numbers)
+        osd.call(_naming(root, NameVerb.RENAME, number - 1, number))
+
+    return once
+
+
+def _name_lookup(osd: Commands) -> Callable[[], object]:
+    root = ref(osd.create_partition())
+    for depth in range(1, 5):
+        osd.make_directory(root, "/".join(["directory"] * depth))
+    path = "/".join(["directory"] * 4 + ["file"])
+    osd.create_name(root, path)
+    return partial(osd.call, requests.names(root, NameParams(NameVerb.LOOKUP, path.encode())))
+
+
+def _naming(root: ObjectRef, verb: NameVerb, number: int, other: int | None = None) -> Request:
+    second = b"" if other is None else b"name%08d" % other
+    return requests.names(root, NameParams(verb, b"name%08d" % number, second))
+
+
 def _poll(osd: Commands) -> Callable[[], object]:
     zone = ref(osd.create_partition())
     job = osd.exec_code(zone, b"pass", ExecParams(flags=ExecFlag.HOLD)).job
@@ -106,6 +138,9 @@ COMMANDS: Mapping[str, Case] = {
     "instructions_get_attribute": _get,
     "instructions_set_attribute": _set,
     "instructions_create": _create,
+    "instructions_name_create": _name_create,
+    "instructions_name_rename": _name_rename,
+    "instructions_name_lookup": _name_lookup,
     "instructions_poll": _poll,
     "instructions_exec_accept": _accept,
 }

@@ -11,7 +11,8 @@ Its model, all times in seconds, x in bytes, k those of a block:
 the last for a client that computes on one block while others are on their way, as ours can.  All are
 measured on 1/64 and 1/16 of the data; what that predicts for all of it is then compared with both ways
 as they are.  Jobs are synchronous, the result comes with the answer.  Five scripts of different weight,
-and all of them once more at a target that has other jobs to run: there alpha is large.
+and all of them once more at a target that has other jobs to run: there alpha is large.  Each is also
+run by Target.run(where="auto"), which decides by itself (offload_auto.py).
 
 Run as a program (`python -m bench.offload_model URL LOG BYTES REPEATS`) it is the client in its namespace.
 """
@@ -34,6 +35,7 @@ from typing import Any
 
 import pyosd
 from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.offload_auto import auto_rows
 from bench.offload_kernels import KERNELS
 from bench.plan import Plan
 from bench.stats import REPORTED, Curve, Point, Row, at_least, missing, row_of_pairs
@@ -48,6 +50,8 @@ HOGS = 2  # jobs that keep the busy target's processor, beside ours
 RESULT_BYTES = 65536
 CLOSE = 1.1  # ways that differ by less are equally good
 MODES = ("idle", "busy")
+AUTO_LEARNS = 4  # runs near, with the link measured, at the client, and with that known
+AUTO_WAIT_S = 60
 ROW_DECISIONS = "offload_decisions"
 HOG = "while True:\n    pass\n"
 NEAR = "import osd\nosd.result(compute(osd.zone.data.blocks()))\n"
@@ -143,7 +147,7 @@ class Client:
 
     def fetch(self, compute: Kernel, size: int) -> tuple[float, Any]:
         """Compute on one block while others come."""
-        return _timed(lambda: compute(self.osd.iter_read(self.pieces[size][0], chunk=BLOCK)))
+        return _timed(lambda: compute(self.osd.iter_read(self.pieces[size][0], 0, size, BLOCK)))
 
     def here(self, compute: Kernel, size: int) -> float:
         """Compute on what is in memory."""
@@ -173,7 +177,18 @@ class Client:
                 "name": name,
                 "model": [[each.start, each.per_byte] for each in (net, cpu, off)],
                 "pairs": pairs[1:],
+                "auto": self.auto(code, ours),
             }
+
+    def auto(self, code: str, expected: Any) -> list[tuple[float, str]]:
+        """Seconds and place of `where="auto"`, once it knows the script in both places."""
+        found = []
+        for _ in range(self.repeats + AUTO_LEARNS):
+            zone = self.pieces[self.size][0]
+            outcome = self.osd.run(code, zone=zone, where="auto", wait=AUTO_WAIT_S)
+            assert outcome.result == expected, outcome
+            found.append((outcome.seconds, outcome.where))
+        return found[AUTO_LEARNS:]
 
 
 @contextlib.contextmanager
@@ -212,7 +227,8 @@ def _measured(size: int, repeats: int) -> dict[str, list[dict[str, Any]]]:
         with bench_target(*arguments, portal=f"{SERVER}:0", prefix=prefix, disk=False) as target:
             command = [*inside(client_end), "taskset", "-c", "1", sys.executable, "-m", __name__]
             command += [target.url, str(log), str(size), str(repeats)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            environment = os.environ | {"XDG_CACHE_HOME": name}
+            done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
     found: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
     return found
 
@@ -258,6 +274,7 @@ def rows_of(found: Mapping[str, list[dict[str, Any]]], size: int) -> Iterator[Ro
     share = [(float(sum(decisions)), float(len(decisions)))]
     method = f"right predictions of all, {size // MIB} MiB, fitted on 1/{PARTS[1]} of it"
     yield row_of_pairs(ROW_DECISIONS, share, at_least(0.9), method, unit="decisions")
+    yield from auto_rows(found, CLOSE)
     yield Curve(
         "iosd_offload",
         "iOSD section VI.D: predicted and measured time of both ways",

@@ -28,7 +28,25 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "fn_plain_wasm": at_most(2.5),
         "fn_plain_wasm_rate": at_least(1),
         "fn_wasm_loop": at_least(0.8),
+        "fn_native_crypt": at_least(0.9),
         "fn_vs_redis": at_most(1.5),
+    },
+    "views": {
+        "view_check_none": at_most(1.01),
+        "view_cached_4k": at_most(1.05),
+        "view_identity_1m": at_most(1.05),
+        "view_block_1m": at_least(0.9),
+        "oasis_select": at_least(6.2),
+        "oasis_blowfish": at_least(1),
+        "oasis_stack": at_least(1.4),
+        "mvss_quality": at_least(3),
+    },
+    "names": {
+        "name_lookup5": at_most(1.3),
+        "name_list_1000": at_most(1),
+        "name_create": at_most(1.3),
+        "name_rename": at_most(1.5),
+        "name_scale": at_most(1.2),
     },
     "cli": {"cli_version": at_most(1), "cli_exec_noop": at_most(1)},
     "calls": {
@@ -54,8 +72,20 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "neighbour_p99": at_most(3),
     },
     "scale": {"create_scale": at_most(1.2), "restart": at_most(1)},
+    "scale-out": dict.fromkeys(("scaleout_count", "scaleout_grep", "scaleout_aes"), at_least(0.95)),
     "near-data": {"near_data_log": at_least(1.5), "near_data_log_model": at_most(1.2)},
     "checksums": {"checksum_read_1m": at_least(0.95), "checksum_write_1m": at_least(0.95)},
+    "files": {
+        "files_in_small": at_least(1),
+        "files_out_small": at_least(1),
+        "files_in_large": at_least(0.9),
+        "files_out_large": at_least(0.9),
+    },
+    "osdfs": {
+        "osdfs_meta": at_least(0.8),
+        "osdfs_stream": at_least(0.9),
+        "osdfs_build": at_least(0.8),
+    },
     "tiers": {"tier_small": at_least(0.95)},
 }
 """Of each group, the aim of each row."""

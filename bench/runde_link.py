@@ -61,15 +61,20 @@ WAYS = {
 }
 
 
+def without_ciphers() -> str | None:
+    """Have the package set with ciphers made.  Returns: why it cannot be."""
+    try:
+        package_set(SET, f"cryptography=={version('cryptography')}", PRELOADED)
+    except PackagesError as error:
+        return str(error)
+    return None
+
+
 def rows(plan: Plan) -> Iterator[Row]:
     """runde_aes_encrypt, runde_aes_decrypt, runde_words, runde_grep."""
     most, size = (2, QUICK_BYTES) if plan.quick else (5, BYTES)
     pairs = min(most, plan.pairs)
-    reason = unavailable()
-    try:
-        package_set(SET, f"cryptography=={version('cryptography')}", PRELOADED)
-    except PackagesError as error:
-        reason = reason or str(error)
+    reason = unavailable() or without_ciphers()
     if reason:
         yield from (missing(row_id, AIM, reason) for row_id in WAYS)
         return

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyosd.cluster.board import ObjectOutcome
-    from pyosd.cluster.many import IncompleteError, Many, Run, many
+    from pyosd.cluster.many import Many, many
+    from pyosd.cluster.map_object import ClusterMap, MapConflict
     from pyosd.cluster.placement import Copies
+    from pyosd.cluster.run import IncompleteError, Run
+    from pyosd.cluster.survey import CopyFault, CopyFinding, Prefer
+    from pyosd.cluster.upkeep import ClusterReport, Upkeep
     from pyosd.commands import Commands
     from pyosd.commands.pool_status import PoolStatus
     from pyosd.errors import (
+        ChangeRefused,
         CommandTimeout,
         Conflict,
         Exists,
+        FunctionInUse,
         IntegrityError,
         Invalid,
         IsADirectory,
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
         OSDError,
         PermissionDenied,
         ProtocolError,
+        PushedBack,
         SandboxLost,
         ScriptError,
         SessionLost,
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
         Unreachable,
         VersionMismatch,
     )
+    from pyosd.functions.stored import function
     from pyosd.iscsi.login import Chap
     from pyosd.iscsi.session import TaskFunction, TaskResponse, discover
     from pyosd.jobs.executor import Executor
@@ -81,11 +89,12 @@ if TYPE_CHECKING:
         ServiceAction,
         SetOne,
     )
-    from pyosd.wire.exec_params import After, ExecParams, Limits
+    from pyosd.wire.exec_params import After, ExecParams, HomeCost, Limits
     from pyosd.wire.job_status import ArrayPlace, JobFlag, JobState, JobStatus
     from pyosd.wire.list_data import Extent, MapType
     from pyosd.wire.reply import Reply
     from pyosd.wire.tracking import CommandTracking, TaskManagementReply
+    from pyosd.wire.used import ChangedInput, Used, UsedKind, UsedObject
 
 __all__ = [
     "ALL",
@@ -96,19 +105,27 @@ __all__ = [
     "AttributeLists",
     "AttributePage",
     "AttributeValue",
+    "ChangeRefused",
+    "ChangedInput",
     "Chap",
+    "ClusterMap",
+    "ClusterReport",
     "CommandTimeout",
     "CommandTracking",
     "Commands",
     "Condition",
     "Conflict",
     "Copies",
+    "CopyFault",
+    "CopyFinding",
     "Criterion",
     "Duplication",
     "ExecParams",
     "Executor",
     "Exists",
     "Extent",
+    "FunctionInUse",
+    "HomeCost",
     "IncompleteError",
     "IntegrityError",
     "Invalid",
@@ -129,6 +146,7 @@ __all__ = [
     "ListResult",
     "LoginRejected",
     "Many",
+    "MapConflict",
     "MapType",
     "Modules",
     "NameChanged",
@@ -149,7 +167,9 @@ __all__ = [
     "PartitionId",
     "PermissionDenied",
     "PoolStatus",
+    "Prefer",
     "ProtocolError",
+    "PushedBack",
     "Reply",
     "Run",
     "SandboxLost",
@@ -167,11 +187,16 @@ __all__ = [
     "TaskManagementReply",
     "TaskResponse",
     "Unreachable",
+    "Upkeep",
+    "Used",
+    "UsedKind",
+    "UsedObject",
     "VersionMismatch",
     "as_completed",
     "attr",
     "connect",
     "discover",
+    "function",
     "many",
     "ref",
     "wait",
@@ -182,14 +207,20 @@ MODULES = {
     name: module
     for module, names in {
         "pyosd.cluster.board": ("ObjectOutcome",),
-        "pyosd.cluster.many": ("IncompleteError", "Many", "Run", "many"),
+        "pyosd.cluster.many": ("Many", "many"),
+        "pyosd.cluster.map_object": ("ClusterMap", "MapConflict"),
         "pyosd.cluster.placement": ("Copies",),
+        "pyosd.cluster.run": ("IncompleteError", "Run"),
+        "pyosd.cluster.survey": ("CopyFault", "CopyFinding", "Prefer"),
+        "pyosd.cluster.upkeep": ("ClusterReport", "Upkeep"),
         "pyosd.commands": ("Commands",),
         "pyosd.commands.pool_status": ("PoolStatus",),
         "pyosd.errors": (
+            "ChangeRefused",
             "CommandTimeout",
             "Conflict",
             "Exists",
+            "FunctionInUse",
             "IntegrityError",
             "Invalid",
             "IsADirectory",
@@ -208,6 +239,7 @@ MODULES = {
             "OSDError",
             "PermissionDenied",
             "ProtocolError",
+            "PushedBack",
             "NoSpace",
             "NotEmpty",
             "SandboxLost",
@@ -219,6 +251,7 @@ MODULES = {
             "Unreachable",
             "VersionMismatch",
         ),
+        "pyosd.functions.stored": ("function",),
         "pyosd.iscsi.login": ("Chap",),
         "pyosd.iscsi.session": ("TaskFunction", "TaskResponse", "discover"),
         "pyosd.jobs.executor": ("Executor",),
@@ -252,11 +285,12 @@ MODULES = {
             "ServiceAction",
             "SetOne",
         ),
-        "pyosd.wire.exec_params": ("After", "ExecParams", "Limits"),
+        "pyosd.wire.exec_params": ("After", "ExecParams", "HomeCost", "Limits"),
         "pyosd.wire.job_status": ("ArrayPlace", "JobFlag", "JobState", "JobStatus"),
         "pyosd.wire.list_data": ("Extent", "MapType"),
         "pyosd.wire.reply": ("Reply",),
         "pyosd.wire.tracking": ("CommandTracking", "TaskManagementReply"),
+        "pyosd.wire.used": ("ChangedInput", "Used", "UsedKind", "UsedObject"),
     }.items()
     for name in names
 }

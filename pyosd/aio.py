@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Unpack
 
+from pyosd.fs import AsyncFileSystem
+from pyosd.fs.aio_files import AsyncFile
 from pyosd.functions import AsyncFunctions
 from pyosd.iscsi.async_session import AsyncIscsiTransport
 from pyosd.iscsi.login import Chap
@@ -104,6 +107,17 @@ class AsyncTarget(TargetTable, PollingCommands):
     def partition(self, partition_id: int) -> ObjectRef:
         """Name a partition; nothing is sent."""
         return ref(partition_id)
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    @cached_property
+    def fs(self) -> AsyncFileSystem:
+        """Files by their paths, such as /photos/2024/a.jpg."""
+        return AsyncFileSystem(self)
+
+    async def open(self, path: str, mode: str = "rb") -> AsyncFile:
+        """Open a file by its path: fs.open()."""
+        return await self.fs.open(path, mode)
 
     # ---- functions ------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyosd.types import AttributeId, ObjectRef, Sense
 
 
@@ -80,9 +82,9 @@ class PermissionDenied(OSDError, PermissionError):
 
 
 class IntegrityError(OSDError):
-    """The integrity check value of an answer is wrong or missing: the answer was changed on the
-    network, or another device sent it.  Nothing of it was used; whether the command acted is
-    unknown.
+    """The integrity check value of an answer is wrong or missing, or the target's checksum of data
+    differs: they were changed on the network, or another device sent them.  Nothing of the answer was
+    used; whether the command acted is unknown.
     """
 
 
@@ -106,12 +108,33 @@ class Invalid(OSDError):
     """The target refused an argument: a field of the command, or a value of an attribute."""
 
 
+class ChangeRefused(OSDError):
+    """A function that checks changes of the object does not permit this one.
+
+    The text begins with what the function says.  Nothing has changed.
+    """
+
+
 class StorageError(OSDError):
     """The target's storage failed; its log says how."""
 
 
 class VersionMismatch(Conflict):
     """The object's data have another version than the one wanted; nothing was read or changed."""
+
+
+class FunctionInUse(Conflict):
+    """Calls of the active function are under way; nothing was removed."""
+
+    def used_by(self, users: Iterable[str]) -> FunctionInUse:
+        """The same error with the users in its text."""
+        named = "; ".join(users)
+        text = f"{self.text}: {named}" if named else self.text
+        return FunctionInUse(
+            *(self.sense_key, self.asc, self.ascq, text),
+            sense=self.sense,
+            sam_status=self.sam_status,
+        )
 
 
 class NoSuchName(NotFound, FileNotFoundError):
@@ -160,6 +183,33 @@ class TargetBusy(OSDError):
     def hint_run_locally(self) -> bool:
         """Whether fetching the data and computing here may be quicker than waiting."""
         return True
+
+
+class PushedBack(OSDError):
+    """The target expects that the client runs the job sooner itself; nothing was done.
+
+    near, wait, home: the times it compared, in seconds: of the work near the data, of the wait for
+    it, and of the work at the client, with other work that clients are doing.
+    """
+
+    @property
+    def near(self) -> float:
+        """Seconds near the data."""
+        return (self.sense.information or 0) / 1e6 if self.sense else 0.0
+
+    @property
+    def wait(self) -> float:
+        """Seconds of the wait."""
+        return (self._packed >> 32) / 1e6
+
+    @property
+    def home(self) -> float:
+        """Seconds at the client."""
+        return (self._packed & 0xFFFF_FFFF) / 1e6
+
+    @property
+    def _packed(self) -> int:
+        return (self.sense.command_information or 0) if self.sense else 0
 
 
 class Unreachable(OSDError, ConnectionError):

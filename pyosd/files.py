@@ -11,20 +11,29 @@ the bytes of one object (target.py).
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, TypeVar, cast
+from typing import TypeVar
 
-from pyosd import errors
-from pyosd.commands.data import CHUNK
+from pyosd import errors, requests
+from pyosd.commands.attributes import set_attributes
+from pyosd.commands.data import CHUNK, MADE_READ
+from pyosd.commands.dialogue import Dialogue, call
+from pyosd.commands.objects import create, remove
+from pyosd.fs.large import CHECKSUM, difference
+from pyosd.fs.local_file import Incoming
+from pyosd.fs.paths import PathInfo
+from pyosd.fs.resuming import put_large
+from pyosd.fs.transfer import get_files
+from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
-from pyosd.wire.attributes import Information, Page
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, Information, Page
+from pyosd.wire.cdb import lists_of
 
 __all__ = [
     "PARALLEL",
@@ -53,32 +62,45 @@ Item = TypeVar("Item", str, "Entry")
 
 @dataclass(frozen=True)
 class Entry:
-    """An object of a partition: its name ("" for none) and length in bytes."""
+    """An object of a partition: its name ("" for none) and length in bytes.
+
+    placed: it has a path in the partition, which is the name.
+    """
 
     obj: ObjectRef
     name: str
     length: int
+    placed: bool = False
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of one file.  obj: its object.  error: why it was not moved."""
+    """What became of one file.  obj: its object.  error: why it was not moved.  kept: bytes that an
+    earlier transfer had moved.
+    """
 
     path: Path
     name: str
     obj: ObjectRef | None = None
     error: Exception | None = None
+    kept: int = 0
 
 
 def entries(target: Target, partition_id: PartitionId) -> Iterator[Entry]:
     """Every object of a partition with its name, ascending; one command for about a thousand.
 
+    The name of an object that has a path is the path, the first one if there are several.
     Raises: NotFound: no such partition.
     """
+    paths = dict[ObjectRef, str]()
+    for info in target.fs.below(ref(partition_id)).walk():
+        if not info.is_directory:
+            paths.setdefault(info.object, info.path.removeprefix("/"))
     for each in target.list_attributes(partition_id, (_LENGTH, _NAME)):
         found = {value.id: value for value in each.attributes}
         obj = ref(partition_id, each.object_id)
-        yield Entry(obj, found[_NAME].text, found[_LENGTH].uint)
+        name = paths.get(obj)
+        yield Entry(obj, name or found[_NAME].text, found[_LENGTH].uint, name is not None)
 
 
 def entry(target: Target, obj: ObjectRef) -> Entry:
@@ -146,41 +168,52 @@ def put(
     path: Path,
     name: str,
     progress: Progress | None = None,
-) -> ObjectRef:
+    *,
+    checked: bool = False,
+    records: TransferRecords | None = None,
+) -> Moved:
     """Store a file as a new object.  The object has its name once it is whole; on failure it is removed.
+
+    Args: as of put_many().
 
     Raises: OSError: of the file; OSDError.
     """
     named = AttributeValue(_NAME.page, _NAME.number, name.encode())
     tell = progress or _nothing
     with path.open("rb") as source:
-        first = source.read(CHUNK)
-        if len(first) < CHUNK:
-            made = target.create_and_write(partition_id, first, attributes=[named])
-            tell(len(first))
-            return made
-        source.seek(0)
-        made = target.create(partition_id)
-        try:
-            target.write_from(made, cast(BinaryIO, _Told(source, tell)))
-            target.set_attributes(made, [named])
-        except BaseException:
-            with suppress(errors.OSDError):
-                target.remove(made)
-            raise
+        data = source.read(CHUNK)
+        if len(data) == CHUNK:
+            source.seek(0)  # it is read again: not from a pipe
+    if len(data) < CHUNK:
+        made = target.carry(_create(partition_id, data, named, checked))
+        tell(len(data))
+        return Moved(path, name, made)
+    record = records.open("put", f"{partition_id:#x}", name) if records else None
+    with closing(record) if record else nullcontext():
+        moved = target.carry(
+            put_large(
+                path,
+                lambda: create(partition_id),
+                lambda made, values: set_attributes(made, [named, *values]),
+                record,
+                tell,
+            )
+        )
+    return Moved(path, name, moved.object, kept=moved.kept)
+
+
+def _create(
+    partition_id: PartitionId, data: bytes, named: AttributeValue, checked: bool
+) -> Dialogue[ObjectRef]:
+    """A small object with its name."""
+    wanted = [CURRENT_OBJECT_ID, *(CHECKSUM.get if checked else ())]
+    lists = lists_of(wanted, [named])
+    reply = yield from call(requests.create_and_write(partition_id, 0, 0, data, attributes=lists))
+    made = ref(partition_id, reply.attribute(CURRENT_OBJECT_ID).uint)
+    if checked and (error := difference(reply, data)):
+        yield from remove(made)
+        raise error
     return made
-
-
-class _Told:
-    """The reading half of a file that says how far it is."""
-
-    def __init__(self, source: BinaryIO, tell: Progress) -> None:
-        self.source, self.tell = source, tell
-
-    def read(self, size: int = -1) -> bytes:
-        piece = self.source.read(size)
-        self.tell(len(piece))
-        return piece
 
 
 def _nothing(count: int) -> None:
@@ -203,33 +236,40 @@ class _Stopping:
         self.progress(count)
 
 
-def get(target: Target, obj: ObjectRef, path: Path, progress: Progress | None = None) -> None:
+def pieces(target: Target, obj: ObjectRef, start: int, length: int | None) -> Iterator[memoryview]:
+    """The data of an object.  Args: length: None: to the end, which is not known (known_length())."""
+    if length is not None:
+        yield from target.iter_read(obj, start, length)
+        return
+    while data := target.read(obj, start, MADE_READ):
+        yield data
+        start += len(data)
+        if len(data) < MADE_READ:
+            return
+
+
+def get(
+    target: Target,
+    entry: Entry,
+    path: Path,
+    progress: Progress | None = None,
+    *,
+    checked: bool = False,
+    records: TransferRecords | None = None,
+) -> Moved:
     """Store an object as a file, which appears whole or not at all; missing folders are made.
+
+    Args: as of get_many().
 
     Raises: OSError: of the file; OSDError.
     """
-    tell = progress or _nothing
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".osd-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            for piece in target.iter_read(obj, 0, target.length(obj)):
-                file.write(piece)
-                tell(len(piece))
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-
-
-def _umask() -> int:
-    """This process's, which cannot be read without being set."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("Umask:"):
-            return int(line.split()[1], 8)
-    return 0o077
+    wanted = [Incoming(PathInfo(str(entry.obj), entry.obj, False, entry.length), path)]
+    stream = get_files(wanted, checked=checked, records=records, progress=progress)
+    (moved,) = target.carry_stream(stream)
+    if moved.error:
+        raise moved.error
+    return Moved(path, entry.name, entry.obj, kept=moved.kept)
 
 
 def put_many(
@@ -239,6 +279,8 @@ def put_many(
     *,
     replace: Callable[[str], list[ObjectRef]] = lambda name: [],
     parallel: int = PARALLEL,
+    checked: bool = False,
+    records: TransferRecords | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Moved]:
     """Store files, several at a time; yields each when it is done or has failed.
@@ -247,21 +289,23 @@ def put_many(
         files: paths and names.
         replace: the objects that a new one of that name replaces; they are removed once it is
             whole.
+        checked: compare checksums with the target's also for files of less than 1 MiB.
+        records: continue large files that were cut off; None: begin anew.
         progress: gets the number of bytes moved, in any thread.
 
     Raises: Unreachable: the target is; what was not yielded is not stored, or not known to be.
     """
     stopping = _Stopping(progress)
 
-    def one(path: Path, name: str) -> ObjectRef:
-        made = put(target, partition_id, path, name, stopping)
-        _remove(target, replace(name), made)
-        return made
+    def one(path: Path, name: str) -> Moved:
+        moved = put(target, partition_id, path, name, stopping, checked=checked, records=records)
+        _remove(target, replace(name), moved.obj)
+        return moved
 
     return _many(one, files, parallel, stopping)
 
 
-def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef) -> None:
+def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef | None) -> None:
     """Remove objects that a new one replaces.  If the first may not be removed, the new one is."""
     for at, old in enumerate(replaced):
         try:
@@ -269,7 +313,7 @@ def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef) -> None:
         except errors.NotFound:
             continue
         except errors.OSDError:
-            if at == 0:
+            if at == 0 and made is not None:
                 with suppress(errors.OSDError):
                     target.remove(made)
             raise
@@ -280,31 +324,34 @@ def get_many(
     wanted: Iterable[tuple[Path, Entry]],
     *,
     parallel: int = PARALLEL,
+    checked: bool = False,
+    records: TransferRecords | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Moved]:
     """Store objects as files, several at a time; yields each when it is done or has failed.
+
+    Args: as of put_many().
 
     Raises: Unreachable: the target is.
     """
 
     stopping = _Stopping(progress)
 
-    def one(path: Path, entry: Entry) -> ObjectRef:
-        get(target, entry.obj, path, stopping)
-        return entry.obj
+    def one(path: Path, entry: Entry) -> Moved:
+        return get(target, entry, path, stopping, checked=checked, records=records)
 
     return _many(one, wanted, parallel, stopping)
 
 
 def _many(
-    move: Callable[[Path, Item], ObjectRef],
+    move: Callable[[Path, Item], Moved],
     items: Iterable[tuple[Path, Item]],
     parallel: int,
     stopping: _Stopping,
 ) -> Iterator[Moved]:
     """Do it for all in threads, a bounded number at a time.  At an interrupt, all end after the pieces
     that are being moved."""
-    under_way: dict[Future[ObjectRef], tuple[Path, str]] = {}
+    under_way: dict[Future[Moved], tuple[Path, str]] = {}
     remaining = iter(items)
     with ThreadPoolExecutor(parallel, "osd-files") as pool:
         try:
@@ -321,10 +368,10 @@ def _many(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _outcome(done: Future[ObjectRef], path: Path, name: str) -> Moved:
+def _outcome(done: Future[Moved], path: Path, name: str) -> Moved:
     """Raises: Unreachable: so will all others be."""
     try:
-        return Moved(path, name, done.result())
+        return done.result()
     except errors.Unreachable:
         raise
     except (OSError, errors.OSDError) as error:

@@ -8,10 +8,11 @@ Not here: single commands (commands/), sessions and reconnecting (iscsi/session.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
-from typing import Unpack
+from typing import IO, Any, Unpack
 
-from pyosd.commands import Commands
+from pyosd.fs import FileSystem
 from pyosd.functions import Functions
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import (
@@ -21,18 +22,19 @@ from pyosd.iscsi.session import (
     TargetAddress,
     TaskFunction,
 )
-from pyosd.jobs import job_array, submission
+from pyosd.jobs import job_array
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import Code
-from pyosd.jobs.submission import Prepared, prepare, takes_options
+from pyosd.jobs.submission import Prepared, Submission, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
+from pyosd.offload.where import ScriptPlaces
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
 
 
-class Target(TargetTable, Commands):
+class Target(TargetTable, ScriptPlaces):
     """A logical unit with the OSD commands and jobs as methods, for threads."""
 
     def __init__(
@@ -40,10 +42,10 @@ class Target(TargetTable, Commands):
         transport: IscsiTransport,
         url: str = "",
         credentials: CredentialSource | None = None,
+        inherited: bool = False,
     ) -> None:
-        super().__init__(transport, credentials)
+        super().__init__(transport, url, credentials, inherited)
         self._iscsi = transport
-        self.url = url
 
     def __enter__(self) -> Target:
         return self
@@ -62,6 +64,8 @@ class Target(TargetTable, Commands):
 
     def close(self) -> None:
         """Log out; jobs go on.  Never raises; may be repeated."""
+        if spare := self.take_spare():
+            spare.close()
         self._iscsi.close()
 
     @property
@@ -95,6 +99,17 @@ class Target(TargetTable, Commands):
     def partition(self, partition_id: int) -> ObjectRef:
         """Name a partition; nothing is sent."""
         return ref(partition_id)
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    @cached_property
+    def fs(self) -> FileSystem:
+        """Files by their paths, such as /photos/2024/a.jpg."""
+        return FileSystem(self)
+
+    def open(self, path: str, mode: str = "r", **how: Any) -> IO[Any]:
+        """Open a file by its path, as Python's open(): fs.open()."""
+        return self.fs.open(path, mode, **how)
 
     # ---- functions ------------------------------------------------------------------------------
 
@@ -133,7 +148,7 @@ class Target(TargetTable, Commands):
         *,
         code: Code | None = None,
         failed: bool = False,
-        **how: Unpack[submission.Submission],
+        **how: Unpack[Submission],
     ) -> Job:
         """Run a job that has ended again; failed: of an array only the members that did not complete.
 
@@ -188,4 +203,4 @@ def connect(
     source = source_of(credentials)
     if source is None and local:
         source = local_credential.find(url)
-    return Target(transport, url, source)
+    return Target(transport, url, source, inherited=chap is None and credentials is None)

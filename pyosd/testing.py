@@ -27,13 +27,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyosd
-from pyosd.errors import ScriptError
-from pyosd.osd._results import decode
+from pyosd.offload.home import Outcome, client_environment, result_in
+from pyosd.offload.where import near_outcome
 from pyosd.types import ROOT, ObjectRef
 
 __all__ = ["Outcome", "ServedTarget", "serve"]
@@ -43,21 +42,6 @@ Script: TypeAlias = str | os.PathLike[str]
 
 START_S = STOP_S = 60.0
 OSD = "import sys; from pyosd.cli import main; main(prog_name='osd')"
-PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a script, the same from a sandbox and from a client.
-
-    output, stderr: what it wrote.  result: what it gave to osd.result(), None: nothing.
-    exit_code: 0, what it exited with, or 1 where it raised.
-    """
-
-    output: bytes
-    stderr: bytes
-    result: Any
-    exit_code: int
 
 
 class ServedTarget:
@@ -103,11 +87,8 @@ class ServedTarget:
                 capture_output=True,
                 timeout=timeout,
             )
-            value: Any = None
-            if kind.exists() and done.returncode == 0:
-                value = result.read_bytes()
-                value = decode(value) if kind.read_text() == "json" else value
-        return Outcome(done.stdout, done.stderr, value, done.returncode)
+            value = result_in(Path(folder)) if done.returncode == 0 else None
+        return Outcome(done.stdout, done.stderr, value, done.returncode, "local")
 
     def exec(
         self,
@@ -129,11 +110,7 @@ class ServedTarget:
         with self.connect() as session:
             name = name_of(script)
             job = session.exec(text_of(script), zone=zone, args=args, name=name, **options)
-            try:
-                result, code = job.result(timeout), 0
-            except ScriptError as error:
-                result, code = None, error.exit_code
-            return Outcome(job.output(), job.stderr(), result, code)
+            return near_outcome(job, timeout)
 
     def both(self, script: Script, **options: Any) -> Outcome:
         """Run a script here, then as a job, and see that it leaves the same.
@@ -159,12 +136,6 @@ def text_of(script: Script) -> bytes:
 def name_of(script: Script) -> str:
     """Its name in tracebacks."""
     return "" if isinstance(script, str) and "\n" in script else Path(script).name
-
-
-def client_environment() -> dict[str, str]:
-    """This process's environment, by which another Python finds the same pyosd."""
-    paths = [PYOSD_PARENT, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 @contextlib.contextmanager

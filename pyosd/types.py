@@ -191,3 +191,4 @@ class Sense:
     attributes: tuple[AttributeId, ...] = ()
     response_integrity_check_value: bytes = b""
     deferred: bool = False
+    text: str = ""

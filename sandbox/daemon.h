@@ -62,6 +62,7 @@ struct osd_zygote {
 	unsigned forks;
 	uint64_t born_usec; /* monotonic */
 	uint64_t set_bytes; /* zygote_frame.h, ZYGOTE_READY */
+	unsigned threads;   /* the same */
 	bool ready, retiring;
 };
 

@@ -3,7 +3,7 @@
  * namespaces, control groups, the system-call filter, limits, the job socket, calls to the proxy.
  *
  * A zygote has one engine, named by its pool.  In the zygote: load, prepare, then fork for each sandbox.
- * In a sandbox, on its main thread: begin, then call for each job and clean between two jobs.  There is
+ * In a sandbox, on its main thread: start, begin, then call for each job and clean between two jobs.  There is
  * no way to shut an engine down: the process ends with _exit. */
 #ifndef OSD_SANDBOX_ENGINE_H
 #define OSD_SANDBOX_ENGINE_H
@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "engine_names.h"
+#include "step.h"
 #include "wire/proxy_frame.h"
 
 #define OSD_ENGINE_FOLDERS 4
@@ -28,10 +29,12 @@ struct osd_engine_setup {
 	int statm_fd;	     /* /proc/self/statm; -1: none */
 };
 
-/* One job, as received over the job socket; the bytes are borrowed. */
+/* One job, as received; the bytes are borrowed.  run.code_slot is not 0: the engine may keep the code there, in
+ * a form of its own, for later jobs, which then have code_kept and code NULL. */
 struct osd_engine_job {
 	struct osd_job_run run;
 	const char *name, *method, *args, *code;
+	const char *machine; /* run.machine_bytes, of an earlier compile; not to be trusted; NULL: none */
 };
 
 /* How a job ended.  The texts are the engine's and valid until clean. */
@@ -40,6 +43,11 @@ struct osd_engine_result {
 	enum osd_finish_kind kind;
 	const char *report, *line; /* for the job's author: all of it, and in one line */
 	size_t report_bytes, line_bytes;
+	bool kept_code; /* the job's code is in its slot */
+	/* A result that was not sent in calls: 0 none, 1 bytes, 2 JSON; at most OSD_FINISH_RESULT_MAX bytes. */
+	uint8_t form;
+	const char *result;
+	size_t result_bytes;
 };
 
 struct osd_engine {
@@ -49,6 +57,11 @@ struct osd_engine {
 	const char *folders[OSD_ENGINE_FOLDERS];
 	/* It compiles code: the filter lets memory become executable, if it is not writable then. */
 	bool executable_memory;
+	/* It calls osd_seccomp_narrow (seccomp_rules.h) before it runs code of a job. */
+	bool narrows_filter;
+	bool package_sets; /* its pools may have one */
+	/* Threads that it has itself: a sandbox may have them beside those of the job's limit. */
+	unsigned threads;
 
 	/* Called first, in the zygote, while it still has the root of the host; NULL: nothing to do.
 	 * library_fd: the engine's library, as the daemon's option names it; no regular file: the host has
@@ -63,14 +76,24 @@ struct osd_engine {
 			size_t size);
 	/* fork(2), with the engine's own preparations on both sides; -errno on failure. */
 	pid_t (*fork)(void);
+	/* Called in a sandbox that has given up everything but the system calls that the filter denies:
+	 * makes what the filter would deny.  memory_bytes: the limit of the process.  0, or -errno; NULL:
+	 * nothing to do. */
+	int (*start)(uint64_t memory_bytes, struct osd_step *step);
 	/* Called in a confined sandbox, as the last step before it takes jobs: does the work that each
 	 * process needs.  False: the engine does not work. */
 	bool (*begin)(void);
 	/* Run the job to its end, successful or not. */
 	void (*call)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
+	/* Instead of call, if run.compile: the result is machine code, which later jobs with the same code get, also in
+	 * other sandboxes of the host.  No code of the job runs.  NULL: the engine has none. */
+	void (*compile)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
 	/* Remove the traces of the job, before another one of the same principal (hygiene, not a
 	 * boundary).  False: some remain, and the process must end. */
 	bool (*clean)(void);
+	/* The same between two calls of one function: it may leave to the next clean what is costly and what
+	 * later jobs, other than such calls, would notice.  NULL: clean does it. */
+	bool (*clean_lightly)(void);
 	/* End the running job soon, so that it can still clean up.  A signal handler calls this. */
 	void (*interrupt)(void);
 };

@@ -6,7 +6,7 @@
 #ifndef OSD_SANDBOX_ENGINE_NAMES_H
 #define OSD_SANDBOX_ENGINE_NAMES_H
 
-#define OSD_ENGINES(X) X(python) X(wasm)
+#define OSD_ENGINES(X) X(python) X(wasm) X(native) X(java)
 
 /* The engine of a pool without the key. */
 #define OSD_ENGINE_DEFAULT "python"

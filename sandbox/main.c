@@ -148,6 +148,13 @@ static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 	return 0;
 }
 
+static int start_engine(struct sandbox *s, struct osd_step *step)
+{
+	const struct osd_engine *engine = s->confinement->engine;
+
+	return engine->start ? engine->start(s->start->limits.memory_bytes, step) : 0;
+}
+
 static int install_filter(struct sandbox *s, struct osd_step *step)
 {
 	return osd_seccomp_install(&s->confinement->filter, step);
@@ -176,6 +183,7 @@ static const struct {
 	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
 	{enter_landlock, OSD_LAYER_LANDLOCK},
 	{let_others_go_first, 0},
+	{start_engine, 0},
 	{install_filter, OSD_LAYER_SECCOMP},
 	{begin_engine, 0},
 };
@@ -217,19 +225,26 @@ static void take_steps(struct sandbox *s)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-#define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_EXEC_WORD_MAX + OSD_JOB_INLINE_MAX)
+static uint8_t message[OSD_JOB_RUN_BYTES + OSD_JOB_TEXTS_MAX]; /* the last RUN */
 
-/* Name, method, args and code follow one another: behind the header, or in the sealed memfd. */
+static uint64_t texts_length(const struct osd_job_run *run)
+{
+	return (uint64_t)run->name_bytes + run->method_bytes + run->args_bytes +
+	       osd_job_run_code_sent(run);
+}
+
+/* Name, method, args, code and machine code follow one another: behind the header, or in the sealed memfd. */
 static bool find_texts(struct osd_engine_job *job, const uint8_t *texts, size_t length)
 {
 	const struct osd_job_run *run = &job->run;
 
-	if ((uint64_t)run->name_bytes + run->method_bytes + run->args_bytes + run->code_bytes != length)
+	if (texts_length(run) != length)
 		return false;
 	job->name = (const char *)texts;
 	job->method = job->name + run->name_bytes;
 	job->args = job->method + run->method_bytes;
-	job->code = job->args + run->args_bytes;
+	job->code = run->code_kept ? NULL : job->args + run->args_bytes;
+	job->machine = run->machine_bytes && job->code ? job->code + run->code_bytes : NULL;
 	return true;
 }
 
@@ -246,8 +261,7 @@ static bool map_texts(struct osd_engine_job *job, int memfd)
 
 static void forget_texts(struct osd_engine_job *job)
 {
-	size_t length = (size_t)job->run.name_bytes + job->run.method_bytes + job->run.args_bytes +
-			job->run.code_bytes;
+	size_t length = (size_t)texts_length(&job->run);
 
 	if (job->run.in_memfd)
 		munmap((void *)job->name, length);
@@ -258,7 +272,6 @@ static void forget_texts(struct osd_engine_job *job)
 /* Waits for RUN.  False: the target closed the socket, or sent something else. */
 static bool receive_job(struct osd_engine_job *job)
 {
-	static uint8_t message[INLINE_BYTES];
 	int memfd = -1;
 	size_t fd_count;
 	ssize_t length =
@@ -274,6 +287,31 @@ static bool receive_job(struct osd_engine_job *job)
 	fine = map_texts(job, memfd);
 	close(memfd);
 	return fine;
+}
+
+static bool take_job(struct osd_engine_job *job, const uint8_t *bytes, size_t length)
+{
+	if (length < OSD_JOB_RUN_BYTES || length > sizeof(message))
+		return false;
+	memcpy(message, bytes, length); /* calls of the job overwrite the bytes */
+	return osd_job_run_decode(message, &job->run) && !job->run.in_memfd &&
+	       find_texts(job, message + OSD_JOB_RUN_BYTES, length - OSD_JOB_RUN_BYTES);
+}
+
+/* Calls NEXT, after the clean-up.  *ret_again: there is no job: clean up wholly and call again.  False: the target
+ * broke the protocol. */
+static bool receive_next_job(struct osd_engine_job *job, bool *ret_again)
+{
+	const struct osd_call call = {.op = OSD_CALL_NEXT};
+	struct osd_answer answer;
+	const uint8_t *body;
+
+	if (!osd_proxy_next(&call, &answer, &body) || answer.code != OSD_ANSWER_OK)
+		return false;
+	*ret_again = answer.a == OSD_AFTER_CLEAN;
+	if (*ret_again)
+		return true;
+	return answer.body_bytes ? take_job(job, body, answer.body_bytes) : receive_job(job);
 }
 
 /* ---- before another job ------------------------------------------------------------------ */
@@ -304,60 +342,108 @@ static bool scratch_is_clean(const struct sandbox *s)
 	return !osd_scratch_possible(s->confinement->layers) || osd_scratch_is_empty(osd_scratch_here);
 }
 
+static bool clean(const struct sandbox *s, bool lightly)
+{
+	const struct osd_engine *engine = s->confinement->engine;
+
+	if (lightly && engine->clean_lightly)
+		return engine->clean_lightly() &&
+		       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
+	return engine->clean() && clean_descriptors(s) && scratch_is_clean(s);
+}
+
+/* Cleans up and waits for the next job.  If it cannot do both, the sandbox ends. */
+static void go_on(const struct sandbox *s, struct osd_engine_job *job, bool lightly, int code)
+{
+	bool again = true;
+
+	for (; again; lightly = false) {
+		if (!clean(s, lightly))
+			_exit(code);
+		osd_manage_begin(); /* the next job's usage counts from here */
+		if (!receive_next_job(job, &again))
+			_exit(EXIT_NOT_STARTED);
+	}
+}
+
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* FINISH: be32 n, the report, one line for people.  True: the proxy has another job for us. */
-static bool send_finish(const struct osd_engine_result *result)
+/* FINISH: be32 n, the report, the result, one line for people.  Returns the proxy's answer. */
+static enum osd_after_job send_finish(const struct osd_engine_result *result)
 {
-	static uint8_t body[4 + REPORT_MAX + LINE_BYTES_MAX];
+	static uint8_t body[4 + REPORT_MAX + OSD_FINISH_RESULT_MAX + LINE_BYTES_MAX];
 	size_t report = OSD_MIN(result->report_bytes, (size_t)REPORT_MAX);
 	struct osd_wr w = osd_wr_init(body, sizeof(body));
-	struct osd_call call = {.op = OSD_CALL_FINISH, .a = result->exit_code, .b = result->kind};
+	struct osd_call call = {.op = OSD_CALL_FINISH,
+				.a = result->exit_code,
+				.b = result->kind | (result->kept_code ? OSD_FINISH_KEPT : 0),
+				.partition_id = result->form,
+				.object_id = result->result_bytes};
 	struct osd_answer answer;
 	const uint8_t *unused;
 
 	osd_wr_be(&w, report, 4);
 	osd_wr_bytes(&w, result->report, report);
+	osd_wr_bytes(&w, result->result, result->result_bytes);
 	osd_wr_bytes(&w, result->line, OSD_MIN(result->line_bytes, (size_t)LINE_BYTES_MAX));
 	call.body_bytes = (uint32_t)osd_wr_used(&w);
 	osd_manage_sample();
-	return osd_proxy_call(&call, body, &answer, &unused) && answer.a == 1;
+	if (!osd_proxy_call(&call, body, &answer, &unused) || answer.a > OSD_AFTER_CLEAN_LIGHTLY)
+		return OSD_AFTER_EXIT;
+	return (enum osd_after_job)answer.a;
 }
 
-/* Run the job and report its end.  True: another job follows.  False: exit with *ret_code. */
-static bool run_job(const struct osd_engine *engine, const struct osd_engine_job *job, int *ret_code)
+static void refuse_to_compile(const struct osd_engine *engine, struct osd_engine_result *ret_result)
+{
+	static char line[64];
+
+	snprintf(line, sizeof(line), "the engine %s does not compile", engine->name);
+	*ret_result = (struct osd_engine_result){.exit_code = 1,
+						 .kind = OSD_FINISH_BAD_CODE,
+						 .report = line,
+						 .line = line,
+						 .report_bytes = strlen(line),
+						 .line_bytes = strlen(line)};
+}
+
+/* Run the job and report its end; *ret_code: to exit with. */
+static enum osd_after_job run_job(const struct osd_engine *engine, const struct osd_engine_job *job,
+				  int *ret_code)
 {
 	struct osd_engine_result result;
-	bool another;
+	enum osd_after_job after;
 
 	osd_proxy_open(true);
-	engine->call(job, &result);
-	another = send_finish(&result);
+	if (!job->run.compile)
+		engine->call(job, &result);
+	else if (engine->compile)
+		engine->compile(job, &result);
+	else
+		refuse_to_compile(engine, &result);
+	after = send_finish(&result);
 	osd_proxy_open(false);
 	*ret_code = (int)(result.exit_code & 0xff);
-	return another;
+	return after;
 }
 
 noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 			       const struct osd_sandbox_start *start)
 {
 	struct sandbox sandbox = {.confinement = confinement, .start = start, .landlock_fd = -1};
-	const struct osd_engine *engine = confinement->engine;
 	struct osd_engine_job job = {0};
 
 	take_steps(&sandbox);
+	osd_manage_begin();
+	tell(&sandbox, OSD_JOB_READY, "");
+	if (!receive_job(&job))
+		_exit(EXIT_NOT_STARTED);
 	for (;;) {
 		int code;
+		enum osd_after_job after = run_job(confinement->engine, &job, &code);
 
-		osd_manage_begin(); /* the next job's usage counts from here */
-		tell(&sandbox, OSD_JOB_READY, "");
-		if (!receive_job(&job))
-			_exit(EXIT_NOT_STARTED);
-		if (!run_job(engine, &job, &code))
+		if (after == OSD_AFTER_EXIT)
 			_exit(code);
 		forget_texts(&job);
-		if (!engine->clean() || !clean_descriptors(&sandbox) ||
-		    !scratch_is_clean(&sandbox))
-			_exit(code);
+		go_on(&sandbox, &job, after == OSD_AFTER_CLEAN_LIGHTLY, code);
 	}
 }

@@ -42,16 +42,21 @@ static void post(unsigned area, const struct osd_call *call, const void *body)
 	osd_shm_post(&shm->areas[area].call);
 }
 
+static bool take_answer(unsigned area, struct osd_answer *ret_answer, const uint8_t **ret_body)
+{
+	if (!osd_answer_decode(at(osd_shm_frame_at(area) + OSD_FRAME_BYTES), ret_answer))
+		return false;
+	*ret_body = at(osd_shm_body_at(area));
+	return true;
+}
+
 /* size: bytes of the call's body, which delay the answer. */
 static bool wait_for_answer(unsigned area, size_t size, struct osd_answer *ret_answer,
 			    const uint8_t **ret_body)
 {
 	osd_shm_await(&shm->areas[area].answer, &answers_seen[area],
 		      OSD_SHM_SPIN_NSEC + size / BYTES_PER_NSEC);
-	if (!osd_answer_decode(at(osd_shm_frame_at(area) + OSD_FRAME_BYTES), ret_answer))
-		return false;
-	*ret_body = at(osd_shm_body_at(area));
-	return true;
+	return take_answer(area, ret_answer, ret_body);
 }
 
 bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
@@ -61,6 +66,14 @@ bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_an
 		return false;
 	post(0, call, body);
 	return wait_for_answer(0, call->body_bytes, ret_answer, ret_body);
+}
+
+bool osd_proxy_next(const struct osd_call *call, struct osd_answer *ret_answer,
+		    const uint8_t **ret_body)
+{
+	post(0, call, NULL);
+	osd_shm_rest(&shm->areas[0].answer, &answers_seen[0], OSD_SHM_SPIN_NSEC);
+	return take_answer(0, ret_answer, ret_body);
 }
 
 /* The first pieces are short, because the proxy is idle until it has one. */

@@ -20,6 +20,8 @@
 #define OSD_OWN_OPEN_FILES   8u
 /* the most a target may ask for */
 #define OSD_PROCESSES_MAX    64u
+/* that an engine has beside those of the job */
+#define OSD_ENGINE_THREADS_MAX 32u
 #define OSD_OPEN_FILES_MAX   4096u
 
 struct osd_rlimit {
@@ -38,7 +40,8 @@ static inline void osd_limits_table(const struct osd_sandbox_limits *limits, uin
 		{"cpu", RLIMIT_CPU, limits->cpu_seconds, RLIM_INFINITY},
 		{"open files", RLIMIT_NOFILE, (rlim_t)limits->open_files + OSD_OWN_OPEN_FILES,
 		 OSD_OPEN_FILES_MAX + OSD_OWN_OPEN_FILES},
-		{"processes", RLIMIT_NPROC, limits->processes, OSD_PROCESSES_MAX},
+		{"processes", RLIMIT_NPROC, limits->processes,
+		 OSD_PROCESSES_MAX + OSD_ENGINE_THREADS_MAX},
 		{"stack", RLIMIT_STACK, OSD_STACK_BYTES, OSD_STACK_BYTES},
 		{"file size", RLIMIT_FSIZE, file_bytes, file_bytes ? RLIM_INFINITY : 0},
 		{"core", RLIMIT_CORE, 0, 0},

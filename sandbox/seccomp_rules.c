@@ -34,7 +34,7 @@ static const int always[] = {
 	NUMBER(writev), NUMBER(preadv2), NUMBER(close), NUMBER(close_range), NUMBER(fstat),
 	NUMBER(newfstatat), NUMBER(statx), NUMBER(lseek), NUMBER(openat), NUMBER(access),
 	NUMBER(faccessat), NUMBER(faccessat2), NUMBER(readlink), NUMBER(getdents64),
-	NUMBER(getcwd), NUMBER(dup2), NUMBER(dup3), NUMBER(poll), NUMBER(pselect6),
+	NUMBER(getcwd), NUMBER(dup), NUMBER(dup2), NUMBER(dup3), NUMBER(poll), NUMBER(pselect6),
 	/* memory */
 	NUMBER(munmap), NUMBER(mremap), NUMBER(madvise), NUMBER(brk),
 	/* threads of this process and time */
@@ -170,7 +170,15 @@ static int allow_scratch(scmp_filter_ctx filter, const char *path)
 	return error;
 }
 
-static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch, bool executable)
+/* A further filter can only deny more.  Flags 0: no listener that other processes could serve. */
+static int allow_narrowing(scmp_filter_ctx filter)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(seccomp), 2,
+				SCMP_A0(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER),
+				SCMP_A1(SCMP_CMP_EQ, 0));
+}
+
+static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch, unsigned rules)
 {
 	/* a binary tree: shorter to install, which every sandbox does */
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -180,7 +188,9 @@ static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch
 	if (!error)
 		error = allow_always(filter);
 	if (!error)
-		error = allow_memory(filter, executable);
+		error = allow_memory(filter, rules & OSD_SECCOMP_EXECUTABLE);
+	if (!error && rules & OSD_SECCOMP_NARROW)
+		error = allow_narrowing(filter);
 	if (!error)
 		error = allow_ioctl_and_fcntl(filter);
 	if (!error)
@@ -220,14 +230,14 @@ static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program
 	return error;
 }
 
-int osd_seccomp_build(int job_socket, const char *scratch, bool executable,
+int osd_seccomp_build(int job_socket, const char *scratch, unsigned rules,
 		      struct sock_fprog *ret_program, struct osd_step *step)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int error = -ENOMEM;
 
 	if (filter)
-		error = add_rules(filter, job_socket, scratch, executable);
+		error = add_rules(filter, job_socket, scratch, rules);
 	if (!error)
 		error = export_program(filter, ret_program);
 	if (filter)
@@ -243,5 +253,27 @@ int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step)
 {
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program) != 0)
 		return osd_step_failed(step, "install the system-call filter", NULL);
+	return 0;
+}
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+
+/* The first filter denies calls of other tables, so the number is enough.  PROT_EXEC is in the low half of the
+ * argument, which comes first on little-endian machines. */
+int osd_seccomp_narrow(struct osd_step *step)
+{
+	static struct sock_filter rules[] = {
+		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+		LOAD(args[2]),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	static const struct sock_fprog program = {OSD_ARRAY_SIZE(rules), rules};
+
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+		return osd_step_failed(step, "narrow the system-call filter", NULL);
 	return 0;
 }

@@ -160,6 +160,16 @@ static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS]
 
 /* ---- SPAWN ----------------------------------------------------------------------------------- */
 
+/* The limits of the process: the engine's own threads come on top of the job's. */
+static struct osd_sandbox_limits with_engine(const struct osd_zygote *zygote,
+					     const struct osd_sandbox_limits *limits)
+{
+	struct osd_sandbox_limits all = *limits;
+
+	all.processes += zygote->threads;
+	return all;
+}
+
 /* Prepares control groups and channels, then sends the request to the zygote.  Returns the failed step,
  * or NULL. */
 static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbox,
@@ -169,12 +179,12 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbo
 	struct zygote_message message = {
 		.type = ZYGOTE_SPAWN, .slot = slot, .limits = sandbox->limits};
 	int fds[SPAWN_FD_CGROUPS + OSD_HIERARCHIES] = {-1, -1, -1, -1};
+	const struct osd_sandbox_limits all = with_engine(zygote, &sandbox->limits);
 	const char *failed = NULL;
 	int groups;
 
 	message.serial = sandbox->serial;
-	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &sandbox->limits,
-				     fds + SPAWN_FD_CGROUPS);
+	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &all, fds + SPAWN_FD_CGROUPS);
 	if (groups < 0)
 		return groups == -EMFILE || groups == -ENFILE || groups == -ENOMEM
 			       ? "no descriptors or memory left for its control group"
@@ -265,7 +275,9 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 	sandbox->pidfd = pidfd;
 	sandbox->pid = pidfd < 0 ? 0 : pid_of(pidfd);
 	if (sandbox->pid <= 0) { /* with its channels closed it exits, if it cannot be killed */
-		osd_target_refuse(daemon, sandbox->id, "no descriptors left for its process");
+		osd_target_refuse(daemon, sandbox->id,
+				  pidfd < 0 ? "no descriptors left for its process"
+					    : "its process ended before it was ready");
 		osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 		memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
 		osd_slot_kill(sandbox);
@@ -352,9 +364,9 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_slot *sandbox,
 {
 	const struct osd_zygote *zygote = &daemon->pools[sandbox->pool].zygotes[sandbox->zygote];
 	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
-	struct osd_sandbox_limits own = *limits;
+	struct osd_sandbox_limits own = with_engine(zygote, limits);
 	struct osd_rlimit table[OSD_RLIMIT_COUNT];
-	int error = osd_cgroups_limit(&daemon->cgroups, slot, limits);
+	int error = osd_cgroups_limit(&daemon->cgroups, slot, &own);
 
 	if (error) {
 		errno = -error;

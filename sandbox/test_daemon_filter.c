@@ -106,7 +106,7 @@ static int be_daemon(void)
 		return 1;
 	failures = check(denied, OSD_ARRAY_SIZE(denied), true) +
 		   check(wanted, OSD_ARRAY_SIZE(wanted), false);
-	if (osd_seccomp_build(4, NULL, false, &program, &step) < 0 || osd_seccomp_install(&program, &step) < 0) {
+	if (osd_seccomp_build(4, NULL, 0, &program, &step) < 0 || osd_seccomp_install(&program, &step) < 0) {
 		printf("a sandbox's filter: %s\n", step.what);
 		failures++;
 	}

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -308,12 +309,12 @@ static int try_all(bool scratch)
 	return failures;
 }
 
-static void go_behind_the_filter(bool scratch, bool executable)
+static void go_behind_the_filter(bool scratch, unsigned rules)
 {
 	struct sock_fprog program;
 	struct osd_step step;
 
-	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, executable, &program, &step) < 0 ||
+	if (osd_seccomp_build(JOB_SOCKET, scratch ? folder : NULL, rules, &program, &step) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));
@@ -327,7 +328,7 @@ static bool all_is_well(bool scratch)
 	int status = 0;
 
 	if (child == 0) {
-		go_behind_the_filter(scratch, false);
+		go_behind_the_filter(scratch, 0);
 		exit(try_all(scratch) ? 1 : 0);
 	}
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
@@ -356,7 +357,7 @@ static bool is_ended_by(void (*call)(void))
 		pthread_t thread;
 
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
-		go_behind_the_filter(true, false);
+		go_behind_the_filter(true, 0);
 		call();
 		_exit(0);
 	}
@@ -373,7 +374,7 @@ static bool code_is_not_writable(void)
 	if (child == 0) {
 		void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-		go_behind_the_filter(true, true);
+		go_behind_the_filter(true, OSD_SECCOMP_EXECUTABLE);
 		_exit(page == MAP_FAILED ||
 		      mprotect(page, size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0 ||
 		      mprotect(page, size, PROT_READ | PROT_EXEC) < 0 ||
@@ -384,8 +385,39 @@ static bool code_is_not_writable(void)
 	       WEXITSTATUS(status) == 0;
 }
 
+/* With an engine that narrows the filter: once that is done, memory does not become executable, code that is
+ * there runs on, and no filter is added.  Before it, no filter with a listener or for other threads. */
+static bool narrowing_is_final(void)
+{
+	const size_t size = 4096;
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct osd_step step;
+
+		go_behind_the_filter(true, OSD_SECCOMP_EXECUTABLE | OSD_SECCOMP_NARROW);
+		_exit(page == MAP_FAILED ||
+		      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, BAD) == 0 ||
+		      errno != EPERM ||
+		      syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL) == 0 || errno != EPERM ||
+		      mprotect(page, size, PROT_READ | PROT_EXEC) < 0 || osd_seccomp_narrow(&step) < 0 ||
+		      osd_seccomp_narrow(&step) != -EPERM ||
+		      mprotect(page, size, PROT_READ | PROT_WRITE) < 0 ||
+		      mprotect(page, size, PROT_READ | PROT_EXEC) == 0 || errno != EPERM ||
+		      getppid() == 0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}
+
 int main(void)
 {
+	if (!narrowing_is_final()) {
+		printf("an engine that narrows the filter gets more or less than that\n");
+		return 1;
+	}
 	if (!code_is_not_writable()) {
 		printf("an engine that compiles gets more or less than executable code\n");
 		return 1;

@@ -110,6 +110,12 @@ static int prepare_process(struct zygote *z, struct osd_step *step)
 	return 0;
 }
 
+static unsigned filter_rules(const struct osd_engine *engine)
+{
+	return (engine->executable_memory ? OSD_SECCOMP_EXECUTABLE : 0) |
+	       (engine->narrows_filter ? OSD_SECCOMP_NARROW : 0);
+}
+
 static int prepare_confinement(struct zygote *z, struct osd_step *step)
 {
 	unsigned layers = z->confinement.layers;
@@ -124,7 +130,7 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 	if (!error && layers & OSD_LAYER_SECCOMP)
 		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD,
 					  osd_scratch_possible(layers) ? osd_scratch_here : NULL,
-					  z->confinement.engine->executable_memory,
+					  filter_rules(z->confinement.engine),
 					  &z->confinement.filter, step);
 	return error;
 }
@@ -145,7 +151,9 @@ static void tell(uint32_t type, const struct zygote_message *about, const char *
 
 static void tell_ready(const struct zygote *z)
 {
-	const struct zygote_message message = {.type = ZYGOTE_READY, .set_bytes = z->set_bytes};
+	const struct zygote_message message = {.type = ZYGOTE_READY,
+					       .set_bytes = z->set_bytes,
+					       .threads = z->confinement.engine->threads};
 
 	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
 		_exit(1);
@@ -233,6 +241,7 @@ static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request
 	if (error)
 		return error;
 	start.limits.memory_bytes += z->set_bytes;
+	start.limits.processes += z->confinement.engine->threads;
 	pid = z->confinement.engine->fork();
 	if (pid != 0)
 		return pid;
@@ -409,10 +418,18 @@ static bool load_engine(const struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 
 static bool prepare_engine(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 {
+	const struct osd_engine *engine = z->confinement.engine;
+
 	tune_malloc();
 	close(ZYGOTE_FD_PACKAGE);
 	close(ZYGOTE_FD_SET);
-	if (!z->confinement.engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
+	if (!engine->package_sets && (z->setup.set || z->setup.preload[0])) {
+		snprintf(text, ZYGOTE_TEXT_MAX,
+			 "engine %s has no package sets: remove the keys packages and preload",
+			 engine->name);
+		return false;
+	}
+	if (!engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
 		return false;
 	osd_closep(&z->setup.statm_fd);
 	if (one_thread(z))

@@ -46,8 +46,11 @@ struct zygote_message {
 		struct osd_sandbox_limits limits; /* SPAWN, RESIZE */
 		struct osd_sandbox_exit status;   /* EXITED */
 		char text[ZYGOTE_TEXT_MAX];       /* FAILED, RESIZED */
-		/* READY: data of the package set's modules, not counted as a job's by RLIMIT_DATA */
-		uint64_t set_bytes;
+		struct { /* READY */
+			/* data of the package set's modules, not counted as a job's by RLIMIT_DATA */
+			uint64_t set_bytes;
+			uint32_t threads; /* of the engine, beside those of a job */
+		};
 	};
 };
 

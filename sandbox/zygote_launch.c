@@ -22,14 +22,15 @@
 #define SOCKET_BYTES (1 << 20) /* every message about every slot fits */
 #define KEEP_FROM    16        /* descriptors are parked from here on before 3 to 6 are laid out */
 
-/* A thread of a linear-algebra library would make every later fork unsafe.  Symbols are bound before
- * the forks, otherwise each sandbox would do that in its own pages. */
+/* A thread of a linear-algebra library, or of the allocator in pyarrow, would make every later fork unsafe.
+ * Symbols are bound before the forks, otherwise each sandbox would do that in its own pages. */
 static const char *const zygote_environment[] = {"PATH=/nonexistent",
 						 "LANG=C.UTF-8",
 						 "LD_BIND_NOW=1",
 						 "OPENBLAS_NUM_THREADS=1",
 						 "OMP_NUM_THREADS=1",
 						 "MKL_NUM_THREADS=1",
+						 "JE_ARROW_MALLOC_CONF=background_thread:false",
 						 NULL};
 
 struct launch {

@@ -252,6 +252,7 @@ void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsig
 	switch (message.type) {
 	case ZYGOTE_READY:
 		zygote->set_bytes = message.set_bytes;
+		zygote->threads = message.threads;
 		take_over(daemon, pool, zygote);
 		break;
 	case ZYGOTE_SPAWNED:

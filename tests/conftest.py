@@ -85,6 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(config.stash[LOCKS].cleanup)
     os.environ["IOSD_SEED"] = str(config.stash[SEED])  # of C unit tests, of fuzzing
     config.add_cleanup(surroundings.settle())
+    if not hasattr(config, "workerinput"):
+        surroundings.compile_product()
 
 
 def choose_seed(given: int | None) -> int:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make coverage`: run the gate in a copy of the source, and print which share of the lines it executes.
 
-The C trees `target` and `pyosd/_core` are compiled for gcov, Python runs under coverage.py, child
-processes too.  Processes that are killed and those in sandboxes cannot write their counters, so their
-lines count only where another process executes them; `sandbox` is left out for that reason.
+The C trees `target` and `pyosd/_core` are compiled for gcov, with their unit tests.  Python runs under
+coverage.py, child processes too.  Processes that are killed and those in sandboxes cannot write their
+counters, so their lines count only where another process executes them; `sandbox` is left out for that
+reason.
 
     python -m tests.covered [--jobs N] [PYTEST_ARGUMENT...]
 """
@@ -49,7 +50,8 @@ def build() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "CFLAGS"}
     for tree in C_TREES:
         command = ["cmake", "-S", str(TREE / tree), "-B", str(TREE / "build" / tree), "-G", "Ninja"]
-        command += [f"-DCMAKE_C_FLAGS={FLAGS}", "-DCMAKE_BUILD_TYPE=Debug", "--log-level=WARNING"]
+        command += [f"-DCMAKE_C_FLAGS={FLAGS}", "-DCMAKE_BUILD_TYPE=Debug", "-DIOSD_UNIT_TESTS=ON"]
+        command += ["--no-warn-unused-cli", "--log-level=WARNING"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     setup = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     subprocess.run(setup, cwd=TREE, env=environment, check=True)
@@ -70,7 +72,12 @@ def clear_counters() -> None:
 
 
 def run_tests(jobs: int, words: Iterable[str]) -> int:
-    """The gate; returns pytest's exit code."""
+    """The gate, and the C unit tests of target/ without the gate's sanitizers.
+
+    Returns: pytest's exit code.
+    """
+    units = ["ctest", "--test-dir", str(TREE / "build" / "target"), "-j", str(jobs), "--quiet"]
+    subprocess.run(units, check=False)
     settings = TREE / "python" / "settings"
     settings.write_text(CONFIGURATION)
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 State = TypeVar("State", bound=Hashable)
@@ -42,6 +43,29 @@ class Machine(Generic[State]):
 
     initial: State
     step: Callable[[State, Operation], tuple[Any, State]]
+
+
+def at_once(clients: Sequence[Callable[[], None]]) -> None:
+    """Run each in a thread of its own, until all are through.  Raises: what the first of them raised."""
+    with ThreadPoolExecutor(len(clients)) as threads:
+        running = [threads.submit(each) for each in clients]
+    for each in running:
+        each.result()
+
+
+def cut_short(operations: Sequence[Operation], now: float) -> list[Operation]:
+    """They, once the target is gone: what has no answer by now happened before, or never will."""
+    return [
+        each if each.answered or each.end < now else replace(each, end=now) for each in operations
+    ]
+
+
+def told(operations: Sequence[Operation]) -> str:
+    """A line for each, in the order of their beginnings."""
+    return "\n".join(
+        f"{each.start:.6f}-{each.end:.6f} {each.name} {each.argument} {each.answer}"
+        for each in sorted(operations, key=lambda each: each.start)
+    )
 
 
 def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[State]:

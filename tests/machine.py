@@ -12,6 +12,8 @@ import functools
 import json
 import os
 import subprocess
+import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +41,25 @@ def without_sandboxes() -> str | None:
     return f"this host cannot isolate scripts ({done.stderr.strip()})" if done.returncode else None
 
 
+@functools.cache
+def without_fuse() -> str | None:
+    """Why this host cannot mount file systems of programs; None: it can."""
+    # By its file: packages are perhaps not built yet.
+    spec = spec_from_file_location("device", ROOT / "pyosd" / "fronts" / "osdfs" / "device.py")
+    assert spec and spec.loader
+    device = module_from_spec(spec)
+    spec.loader.exec_module(device)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        try:
+            fd = device.attach(place, "probe", others=False)
+        except OSError as error:
+            return f"this host cannot mount by FUSE ({error})"
+        device.detach(place, lazy=True)
+        os.close(fd)
+    return None
+
+
 def unavailable(layer: str, why: str) -> None:
     """Skip a test that needs a layer which this machine lacks; in the gate, where it must run, fail it."""
     import pytest
@@ -51,6 +72,8 @@ def unavailable(layer: str, why: str) -> None:
 def main() -> None:
     if why := without_sandboxes():
         print(f"Tests that need sandboxes are skipped: {why}.")
+    if why := without_fuse():
+        print(f"Tests of `osd mount` are skipped: {why}.")
 
 
 if __name__ == "__main__":

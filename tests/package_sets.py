@@ -15,6 +15,8 @@ from tests.harness import SOURCE
 
 SETS = SOURCE / "build" / "packages"
 NUMPY = ("numpy==2.4.6",)
+CRYPTOGRAPHY = ("cryptography==50.0.2",)
+PYARROW = ("pyarrow==26.0.1",)
 PANDAS = ("numpy==2.4.6", "pandas==3.1.1")
 
 
@@ -29,7 +31,7 @@ def make(name: str, sets: Path, files: dict[str, str], *preload: str) -> Package
     return packages.seal(name, work, sets / name, set(), preload)
 
 
-def from_registry(name: str, requirements: tuple[str, ...]) -> PackageSet:
+def from_registry(name: str, requirements: tuple[str, ...], *preload: str) -> PackageSet:
     """The set of that name, built when it is not there, or is another release's."""
     SETS.mkdir(parents=True, exist_ok=True)
     with (SETS / ".lock").open("w") as lock:
@@ -40,7 +42,7 @@ def from_registry(name: str, requirements: tuple[str, ...]) -> PackageSet:
                 return found
         except packages.PackagesError:
             pass
-        return packages.build(name, requirements, sets=SETS)
+        return packages.build(name, requirements, sets=SETS, preload=preload)
 
 
 def asked(found: PackageSet, requirements: tuple[str, ...]) -> list[str]:

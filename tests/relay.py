@@ -7,7 +7,7 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
@@ -53,3 +53,88 @@ def shut(pair: tuple[socket.socket, socket.socket]) -> None:
     for each in pair:
         with contextlib.suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)
+
+
+class Gate:
+    """A URL behind which the target can become unreachable, and come back.
+
+    A context manager.  cut() ends the connections there are; shut() refuses new ones, too, until
+    open(); hold() keeps bytes back until release().
+    """
+
+    def __init__(self, url: str) -> None:
+        found = re.search(r"//([^/]+):(\d+)/", url)
+        assert found
+        self._place = found[1], int(found[2])
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._port = self._server.getsockname()[1]
+        self.url = url.replace(f":{found[2]}/", f":{self._port}/", 1)
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._lock = threading.Lock()
+        self._passing = threading.Event()
+        self._passing.set()
+        self._threads: list[threading.Thread] = []
+        self._listen()
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._passing.set()
+        self.shut()
+        for thread in self._threads:
+            thread.join()
+        for pair in self._pairs:
+            for end in pair:
+                end.close()
+
+    def _start(self, function: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _listen(self) -> None:
+        self._start(self._accept, self._server)
+
+    def _accept(self, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near = server.accept()[0]
+                pair = near, socket.create_connection(self._place)
+                with self._lock:
+                    self._pairs.append(pair)
+                self._start(self._pump, *pair)
+                self._start(self._pump, *reversed(pair))
+
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self._passing.wait()
+                sink.sendall(data)
+        shut((source, sink))
+
+    def cut(self) -> None:
+        """End the connections that there are."""
+        with self._lock:
+            for pair in self._pairs:
+                shut(pair)
+
+    def shut(self) -> None:
+        """Refuse connections, and end those that there are."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+
+    def open(self) -> None:
+        """Accept connections again."""
+        self._server = socket.create_server(("127.0.0.1", self._port))
+        self._listen()
+
+    def hold(self) -> None:
+        """Pass nothing on until release()."""
+        self._passing.clear()
+
+    def release(self) -> None:
+        """Pass on what was held."""
+        self._passing.set()

@@ -161,6 +161,13 @@ class Serving:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pids[name], signal.SIGKILL)
 
+    def kill_all(self) -> None:
+        """SIGKILL to the supervisor first, so that nothing starts the target again, then to the rest."""
+        self.everything()
+        self.process.kill()
+        self.process.wait()
+        self.watch.kill()
+
     def restarted(self, times: int = 1) -> None:
         """Wait until so many parts have been started again."""
         for _ in range(times):

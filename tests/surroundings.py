@@ -5,6 +5,7 @@ configuration, how they like their terminal.
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import sys
@@ -17,8 +18,10 @@ OF_THE_RUN = {"IOSD_TGTD", "IOSD_TGT_SOURCE", "IOSD_SEED", "IOSD_LONG", "IOSD_ST
 """Variables by which people tell tests what to do."""
 OF_A_TERMINAL = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
 OF_A_GIT_HOOK = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"}
+PRODUCT = ("pyosd", "iosd_host", "iosd_secmgr")
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 UMASK = 0o022
+SOURCE = Path(__file__).resolve().parents[1]
 
 
 def settle() -> Callable[[], None]:
@@ -33,6 +36,7 @@ def settle() -> Callable[[], None]:
     os.umask(UMASK)
     # pytest rewrites the assertions of all test modules, 10 s of work for each worker: kept for later runs.
     sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     folder = Path(tempfile.mkdtemp(prefix="iosd-run-"))
     folder.chmod(0o755)
     for name in FOLDERS:
@@ -41,3 +45,11 @@ def settle() -> Callable[[], None]:
     os.environ["IOSD_RUN"] = str(folder / "run")
     (folder / "run").mkdir()
     return lambda: shutil.rmtree(folder, ignore_errors=True)
+
+
+def compile_product() -> None:
+    """Keep the product's byte-code beside its source, as an installation has it: tests start hundreds of
+    its programs, each of which would compile it, and zygotes keep nothing.
+    """
+    for each in PRODUCT:
+        compileall.compile_dir(SOURCE / each, quiet=1)

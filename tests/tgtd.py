@@ -75,7 +75,9 @@ class Daemon:
         self.process.wait()
         subprocess.run(["rm", "-r", self.folder], check=True)
 
-    def adm(self, operation: str, mode: str, *words: str, check: bool = True) -> bytes:
+    def adm(
+        self, operation: str, mode: str, *words: str, check: bool = True, seconds: float = START_S
+    ) -> bytes:
         """What tgtadm prints.  Of all targets when they are to be shown, else of ours."""
         tid = ("--tid", "1") if mode in ("target", "logicalunit", "conn") else ()
         if (operation, mode) == ("show", "target"):
@@ -86,7 +88,7 @@ class Daemon:
             env=self.environment,
             capture_output=True,
             check=False,
-            timeout=START_S,
+            timeout=seconds,
         )
         assert not check or done.returncode == 0, done.stderr.decode() + self.text()
         return done.stdout
@@ -111,8 +113,12 @@ class Daemon:
         return True
 
     def connected(self) -> bool:
-        """Whether it has any session's connection."""
-        return b"Connection" in self.adm("show", "conn", check=False)
+        """Whether it has any session's connection.
+
+        Raises: subprocess.TimeoutExpired: it does not say.  A stock one may loop, and tgtadm with it.
+        """
+        seconds = START_S if self.tgtd.hardened else ANSWER_S / 2
+        return b"Connection" in self.adm("show", "conn", check=False, seconds=seconds)
 
     def resident(self) -> int:
         """Bytes of memory it has."""

@@ -26,11 +26,11 @@ them. Numbers are hexadecimal, lengths are in bytes, values are big-endian.
 ## Rules
 
 - **Pages.** Each type of object has its own range of pages: user objects from 0, partitions from
-  30000000, collections from 60000000, the root from 90000000. All types have F0000000-FFFFFFFD. In
-  each range, counted from its beginning, pages 0-7F belong to the standard. 80-7FFF are reserved.
-  8000-FFFF and 20000000 and higher are read only. 10000-1FFFFFFF belong to the application, and so
-  do the unassigned pages 8-7F of user objects. A page of another type's range, or a reserved one:
-  26/00 (in page format 24/00), with the attribute in descriptor 08h.
+  30000000, collections from 60000000, the root from 90000000. All types have F0000000-FFFFFFFD. The
+  numbers here count from the beginning of a range. Pages 0-7F belong to the standard. 80-7FFF are
+  reserved. 8000-FFFF and 20000000 and higher are read only. 10000-1FFFFFFF belong to the
+  application, and so do the unassigned pages 8-7F of user objects. A page of another type's range,
+  or a reserved one: 26/00 (in page format 24/00), with the attribute in descriptor 08h.
 - **Number 0** identifies the page: 8 bytes vendor, 32 bytes name. The identification of a standard
   page is in its title below. For a page of the application a client sets up to 40 bytes that
   contain a NUL. Until then a page with attributes is called `unidentified attributes page`.
@@ -39,9 +39,9 @@ them. Numbers are hexadecimal, lengths are in bytes, values are big-endian.
   that always has a value refuses length 0.
 - **Number FFFFFFFF** requests all attributes of a page. Page FFFFFFFF requests all pages in
   ascending order: those of the standard, those of jobs, and those that have attributes. With a
-  number, it requests this number of each page that has it. Such an answer never contains the
-  Current Command page, because that page belongs to the command instead of the object. One list can
-  request 1,048,576 attributes of one object in this way. More: 55/00 with key 4.
+  number, it requests the attribute with this number of every page. Such an answer never contains
+  the Current Command page, because that page belongs to the command instead of the object. One list
+  can request 1,048,576 attributes of one object in this way. More: 55/00 with key 4.
 - **Refused** are lengths and values other than those below, and attributes that are not settable:
   26/00, with CDBFMT 1 24/00 at byte 52. If one attribute of a list is refused, none is set. If a
   list names an attribute twice, the last value is set. CDBFMT 1 with page 0 sets nothing.
@@ -70,7 +70,8 @@ only. A capacity quota limits attributes and jobs together with the data
 Timestamps do not change if byte 12 of the CDB is 7Fh. They do not change either if the timestamp
 bypass is 7Fh: that of the partition for all its objects, that of the root for the root's own times.
 Values 01-7E (reserved) and 80-FF (vendor) of byte 12 are refused with 24/00 at 12. A crash can lose
-up to a second of the times of access.
+up to a second of the times of access. An object that has the id of a removed one was always created
+later, by at least 1 ms.
 
 ## Pages of this target
 
@@ -81,13 +82,22 @@ up to a second of the times of access.
 | 2000_0004h | user object | its head, below |
 | 2000_0005h | user object | version of its data, below |
 | 2000_0006h | user object of a function partition | manifest of a [function](functions.md) |
+| 2000_0007h | user object | [objects that a job used](jobs-internals.md#objects-used) |
+| 2000_0020h | user object | [functions](views.md#stages) that its data pass through |
+| 2000_0021h | user object | [functions](hooks.md) that check or follow its changes |
 | 5000_0001h | partition | the pages that the [value index](query.md) covers |
 | 5000_0002h | partition | space in use, below |
+| 5000_0020h | partition | [functions](views.md#stages) for the objects in it |
+| 5000_0021h | partition | [functions](hooks.md) for the objects in it |
 | 8000_0001h | collection | version of its members, below |
+| 8000_0020h | collection | [functions](views.md#stages) for its direct members |
 | B000_0001h | root | description of EXEC |
 | B000_0002h | root | figures of the database, below |
 | B000_0003h | root | the two devices, below |
 | B000_0004h | root | checksums and the scrub, below |
+| B000_0005h | root | [engines, and the room for functions](functions.md#engines-and-room) |
+| B000_0020h | root | [functions](views.md#stages) for all user objects |
+| B000_0021h | root | [functions](hooks.md) for all user objects |
 
 ### Versions of data and of members
 
@@ -95,8 +105,8 @@ Page 2000_0005h of a user object has the version of its data, page 8000_0001h of
 version of its membership. Both are number 1, 12 bytes, read only. Two versions of an object are
 equal if all bytes are.
 
-- A version that was read with data never identifies other data of that object: not after a crash,
-  not of a later object with the same id, not in a restored store.
+- A version that was read with data never identifies other data of that object. This holds after a
+  crash, for a later object with the same id, and in a restored store.
 - The version of data changes with each change of data or logical length. The version of a
   membership changes with each member that joins or leaves.
 - Attributes, timestamps, reads and moves between devices do not change it.

@@ -49,6 +49,7 @@ The option `--target` names the target, else `IOSD_TARGET`, else the profile in
 ```toml
 [profile.default]
 target = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
+targets = "~/.config/iosd/targets.toml"  # names several targets: osd cluster, osd ps --all
 partition = 0x10000            # a lone number names a job here
 chap-user = "me"               # the secret: IOSD_CHAP_SECRET, or a file
 chap-secret-file = "~/.config/iosd/secret"

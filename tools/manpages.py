@@ -85,6 +85,43 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("osd obj attr set 0x10000/0x10000 0x10000/1 --int 42", "Set an attribute."),
         ("osd obj find 0x10000 '0x10000/1 >= 40' -o id", "Find objects by their attributes."),
     ],
+    "attach": [
+        ("osd fn stock lines", "Store a function that comes with iosd."),
+        (
+            "osd attach 0x10000/0x10000 lines:contains=world",
+            "Let readers of an object see its lines with this text.",
+        ),
+    ],
+    "attached": [("osd attached 0x10000/0x10000", "List the functions of an object.")],
+    "detach": [("osd detach 0x10000/0x10000", "Let readers see the stored bytes again.")],
+    "hook": [
+        ("osd fn stock worm", "Store a function that comes with iosd."),
+        (
+            "osd hook add 0x10000 worm:append=1 --check write --check remove",
+            "Let nobody change or remove the objects of a partition once they have data.",
+        ),
+        (
+            "osd hook add 0x10000 count --after 0x10000",
+            "Keep the number of lines of each object in attribute 0x10000/3.",
+        ),
+        ("osd hook ls 0x10000", "List the hooks of the partition."),
+        ("osd hook rm 0x10000 1", "Remove the first one."),
+    ],
+    "view": [
+        (
+            "osd view create 0x20000 --of 0x10000 lines:contains=world",
+            "Make a partition that shows some lines of each object of another one.",
+        ),
+        ("osd view refresh 0x20000", "Show the objects that have come since."),
+        ("osd view stats", "Show how many READs were answered from kept results."),
+        ("osd view rm 0x20000 --yes", "Remove the view. The objects that it showed stay."),
+    ],
+    "why": [
+        ("osd attach 0x10000/0x10000 lines:contains=world", "Attach a function."),
+        ("osd obj read 0x10000/0x10000", "Read them."),
+        ("osd why 0x10000/0x10000", "Explain how the data that were read came about."),
+        ("osd detach 0x10000/0x10000", "Let readers see the stored bytes again."),
+    ],
     "col": [
         ("osd col create 0x10000/0x20000", "Create a collection."),
         ("osd col add 0x10000/0x20000 0x10000/0x10000", "Add an object to it."),
@@ -181,6 +218,22 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "reasons": [("osd reasons 301", "Explain a job's reason number.")],
     "completion": [("osd completion bash >osd.bash", "Write the completion script for bash.")],
     "version": [("osd version", "Show the version.")],
+    "mkdir": [("osd mkdir -p /0x10000/logs/2026", "Make a directory and those above it.")],
+    "cp": [
+        ("osd cp script.py osd:/0x10000/logs/a.txt", "Store a file under a path."),
+        ("osd cp -r osd:/0x10000/logs logs", "Fetch a directory."),
+        ("date | osd cp - osd:/0x10000/logs/now", "Store what another program prints."),
+    ],
+    "mount": [("osd mount /0x10000 /mnt", "Make the files of a partition a file system.")],
+    "reductionist": [("osd reductionist", "Serve reductions of arrays at 127.0.0.1:8080.")],
+    "sync": [("osd sync --delete logs osd:/0x10000/logs", "Make a directory equal to a folder.")],
+    "ls": [("osd ls '/0x10000/logs/*.txt'", "List files that match a pattern.")],
+    "stat": [("osd stat /0x10000/logs/a.txt", "Show a file's object, length and times.")],
+    "find": [("osd find /0x10000 --name '*.txt' --newer 1h", "Find files that changed lately.")],
+    "du": [("osd du -s /0x10000", "Sum up the lengths of all files.")],
+    "cat": [("osd cat /0x10000/logs/a.txt", "Print a file.")],
+    "mv": [("osd mv /0x10000/logs/a.txt /0x10000/logs/2026", "Move a file into a directory.")],
+    "rm": [("osd rm -r -f /0x10000/logs", "Remove a directory and everything below it.")],
     "put": [
         (
             "osd put script.py 0x10000",
@@ -201,11 +254,29 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
             "Fetch all objects of a partition. Files of the same name are replaced.",
         ),
     ],
+    "cluster": [
+        (
+            'printf \'[targets]\\nhere = "%s"\\n\' "$IOSD_TARGET" >targets.toml',
+            "Write the file that names the targets; here it names one.",
+        ),
+        (
+            "osd cluster put script.py 0x10000 --copies 1 --targets targets.toml",
+            "Store a file with one copy.",
+        ),
+        ("osd cluster ls 0x10000 --targets targets.toml", "List objects and their targets."),
+        ("osd cluster check 0x10000 --targets targets.toml", "Compare the copies."),
+        ("osd cluster repair 0x10000 --targets targets.toml --rate 50MiB", "Restore copies."),
+        (
+            "osd cluster rebalance 0x10000 --targets targets.toml",
+            "Move copies to where they belong after the list of targets has changed.",
+        ),
+    ],
 }
 # Those of these nouns need a security manager: tests/secmgr runs them.
 WITH_SECMGR = ("secmgr", "key", "acl", "cred")
 ENVIRONMENT = (
     ("IOSD_TARGET", "URL of the target: iscsi://HOST[:PORT]/NAME/LUN"),
+    ("IOSD_TARGETS", "File with the names and URLs of several targets, for osd cluster."),
     ("IOSD_PROFILE", "Profile of the configuration file."),
     ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Name and secret for the login, if the target asks."),
     ("NO_COLOR", "Print without colours if this variable is set."),

@@ -34,8 +34,22 @@ each example with a new `p`, in a sandbox and at a client (`use` only at a clien
 of the target).
 """
 SECTIONS = {
-    "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log", "call"),
+    "The job": (
+        "args",
+        "zone",
+        "job",
+        "array",
+        "array_index",
+        "over",
+        "progress",
+        "result",
+        "log",
+        "call",
+    ),
+    "Data that pass through a function": ("stage", "StageInput"),
+    "Changes that a function checks or follows": ("change", "ObjectChange"),
     "Objects": ("OSDObject", "root", "partition", "collection", "userobject"),
+    "Paths": ("open", "glob", "lookup", "PathName"),
     "Bytes": ("Data",),
     "Attributes and queries": ("Value", "attr", "Condition", "query"),
     "Errors": (
@@ -45,7 +59,14 @@ SECTIONS = {
     "At a client": ("use", "Transport", "Context"),
 }
 
-NOT_CALLED = ("Data", "Condition", "Transport", "OSDObject")  # scripts are given them
+NOT_CALLED = (
+    "ObjectChange",
+    "Data",
+    "StageInput",
+    "Condition",
+    "Transport",
+    "OSDObject",
+)  # scripts are given them
 
 OWN_USE = ("Condition.queries",)
 

@@ -17,6 +17,9 @@ from typing import Any
 import pyosd
 from pyosd import aio, files, testing
 from pyosd.commands.unit import CommandTable
+from pyosd.dask import Near
+from pyosd.fs import FileSystem
+from pyosd.fs.paths import PathInfo
 
 __all__ = ["manual"]
 
@@ -49,6 +52,8 @@ DIFFERENCES = """\
 | `Job.watch()`, `add_done_callback()` and others of `Future` | an asyncio task has them |
 | `Executor` | `asyncio.gather()` over `exec()` does the same |
 | `Many` | `async for` goes through a `Run`; its threads do the rest |
+
+Files that `AsyncTarget.open()` gives are binary, so it has no parameters for text and buffers.
 
 `AsyncTarget.array()` is awaited, because it asks for the indices of the array. `Target.array()`
 asks for them when they are first used.
@@ -144,7 +149,12 @@ def methods(cls: type, without: frozenset[str] = frozenset()) -> Iterator[str]:
 def fields(cls: type) -> str:
     """The declaration of a class of values: its fields, or its members."""
     if issubclass(cls, enum.Enum):
-        shown = [f"{each.name} = {each.value:#x}" for each in cls if isinstance(each.value, int)]
+        values = [(each.name, each.value) for each in cls]
+        shown = [
+            f"{name} = {f'{value:#x}' if isinstance(value, int) else repr(str(value))}"
+            for name, value in values
+            if isinstance(value, int | str)
+        ]
         return f"class {cls.__name__}:\n" + "\n".join(f"    {each}" for each in shown)
     if issubclass(cls, BaseException) or not (
         dataclasses.is_dataclass(cls) or hasattr(cls, "_fields")
@@ -180,7 +190,7 @@ def manual() -> str:
     """The whole page."""
     public = {name: getattr(pyosd, name) for name in pyosd.__all__}
     errors = {n: t for n, t in public.items() if inspect.isclass(t) and issubclass(t, Exception)}
-    large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run")
+    large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run", "Upkeep")
     commands = frozenset(vars(CommandTable))
     job_methods = frozenset(name for name in dir(pyosd.Job) if not name.startswith("_"))
     target = list(methods(pyosd.Target, commands))
@@ -194,6 +204,14 @@ def manual() -> str:
         ),
         *section(
             "`Target` and `Commands`: commands", [declared("Commands", pyosd.Commands), *table]
+        ),
+        *section(
+            "`Target.fs`: files by their paths",
+            [
+                block("class FileSystem", text_of(FileSystem)),
+                *methods(FileSystem),
+                declared("PathInfo", PathInfo),
+            ],
         ),
         *section("`Job`", [block("class Job", text_of(pyosd.Job)), *methods(pyosd.Job)]),
         *section(
@@ -210,11 +228,12 @@ def manual() -> str:
                 declared("many", pyosd.many),
                 *(
                     part
-                    for thing in (pyosd.Many, pyosd.Run)
+                    for thing in (pyosd.Many, pyosd.Run, pyosd.Upkeep)
                     for part in (block(f"class {thing.__name__}", text_of(thing)), *methods(thing))
                 ),
             ],
         ),
+        *section("Dask: `pyosd.dask`", [block("class dask.Near", text_of(Near)), *methods(Near)]),
         *section("Coroutines: `pyosd.aio`", [declared("aio.connect", aio.connect)]),
         DIFFERENCES,
         *section("Exceptions", [declared(n, t) for n, t in errors.items()]),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demonstration: three scripts meet their data in two ways, and nothing is taken on trust.
+"""The demonstration: three scripts and a view meet their data in two ways, and nothing is taken on trust.
 
 A log of the size of the iOSD paper's, and files of this machine, are stored as objects.  Each script
 runs beside the data, and once more here on fetched data; the outputs must be equal byte for byte.
-The log is counted a third time by awk.  The last line on stdout is JSON.
+The log is counted a third time by awk.  Then a view shows one user's lines of the log (view.py).  The
+last line on stdout is JSON.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import click
 from examples.demo.generate import LINES, SEED, write_log
 from examples.demo.screen import heading, print_comparison, print_counts, working
 from examples.demo.serving import osd, serving
+from examples.demo.view import create_view, fetch_and_filter, first_user, read_view
 from examples.demo.ways import Outcome, Task, fetch_and_compute, near_the_data
 from pyosd.types import ROOT, ObjectRef
 
@@ -32,13 +34,14 @@ HERE = Path(__file__).resolve().parent
 PARTITION = ObjectRef.parse("0x20000")  # Listing 1 makes and removes 0x10000
 STATUS = Path("/var/lib/dpkg/status")
 DPKG_LOG = Path("/var/log/dpkg.log")
+SHOWN_COLUMNS = 100  # of a line of the log
 
 
 @dataclass(frozen=True)
 class Result:
-    """A task and what its two ways gave."""
+    """What the two ways of a task gave."""
 
-    task: Task
+    name: str
     near: Outcome
     local: Outcome
 
@@ -50,7 +53,7 @@ class Result:
     def record(self) -> dict[str, Any]:
         """Its part of the last line."""
         return {
-            "name": self.task.name,
+            "name": self.name,
             "equal": self.equal,
             "near": figures(self.near),
             "local": figures(self.local),
@@ -129,7 +132,17 @@ def run(url: str, task: Task, work: Path, plant: bool) -> Result:
             flags=re.MULTILINE,
         )
         near = Outcome(wrong, near.seconds, near.sent_bytes, near.received_bytes)
-    return Result(task, near, local)
+    return Result(task.name, near, local)
+
+
+def run_view(url: str, log: ObjectRef, work: Path, counted: bytes) -> Result:
+    """One user's lines of the log.  counted: what the script has counted in it."""
+    user = first_user(counted)
+    with working(f"user {user}: through a view"):
+        near = read_view(url, create_view(url, log, user), work)
+    with working(f"user {user}: fetch and filter"):
+        local = fetch_and_filter(url, log, work, user)
+    return Result("one user", near, local)
 
 
 def counted_by_awk(log: Path, output: bytes) -> bool:
@@ -143,18 +156,22 @@ def counted_by_awk(log: Path, output: bytes) -> bool:
 
 def show(results: list[Result], awk_equal: bool) -> None:
     """Print the tables."""
-    log, packages, listing = (result.near.output for result in results)
+    log, packages, listing, lines = (result.near.output for result in results)
     print_counts(log, "user", ("USER", "REQUESTS"))
     print_counts(log, "operation", ("OPERATION", "REQUESTS"))
     print_counts(packages, "section", ("SECTION", "PACKAGES", "KIB"))
     print_counts(packages, "day", ("DAY", "INSTALLS"), last=True)
     heading("listing 1 of the iOSD paper")
     click.echo(listing.decode().rstrip())
-    print_comparison([(each.task.name, each.near, each.local) for each in results])
+    selected = lines.decode().splitlines()
+    heading(f"user {first_user(log)} through a view, 3 of {len(selected)} lines")
+    for line in selected[:3]:
+        click.echo(line[:SHOWN_COLUMNS])
+    print_comparison([(each.name, each.near, each.local) for each in results])
     click.echo(f"\nawk counts the log {'alike' if awk_equal else 'DIFFERENTLY'}")
     for each in results:
         if not each.equal:
-            click.echo(f"{each.task.name}: THE OUTPUTS DIFFER")
+            click.echo(f"{each.name}: THE OUTPUTS DIFFER")
 
 
 @click.command()
@@ -166,7 +183,7 @@ def show(results: list[Result], awk_equal: bool) -> None:
     help="Spoil one count, to see that it is noticed.",
 )
 def main(lines: int, plant_error: bool) -> None:
-    """Show that a script finds the same beside the data as where the data are brought to it."""
+    """Show that scripts and views find the same as clients that fetch the data."""
     with workspace() as work:
         log = work / "nfs.log"
         with working(f"writing a log of {lines} lines, seed {SEED}"):
@@ -174,10 +191,10 @@ def main(lines: int, plant_error: bool) -> None:
         with serving(work / "store", work / "serve.log") as ready:
             url = ready["url"]
             click.echo(f"target {url}, isolation {ready['isolation']}", err=True)
-            results = [
-                run(url, task, work, plant_error and number == 0)
-                for number, task in enumerate(tasks(url, log, work))
-            ]
+            first, *others = tasks(url, log, work)
+            results = [run(url, first, work, plant_error)]
+            results += [run(url, each, work, False) for each in others]
+            results.append(run_view(url, first.zone, work, results[0].near.output))
         awk_equal = counted_by_awk(log, results[0].near.output)
     show(results, awk_equal)
     equal = awk_equal and all(result.equal for result in results)

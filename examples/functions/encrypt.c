@@ -35,7 +35,7 @@ static void quarter(uint32_t s[16], int a, int b, int c, int d)
 	s[c] += s[d], s[b] = rotate(s[b] ^ s[c], 7);
 }
 
-/* WebAssembly is little-endian, as the cipher is. */
+/* Words are little-endian in memory, as in the cipher: WebAssembly, x86-64 and aarch64 are. */
 static void make_block(const struct indata *in, uint32_t counter, uint32_t block[16])
 {
 	uint32_t first[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osd.c -- the part of osd.h that is no import: memory, and what compilers call. */
+/* osd.c -- the part of osd.h that is no import of a module: memory, and what compilers call. */
 #include "osd.h"
 
 #define PAGE  65536u

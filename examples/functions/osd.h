@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osd.h -- what a function in C or C++ calls: the module `osd` of the engine `wasm` (docs/wasm.md).
+/* osd.h -- what a function in C or C++ calls.  The same source is a function of the engine `wasm` (docs/wasm.md)
+ * and of the engine `native` (docs/native.md).
  *
  * Objects are named by the ids of partition and object.  A call returns a number from 0 on, or a negative
  * error of enum osd_error. */
@@ -10,21 +11,31 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#define OSD_C extern "C"
 extern "C" {
+#else
+#define OSD_C
 #endif
 
 #ifdef __wasm__
 #define OSD_IMPORT(name) __attribute__((import_module("osd"), import_name(#name)))
 #define OSD_EXPORT(name) __attribute__((export_name(#name)))
-#else /* a program of this machine, such as a test, that brings its own osd_read and the others */
+#else /* a library of the engine native; or a program, such as a test, that brings its own osd_read and the others */
 #define OSD_IMPORT(name)
-#define OSD_EXPORT(name)
+#define OSD_EXPORT(name) __attribute__((visibility("default")))
 #endif
 
 /* An entry point: OSD_FUNCTION(main) { ... return 0; }  Another value than 0 is a failure. */
 #define OSD_FUNCTION(name) \
-	OSD_EXPORT(name) int osd_function_##name(void); \
+	OSD_C OSD_EXPORT(name) int osd_function_##name(void); \
 	int osd_function_##name(void)
+
+#ifndef __wasm__
+/* Runde's form of an entry point: arguments in, result out.  A library that has no OSD_FUNCTION(main) runs it.  `in`
+ * has in_length bytes, aligned to 16.  `out` is zeroed and has room bytes; *out_length of them are the result, at
+ * first 0. */
+OSD_EXPORT(start) int start(void *in, size_t in_length, void *out, size_t room, size_t *out_length);
+#endif
 
 enum osd_error {
 	OSD_NOT_FOUND = -1,
@@ -35,6 +46,7 @@ enum osd_error {
 	OSD_STORAGE = -6,
 	OSD_NOT_EMPTY = -7,
 	OSD_CONFLICT = -8,
+	OSD_STAGE = -9, /* a function that the data pass through has failed */
 };
 
 enum osd_stream { OSD_OUTPUT = 1, OSD_ERRORS = 2 };
@@ -72,18 +84,24 @@ OSD_IMPORT(progress)
 int64_t osd_progress(int32_t thousandths, const void *from, uint32_t length);
 
 /* Memory of the call, zeroed, aligned to 16 bytes; NULL: there is no more.  All of it goes when the call
- * ends.  osd_free gives back the last allocation, and keeps others until then. */
+ * ends.  In the engine wasm, osd_free gives back the last allocation, and keeps others until then. */
 void *osd_allocate(size_t size);
 void osd_free(void *memory);
 
-/* From the kit's osd.c, which every function is linked with; compilers call them, too. */
+#ifdef __wasm__
+/* From the kit's osd.c, which every module is linked with; compilers call them, too.  A native function has the C
+ * library. */
 void *memcpy(void *to, const void *from, size_t length);
 void *memmove(void *to, const void *from, size_t length);
 void *memset(void *to, int byte, size_t length);
 int memcmp(const void *a, const void *b, size_t length);
 size_t strlen(const char *text);
+#endif
 
 #ifdef __cplusplus
 }
+#endif
+#ifndef __wasm__
+#include <string.h>
 #endif
 #endif

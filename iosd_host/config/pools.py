@@ -50,6 +50,8 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 POOLS_MOST = 16
 SANDBOXES_MOST = 320  # of iosd-sandboxd
 MIB = 1 << 20
+ONE_JOB = ("java", "native")
+JAVA_LEAST = 128 * MIB
 DAY_S = 86400.0
 
 
@@ -80,7 +82,12 @@ def _quoted(name: str) -> str:
 
 
 POOL_KEYS = (
-    Key("engine", Choice("python", "wasm"), "python", "engine that runs the code"),
+    Key(
+        "engine",
+        Choice("python", "wasm", "native", "java"),
+        "python",
+        "engine that runs the code",
+    ),
     Key(
         "max",
         Count(1, SLOTS_MOST),
@@ -228,6 +235,7 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
         raise ConfigError(f"{where}: '{name}' is no name for a pool: letters, digits, _ . -")
     settings = _merge(name, tables)
     _complete(name, settings)
+    _check_engine(name, settings)
     wanted = settings["packages"].value
     _check_words(name, settings, sets)
     if wanted is None:
@@ -303,6 +311,17 @@ def _complete(name: str, settings: dict[str, Setting]) -> None:
         if least is not None and settings[f"limits.{key}"].value > least:
             where = asked.origin if bound.origin == "default" else bound.origin
             raise ConfigError(f"{where}: pool '{name}': limits.{key} is above maximum.{key}")
+
+
+def _check_engine(name: str, settings: Mapping[str, Setting]) -> None:
+    """Refuse what an engine cannot do: java and native run one job a process, and java needs 128 MiB."""
+    engine, reuse, memory = settings["engine"].value, settings["reuse"], settings["limits.mem"]
+    if engine in ONE_JOB and reuse.value != "never":
+        raise ConfigError(f"{reuse.origin}: pool '{name}': the engine {engine} has no reuse")
+    if engine == "java" and memory.value < JAVA_LEAST:
+        raise ConfigError(
+            f"{memory.origin}: pool '{name}': limits.mem is below 128 MiB, which the engine java needs"
+        )
 
 
 def check_pools(pools: Sequence[Pool], budget: int | None) -> tuple[Pool, ...]:

@@ -220,6 +220,28 @@ TARGET_KEYS = (
         "a key listed for the engine); ENGINE:LEVEL for one engine, words separated by spaces.",
         metavar="WORDS",
     ),
+    Key(
+        "function_memory",
+        Size(0, 1 << 60),
+        None,
+        "most memory that active functions may reserve together; 0: no bound",
+        help="Most memory that active functions may reserve together, by their limits; 0: no bound "
+        "(docs/functions.md).",
+        unset="0",
+        example='"16GiB"',
+        module="function_memory",
+    ),
+    Key(
+        "kept_results",
+        Size(0, 1 << 40),
+        None,
+        "most bytes of what functions have computed, kept for later READs; 0: none",
+        help="Most bytes of what functions have computed, kept for later READs on the SSD or in the "
+        "data directory; 0: none (docs/views.md).",
+        unset="1GiB",
+        example='"16GiB"',
+        module="kept_results",
+    ),
     Key("no_sandboxes", flag, False, "serve storage only; run no scripts"),
     Key(
         "durability",

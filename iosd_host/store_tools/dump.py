@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+from iosd_host.store_tools.check.names import read_entry
 from iosd_host.store_tools.format.indexes import IndexEntry, IndexStage, parse_index_stage
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_identifier, decode_spans
@@ -34,7 +35,7 @@ from iosd_host.store_tools.format.sums import SumsHeader, SumsRun
 from iosd_host.store_tools.format.versions import VersionsRun
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Store
-from iosd_host.store_tools.repair.records import incarnations
+from iosd_host.store_tools.repair.partitions import incarnations
 
 __all__ = ["SCHEMA", "StoreAddress", "dump_store", "write_data"]
 
@@ -102,7 +103,7 @@ def dump_address(store: Store, address: StoreAddress) -> Iterator[DumpedRow]:
         place = Place(partition_id, record.incarnation, address.object_id)
         yield from dump_sums(store, place)
     job = JobId(partition_id, address.object_id).encode()
-    for kind in (JobKeyKind.RECORD, JobKeyKind.CODE, JobKeyKind.PAYLOAD):
+    for kind in (JobKeyKind.RECORD, JobKeyKind.CODE, JobKeyKind.PAYLOAD, JobKeyKind.USED):
         prefix = bytes((kind,)) + (job if address.object_id else job[:8])
         yield from dump_table(store, Table.JOBS, prefix)
 
@@ -212,16 +213,19 @@ def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRo
 
 def read_name(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """From the directory."""
-    found = NameRecord.of_entry(key, value)
+    found = read_entry(store, key, value)
     row: DumpedRow = {"what": "name", "where": str(found.directory)}
     row["incarnation"] = found.directory.incarnation
     name = found.name.decode("utf-8", "backslashreplace")
+    if found.type is None:
+        yield row | {"name": name, "object": found.object.partition_id, "type": "partition"}
+        return
     yield row | {"name": name, "object": found.object.object_id, "type": found.type.name.lower()}
 
 
 def read_named(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """From the object."""
-    place, directory, name = NameRecord.parse_named(key)
+    place, directory, name = NameRecord.parse_named(key, store.epoch)
     row: DumpedRow = {"what": "named", "where": str(place), "incarnation": place.incarnation}
     yield row | {
         "directory": directory.object_id,
@@ -238,13 +242,14 @@ def read_job(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
         row |= row.pop("numbers")
         unknown = {f"{tag:#x}": each.hex() for tag, each in row.pop("unknown").items()}
         row |= {"unknown": unknown} if unknown else {}
-        texts = ("name", "message", "principal", "pool", "set")
+        texts = ("name", "message", "principal", "pool", "set", "signer")
         row |= {each: row[each].decode("utf-8", "replace") for each in texts}
         yield {"what": "job", "where": where} | row
     elif parsed.kind is JobKeyKind.EXPIRY:
         yield {"what": "job expiry", "where": where, "expiry_ms": parsed.number}
-    elif parsed.kind is JobKeyKind.CODE:
-        yield {"what": "job code", "where": where, "piece": parsed.number, "value": value}
+    elif parsed.kind in (JobKeyKind.CODE, JobKeyKind.USED):
+        what = f"job {parsed.kind.name.lower()}"
+        yield {"what": what, "where": where, "piece": parsed.number, "value": value}
     else:
         known = parsed.number in tuple(JobPayload)
         name = JobPayload(parsed.number).name.lower() if known else str(parsed.number)

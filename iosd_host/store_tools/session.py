@@ -13,7 +13,7 @@ from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, text
 from iosd_host.store_tools.opening.folders import Refused, as_owner, open_roots, private_copy
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.opening.tables import Health, prepare
-from iosd_host.store_tools.repair.records import SET_ASIDE, why_not
+from iosd_host.store_tools.repair.superblocks import SET_ASIDE, why_not
 
 __all__ = ["looking", "mending"]
 

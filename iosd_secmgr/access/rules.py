@@ -49,8 +49,19 @@ class Rule:
             and self.scope.covers(request.obj, request.object_type)
             and (not self.until_ms or now_ms < self.until_ms)
             and bool(self.permissions & request.permissions)
-            and (self.scope.kind is not ScopeKind.ZONE or Permission.FUN_EXE in request.permissions)
+            and self._is_for(request.permissions)
         )
+
+    def _is_for(self, permissions: Permission) -> bool:
+        """Whether its scope is for such requests.
+
+        With WRITE, the partition's own key signs a capability of the partition, so it permits CHANGE
+        NAMES, and neither CREATE PARTITION nor REMOVE PARTITION.
+        """
+        runs = Permission.FUN_EXE in permissions
+        if self.scope.kind is ScopeKind.NAMES:
+            return Permission.WRITE in permissions and not runs
+        return self.scope.kind is not ScopeKind.ZONE or runs
 
     def end_ms(self, now_ms: int) -> int:
         """When a capability given now by it has to end."""

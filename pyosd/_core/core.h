@@ -15,6 +15,7 @@ struct core_state { /* of one module object */
 extern PyType_Spec core_session_spec; /* session_type.c */
 
 /* decode.c */
+PyObject *core_crc32c(PyObject *module, PyObject *args);
 PyObject *core_decode_entries(PyObject *module, PyObject *args);
 PyObject *core_decode_groups(PyObject *module, PyObject *args);
 PyObject *core_decode_form(PyObject *module, PyObject *args);

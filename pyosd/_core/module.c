@@ -60,7 +60,11 @@ PyDoc_STRVAR(decode_form_doc,
 	     "A page's fixed form as tuple_type: a number of each of these widths, 1 to 8 bytes.\n\n"
 	     "None: they are not all there.");
 
+PyDoc_STRVAR(crc32c_doc, "crc32c(data, crc=0)\n--\n\n"
+			 "The CRC-32C of bytes that follow others with the checksum crc.");
+
 static PyMethodDef core_methods[] = {
+	{"crc32c", core_crc32c, METH_VARARGS, crc32c_doc},
 	{"decode_entries", core_decode_entries, METH_VARARGS, decode_entries_doc},
 	{"decode_groups", core_decode_groups, METH_VARARGS, decode_groups_doc},
 	{"decode_form", core_decode_form, METH_VARARGS, decode_form_doc},

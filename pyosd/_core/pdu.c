@@ -2,31 +2,15 @@
 /* pdu.c -- see pdu.h. */
 #include "pdu.h"
 
+#include "base/crc32c.h"
+
 #define AHS_EXTENDED_CDB     0x01
 #define AHS_BIDI_READ_LENGTH 0x02
-
-uint32_t iscsi_crc32c(const uint8_t *bytes, size_t length)
-{
-	/* Four bits at a time: only headers are summed, a larger table would cost more cache. */
-	static const uint32_t table[16] = {
-		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
-		0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
-		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
-	};
-	uint32_t crc = 0xffffffff;
-
-	for (size_t i = 0; i < length; i++) {
-		crc ^= bytes[i];
-		crc = crc >> 4 ^ table[crc & 15];
-		crc = crc >> 4 ^ table[crc & 15];
-	}
-	return ~crc;
-}
 
 /* The digest's bytes go least significant first (RFC 7143 13.1). */
 void iscsi_digest_put(uint8_t *to, const uint8_t *bytes, size_t length)
 {
-	uint32_t crc = iscsi_crc32c(bytes, length);
+	uint32_t crc = osd_crc32c(0, bytes, length);
 
 	for (size_t i = 0; i < ISCSI_DIGEST; i++)
 		to[i] = (uint8_t)(crc >> 8 * i);

@@ -99,7 +99,6 @@ static inline uint32_t iscsi_pad(uint32_t length)
 }
 
 /* CRC32C (RFC 7143 13.1) as it stands in a digest field. */
-uint32_t iscsi_crc32c(const uint8_t *bytes, size_t length);
 void iscsi_digest_put(uint8_t *to, const uint8_t *bytes, size_t length);
 bool iscsi_digest_ok(const uint8_t *digest, const uint8_t *bytes, size_t length);
 

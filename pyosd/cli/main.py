@@ -43,6 +43,17 @@ COMMANDS = {
         "col",
         "Manage collections: create, fill by a query, list, remove.",
     ),
+    "ls": ("pyosd.cli.paths.listing", "ls", "List files and directories."),
+    "stat": ("pyosd.cli.paths.listing", "stat", "Show files or directories."),
+    "find": ("pyosd.cli.paths.listing", "find", "Find files by name, length or time."),
+    "du": ("pyosd.cli.paths.listing", "du", "Sum up the lengths of files below paths."),
+    "cat": ("pyosd.cli.paths.copy", "cat", "Print the data of files."),
+    "cp": ("pyosd.cli.paths.copy", "cp", "Copy files to the target, from it, or inside it."),
+    "mv": ("pyosd.cli.paths.change", "mv", "Move files and directories to other paths."),
+    "rm": ("pyosd.cli.paths.change", "rm", "Remove files and directories."),
+    "mkdir": ("pyosd.cli.paths.change", "mkdir", "Make directories."),
+    "sync": ("pyosd.cli.paths.sync", "sync", "Copy what is new or changed between two folders."),
+    "mount": ("pyosd.cli.paths.mount", "mount", "Mount files of the target on a directory."),
     "put": ("pyosd.cli.objects.files", "put", "Store files and folders as objects."),
     "get": ("pyosd.cli.objects.files", "get", "Fetch objects as files."),
     "obj": (
@@ -55,6 +66,33 @@ COMMANDS = {
         "fn",
         "Manage functions: store, call by name, list, replace.",
     ),
+    "attach": (
+        "pyosd.cli.functions.attach",
+        "attach",
+        "Let the data of objects pass through functions.",
+    ),
+    "detach": ("pyosd.cli.functions.attach", "detach", "Remove attached functions."),
+    "attached": ("pyosd.cli.functions.attach", "attached", "List attached functions."),
+    "hook": (
+        "pyosd.cli.functions.hook",
+        "hook",
+        "Manage functions that check changes of objects, or follow them.",
+    ),
+    "view": (
+        "pyosd.cli.functions.view",
+        "view",
+        "Manage views: partitions that show others through functions.",
+    ),
+    "reductionist": (
+        "pyosd.cli.functions.reductionist",
+        "reductionist",
+        "Serve reductions of arrays in objects, by Reductionist's API.",
+    ),
+    "why": (
+        "pyosd.cli.functions.why",
+        "why",
+        "Explain how the data of an object came about.",
+    ),
     "pool": (
         "pyosd.cli.host.pool",
         "pool",
@@ -64,6 +102,11 @@ COMMANDS = {
         "pyosd.cli.host.target",
         "target",
         "Manage targets: serve, info, check, repair, backup, ping.",
+    ),
+    "cluster": (
+        "pyosd.cli.host.cluster",
+        "cluster",
+        "Manage copies on several targets: put, check, repair, rebalance.",
     ),
     "secmgr": (
         "pyosd.cli.security.secmgr",
@@ -93,15 +136,17 @@ ELSEWHERE = MappingProxyType(
     {
         **{
             verb: f"osd job {verb}"
-            for verb in ("watch", "cancel", "status", "why", "retry", "report", "hold", "release")
+            for verb in ("watch", "cancel", "status", "retry", "report", "hold", "release")
         },
         **dict.fromkeys(("map", "start"), "osd exec"),
         **dict.fromkeys(("upload", "import"), "osd put"),
         **dict.fromkeys(("download", "export"), "osd get"),
-        **dict.fromkeys(("ls", "list"), "osd obj ls"),
-        **dict.fromkeys(("rm", "delete"), "osd obj rm"),
-        **{verb: f"osd obj {verb}" for verb in ("find", "read", "write", "stat")},
-        "cat": "osd obj read",
+        **dict.fromkeys(("list", "dir"), "osd ls"),
+        **dict.fromkeys(("delete", "rmdir"), "osd rm"),
+        **{verb: f"osd obj {verb}" for verb in ("read", "write")},
+        **dict.fromkeys(("move", "rename"), "osd mv"),
+        "copy": "osd cp",
+        "rsync": "osd sync",
         **dict.fromkeys(("call", "function"), "osd fn call"),
         "jobs": "osd ps",
         "serve": "osd target serve",

@@ -122,6 +122,11 @@ class Board:
         """Whether nothing is left to do."""
         return self._stopped or not self._left
 
+    def wait_for_end(self, seconds: float) -> None:
+        """Wait so long, or until nothing is left to do."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.over, seconds)
+
     def stop(self) -> None:
         """Give out no more slices."""
         with self.changed:

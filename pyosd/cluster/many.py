@@ -1,42 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many: one handle over several targets, and Run: one function over objects of all of them.
+"""Many: one handle over several targets.
 
-Not here: who gets what when (board.py), where copies belong (placement.py).
+Not here: one function over objects of all of them (run.py), where copies belong (placement.py).
 """
 
 from __future__ import annotations
 
-import asyncio
 import operator
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyosd.cluster import near
-from pyosd.cluster.board import Board, ObjectOutcome, Slice
-from pyosd.cluster.placement import COPIES, Copies, decode_copies, encode_copies, place
-from pyosd.errors import JobError, NotFound, OSDError, SessionLost, TargetBusy, Unreachable
-from pyosd.jobs.dialogues.arrays import outcome
-from pyosd.jobs.job_array import JobArray
+from pyosd.cluster.board import Board
+from pyosd.cluster.map_object import MAP
+from pyosd.cluster.placement import (
+    COPIES,
+    UNFINISHED,
+    Copies,
+    Seal,
+    decode_copies,
+    encode_copies,
+    place,
+)
+from pyosd.cluster.run import Run
+from pyosd.errors import LoginRejected, NotFound, OSDError, Unreachable
+from pyosd.iscsi.session import STARTING
 from pyosd.jobs.source import module_source
 from pyosd.target import Target, connect
 from pyosd.types import ObjectRef, PartitionId, ref
 from pyosd.wire.exec_params import Limits
 
-__all__ = ["IncompleteError", "Many", "Run", "many"]
+__all__ = ["Many", "many"]
 
 Combine = str | Callable[..., Any]
 Weights = Callable[[Any], float]
 
 _SLICES = 16  # of a target, at least, so that what one loses is little
 _SLICE_MOST = 256  # objects
-_ARRAY_OBJECTS = 1024  # of one array: each member is handed the numbers of all
-_LOOK = 1.0  # seconds between two looks whether others have ended the run
-_PATIENCE = 3  # sessions lost in a row, without a result between, before a target counts as lost
+_RETRY = 0.1  # seconds between two attempts to reach a target
 _ID_BITS = 62
 _NAMED: dict[str, tuple[Callable[..., Any], bool]] = {
     "sum": (operator.add, False),
@@ -46,194 +52,22 @@ _NAMED: dict[str, tuple[Callable[..., Any], bool]] = {
 }
 
 
-class IncompleteError(Exception):
-    """Some objects of a run have no value.
-
-    failed: their outcomes.  lost: names of lost targets, and why each counts as lost.
-    """
-
-    def __init__(self, failed: list[ObjectOutcome], lost: Mapping[str, str]) -> None:
-        first = failed[0]
-        super().__init__(
-            f"{len(failed)} objects have no value; the first is {first.object} at "
-            f"{first.target or 'no target'}: {first.error}"
-        )
-        self.failed, self.lost = failed, dict(lost)
-
-
-class Run:
-    """One function over many objects.  Iterate to get an ObjectOutcome for each object as they end.
-
-    A Run is iterated once, by `for` or by `async for`.  result() goes through what is left.
-    """
-
-    def __init__(
-        self,
-        handle: Many,
-        board: Board,
-        order: list[ObjectRef],
-        combine: tuple[Callable[..., Any], bool] | None,
-        options: dict[str, Any],
-    ) -> None:
-        self._board, self._order, self._combine = board, order, combine
-        self._options = options
-        self._id = secrets.token_hex(8)
-        self._by_object: dict[ObjectRef, ObjectOutcome] = {}
-        self._outcomes = self._collect()
-        for name in handle.names:
-            work = (handle, name)
-            threading.Thread(
-                target=self._work, args=work, name=f"pyosd-{name}", daemon=True
-            ).start()
-
-    # ---- for the caller's thread ----------------------------------------------------------------
-
-    @property
-    def lost(self) -> dict[str, str]:
-        """Names of the targets lost so far, and why each counts as lost."""
-        return dict(self._board.lost)
-
-    def __iter__(self) -> Iterator[ObjectOutcome]:
-        return self._outcomes
-
-    async def __aiter__(self) -> AsyncIterator[ObjectOutcome]:
-        while (found := await asyncio.to_thread(next, self._outcomes, None)) is not None:
-            yield found
-
-    def _collect(self) -> Iterator[ObjectOutcome]:
-        try:
-            for found in self._board.outcomes():
-                self._by_object[found.object] = found
-                yield found
-        finally:
-            self._board.stop()
-
-    def close(self) -> None:
-        """End the run; jobs that go on are killed.  May be repeated."""
-        self._board.stop()
-
-    def outcomes(self) -> list[ObjectOutcome]:
-        """Wait for all; the outcomes in the order of the objects."""
-        for _ in self._outcomes:
-            pass
-        return [self._by_object[each] for each in self._order if each in self._by_object]
-
-    def result(self) -> Any:
-        """Wait for all.
-
-        Returns: the combined value, None of no objects; without combine the values in the order of
-            the objects.
-        Raises: IncompleteError: an object has no value; RuntimeError: the run was closed.
-        """
-        found = self.outcomes()
-        if len(found) != len(self._order):
-            raise RuntimeError("the run was closed before its end")
-        if failed := [each for each in found if not each.ok]:
-            raise IncompleteError(failed, self.lost)
-        return self.partial() if self._combine else [each.value for each in found]
-
-    def partial(self) -> Any:
-        """The combined value of the objects that have one so far; None: of none.
-
-        Raises: ValueError: nothing is combined in this run.
-        """
-        if self._combine is None:
-            raise ValueError("this run combines nothing: give map_objects() combine")
-        with self._board.changed:
-            pairs = [*self._board.combined]
-        whole = near.merged(pairs, *self._combine)
-        return whole[0][0] if whole else None
-
-    # ---- one thread for each target -------------------------------------------------------------
-
-    def _work(self, handle: Many, name: str) -> None:
-        pieces: list[Slice] = []
-        try:
-            target = handle.target(name)
-            most = max(1, _ARRAY_OBJECTS // self._options["size"])
-            batch = 0
-            while pieces := self._board.take(name, most):
-                batch += 1
-                self._batch(target, name, pieces, f"{self._id}.{batch}")
-        except (Unreachable, JobError) as error:
-            self._board.lose(name, pieces, str(error))
-        except Exception as error:  # the run must end, whatever went wrong here
-            self._board.lose(name, pieces, f"{type(error).__name__}: {error}")
-
-    def _batch(self, target: Target, name: str, pieces: list[Slice], key: str) -> None:
-        """One array for these slices.  Raises: Unreachable: the target is lost."""
-        try:
-            array = self._submit(target, pieces, key)
-        except Unreachable:
-            raise
-        except OSDError as error:
-            self._board.failed(pieces, name, str(error), apart=False)
-            return
-        if array is not None:
-            self._follow(array, name, dict(enumerate(pieces)))
-
-    def _submit(self, target: Target, pieces: list[Slice], key: str) -> JobArray | None:
-        """Submit when the target has room; None: the run has ended meanwhile."""
-        partition = pieces[0].partition
-        numbers = [[item.copies.object.object_id for item in each.items] for each in pieces]
-        weighted = bool(self._combine and self._combine[1])
-        while not self._board.over:
-            try:
-                return target.exec_array(
-                    near.run_slice,
-                    zone=ref(partition),
-                    args=[self._options["sources"], weighted, partition, numbers],
-                    array=range(len(pieces)),
-                    key=key,
-                    idempotent=True,
-                    **self._options["job"],
-                )
-            except TargetBusy as busy:
-                time.sleep(min(busy.retry_after, _LOOK))
-        return None
-
-    def _follow(self, array: JobArray, name: str, left: dict[int, Slice]) -> None:
-        """Hand on what the members say.  Raises: Unreachable."""
-        members = {array.member(index).id: index for index in left}
-        lost = 0
-        while left:
-            try:
-                for job in array.as_completed(_LOOK):
-                    piece = left.pop(members[job.id], None)
-                    if piece is not None:
-                        self._take(piece, name, outcome(job, True))
-                        lost = 0
-                return
-            except SessionLost:
-                lost += 1
-                if lost >= _PATIENCE:
-                    raise
-            except TimeoutError:
-                if self._board.over:
-                    array.kill()
-                    return
-            except (OSDError, JobError) as error:
-                if isinstance(error, Unreachable):
-                    raise
-                self._board.failed(left.values(), name, str(error), apart=False)
-                return
-
-    def _take(self, piece: Slice, name: str, found: Any) -> None:
-        if isinstance(found, BaseException):
-            self._board.failed([piece], name, f"{type(found).__name__}: {found}")
-        else:
-            self._board.ended(piece, name, found, self._combine is not None)
-
-
 class Many:
     """Several targets as one.  A context manager that logs out of all.
 
     Args: targets: URLs, or a name for each URL.  Copies are placed and found by these names.  The
         name of a URL alone is the URL without user, secret and query.
+        login: called with a URL in place of connect(), where each target needs options of its own.
         options: of connect(), for each target.
     """
 
-    def __init__(self, targets: Iterable[str] | Mapping[str, str], **options: Any) -> None:
+    def __init__(
+        self,
+        targets: Iterable[str] | Mapping[str, str],
+        *,
+        login: Callable[[str], Target] | None = None,
+        **options: Any,
+    ) -> None:
         if isinstance(targets, str):
             raise TypeError("targets is a list of URLs, not one URL")
         if not isinstance(targets, Mapping):
@@ -243,11 +77,12 @@ class Many:
                 raise ValueError("a target is named twice")
         if not targets:
             raise ValueError("there are no targets: give at least one URL")
-        self._urls, self._options = dict(targets), options
+        self._urls, self._login = dict(targets), login
+        self._options = options
         self._locks = {name: threading.Lock() for name in self._urls}
         self._targets: dict[str, Target] = {}
 
-    def __enter__(self) -> Many:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -275,8 +110,33 @@ class Many:
         """
         with self._locks[name]:
             if name not in self._targets:
-                self._targets[name] = connect(self._urls[name], **self._options)
+                self._targets[name] = self._connect(name)
             return self._targets[name]
+
+    def _connect(self, name: str) -> Target:
+        url = self._urls[name]
+        return self._login(url) if self._login else connect(url, **self._options)
+
+    def gone(self, name: str) -> str:
+        """Ask a target on a session of its own whether it answers.
+
+        A target that refuses is asked again for reconnect_timeout.
+
+        Returns: why it cannot be used; "" if it answers.
+        """
+        end = time.monotonic() + float(self._options.get("reconnect_timeout", 10.0))
+        while True:
+            try:
+                with self._connect(name) as probe:
+                    probe.test_unit_ready()
+                return ""
+            except Exception as error:  # whatever it is, the target cannot be used
+                passing = isinstance(error, Unreachable) and (
+                    not isinstance(error, LoginRejected) or error.status in STARTING
+                )
+                if not passing or time.monotonic() >= end:
+                    return str(error) or type(error).__name__
+            time.sleep(_RETRY)
 
     def put(self, partition_id: int, data: bytes, *, copies: int = 2) -> Copies:
         """Write an object to several targets, to all or the call fails.
@@ -289,14 +149,14 @@ class Many:
         """
         obj = ref(partition_id, (1 << _ID_BITS) | secrets.randbits(_ID_BITS))
         chosen = place(obj, self.names, copies)
-        named = encode_copies(chosen)
+        said = [encode_copies(chosen), Seal.of(data).encode()]
         tried: list[str] = []
         try:
             for name in chosen:
                 target = self.target(name)
                 tried.append(name)
                 target.create_and_write(
-                    PartitionId(partition_id), data, 0, obj.object_id, attributes=[named]
+                    PartitionId(partition_id), data, 0, obj.object_id, attributes=said
                 )
         except OSDError as error:
             for name in tried:
@@ -321,11 +181,14 @@ class Many:
         for name in self.names:
             if name in lost:
                 continue
-            for each in self.target(name).list_attributes(PartitionId(partition_id), [COPIES]):
+            wanted = [COPIES, UNFINISHED]
+            for each in self.target(name).list_attributes(PartitionId(partition_id), wanted):
+                has = {attribute.id: attribute.value for attribute in each.attributes}
+                if each.object_id == MAP or has.get(UNFINISHED):
+                    continue
                 obj = ref(partition_id, each.object_id)
-                value = bytes(each.attributes[0].value) if each.attributes else b""
                 known = found[obj].targets if obj in found else ()
-                says = decode_copies(value) or (name,)
+                says = decode_copies(bytes(has.get(COPIES, b""))) or (name,)
                 found[obj] = Copies(obj, tuple(dict.fromkeys((*known, *says))))
         return list(found.values())
 
@@ -369,7 +232,7 @@ class Many:
             raise ValueError("retries must not be negative")
         if weights and (combine is None or combine in ("sum", "min", "max")):
             raise ValueError('weights need combine="mean" or a function of two values and weights')
-        combining = _combining(combine, weights is not None)
+        combining = None if combine is None else combining_of(combine, weights is not None)
         sources = {"fn": module_source(fn)}
         if combining:
             sources |= {
@@ -386,10 +249,11 @@ class Many:
         return Run(self, board, order, combining, {"sources": sources, "size": size, "job": job})
 
 
-def _combining(combine: Combine | None, weighted: bool) -> tuple[Callable[..., Any], bool] | None:
-    """The function that combines, and whether it takes weights."""
-    if combine is None:
-        return None
+def combining_of(combine: Combine, weighted: bool) -> tuple[Callable[..., Any], bool]:
+    """The function that combines, and whether it takes weights.
+
+    Raises: ValueError: a name that means none.
+    """
     if not isinstance(combine, str):
         return combine, weighted
     if combine not in _NAMED:
@@ -403,13 +267,19 @@ def _name_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def many(targets: Iterable[str] | Mapping[str, str], **options: Any) -> Many:
+def many(
+    targets: Iterable[str] | Mapping[str, str],
+    *,
+    login: Callable[[str], Target] | None = None,
+    **options: Any,
+) -> Many:
     """One handle over several targets; each is logged in when it is first used.
 
     Args:
         targets: URLs, or a mapping of names to URLs.
+        login: called with a URL in place of connect(), where each target needs options of its own.
         options: of connect(), for each target.
 
     Raises: ValueError: there are no targets, or one is named twice.
     """
-    return Many(targets, **options)
+    return Many(targets, login=login, **options)

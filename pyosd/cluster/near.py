@@ -31,7 +31,7 @@ def merged(pairs: list[Any], combine: Callable[..., Any], weighted: bool) -> lis
 def run_slice(
     sources: dict[str, str], weighted: bool, partition: int, slices: list[list[int]]
 ) -> dict[str, Any]:
-    """Call the function for each object of the slice that this member of the array has.
+    """Call the function for each object of the slice that this member of the array has, or this job.
 
     Returns: failed: [position, class, text, whether storage failed] of each object without a value;
         values: [position, value] of the others; with combine: [value, weight] of all, or nothing.
@@ -49,7 +49,7 @@ def run_slice(
     code = {name: load(text) for name, text in sources.items()}
     combining, weigh = code.get("combine"), code.get("weights")
     failed, values, pairs = [], [], []
-    for position, number in enumerate(slices[osd.array_index]):
+    for position, number in enumerate(slices[osd.array_index or 0]):
         obj = osd.userobject(partition, number)
         try:
             value = code["fn"](obj)
@@ -64,3 +64,13 @@ def run_slice(
     if combining is not None:
         values = code["merged"](pairs, combining, weighted)
     return {"failed": failed, "values": values}
+
+
+def digest_of(obj: Any) -> list[Any]:
+    """SHA-256 of an object's data in hexadecimal digits, and their version before and after."""
+    import hashlib
+
+    before, digest = obj.data_version(), hashlib.sha256()
+    for block in obj.data.blocks():
+        digest.update(block)
+    return [digest.hexdigest(), before.hex(), obj.data_version().hex()]

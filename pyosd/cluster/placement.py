@@ -1,17 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which targets hold an object: rendezvous hashing, and the attribute that names the copies."""
+"""The targets that hold an object, by rendezvous hashing, and the attributes of copies."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
 
-COPIES = AttributeId(0x0001_0001, 1)
+PAGE = 0x0001_0001
+"""The page of the attributes below."""
+COPIES = AttributeId(PAGE, 1)
 """Attribute of each copy: JSON, the names of the targets that have one."""
+SEAL = AttributeId(PAGE, 2)
+"""Attribute of each copy: the bytes of its Seal."""
+SEEN = AttributeId(PAGE, 3)
+"""Attribute of a copy: the version of its data at which they were found to fit the seal."""
+UNFINISHED = AttributeId(PAGE, 4)
+"""Attribute of a copy that is being written by several commands."""
+_SEAL = struct.Struct(">32sQ")
+
+
+class Seal(NamedTuple):
+    """The digest (SHA-256, 32 bytes) and the length of the data of a copy."""
+
+    digest: bytes
+    length: int
+
+    @classmethod
+    def of(cls, data: Buffer) -> Seal:
+        """The seal of these data."""
+        view = memoryview(data).cast("B")
+        return cls(hashlib.sha256(view).digest(), len(view))
+
+    def encode(self) -> AttributeValue:
+        """The attribute: the digest, then the length, big-endian, 8 bytes."""
+        return AttributeValue(*SEAL, _SEAL.pack(*self))
+
+    @classmethod
+    def decode(cls, value: bytes) -> Seal | None:
+        """The seal in an attribute; None where it is undefined.  Raises: ValueError."""
+        if not value:
+            return None
+        if len(value) != _SEAL.size:
+            raise ValueError(f"the seal of a copy has {_SEAL.size} bytes, not {len(value)}")
+        return cls(*_SEAL.unpack(value))
 
 
 @dataclass(frozen=True)

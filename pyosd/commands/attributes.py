@@ -60,6 +60,8 @@ def set_attributes(
     values: Iterable[AttributeValue],
     get: Iterable[AttributeId] = (),
     *,
+    if_version: bytes | None = None,
+    if_members: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[tuple[AttributeValue, ...]]:
     """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
@@ -68,11 +70,17 @@ def set_attributes(
         values: an empty value undefines.
         get: what to read in the same command, after setting. A second command
             reads a whole page (number ALL), or many MiB, which do not fit there.
+        if_version: the version that a user object's data must have (see data_version()).
+        if_members: the version that a collection's membership must have (see members_version()).
+
+    Raises: VersionMismatch: it has another version; nothing was set.
     """
     ids = tuple(get)
     room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)
     lists = lists_of(ids, values, room)
-    request = requests.set_attributes(obj, attributes=lists, options=options)
+    request = requests.set_attributes(
+        obj, if_version=if_version, if_members=if_members, attributes=lists, options=options
+    )
     retrieved = (yield from call(request)).retrieved
     return retrieved.attributes if retrieved.complete else (yield from get_attributes(obj, ids))
 

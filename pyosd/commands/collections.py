@@ -55,15 +55,18 @@ def create_collection(
     return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
 
 
-def remove_collection(collection: ObjectRef, with_members: bool = False) -> Dialogue[None]:
+def remove_collection(
+    collection: ObjectRef, with_members: bool = False, *, if_members: bytes | None = None
+) -> Dialogue[None]:
     """Remove a collection (REMOVE COLLECTION, 8896h).
 
     Args:
         with_members: drop the memberships first; the member objects stay.
+        if_members: the version that the membership must have at the beginning (see members_version()).
 
-    Raises: NotFound; Conflict: it has members.
+    Raises: NotFound; Conflict: it has members.  VersionMismatch: nothing was removed.
     """
-    yield from call(requests.remove_collection(collection, with_members))
+    yield from call(requests.remove_collection(collection, with_members, if_members))
 
 
 def create_tracking_collection(
@@ -87,12 +90,17 @@ def create_tracking_collection(
     return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
 
 
-def remove_member_objects(collection: ObjectRef, *, immediate: bool = False) -> Dialogue[None]:
+def remove_member_objects(
+    collection: ObjectRef, *, immediate: bool = False, if_members: bytes | None = None
+) -> Dialogue[None]:
     """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h).
 
     immediate: return at once; tracking() tells how far it is.
+    if_members: the version that the membership must have at the beginning (see members_version()).
+
+    Raises: VersionMismatch: nothing was removed.
     """
-    yield from call(requests.remove_member_objects(collection, immediate))
+    yield from call(requests.remove_member_objects(collection, immediate, if_members))
 
 
 def tracking(collection: ObjectRef) -> Dialogue[CommandTracking]:
@@ -202,15 +210,23 @@ def get_member_attributes(
 
 
 def set_member_attributes(
-    collection: ObjectRef, values: Iterable[AttributeValue], *, immediate: bool = False
+    collection: ObjectRef,
+    values: Iterable[AttributeValue],
+    *,
+    immediate: bool = False,
+    if_members: bytes | None = None,
 ) -> Dialogue[None]:
     """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
     atomically.
 
     immediate: return at once; tracking() tells how far it is.
+    if_members: the version that the membership must have at the beginning (see members_version()).
+
+    Raises: VersionMismatch: nothing was set.
     """
     lists = lists_of((), values)
-    yield from call(requests.set_member_attributes(collection, immediate, attributes=lists))
+    request = requests.set_member_attributes(collection, immediate, if_members, attributes=lists)
+    yield from call(request)
 
 
 # ---- membership: a user object's Collections page says what it is in (5.14) -------------------

@@ -24,6 +24,7 @@ from pyosd.commands.dialogue import (
 from pyosd.commands.dialogue import (
     start as begin,
 )
+from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectRef
 from pyosd.wire.attributes import (
     CURRENT_APPEND_START,
@@ -37,6 +38,8 @@ CHUNK = 1 << 20
 """Bytes one READ or WRITE of a whole-object transfer moves."""
 QUEUE_DEPTH = 8
 """Such commands under way at a time."""
+MADE_READ = 16 << 20
+"""Bytes of one READ of what functions make: as much as they make of an object at once."""
 _FIRST_READ = 64 << 10  # of an object whose end is not known
 
 
@@ -174,9 +177,40 @@ def write_pieces(obj: ObjectRef, pieces: Sequence[tuple[int, int]], data: Buffer
 
 
 def length(obj: ObjectRef) -> Dialogue[int]:
-    """Logical length of a user object, bytes.  Raises: NotFound."""
+    """Logical length of a user object, bytes.
+
+    Raises: NotFound; OSDError: it is not known, because functions make the data (known_length()).
+    """
+    known = yield from known_length(obj)
+    if known is None:
+        raise OSDError(0, 0, 0, f"the length of {obj} is not known before its data are read")
+    return known
+
+
+def known_length(obj: ObjectRef) -> Dialogue[int | None]:
+    """The same; None: it is not known before the data are read (read_whole(), made_length())."""
     value = yield from get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number)
-    return int.from_bytes(value)
+    return int.from_bytes(value) if value else None
+
+
+def read_whole(obj: ObjectRef) -> Dialogue[bytearray]:
+    """All data of an object that functions make, by READs of 16 MiB up to its end."""
+    made = bytearray()
+    while True:
+        data = yield from read(obj, len(made), MADE_READ)
+        made += data
+        if len(data) < MADE_READ:
+            return made
+
+
+def made_length(obj: ObjectRef) -> Dialogue[int]:
+    """The length of the same data, which are read to count it."""
+    length = 0
+    while True:
+        got = len((yield from read(obj, length, MADE_READ)))
+        length += got
+        if got < MADE_READ:
+            return length
 
 
 def iter_read(
@@ -224,13 +258,13 @@ def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dia
     Returns: 0..length bytes; less only where the object ends.
     """
     if length is None:
-        length = max(0, (yield from _length(obj)) - start)
+        known = yield from known_length(obj)
+        if known is None:
+            return (yield from read_whole(obj))[start:]
+        length = max(0, known - start)
     buffer = bytearray(length)
     got = yield from read_into(obj, start, buffer)
     return buffer if got == length else buffer[:got]
-
-
-_length = length  # read_range() has a parameter of that name
 
 
 def read_into(obj: ObjectRef, start: int, buffer: MutableBuffer) -> Dialogue[int]:

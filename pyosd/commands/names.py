@@ -2,8 +2,8 @@
 """Commands on names of objects (docs/names.md).
 
 directory is a partition, which is its own root directory, or a directory in it.  A path is relative to
-it: names with "/" between them.  A str is sent as UTF-8.  The head of unit.py says what every method
-raises.
+it: names with "/" between them.  A str is sent as UTF-8.  If directory is the root, ref(), the first name
+of a path is a partition's.  The head of unit.py says what every method raises.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyosd import requests
-from pyosd.commands.dialogue import Dialogue, call
-from pyosd.errors import ProtocolError
-from pyosd.types import AttributeValue, ObjectRef
+from pyosd.commands.dialogue import Dialogue, Sleep, call
+from pyosd.errors import ProtocolError, TargetBusy
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.cdb import lists_of
 from pyosd.wire.names import (
     NO_NAME_FLAGS,
@@ -27,6 +27,9 @@ from pyosd.wire.names import (
 )
 
 _LIST_ROOM = 256 << 10
+# A transaction on a directory that many clients change may lose to others again and again.  Then the
+# target answers BUSY, and has done nothing.
+_BUSY_MOST, _BUSY_S = 20, 0.001
 
 
 def _bytes(path: str | bytes) -> bytes:
@@ -36,10 +39,32 @@ def _bytes(path: str | bytes) -> bytes:
 def _act(
     directory: ObjectRef, params: NameParams, attributes: Iterable[AttributeValue] = ()
 ) -> Dialogue[NameEntry]:
-    request = requests.names(directory, params, attributes=lists_of((), attributes))
-    reply = yield from call(request)
+    return (yield from act(directory, params, attributes))[0]
+
+
+def act(
+    directory: ObjectRef,
+    params: NameParams,
+    attributes: Iterable[AttributeValue] = (),
+    wanted: Iterable[AttributeId] = (),
+) -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
+    """Any verb but LIST, which also sets attributes of the object and then reads some.
+
+    Returns: the entry; the attributes in the order asked for.
+    Raises: as the verbs; Invalid: a wanted page does not fit the type of the object.
+    """
+    request = requests.names(directory, params, attributes=lists_of(wanted, attributes))
+    for lost in range(1, _BUSY_MOST + 1):
+        try:
+            reply = yield from call(request)
+        except TargetBusy:
+            if lost == _BUSY_MOST:
+                raise
+            yield Sleep(_BUSY_S * lost)
+        else:
+            break
     try:
-        return decode_entry(reply.data, directory.partition_id)
+        return decode_entry(reply.data), reply.attributes
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 
@@ -134,7 +159,8 @@ def link(
 
     Args:
         path: the new name.
-        target: the object, by another path, or by its id; by id only if directory is a partition.
+        target: the object, by another path, or by its id; by id only if directory is a partition. If
+            directory is the root: the partition.
         replace: what has the name now loses it, and is removed if it was its last one.
         expected: id of the object that must have the name now (compare and swap).
 
@@ -142,7 +168,7 @@ def link(
     """
     flags = _flags((replace, NameFlag.REPLACE))
     if isinstance(target, ObjectRef):
-        other, object_id = b"", int(target.object_id)
+        other, object_id = b"", int(target.object_id or target.partition_id)
     else:
         other, object_id = _bytes(target), 0
     params = NameParams(

@@ -151,12 +151,15 @@ def create_and_write(
     return ref(partition_id, (yield from call(request)).attribute(CURRENT_OBJECT_ID).uint)
 
 
-def remove(obj: ObjectRef) -> Dialogue[None]:
+def remove(obj: ObjectRef, *, if_version: bytes | None = None) -> Dialogue[None]:
     """Remove a user object and its memberships (REMOVE, 888Ah).
 
-    Raises: NotFound; Conflict: it is the surrogate of an unfinished job.
+    Args: if_version: the version that the data must have (see data_version()).
+
+    Raises: NotFound; Conflict: it is the surrogate of an unfinished job.  FunctionInUse: calls of this
+        active function are under way.  VersionMismatch: nothing was removed.
     """
-    yield from call(requests.remove(obj))
+    yield from call(requests.remove(obj, if_version=if_version))
 
 
 def _page_object_id(form: PageForm | None) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from pyosd import errors
@@ -65,12 +66,6 @@ def decode_pool(line: str) -> PoolStatus:
     line, _, why = line.partition(" why=")
     name, *words = line.split(" ")
     given = dict(word.split("=", 1) for word in words)
-    limits = {
-        key: (_limit(key, standard), None if int(most) == U64_MAX else _limit(key, most))
-        for key, value in given.items()
-        if "/" in value
-        for standard, most in [value.split("/")]
-    }
     return PoolStatus(
         name,
         state=given.get("state", ""),
@@ -80,9 +75,19 @@ def decode_pool(line: str) -> PoolStatus:
         engine=given.get("engine", ""),
         set="" if given.get("set") in (None, "-") else given["set"],
         why=why,
-        limits=limits,
+        limits=limits_in(given),
         **{key: int(given.get(WORDS.get(key, key), "0")) for key in NUMBERS},
     )
+
+
+def limits_in(given: Mapping[str, str]) -> dict[str, tuple[float, float | None]]:
+    """Those of the keys that are limits: default and maximum, None for no bound.  Raises: ValueError."""
+    return {
+        key: (_limit(key, standard), None if int(most) == U64_MAX else _limit(key, most))
+        for key, value in given.items()
+        if "/" in value
+        for standard, most in [value.split("/")]
+    }
 
 
 def _limit(key: str, text: str) -> float:

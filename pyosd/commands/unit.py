@@ -67,6 +67,7 @@ class CommandTable:
 
     # data of any length, several commands
     length = Method(data.length)
+    known_length = Method(data.known_length)
     iter_read = StreamMethod(data.iter_read)
     read_range = Method(data.read_range)
     read_into = Method(data.read_into)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,15 +18,25 @@ from pyosd.commands.dialogue import Dialogue, OwnMethod, collected
 from pyosd.commands.execute import activate_function, call_function
 from pyosd.commands.objects import create_and_write, create_partition
 from pyosd.commands.objects import remove as remove_object
+from pyosd.functions import attaching
+from pyosd.functions import hooks as hooking
+from pyosd.functions import results as keeping
+from pyosd.functions import views as viewing
+from pyosd.functions.capacity import FunctionCapacity, decode_capacity
 from pyosd.functions.manifest import (
     ALL_IDS,
+    CALL_IDS,
     Access,
+    Contract,
     Function,
+    FunctionCalls,
     Manifest,
     ManifestNumber,
     decode,
+    decode_calls,
     encode,
 )
+from pyosd.functions.stock import STOCK
 from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
 from pyosd.jobs.reasons import REASONS
@@ -33,8 +44,8 @@ from pyosd.jobs.source import encode_args, module_source
 from pyosd.osd._results import decode as decode_json
 from pyosd.security.code_box import encrypt
 from pyosd.security.function_signature import sign, statement
-from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
-from pyosd.wire.attributes import Page
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import ALL, Page
 from pyosd.wire.exec_params import (
     CallRecord,
     Duration,
@@ -83,7 +94,8 @@ def make_partition(table: Any) -> Dialogue[PartitionId]:
     except errors.NotFound:
         found = table.partition = PartitionId(FIRST)
     if found not in (yield from list_partitions()):
-        yield from create_partition(found)
+        with suppress(errors.Exists):  # another client has just made it
+            yield from create_partition(found)
     return found
 
 
@@ -171,6 +183,7 @@ def put(
     limits: Limits | None = None,
     version: str = "",
     description: str = "",
+    contract: Contract | None = None,
     activate: bool = True,
     sign_with: str | os.PathLike[str] | None = None,
     encrypted: bool = False,
@@ -189,6 +202,7 @@ def put(
         pool: of its calls.  "": default.
         limits: defaults of a call, and the most that one can have.
         version, description: text for people.
+        contract: of a function that data pass through (attach()); access is NONE then.
         activate: False: it is only stored.
         sign_with: file of the key that ssh-keygen signs it with.
         encrypted: only the target can read the code then; needs the package cryptography.
@@ -206,6 +220,7 @@ def put(
         limits=limits or Limits(),
         version=version,
         description=description,
+        contract=contract,
     )
     attributes, content = encode(manifest), code_of(code)
     partition = yield from make_partition(table)
@@ -223,12 +238,48 @@ def put(
         if activate:
             yield from activate_function(made, replace=True)
     except (errors.OSDError, OSError, ValueError, ImportError):
-        yield from remove_object(made)
+        yield from remove_if_there(made)
         raise
     if activate:
         for each in before:
-            yield from remove_object(each.id)
+            yield from remove_if_there(each.id)
     return (yield from show(table, made))
+
+
+def remove_if_there(function: ObjectRef) -> Dialogue[None]:
+    """Remove a function that another client may remove at the same time."""
+    with suppress(errors.NotFound):
+        yield from remove_object(function)
+
+
+def put_stock(
+    table: Any, name: str, *, pool: str = "", sign_with: str | os.PathLike[str] | None = None
+) -> Dialogue[Function]:
+    """Store and activate a function that comes with iosd, under its name.
+
+    Args: name: one of `osd fn stock`, such as gzip.  pool: of its calls; aes-gcm, blowfish and parquet
+        need one, with a package set.  sign_with: as of put().
+
+    Raises: ValueError: there is no such function, or it needs a pool; as put().
+    """
+    found = STOCK.get(name)
+    if found is None:
+        raise ValueError(f"iosd has no function '{name}'; it has {', '.join(sorted(STOCK))}")
+    if found.package and not pool:
+        raise ValueError(f"'{name}' needs a pool whose package set has {found.package}")
+    return (
+        yield from put(
+            table,
+            found.file.read_bytes(),
+            name=name,
+            methods=found.methods,
+            contract=found.contract,
+            access=found.access,
+            description=found.description,
+            pool=pool,
+            sign_with=sign_with,
+        )
+    )
 
 
 def activate(table: Any, name: Named) -> Dialogue[Function]:
@@ -245,16 +296,47 @@ def deactivate(table: Any, name: Named) -> Dialogue[Function]:
     return replace(found, active=False, sha256="", activated=None)
 
 
-def remove(table: Any, name: Named) -> Dialogue[None]:
-    """Remove a function, active or stored. Calls under way continue."""
+def remove(table: Any, name: Named, *, force: bool = False) -> Dialogue[None]:
+    """Remove a function, active or stored.
+
+    Args: force: deactivate it first. Calls under way continue with the code that they have.
+
+    Raises: FunctionInUse: it is active, and calls of it are under way.
+    """
     found = yield from show(table, name)
-    yield from remove_object(found.id)
+    if force and found.active:
+        yield from activate_function(found.id, deactivate=True)
+    try:
+        yield from remove_object(found.id)
+    except errors.FunctionInUse as error:
+        users = (yield from calls(table, found)).under_way
+        raise error.used_by(map(str, users)) from None
 
 
 def code(table: Any, name: Named) -> Dialogue[bytes]:
     """The code of a function."""
     found = yield from show(table, name)
     return bytes((yield from read_range(found.id, 0, found.size)))
+
+
+def calls(table: Any, name: Named) -> Dialogue[FunctionCalls]:
+    """Count the calls of an active function, and show why the last failure failed.
+
+    The target counts in memory: from the activation, or from its own start. `Target.jobs()` has the
+    calls with a record.
+    """
+    found = name if isinstance(name, Function) else (yield from show(table, name))
+    return decode_calls((yield from get_attributes(found.id, CALL_IDS)))
+
+
+def capacity(table: Any) -> Dialogue[FunctionCapacity]:
+    """The engines of the target, how many functions are active, and what they reserve.
+
+    Raises: OSDError: the target runs no functions.
+    """
+    return decode_capacity(
+        (yield from get_attributes(ROOT, [AttributeId(Page.FUNCTIONS_ROOT, ALL)]))
+    )
 
 
 # ---- calls ---------------------------------------------------------------------------------------
@@ -392,9 +474,27 @@ class FunctionTable:
     ls = OwnMethod(ls)
     show = OwnMethod(show)
     put = OwnMethod(put)
+    put_stock = OwnMethod(put_stock)
     activate = OwnMethod(activate)
     deactivate = OwnMethod(deactivate)
     remove = OwnMethod(remove)
     code = OwnMethod(code)
+    attach = OwnMethod(attaching.attach)
+    detach = OwnMethod(attaching.detach)
+    attached = OwnMethod(attaching.attached)
+    hook = OwnMethod(hooking.hook)
+    hooks = OwnMethod(hooking.hooks)
+    unhook = OwnMethod(hooking.unhook)
+    follow = OwnMethod(hooking.follow)
+    is_current = OwnMethod(hooking.is_current)
+    view = OwnMethod(viewing.view)
+    views = OwnMethod(viewing.views)
+    view_create = OwnMethod(viewing.view_create)
+    view_refresh = OwnMethod(viewing.view_refresh)
+    view_remove = OwnMethod(viewing.view_remove)
+    calls = OwnMethod(calls)
+    capacity = OwnMethod(capacity)
+    results = OwnMethod(keeping.results)
+    origin = OwnMethod(keeping.origin)
     call = OwnMethod(call)
     submit = OwnMethod(submit)

@@ -6,7 +6,8 @@ Not here: the commands that read and set it (dialogues.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -15,7 +16,23 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.exec_params import Limits, parse_duration, parse_size
 
-__all__ = ["ALL_IDS", "Access", "Function", "Manifest", "ManifestNumber", "decode", "encode"]
+__all__ = [
+    "ALL_IDS",
+    "CALL_IDS",
+    "Access",
+    "Contract",
+    "Function",
+    "FunctionCalls",
+    "FunctionFailure",
+    "FunctionUser",
+    "Manifest",
+    "ManifestNumber",
+    "OutputSize",
+    "RecordForm",
+    "decode",
+    "decode_calls",
+    "encode",
+]
 
 
 class Access(IntEnum):
@@ -51,22 +68,82 @@ class ManifestNumber(IntEnum):
     SIGNER = 17
     FINGERPRINT = 18
     BOX_KEY = 19
+    SIZE = 20
+    BLOCK = 21
+    RATIO = 22
+    INVERSE = 23
+    DETERMINISTIC = 24
+    OPTIONAL = 25
+    RECORDS = 26
+    CALLS = 32
+    USERS = 33
 
 
-UNSHOWN = (ManifestNumber.SIGNATURE, ManifestNumber.BOX_KEY)
+UNSHOWN = (
+    *(ManifestNumber.SIGNATURE, ManifestNumber.BOX_KEY),
+    *(ManifestNumber.CALLS, ManifestNumber.USERS),
+)
 ALL_IDS = (
     *(AttributeId(Page.FUNCTION, number) for number in ManifestNumber if number not in UNSHOWN),
     LOGICAL_LENGTH,
 )
 
 
+class OutputSize(IntEnum):
+    """The length of what a function returns: SAME as its input, by a FIXED ratio, or UNKNOWN."""
+
+    SAME = 1
+    FIXED = 2
+    UNKNOWN = 3
+
+
+class RecordForm(IntEnum):
+    """The records of the input of a function that needs no more than some of them at once.
+
+    The outputs of parts that end with a record, one after the other, are the output of the whole.
+    LINES: each record ends with a newline.  TABLE: the same, and each part comes with the first line
+    of the input.
+    """
+
+    LINES = 1
+    TABLE = 2
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The promises of a function about data that pass through it (docs/views.md, "Contracts").
+
+    size: the length of its output.
+    block: bytes.  A block of the output depends on this block of the input alone, and size is SAME.
+        0: the function needs the whole input, or records of it.
+    ratio: header, numerator and denominator, for size FIXED.
+    inverse: the entry point that computes the input from the output.  "": there is none.
+    deterministic: the same input always gives the same output.
+    optional: if the function fails, its input takes the place of its output.
+    records: parts of the input that are enough for the function.  None: it needs the whole input, or
+        blocks of it.
+    """
+
+    size: OutputSize = OutputSize.UNKNOWN
+    block: int = 0
+    ratio: tuple[int, int, int] | None = None
+    inverse: str = ""
+    deterministic: bool = False
+    optional: bool = False
+    records: RecordForm | None = None
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The description of a function: code, entry points, and the bounds of its calls.
 
-    name: its alias, which calls name: letters, digits, ".", "_" and "-".  methods: entry points; the
-    first is called if a call names none.  pool: of its calls, "": default.  limits: defaults of a
-    call, and the most that one can have (wall, cpu, mem, output).  version, description: for people.
+    name: the alias that calls use: letters, digits, ".", "_" and "-".
+    methods: the entry points.  A call that names none runs the first.
+    pool: the pool of its calls.  "": the default pool.
+    limits: the limits of a call that has no others, and the greatest that one can have.  wall, cpu,
+        mem and output count.
+    version, description: text for people.
+    contract: the promises of a function that data pass through.
     """
 
     name: str = ""
@@ -77,15 +154,18 @@ class Manifest:
     limits: Limits = field(default_factory=Limits)
     version: str = ""
     description: str = ""
+    contract: Contract | None = None
 
 
 @dataclass(frozen=True)
 class Function:
     """A function of a target, as it was when it was asked for.
 
-    active: whether it can be called.  sha256: of the code that was activated, "" if it is not active.
-    activated: when.  size: bytes of code in the store.  signer, fingerprint: who has signed it and with
-    which key, "" if it is not active or not signed.
+    active: whether it can be called.
+    sha256: the digest of the activated code.  "": it is not active.
+    activated: the time of its activation.
+    size: bytes of code in the store.
+    signer, fingerprint: the signer and the key of its signature.  "": not active, or not signed.
     """
 
     id: ObjectRef
@@ -101,6 +181,111 @@ class Function:
     def name(self) -> str:
         """Its alias, "" without."""
         return self.manifest.name
+
+
+@dataclass(frozen=True)
+class FunctionFailure:
+    """A call that failed.
+
+    reason: its number, as of a job.
+    method: the entry point.
+    report: the end of the report, such as a traceback, at most 4 KiB.  "": the record of the call
+        keeps it.
+    """
+
+    when: datetime
+    reason: int
+    method: str
+    report: str
+
+
+@dataclass(frozen=True)
+class FunctionUser:
+    """A call that is under way.  job: None: it has no record.  principal: its user."""
+
+    job: ObjectRef | None
+    principal: str
+
+    def __str__(self) -> str:
+        return f"{f'job {self.job}' if self.job else 'a call without a record'} of {self.principal}"
+
+
+@dataclass(frozen=True)
+class FunctionCalls:
+    """The calls of an active function since it was activated, or since the target was started.
+
+    plain, recorded: numbers of calls that have ended, without and with a record.
+    failed: how many of both have failed.
+    last: the time at which the last one ended.
+    failure: the last one that failed.
+    under_way: calls that have not ended, also of earlier versions.  A long list is cut.
+    """
+
+    plain: int = 0
+    recorded: int = 0
+    failed: int = 0
+    last: datetime | None = None
+    failure: FunctionFailure | None = None
+    under_way: tuple[FunctionUser, ...] = ()
+
+
+CALL_IDS = (
+    AttributeId(Page.FUNCTION, ManifestNumber.CALLS),
+    AttributeId(Page.FUNCTION, ManifestNumber.USERS),
+)
+
+
+def decode_users(value: bytes) -> Iterator[FunctionUser]:
+    """The value of attribute USERS."""
+    for line in value.decode(errors="replace").splitlines():
+        job, _, principal = line.partition(" ")
+        yield FunctionUser(None if job == "call" else ObjectRef.parse(job), principal)
+
+
+def decode_calls(values: Iterable[AttributeValue]) -> FunctionCalls:
+    """The attributes CALL_IDS; that of counts is empty if the function is not active."""
+    given = {each.number: each.value for each in values}
+    value = given.get(ManifestNumber.CALLS, b"")
+    line, _, report = value.partition(b"\n")
+    found = dict(word.split("=", 1) for word in line.decode().split())
+
+    def moment(name: str) -> datetime | None:
+        milliseconds = int(found.get(name, 0))
+        return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+    failed = moment("failure")
+    return FunctionCalls(
+        plain=int(found.get("plain", 0)),
+        recorded=int(found.get("recorded", 0)),
+        failed=int(found.get("failed", 0)),
+        last=moment("last"),
+        under_way=tuple(decode_users(given.get(ManifestNumber.USERS, b""))),
+        failure=None
+        if failed is None
+        else FunctionFailure(
+            failed, int(found["reason"]), found["method"], report.decode(errors="replace")
+        ),
+    )
+
+
+CONTRACT = ("SIZE", "BLOCK", "RATIO", "INVERSE", "DETERMINISTIC", "OPTIONAL", "RECORDS")
+
+
+def encode_contract(contract: Contract | None) -> dict[ManifestNumber, bytes]:
+    """The values of a contract; those that are empty remove what an earlier manifest had."""
+    if contract is None:
+        numbers = [each for each in ManifestNumber if each.name in CONTRACT]
+        return dict.fromkeys(numbers, b"")
+    ratio = b"".join(each.to_bytes(4) for each in contract.ratio or ())
+    return {
+        ManifestNumber.SIZE: bytes((contract.size,)),
+        ManifestNumber.BLOCK: contract.block.to_bytes(4) if contract.block else b"",
+        ManifestNumber.RATIO: ratio,
+        ManifestNumber.INVERSE: contract.inverse.encode(),
+        ManifestNumber.DETERMINISTIC: b"\1" if contract.deterministic else b"",
+        ManifestNumber.OPTIONAL: b"\1" if contract.optional else b"",
+        ManifestNumber.RECORDS: bytes((contract.records,)) if contract.records else b"",
+    }
 
 
 def encode(manifest: Manifest) -> list[AttributeValue]:
@@ -133,6 +318,7 @@ def encode(manifest: Manifest) -> list[AttributeValue]:
         ManifestNumber.CPU: number(usec(limits.cpu)),
         ManifestNumber.MEMORY: number(size(limits.mem)),
         ManifestNumber.OUTPUT: number(size(limits.output)),
+        **encode_contract(manifest.contract),
     }
     return [AttributeValue(Page.FUNCTION, each, value) for each, value in values.items()]
 
@@ -153,6 +339,23 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
         usec = uint(number)
         return None if usec is None else usec / 1e6
 
+    def contract() -> Contract | None:
+        size = uint(ManifestNumber.SIZE)
+        if not size:
+            return None
+        ratio = found.get(AttributeId(Page.FUNCTION, ManifestNumber.RATIO))
+        records = uint(ManifestNumber.RECORDS)
+        header, above, below = struct.unpack(">3I", ratio.value) if ratio else (0, 0, 0)
+        return Contract(
+            OutputSize(size),
+            uint(ManifestNumber.BLOCK) or 0,
+            (header, above, below) if ratio else None,
+            text(ManifestNumber.INVERSE),
+            bool(uint(ManifestNumber.DETERMINISTIC)),
+            bool(uint(ManifestNumber.OPTIONAL)),
+            RecordForm(records) if records else None,
+        )
+
     manifest = Manifest(
         name=text(ManifestNumber.ALIAS),
         engine=text(ManifestNumber.ENGINE, "python"),
@@ -167,6 +370,7 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
         ),
         version=text(ManifestNumber.VERSION),
         description=text(ManifestNumber.DESCRIPTION),
+        contract=contract(),
     )
     digest = found.get(AttributeId(Page.FUNCTION, ManifestNumber.SHA256))
     activated = uint(ManifestNumber.ACTIVATED)

@@ -212,6 +212,15 @@ REASONS: dict[int, Reason] = {
             ITSELF,
         ),
         (
+            119,
+            "CANCELLED",
+            "the client is expected to run it sooner",
+            "run it at the client: osd exec --where local, or --where auto, which does both",
+            "It was submitted as a job that changes no objects, with what it would take at the client. "
+            "When it could start, the target expected to take longer. Nothing of it has run.",
+            "yes; the target decides anew, by its load at that time.",
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

@@ -18,14 +18,19 @@ import json
 import os
 import sys
 import textwrap
+import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
+from pyosd.osd._results import OVER
 from pyosd.types import ObjectHandle, ObjectRef
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
+
+# Before 3.11.5, ast.parse() in one thread may fail because of one in another: they share a depth.
+_PARSING = threading.Lock()
 
 Code: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
 """Source text, the path of a script, or a function to send."""
@@ -46,6 +51,15 @@ _given = {given}
 _value = {name}(*_given["args"], **_given["kwargs"])
 if _value is not None:
     _osd.result(_value)
+"""
+
+_STORED = """
+# {label}
+_function = {name}
+
+
+def main(given):
+    return _function(*given["args"], **given["kwargs"])
 """
 
 _ARRAY_MAP = """
@@ -130,6 +144,16 @@ def module_source(function: Callable[..., object]) -> str:
     return f"{_definition(function, ())}\n\nmain = {function.__name__}\n"
 
 
+def stored_source(function: Callable[..., object], label: str) -> str:
+    """Source of a module whose main() calls a decorated function with arguments of call_arguments().
+
+    Args: label: text that the hash of the source covers, too.
+    Raises: as function_source().
+    """
+    definition = _definition(function, (), decorators=1)
+    return f"{definition}\n{_STORED.format(label=label, name=function.__name__)}"
+
+
 def map_source(
     function: Callable[..., object], objects: bool = False, modules: Collection[str] = ()
 ) -> str:
@@ -155,7 +179,9 @@ def _call(
     return definition + template.format(name=function.__name__, given=given)
 
 
-def _definition(function: Callable[..., object], modules: Collection[str]) -> str:
+def _definition(
+    function: Callable[..., object], modules: Collection[str], decorators: int = 0
+) -> str:
     imported = _import_by_name(function, getattr(function, "__name__", ""), modules)
     if imported:
         return f"from __future__ import annotations\n{imported}\n"
@@ -172,9 +198,11 @@ def _definition(function: Callable[..., object], modules: Collection[str]) -> st
         source = textwrap.dedent(inspect.getsource(function))
     except OSError:
         raise ValueError(f"the source of {name}() was not found") from None
-    definition = ast.parse(source).body[0]
-    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
+    with _PARSING:
+        definition = ast.parse(source).body[0]
+    if not isinstance(definition, ast.FunctionDef) or len(definition.decorator_list) != decorators:
         raise ValueError(f"{name}() has decorators or is async: send a plain def")
+    source = "".join(source.splitlines(keepends=True)[definition.lineno - 1 :])
     return "\n".join(["from __future__ import annotations", *imports, source])
 
 
@@ -230,17 +258,17 @@ def is_bytecode(code: Code) -> bool:
     return isinstance(code, os.PathLike) and Path(code).suffix == BYTECODE_SUFFIX
 
 
-def is_webassembly(code: bytes) -> bool:
-    """Whether it is a module for the engine wasm, which no client compiles or packs."""
-    return code.startswith(b"\0asm")
+def is_binary(code: bytes) -> bool:
+    """Whether it is a module for the engine wasm or a JAR, which no client compiles or packs."""
+    return code.startswith((b"\0asm", b"PK\3\4"))
 
 
 def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
     """The bytes to send for the code, and the flag of their packing.
 
-    Args: compress: True or False: always, never; None: where it pays, but for WebAssembly.
+    Args: compress: True or False: always, never; None: where it pays, but for WebAssembly and JARs.
     """
-    pays = len(code) >= PACKED_FROM and not is_webassembly(code)
+    pays = len(code) >= PACKED_FROM and not is_binary(code)
     if compress is False or (compress is None and not pays):
         return code, ExecFlag(0)
     packed = zlib.compress(code)
@@ -278,3 +306,31 @@ def _json(args: object) -> bytes:
         return json.dumps(args).encode()
     except TypeError as error:
         raise TypeError(f"arguments travel as JSON: {error}") from None
+
+
+def members_over(objects: Iterable[ObjectRef], batch: int) -> tuple[list[ObjectRef], range]:
+    """The objects, and the indices of the members: one for each batch objects.
+
+    Raises: ValueError: there are no objects, or batch is below 1.
+    """
+    found = list(objects)
+    if batch < 1:
+        raise ValueError("batch is 1 or more objects for each member")
+    if not found:
+        raise ValueError("there are no objects to run over")
+    return found, range((len(found) + batch - 1) // batch)
+
+
+def with_over(
+    arguments: tuple[ArgsEncoding, bytes], objects: Sequence[ObjectRef], batch: int
+) -> tuple[ArgsEncoding, bytes]:
+    """Arguments as they are sent, with the objects around them.
+
+    Raises: ValueError: the arguments are bytes, which have no room for them.
+    """
+    encoding, text = arguments
+    if encoding is ArgsEncoding.BYTES:
+        raise ValueError("args of bytes cannot go with over: give them as JSON")
+    ids = [[each.partition_id, each.object_id] for each in objects]
+    whole = json.dumps({OVER: {"batch": batch, "objects": ids}}, separators=(",", ":"))
+    return ArgsEncoding.JSON, b'%s,"args":%s}' % (whole[:-1].encode(), text or b"null")

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
 from operator import or_
 from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar
 
@@ -24,6 +25,7 @@ from pyosd.commands.execute import exec_code
 from pyosd.jobs.begin import Begin, parse_begin
 from pyosd.jobs.dialogues.followed import Followed
 from pyosd.jobs.dialogues.following import take_reply
+from pyosd.jobs.inputs.pure import impurity
 from pyosd.jobs.modules import Modules, PathLike, is_zipapp, modules_of, pack_zipapp
 from pyosd.jobs.refusal import explain_refusal
 from pyosd.jobs.source import (
@@ -33,10 +35,13 @@ from pyosd.jobs.source import (
     code_name,
     encode_args,
     is_bytecode,
+    members_over,
     pack,
     with_objects,
+    with_over,
 )
 from pyosd.types import JOBS_COLLECTION, ObjectAttributes, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import CURRENT_CACHED_RESULT
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import (
     After,
@@ -44,6 +49,7 @@ from pyosd.wire.exec_params import (
     Duration,
     ExecFlag,
     ExecParams,
+    HomeCost,
     Limits,
     parse_duration,
 )
@@ -83,6 +89,7 @@ class Submission(TypedDict, total=False):
     expire: Duration | None
     grace: Duration | None
     begin: Begin | None
+    reuse: Duration | bool
     pool: str
     surrogate: ObjectRef | None
     wait: Duration | None
@@ -90,11 +97,14 @@ class Submission(TypedDict, total=False):
     bytecode: bool
     predecessor: ObjectRef | None
     rights: Permission
+    home: HomeCost | None
     retries: int | None
     retry_oom: bool
     retry_exit: int
     array: Iterable[int] | str | None
     at_once: int
+    over: Iterable[ObjectRef] | None
+    batch: int
     modules: Modules | PathLike | Iterable[PathLike] | None
 
 
@@ -167,6 +177,7 @@ def prepare(
     expire: Duration | None = None,
     grace: Duration | None = None,
     begin: Begin | None = None,
+    reuse: Duration | bool = False,
     pool: str = "",
     surrogate: ObjectRef | None = None,
     wait: Duration | None = None,
@@ -174,11 +185,14 @@ def prepare(
     bytecode: bool = False,
     predecessor: ObjectRef | None = None,
     rights: Permission = JOB_RIGHTS,
+    home: HomeCost | None = None,
     retries: int | None = None,
     retry_oom: bool = False,
     retry_exit: int = 0,
     array: Iterable[int] | str | None = None,
     at_once: int = 0,
+    over: Iterable[ObjectRef] | None = None,
+    batch: int = 1,
     modules: Modules | PathLike | Iterable[PathLike] | None = None,
 ) -> Prepared:
     """
@@ -205,6 +219,10 @@ def prepare(
         grace: time to clean up when the job is ended, at most 5 s.  None: 20 ms.
         begin: earliest start: a datetime, seconds since 1970, or text as "now+2h", "16:30",
             "2026-11-24T08:00".  The target's clock decides.
+        reuse: True, or an age in seconds: an earlier job may answer that ended no longer ago (see
+            docs/howto/replay.md).  The code must depend on its arguments and on what it reads alone:
+            not on the clock, not on randomness.  Then Job.cached_result is set; of an array each
+            member that an earlier one answers.
         pool: pool that runs the job.  "": the pool `default`.
         surrogate: partition, and id if wanted, of the job's object, which then is an ordinary
             object.  None: it is in the zone's partition, and no list or count of data has it.
@@ -217,6 +235,9 @@ def prepare(
             None its code runs, with its arguments unless args are given; see Target.retry().
         rights: permissions in the zone, if the target requires credentials.  They end with the
             credential of the submitter.
+        home: the job may change no objects, and what it would cost at the client.  The target refuses
+            the job (PushedBack), or ends it with reason 119, if it expects to take longer; of an
+            array, single members.  Target.run() sends this, and runs such a job at the client.
         retries: repetitions after faults of the system, 0 to 14.  None: 2.
         retry_oom: repeat the job also if it ran out of memory.  Such repetitions need a script
             that has written nothing, or is idempotent.
@@ -226,6 +247,9 @@ def prepare(
             "1,3,10-20:2%4".  At most 10,000 members, and no more than the target lets one
             principal queue.
         at_once: most members of the array that run at a time.  0: no such limit.
+        over: objects of the zone: an array of jobs, whose members find theirs in osd.over.  Not with
+            array, and not with args of bytes.
+        batch: objects of over for each member.
         modules: modules that travel with the code: paths of modules (.py), packages, folders to
             import from, .pyz and .zip files; or pyosd.Modules(*paths), which jobs can share.
     """
@@ -235,10 +259,17 @@ def prepare(
     if not 0 <= retry_exit <= 255:
         raise ValueError("retry_exit is an exit code of 1 to 255, 0: none")
     (encoding, arguments), objects = _arguments(code, args, kwargs)
+    if over is not None:
+        if array is not None:
+            raise ValueError("either array or over says which members there are")
+        found, array = members_over(over, batch)
+        encoding, arguments = with_over((encoding, arguments), found, batch)
     sent, packing = b"", ExecFlag(0)
     if code is not None:
         if not (text := source_bytes(code, modules, objects)):
             raise ValueError("there is no code to run")
+        if reuse is not False and (why := impurity(text)):
+            raise ValueError(f"reuse: {why}")
         sent, packing = pack(text, compress)
         bytecode = bytecode or is_bytecode(code)
     flags = {
@@ -265,10 +296,12 @@ def prepare(
         array_ranges=ranges if len(ranges) > 1 or (ranges and ranges[0].step != 1) else (),
         predecessor=predecessor,
         rights=rights,
+        home=home,
         after=tuple(to_wait_for(each) for each in after),
         pool=pool,
         expiry=expire,
         begin=0 if begin is None else parse_begin(begin),
+        reuse=None if reuse is False else inf if reuse is True else reuse,
         grace=grace,
     )
     return Prepared(zone, sent, params)
@@ -334,6 +367,9 @@ def submit(kinds: Kinds[J, A], commands: object, prepared: Prepared) -> Dialogue
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")
     job = kinds.job(commands, reply.job, prepared.params.name)
+    job.cached_result = any(
+        each.id == CURRENT_CACHED_RESULT and each.uint for each in reply.attributes
+    )
     yield from take_reply(job, reply)
     return job
 
@@ -378,7 +414,10 @@ def _send_once(prepared: Prepared) -> Dialogue[ExecReply]:
                 params,
                 synchronous=waits,
                 result_allocation_length=_INLINE_RESULT if waits else 0,
-                get=STATUS_IDS if waits else (),
+                get=(
+                    *(() if params.reuse is None else (CURRENT_CACHED_RESULT,)),
+                    *(STATUS_IDS if waits else ()),
+                ),
                 timeout=exec_timeout(params),
             )
         )

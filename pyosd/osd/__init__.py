@@ -10,13 +10,13 @@
 
 The classes root, partition, collection and userobject name objects by their ids. The target
 receives no request before you call a method. userobject.data is a file over an object's bytes.
-query() finds objects by their attributes.
+query() finds objects by their attributes, glob() by their paths. open() opens a file by its path.
 
 args are the arguments of the script. zone is the object that limits its rights. job is the object
-that represents the job. In a job of an array, array_index is its index and array is the object that
-represents the array (else None). call() runs a function of the target. progress(), result() and
-log() report. The output of a script is
-the data of the job's object.
+that represents the job. A job of an array has its index in array_index, and the object of the array
+in array. Both are None in other jobs. over has the objects of a job that runs over files. call()
+runs a function of the target. stage() reads the data that pass through this one. progress(),
+result() and log() report. The output of a script is the data of the job's object.
 
 A refusal of the target is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
 Sizes, offsets and lengths are in bytes. Ids have 64 bits. A script has one thread by default. Only
@@ -44,8 +44,9 @@ from ._errors import (
     PermissionDenied,
     StorageError,
 )
-from ._job import call, log, progress, result
+from ._job import ObjectChange, StageInput, call, change, log, progress, result, stage
 from ._objects import OSDObject, collection, object_of_type, partition, root, userobject
+from ._paths.names import PathName, glob, lookup, open  # noqa: A004 -- scripts write osd.open()
 from ._query import Condition, attr
 from ._transport import Context, Transport
 from ._values import Value
@@ -82,6 +83,13 @@ if TYPE_CHECKING:
     >>> osd.array is None
     True
     """
+    over: list[userobject]
+    """The objects of this member, of an array that runs over objects (`Target.exec(over=)`,
+    `osd exec --over`); else an empty list.
+
+    >>> osd.over
+    []
+    """
     array_index: int | None
     """Of a member of an array of jobs, its index there; else None.
 
@@ -102,7 +110,10 @@ __all__ = [
     "NotFound",
     "OSDError",
     "OSDObject",
+    "ObjectChange",
+    "PathName",
     "PermissionDenied",
+    "StageInput",
     "StorageError",
     "Transport",
     "Value",
@@ -111,14 +122,20 @@ __all__ = [
     "array_index",
     "attr",
     "call",
+    "change",
     "collection",
+    "glob",
     "job",
     "log",
+    "lookup",
+    "open",
+    "over",
     "partition",
     "progress",
     "query",
     "result",
     "root",
+    "stage",
     "use",
     "userobject",
     "zone",
@@ -151,6 +168,8 @@ def __getattr__(name: str) -> object:
         return object_of_type(context.zone_type, *context.zone)
     if name == "job":
         return userobject(*current().context.job)
+    if name == "over":
+        return [userobject(*ids) for ids in current().context.over]
     if name == "array_index":
         return current().context.array_index
     if name == "array":

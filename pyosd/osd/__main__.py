@@ -3,7 +3,11 @@
 
 `import osd` finds this package, __main__ is the script's, tracebacks show the script's lines and no
 others, and what lies beside the script is not imported.  Environment: see _client/connect.py;
-IOSD_SCRIPT_NAME: what the script is called in tracebacks and sys.argv.
+IOSD_SCRIPT_NAME: what the script is called in tracebacks and sys.argv; IOSD_DEBUGGER: pdb starts
+where it raises.
+
+With the one argument --ahead it imports what scripts need, and then waits for a line on standard input: a
+JSON object with the environment, which may be longer than a command line, and the script's path.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import builtins
 import json
 import marshal
 import os
+import pdb
 import sys
 import traceback
 from importlib.util import MAGIC_NUMBER
@@ -59,11 +64,28 @@ def run(file: Path, words: list[str]) -> int:
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace)
+        if trace is not None and os.environ.get("IOSD_DEBUGGER"):
+            pdb.post_mortem(trace)
         return 1
     return 0
 
 
+def run_ahead() -> int:
+    """Run the script that a line on standard input names; without one, there is nothing to do."""
+
+    line = sys.stdin.buffer.readline()
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    if not line:
+        return 0
+    order = json.loads(line)
+    os.environ.update(order["environment"])
+    return run(Path(order["script"]), [])
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--ahead"]:
+        sys.exit(run_ahead())
     if len(sys.argv) < 2:
         raise SystemExit("usage: python -m pyosd.osd SCRIPT [ARGS]")
     sys.exit(run(Path(sys.argv[1]), sys.argv[2:]))

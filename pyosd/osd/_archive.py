@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
-__all__ = ["MAGIC", "ArchivedModules", "compile_code", "enter", "leave", "open_archive"]
+__all__ = [
+    "MAGIC",
+    "ArchivedModules",
+    "compile_code",
+    "enter",
+    "leave",
+    "lines_of",
+    "open_archive",
+    "show_code",
+]
 
 MAGIC = b"\0iosd-modules 1\n"
 INIT = "/__init__.py"
@@ -153,6 +162,15 @@ def leave() -> None:
 
 def compile_code(code: bytes, name: str) -> CodeType:
     """Compile; the source stays where tracebacks look for it."""
-    lines = code.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[name] = (len(code), None, lines, name)
+    show_code(name, len(code), lines_of(code))
     return compile(code, name, "exec", dont_inherit=True)
+
+
+def lines_of(code: bytes) -> list[str]:
+    """The lines of source text."""
+    return code.decode(errors="replace").splitlines(keepends=True)
+
+
+def show_code(name: str, length: int, lines: list[str]) -> None:
+    """Put source text where tracebacks look for it."""
+    linecache.cache[name] = (length, None, lines, name)

@@ -116,8 +116,12 @@ class Data(io.BufferedIOBase):
     The bytes of one read(), readinto() or block, up to 1 MiB, were in the object at one moment,
     also while others write.  Lines are put together from blocks of 256 KiB, each of one moment.
 
+    Data that pass through functions are those that a READ returns.  A write passes the inverse
+    functions; append() and truncate() to another length than 0 are refused then (Invalid).
+
     Every method raises NotFound where the object is not there (any more), PermissionDenied outside
-    the zone, and ValueError once the file is closed.
+    the zone, OSDError if a function that the data pass through fails, and ValueError once the file
+    is closed.
 
     >>> import csv, io
     >>> with io.TextIOWrapper(u.data, encoding="utf-8", newline="") as text:

@@ -118,6 +118,7 @@ ANSWERS: tuple[type[BaseException], ...] = (
     StorageError,
     NotEmpty,
     Conflict,
+    OSDError,  # a function that the data pass through has failed
 )
 
 for _each in (OSDError, *ANSWERS):

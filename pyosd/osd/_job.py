@@ -5,7 +5,9 @@ active in the target, inside the process of the script.
 
 from __future__ import annotations
 
+import struct
 import sys
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,15 @@ from ._current import current
 from ._errors import Invalid, OSDError
 from ._results import encode
 from ._transport import CALL_IO_MAX, Call
+from ._values import encode_entries
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from ._transport import Transport
+    from ._values import Settable
 
-__all__ = ["call", "log", "progress", "result"]
+__all__ = ["ObjectChange", "StageInput", "call", "change", "log", "progress", "result", "stage"]
 
 PROGRESS_UNKNOWN = 0xFFFF
 PROGRESS_FULL = 1000
@@ -28,6 +32,162 @@ MESSAGE_MAX = 256
 RESULT_BYTES, RESULT_JSON = 0, 1
 SHA256_BYTES = 32
 SHOWN = 16  # digits of it in a module's name
+CHANGE = struct.Struct(">HBBHHQQQQQQQIII4x")  # docs/hooks.md
+CHANGE_BYTES = CHANGE.size
+EVENTS = ("create", "write", "remove", "set", "after")
+ACTIONS = {
+    0x8882: "CREATE",
+    0x8884: "PUNCH",
+    0x8886: "WRITE",
+    0x8887: "APPEND",
+    0x8889: "CLEAR",
+    0x888A: "REMOVE",
+    0x888F: "SET ATTRIBUTES",
+    0x8892: "CREATE AND WRITE",
+}
+ENTRY = struct.Struct(">II6xH")  # of a list of attributes, before the value
+STAGE_BYTES = 24  # of the frame in front of the data (docs/views.md)
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """Data that pass through this function.
+
+    data: the bytes.
+    offset: the place of the first of them in the object, or in the output of the function before.
+    whole: the length of all input of the function, which may get a part of it; 0: not known yet.
+    parameters: text of the user who attached the function.
+    header: the first line of the input, for a function of tables that gets a later part; else empty.
+    """
+
+    data: bytes
+    offset: int
+    whole: int
+    parameters: str
+    header: bytes = b""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The parameters as names and values, of a text like "column=2&header=1"."""
+        return options_of(self.parameters)
+
+
+def options_of(parameters: str) -> dict[str, str]:
+    """Names and values of a text like "column=2&header=1"."""
+    pairs = (each.partition("=") for each in parameters.split("&") if each)
+    return {name: value for name, _, value in pairs}
+
+
+def stage(args: bytes) -> StageInput:
+    """The data and the parameters in the arguments of a function that data pass through.
+
+    >>> frame = bytes((0, 1, 0, 3)) + bytes(19) + bytes((5,)) + b"k=v" + b"hello"
+    >>> osd.stage(frame).data, osd.stage(frame).options
+    (b'hello', {'k': 'v'})
+
+    Raises: Invalid: the arguments are not such data.
+    """
+    good = isinstance(args, bytes) and args[0:2] == b"\0\1" and len(args) >= STAGE_BYTES
+    header = STAGE_BYTES + int.from_bytes(args[2:4]) if good else 0
+    data = header + int.from_bytes(args[4:8]) if good else 0
+    if not good or len(args) < data:
+        raise Invalid("the function was called otherwise than with the data of an object")
+    return StageInput(
+        args[data:],
+        int.from_bytes(args[8:16]),
+        int.from_bytes(args[16:24]),
+        args[STAGE_BYTES:header].decode(),
+        args[header:data],
+    )
+
+
+@dataclass(frozen=True)
+class ObjectChange:
+    """A change of a user object that a function is asked about, or has followed.
+
+    events: of "create", "write", "remove", "set"; for a function that follows changes: "after".
+    command: "WRITE", "APPEND" and so on; "": none.
+    partition_id, object_id: of the object; object_id 0: the target chooses it.
+    offset, length: of the bytes that change, from the first to the last.
+    old_length: bytes of the object before the change; after it, for a function that follows.
+    created, now: times in seconds since 1970; created is 0 of an object that is being made.
+    attributes: those that the command sets: page, number, value; an empty value makes it undefined.
+    data: the new bytes; None: there are none, or more than 64 KiB, or several pieces.
+    page: of the attributes that a function derives which follows changes; 0: it checks.
+    parameters: text of the user who has attached the function.
+    """
+
+    events: frozenset[str]
+    command: str
+    partition_id: int
+    object_id: int
+    offset: int
+    length: int
+    old_length: int
+    created: float
+    now: float
+    attributes: tuple[tuple[int, int, bytes], ...]
+    data: bytes | None
+    page: int
+    parameters: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The parameters as names and values, of a text like "days=30&column=5"."""
+        return options_of(self.parameters)
+
+    def derive(self, values: dict[int, Settable | None]) -> bytes:
+        """What a function returns that follows changes: attributes of its page, by number from 2 on.
+
+        A value is text, a number or bytes, as setattr() takes it; None makes the attribute undefined.
+
+        >>> frame = bytes((0, 1, 16)) + bytes(69) + bytes((0, 1, 0, 0)) + bytes(4)
+        >>> osd.change(frame).derive({2: "x"})[:8].hex()
+        '0001000000000002'
+        """
+        entries = (
+            (self.page, number, b"" if value is None else value) for number, value in values.items()
+        )
+        return b"".join(encode_entries(entries))
+
+
+def change(args: bytes) -> ObjectChange:
+    """The change in the arguments of a function that checks changes, or follows them.
+
+    >>> frame = bytes((0, 1, 2, 1, 0x88, 0x86)) + bytes(65) + bytes((2,)) + bytes(8) + b"hi"
+    >>> osd.change(frame).command, osd.change(frame).data
+    ('WRITE', b'hi')
+
+    Raises: Invalid: the arguments are not a change.
+    """
+    if not isinstance(args, bytes) or len(args) < CHANGE_BYTES or args[0:2] != b"\0\1":
+        raise Invalid("the function was called otherwise than with a change")
+    _, events, has_data, action, parameters, *numbers, attributes, data, page = CHANGE.unpack_from(
+        args
+    )
+    rest = args[CHANGE_BYTES:]
+    if len(rest) != parameters + attributes + data:
+        raise Invalid("the change has another length than it says")
+    partition, obj, offset, length, old_length, created, now = numbers
+    return ObjectChange(
+        frozenset(name for bit, name in enumerate(EVENTS) if events >> bit & 1),
+        ACTIONS.get(action, ""),
+        *(partition, obj, offset, length, old_length, created / 1000, now / 1000),
+        entries_of(rest[parameters : parameters + attributes]),
+        rest[parameters + attributes :] if has_data else None,
+        page,
+        rest[:parameters].decode(),
+    )
+
+
+def entries_of(data: bytes) -> tuple[tuple[int, int, bytes], ...]:
+    """Attributes of a list without a header: each has 16 bytes and its value, filled up to 8."""
+    found, at = [], 0
+    while at + ENTRY.size <= len(data):
+        page, number, length = ENTRY.unpack_from(data, at)
+        found.append((page, number, data[at + ENTRY.size : at + ENTRY.size + length]))
+        at += -(-(ENTRY.size + length) // 8) * 8
+    return tuple(found)
 
 
 def progress(fraction: float | None, message: str = "") -> None:
@@ -63,10 +223,18 @@ def result(value: object) -> None:
 
     Raises: TypeError: neither bytes nor JSON.
     """
+    send_result(*encode_result(value))
+
+
+def encode_result(value: object) -> tuple[int, memoryview]:
+    """The encoding of a result, and its bytes.  Raises: as result()."""
     if isinstance(value, bytes | bytearray | memoryview):
-        encoding, data = RESULT_BYTES, memoryview(value).cast("B")
-    else:
-        encoding, data = RESULT_JSON, memoryview(encode(value))
+        return RESULT_BYTES, memoryview(value).cast("B")
+    return RESULT_JSON, memoryview(encode(value))
+
+
+def send_result(encoding: int, data: memoryview) -> None:
+    """Leave an encoded result."""
     transport = current()
     for at in range(0, max(1, len(data)), CALL_IO_MAX):
         piece: ReadableBuffer = data[at : at + CALL_IO_MAX]
@@ -89,10 +257,12 @@ def call(name: str | int, args: object = None, *, method: str = "", partition: i
     as they are, without a copy.  osd.args and osd.job are those of the job.  Functions can call each
     other, 16 deep.
 
-    Args: name: its alias, at least 8 digits of its SHA-256, or its object id.
-        args: what its entry point is given.  method: the entry point; "": the first of its manifest.
+    Args:
+        name: its alias, at least 8 digits of its SHA-256, or its object id.
+        args: the arguments of its entry point.
+        method: the entry point.  "": the first of its manifest.
         partition: its partition.  0: that of the function that calls, or else the only one that has
-        active functions.
+            active functions.
 
     Raises: NotFound: no active function has this name.  Invalid: it has no such entry point, or it is
         of another engine, or 16 functions wait already; also: whatever the function raises.

@@ -27,7 +27,10 @@ from datetime import date, time
 from math import prod
 from typing import Any
 
-__all__ = ["decode", "encode"]
+__all__ = ["OVER", "decode", "encode"]
+
+OVER = "iosd.over/1"
+"""Key of the JSON object around the arguments of an array over objects."""
 
 ARRAY = "osd.ndarray"
 KEYS = {ARRAY, "shape", "data"}

@@ -7,9 +7,11 @@ Numbers of calls are those of target/wire/proxy_frame.h; a test compares them.
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, overload
+
+from ._results import OVER
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -22,6 +24,7 @@ __all__ = [
     "Mapping",
     "Snapshot",
     "Transport",
+    "unwrapped",
 ]
 
 CALL_IO_MAX = 1 << 20  # bytes of object data in one call
@@ -34,6 +37,7 @@ class Call(IntEnum):
     FINISH = 1
     PROGRESS = 2
     RESULT = 3
+    NEXT = 4
     TYPE = 16
     CREATE_PARTITION = 17
     REMOVE_PARTITION = 18
@@ -63,6 +67,7 @@ class Call(IntEnum):
     ENTER = 42
     CODE = 43
     LEAVE = 44
+    NAMES = 45
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Context:
 
     args: the arguments of the submitter. zone_type: 1 root, 2 partition, 40h collection, 80h user
     object. zone, job, array: (partition id, object id). array and array_index are set in jobs of an
-    array.
+    array. over: objects of this member, if the array is one over objects.
 
     >>> osd.Context(["--quick"], zone_type=2, zone=(0x10000, 0)).args
     ['--quick']
@@ -83,6 +88,19 @@ class Context:
     job: tuple[int, int] = (0, 0)
     array: tuple[int, int] = (0, 0)
     array_index: int | None = None
+    over: tuple[tuple[int, int], ...] = ()
+
+
+def unwrapped(context: Context) -> Context:
+    """The context with the objects of `over` beside the arguments, if they came around them."""
+    args = context.args
+    if not isinstance(args, dict) or args.keys() != {OVER, "args"}:
+        return context
+    batch, objects = args[OVER]["batch"], args[OVER]["objects"]
+    index = context.array_index
+    mine = objects if index is None else objects[index * batch : (index + 1) * batch]
+    ids = tuple((partition, inside) for partition, inside in mine)
+    return replace(context, args=args["args"], over=ids)
 
 
 class Mapping(Sized, Protocol):

@@ -7,7 +7,7 @@ import struct
 from typing import TypedDict, Unpack
 
 from pyosd.types import Buffer, ObjectRef
-from pyosd.wire.attributes import DATA_VERSION
+from pyosd.wire.attributes import DATA_VERSION, MEMBERS_VERSION
 from pyosd.wire.cdb import CAPABILITY_LENGTH, Attributes, Descriptor, Options, Request
 
 IMMED_TR = 0x80
@@ -30,22 +30,36 @@ def nbytes(data: Buffer) -> int:
 
 
 def on(
-    action: int, obj: ObjectRef, length: int = 0, address: int = 0, **extra: Unpack[Extra]
+    action: int,
+    obj: ObjectRef,
+    length: int = 0,
+    address: int = 0,
+    descriptors: tuple[Descriptor, ...] = (),
+    **extra: Unpack[Extra],
 ) -> Request:
     """The commonest shape: an object, perhaps a length and an address, no data of its own."""
-    return Request(action, obj.partition_id, obj.object_id, length, address, **extra)
+    return Request(
+        action, obj.partition_id, obj.object_id, length, address, descriptors=descriptors, **extra
+    )
 
 
-def precondition(if_version: bytes | None) -> tuple[Descriptor, ...]:
-    """That the data have this version, as an attribute of the object has shown it; None: any.
+def precondition(
+    if_version: bytes | None = None, if_members: bytes | None = None
+) -> tuple[Descriptor, ...]:
+    """That the object has this version, as an attribute has shown it; None: any.
 
-    Raises: ValueError: it is no version.
+    Args: if_version: of a user object's data.  if_members: of a collection's members.
+    Raises: ValueError: it is no version, or there are two.
     """
-    if if_version is None:
+    if if_version is not None and if_members is not None:
+        raise ValueError("if_version is for user objects, if_members for collections")
+    wanted = if_members if if_version is None else if_version
+    if wanted is None:
         return ()
-    if len(if_version) != _VERSION_BYTES:
-        raise ValueError(f"a data version has {_VERSION_BYTES} bytes, not {len(if_version)}")
-    entry = _ENTRY.pack(*DATA_VERSION, _VERSION_BYTES, if_version)
+    if len(wanted) != _VERSION_BYTES:
+        raise ValueError(f"a version has {_VERSION_BYTES} bytes, not {len(wanted)}")
+    attribute = MEMBERS_VERSION if if_version is None else DATA_VERSION
+    entry = _ENTRY.pack(*attribute, _VERSION_BYTES, wanted)
     return (Descriptor(_PRECONDITION, entry),)
 
 

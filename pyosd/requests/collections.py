@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from pyosd.osd._query import Criterion, encode_query_list
-from pyosd.requests.base import IMMED_TR, Extra, extension_capabilities, on
+from pyosd.requests.base import IMMED_TR, Extra, extension_capabilities, on, precondition
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.cdb import LIST_HEADER_LENGTH, Descriptor, Request, ServiceAction
 
@@ -47,30 +47,42 @@ def create_user_tracking_collection(
 
 
 def remove_collection(
-    collection: ObjectRef, with_members: bool = False, **extra: Unpack[Extra]
+    collection: ObjectRef,
+    with_members: bool = False,
+    if_members: bytes | None = None,
+    **extra: Unpack[Extra],
 ) -> Request:
-    """REMOVE COLLECTION (8896h); with_members (FCR): drop memberships first, keep objects."""
+    """REMOVE COLLECTION (8896h); with_members (FCR): drop memberships first, keep objects.
+
+    if_members: only if the membership has this version.
+    """
     return Request(
         ServiceAction.REMOVE_COLLECTION,
         collection.partition_id,
         collection.object_id,
         bits11=1 if with_members else 0,
+        descriptors=precondition(if_members=if_members),
         **extra,
     )
 
 
 def remove_member_objects(
-    collection: ObjectRef, immediate: bool = False, **extra: Unpack[Extra]
+    collection: ObjectRef,
+    immediate: bool = False,
+    if_members: bytes | None = None,
+    **extra: Unpack[Extra],
 ) -> Request:
     """REMOVE MEMBER OBJECTS (88A1h): every member user object is removed.
 
     immediate (IMMED_TR): answered at once, the Command Tracking page tells how far it is.
+    if_members: only if the membership has this version.
     """
     return Request(
         ServiceAction.REMOVE_MEMBER_OBJECTS,
         collection.partition_id,
         collection.object_id,
         bits11=IMMED_TR if immediate else 0,
+        descriptors=precondition(if_members=if_members),
         **extra,
     )
 
@@ -81,14 +93,21 @@ def get_member_attributes(collection: ObjectRef, **extra: Unpack[Extra]) -> Requ
 
 
 def set_member_attributes(
-    collection: ObjectRef, immediate: bool = False, **extra: Unpack[Extra]
+    collection: ObjectRef,
+    immediate: bool = False,
+    if_members: bytes | None = None,
+    **extra: Unpack[Extra],
 ) -> Request:
-    """SET MEMBER ATTRIBUTES (88A3h): the set list applies to every member; immediate: IMMED_TR."""
+    """SET MEMBER ATTRIBUTES (88A3h): the set list applies to every member; immediate: IMMED_TR.
+
+    if_members: only if the membership has this version.
+    """
     return Request(
         ServiceAction.SET_MEMBER_ATTRIBUTES,
         collection.partition_id,
         collection.object_id,
         bits11=IMMED_TR if immediate else 0,
+        descriptors=precondition(if_members=if_members),
         **extra,
     )
 

@@ -76,9 +76,12 @@ def create_and_write(
     )
 
 
-def remove(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
-    """REMOVE (888Ah) a user object; attributes are processed before the removal."""
-    return on(ServiceAction.REMOVE, obj, **extra)
+def remove(obj: ObjectRef, *, if_version: bytes | None = None, **extra: Unpack[Extra]) -> Request:
+    """REMOVE (888Ah) a user object; attributes are processed before the removal.
+
+    if_version: only if the data have it.
+    """
+    return on(ServiceAction.REMOVE, obj, descriptors=precondition(if_version), **extra)
 
 
 # ---- data -------------------------------------------------------------------------------------
@@ -113,9 +116,11 @@ def write(
     data: Buffer,
     *,
     if_version: bytes | None = None,
+    room: MutableBuffer | None = None,
     **extra: Unpack[Extra],
 ) -> Request:
-    """WRITE (8886h); if_version: only if the data have it."""
+    """WRITE (8886h); if_version: only if the data have it.  room: a buffer that begins with the data, and
+    is not used before the command has ended."""
     return Request(
         ServiceAction.WRITE,
         obj.partition_id,
@@ -124,6 +129,7 @@ def write(
         start,
         descriptors=precondition(if_version),
         data=data,
+        data_out_room=room,
         **extra,
     )
 
@@ -295,6 +301,17 @@ def get_attributes(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
     return on(ServiceAction.GET_ATTRIBUTES, obj, **extra)
 
 
-def set_attributes(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
-    """SET ATTRIBUTES (888Fh): sets, then gets."""
-    return on(ServiceAction.SET_ATTRIBUTES, obj, **extra)
+def set_attributes(
+    obj: ObjectRef,
+    *,
+    if_version: bytes | None = None,
+    if_members: bytes | None = None,
+    **extra: Unpack[Extra],
+) -> Request:
+    """SET ATTRIBUTES (888Fh): sets, then gets.
+
+    if_version: only if the data of the user object have it.  if_members: only if the membership of the
+    collection has it.
+    """
+    wanted = precondition(if_version, if_members)
+    return on(ServiceAction.SET_ATTRIBUTES, obj, descriptors=wanted, **extra)

@@ -13,13 +13,14 @@ from pyosd.wire.capability import Capability, Permission
 def signing_partition(obj: ObjectRef, object_type: ObjectType, permissions: Permission) -> int:
     """The partition whose working key signs it. Partition zero signs CREATE PARTITION, REMOVE
     PARTITION and commands to the root. COPY USER OBJECTS both creates and reads.  The permissions
-    of a job inside its zone come with the permission to run."""
+    of a job inside its zone come with the permission to run, and those of CHANGE NAMES with WRITE."""
     if object_type is ObjectType.ROOT:
         return 0
     of_root = Permission.REMOVE in permissions or (
         Permission.CREATE in permissions and Permission.READ not in permissions
     )
-    if object_type is ObjectType.PARTITION and of_root and Permission.FUN_EXE not in permissions:
+    inside = permissions & (Permission.FUN_EXE | Permission.WRITE)
+    if object_type is ObjectType.PARTITION and of_root and not inside:
         return 0
     return obj.partition_id
 

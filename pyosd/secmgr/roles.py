@@ -27,6 +27,7 @@ _WRITE = (
     (ScopeKind.PARTITION, _LOOK | _A.OBJ_MGMT),
     (ScopeKind.OBJECTS, _A.READ | _A.GET_ATTR | _CHANGE),
     (ScopeKind.COLLECTIONS, _LOOK | _A.QUERY | _CHANGE),
+    (ScopeKind.NAMES, _A.CREATE | _A.WRITE | _A.REMOVE),
 )
 _MANAGE = _LOOK | _CHANGE | _A.QUERY | _A.DEV_MGMT | _A.POL_SEC | _A.GBL_REM
 
@@ -40,7 +41,10 @@ class Role(NamedTuple):
 
 ROLES = {
     "read": Role("List the partition, read its objects and their attributes, query.", _READ),
-    "write": Role("As read; also create, change and remove objects and collections.", _WRITE),
+    "write": Role(
+        "As read; also create, change, name and remove objects, collections and directories.",
+        _WRITE,
+    ),
     "run": Role(
         "Submit scripts that read (osd exec --rights read); follow, list and end one's own jobs.",
         ((ScopeKind.ZONE, _A.FUN_EXE | READ_ONLY), *_FOLLOW),

@@ -12,7 +12,11 @@ __all__ = ["Scope", "ScopeKind"]
 
 
 class ScopeKind(StrEnum):
-    """The objects of a rule.  ZONE: a partition as the zone of scripts, for EXEC alone."""
+    """The objects of a rule.
+
+    ZONE: a partition as the zone of scripts, for EXEC alone.  NAMES: a partition as the place of names, for
+    CHANGE NAMES alone.
+    """
 
     ANY = "any"
     ROOT = "root"
@@ -22,6 +26,7 @@ class ScopeKind(StrEnum):
     OBJECTS = "objects"
     COLLECTIONS = "collections"
     ZONE = "zone"
+    NAMES = "names"
 
 
 WHOLE = {ObjectType.USER_OBJECT: ScopeKind.OBJECTS, ObjectType.COLLECTION: ScopeKind.COLLECTIONS}
@@ -83,5 +88,6 @@ class Scope:
             return True
         if self.kind is WHOLE.get(object_type):
             return obj.partition_id == self.obj.partition_id
-        kind = ScopeKind.PARTITION if self.kind is ScopeKind.ZONE else self.kind
+        inside = self.kind in (ScopeKind.ZONE, ScopeKind.NAMES)
+        kind = ScopeKind.PARTITION if inside else self.kind
         return kind is SINGLE[object_type] and obj == self.obj

@@ -210,8 +210,8 @@ class KeySource:
     ) -> Credential:
         """Exactly what is asked for (CredentialSource.credential)."""
         made = permissions & (Permission.CREATE | Permission.REMOVE | Permission.GBL_REM)
-        # To make or remove the partition itself; a job may have leave to do so inside.
-        itself = made and not permissions & Permission.FUN_EXE
+        # To make or remove the partition itself; a job, or CHANGE NAMES, does so inside.
+        itself = made and not permissions & (Permission.FUN_EXE | Permission.WRITE)
         key = self._keys.get(
             0 if object_type is ObjectType.PARTITION and itself else obj.partition_id
         )

@@ -29,16 +29,29 @@ MANIFEST_NAMES = {
     11: "cpu_usec",
     12: "memory_bytes",
     13: "output_bytes",
+    20: "size",
+    21: "block",
+    22: "ratio",
+    23: "inverse",
+    24: "deterministic",
+    25: "optional",
+    26: "records",
 }
 """Numbers of page 2000_0006h that a statement has, in its order."""
-_NUMBERS = frozenset({3, 10, 11, 12, 13})
-_ACCESS = 5
-_ACCESSES = ("none", "read", "write")
+_NUMBERS = frozenset({3, 10, 11, 12, 13, 21, 24, 25})
+_RATIO = 22
+_WORDS = {
+    5: ("none", "read", "write"),
+    20: ("", "same", "fixed", "unknown"),
+    26: ("", "lines", "table"),
+}
 
 
 def _shown(number: int, value: bytes) -> str:
-    if number == _ACCESS:
-        return _ACCESSES[value[0]]
+    if number in _WORDS:
+        return _WORDS[number][value[0]]
+    if number == _RATIO:
+        return " ".join(str(int.from_bytes(value[at : at + 4])) for at in (0, 4, 8))
     return str(int.from_bytes(value)) if number in _NUMBERS else value.decode()
 
 

@@ -30,7 +30,7 @@ from pyosd.wire.cdb import (
     SetOne,
 )
 
-__all__ = ["COMMANDS", "CommandNeeds", "is_of_job", "needs_of", "other_type"]
+__all__ = ["COMMANDS", "CommandNeeds", "attaches", "is_of_job", "needs_of", "other_type"]
 
 _SECURITY_PAGES = {
     Page.USER_SECURITY,
@@ -40,6 +40,10 @@ _SECURITY_PAGES = {
     Page.ROOT_SECURITY,
 }
 _QUOTA_PAGES = {Page.USER_QUOTAS, Page.PARTITION_QUOTAS, Page.ROOT_QUOTAS}
+_STACK_PAGES = {Page.STACK, Page.COLLECTION_STACK, Page.PARTITION_STACK, Page.ROOT_STACK}
+_HOOK_PAGES = {Page.HOOKS, Page.PARTITION_HOOKS, Page.ROOT_HOOKS}
+_SOURCE = AttributeId(Page.STACK, 17)
+"""The object whose data an object shows."""
 _COLLECTION_PAGES, _ROOT_PAGES = 0x6000_0000, 0x9000_0000
 _LIST_ATTR, _REMOVE_SCOPE = 0x40, 0x07
 _COPY_SOURCE = 0x0101
@@ -100,8 +104,8 @@ COMMANDS: dict[ServiceAction, CommandNeeds] = {
     _S.ACTIVATE_FUNCTION: CommandNeeds((_U,), _A.SET_ATTR | _A.FUN_EXE),
     _S.COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.FETCH_AND_ADD: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
-    _S.READ_NAMES: CommandNeeds((_P, _C), _A.READ),
-    _S.CHANGE_NAMES: CommandNeeds((_P, _C), _A.CREATE | _A.WRITE | _A.REMOVE),
+    _S.READ_NAMES: CommandNeeds((_R, _P, _C), _A.READ),
+    _S.CHANGE_NAMES: CommandNeeds((_R, _P, _C), _A.CREATE | _A.WRITE | _A.REMOVE),
     _S.GENERIC_COMPARE_AND_SWAP: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
     _S.CONDITIONAL_SET_ATTRIBUTES: CommandNeeds((_U,), _A.GET_ATTR | _A.SET_ATTR),
 }
@@ -133,15 +137,21 @@ def needs_of(request: Request) -> tuple[Need, ...]:
     if request.permissions:
         permissions |= request.permissions
     first = Need(obj, kind, permissions)
+    sources = () if request.attributes is NO_ATTRIBUTES else _sources(request)
     if not request.descriptors and not request.grants:
-        return (first,)
-    return (first, *_others(request), *request.grants)
+        return (first, *sources)
+    return (first, *sources, *_others(request), *request.grants)
 
 
 def is_of_job(request: Request) -> bool:
     """Whether it is about attributes that only the surrogates of jobs have."""
     named = [*_gets(request), *_sets(request)]
     return any(Page.JOB_STATUS <= each.page <= Page.JOB_CONTROL for each in named)
+
+
+def attaches(request: Request) -> bool:
+    """Whether it says what functions the data of its object pass through, or see its changes."""
+    return any(each.page in _STACK_PAGES | _HOOK_PAGES for each in _sets(request))
 
 
 def other_type(request: Request, need: Need) -> Need | None:
@@ -197,6 +207,10 @@ def _to_set(attribute: AttributeValue) -> Permission:
         return _A.SET_ATTR | _A.WRITE
     if attribute.page == Page.USER_COLLECTIONS and attribute.value:
         return _TO_JOIN
+    if attribute.page in _STACK_PAGES:
+        return _A.SET_ATTR | _A.FUN_EXE
+    if attribute.page in _HOOK_PAGES:
+        return _A.SET_ATTR | _A.FUN_EXE | _A.READ
     return _A.SET_ATTR
 
 
@@ -210,6 +224,19 @@ def _of_attributes(request: Request) -> Permission:
     for each in _values(request):
         permissions |= _to_set(each)
     return permissions
+
+
+def _sources(request: Request) -> list[Need]:
+    """Objects whose data an object is to show; byte 16 says that WRITEs pass into them."""
+    values = [each.value for each in _values(request) if each.id == _SOURCE and each.value]
+    return [
+        Need(
+            ref(*struct.unpack_from(">QQ", each)),
+            _U,
+            _A.READ | _A.WRITE if any(each[16:]) else _A.READ,
+        )
+        for each in values
+    ]
 
 
 def _of_options(request: Request) -> Permission:

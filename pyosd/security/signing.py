@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from pyosd import requests
 from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
 from pyosd.security.credentials import Credential, CredentialSource
-from pyosd.security.permissions import is_of_job, needs_of, other_type
+from pyosd.security.permissions import attaches, is_of_job, needs_of, other_type
 from pyosd.security.sealed import Grant, Sealed, open_reply, seal
 from pyosd.types import ROOT, AttributeId, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Information, Page
@@ -352,8 +352,8 @@ class _Attempts:
             # In another partition than its zone it needs another key: this leave proves nothing there.
             if where and job and job.uint and where.uint == need.obj.partition_id:
                 self._signer.learn_job(ref(where.uint, job.uint), need)
-        elif request.service_action is ServiceAction.ACTIVATE_FUNCTION:
-            return  # its object is a function, and no job's
+        elif request.service_action is ServiceAction.ACTIVATE_FUNCTION or attaches(request):
+            return  # its object is no job's
         elif int(need.permissions) & _FUN_EXE and reply.error is None:
             self._signer.learn_job(ref(request.partition_id, request.object_id), need)
 

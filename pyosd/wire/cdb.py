@@ -194,6 +194,8 @@ class Request:
     """Bytes of command data the answer may hold, from Data-In offset 0."""
     data_in_buffer: MutableBuffer | None = None
     """Buffer for Data-In, at least as long as the whole Data-In, or None."""
+    data_out_room: MutableBuffer | None = None
+    """Buffer that begins with the data, where lists of attributes can follow them without a copy."""
     attributes: Attributes = NO_ATTRIBUTES
     options: Options = DEFAULT_OPTIONS
     capability: bytes = field(default=bytes(CAPABILITY_LENGTH), repr=False)  # 80-183
@@ -276,9 +278,19 @@ class DataOut:
         self.append(part)
         return encoded
 
-    def value(self) -> Buffer:
-        """All of it."""
-        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+    def value(self, room: MutableBuffer | None = None) -> Buffer:
+        """All of it.  room: a buffer that begins with the first part: what follows is put behind it."""
+        if len(self.parts) == 1:
+            return self.parts[0]
+        if room is None or not self.parts or memoryview(room).nbytes < self.length:
+            return b"".join(self.parts)
+        view = memoryview(room).cast("B")
+        at = memoryview(self.parts[0]).nbytes
+        for part in self.parts[1:]:
+            there = at + memoryview(part).nbytes
+            view[at:there] = part
+            at = there
+        return view[:at]
 
 
 def _encode_lists(lists: AttributeLists, out: DataOut, data_in: int) -> tuple[bytes, Layout]:
@@ -343,6 +355,7 @@ _READING = {
     ServiceAction.LIST_COLLECTION,
     ServiceAction.GET_MEMBER_ATTRIBUTES,
     ServiceAction.READ_MAP,
+    ServiceAction.READ_NAMES,
 }
 
 
@@ -431,7 +444,7 @@ def encode(request: Request) -> tuple[Command, Layout]:
     Raises: ValueError: a field does not fit its place; nothing else.
     """
     cdb, out, _, layout, length = assemble(request, request.attributes, request.descriptors)
-    data = out.value()
+    data = out.value(None if request.descriptors else request.data_out_room)
     return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
 
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from math import inf
+from math import ceil, inf
 from typing import TypeAlias
 
 from pyosd.types import ObjectRef
@@ -25,6 +25,7 @@ DESCRIPTOR_TYPE = 0xF081
 FORMAT_VERSION = 1
 _CRITICAL = 0x0001
 RETRIES_MOST = 14
+_HOME_USEC_MOST = 86400 * 10**6
 
 
 class Tag(IntEnum):
@@ -55,6 +56,8 @@ class Tag(IntEnum):
     GRACE = 23
     BEGIN = 24
     FUNCTION = 25
+    HOME = 26
+    REUSE = 27
 
 
 class ArgsEncoding(IntEnum):
@@ -273,6 +276,22 @@ class FunctionCall:
 
 
 @dataclass(frozen=True)
+class HomeCost:
+    """What a job would cost if its client ran it.
+
+    seconds: until its end there.  size: bytes that it reads.  0: not known.
+    """
+
+    seconds: float = 0.0
+    size: int = 0
+
+    def encode(self) -> bytes:
+        """The value of the parameter HOME; more than a day is a day."""
+        usec = min(max(0, ceil(self.seconds * 1e6)), _HOME_USEC_MOST)
+        return struct.pack(">QQ", usec, self.size)
+
+
+@dataclass(frozen=True)
 class ExecParams:
     """Everything an EXEC may say beside its code.  None or empty: not said.
 
@@ -280,6 +299,7 @@ class ExecParams:
     bytes.
     grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
     begin: milliseconds since 1970; it is held until then.
+    reuse: an earlier job that ended no longer ago may answer; infinity: however long ago.
     wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
     kept after the end.  array: first index, last index, most running at once (0: all).
     array_ranges: its indices, if they are not all from the first to the last.  predecessor: the job
@@ -287,6 +307,8 @@ class ExecParams:
     requested id of the job's object, which then is an ordinary object; object id 0: any.
     rights: what its capability shall permit in the
     zone (not sent: where credentials are in use, it is asked for).
+    home: the job changes no objects, and the target may leave it to the client.  An older target
+    ignores that.
     """
 
     engine: str = ""
@@ -310,8 +332,10 @@ class ExecParams:
     predecessor: ObjectRef | None = None
     grace: Duration | None = None
     begin: int = 0
+    reuse: Duration | None = None
     function: FunctionCall | None = None
     rights: Permission = JOB_RIGHTS
+    home: HomeCost | None = None
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
         """The parameters that were said, in tag order."""
@@ -364,8 +388,15 @@ class ExecParams:
             say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
         if self.begin:
             say(Tag.BEGIN, struct.pack(">Q", self.begin))
+        if self.reuse is not None:
+            say(
+                Tag.REUSE,
+                struct.pack(">Q", (1 << 64) - 1 if self.reuse == inf else _usec(self.reuse)),
+            )
         if self.function:
             say(Tag.FUNCTION, self.function.encode())
+        if self.home is not None:
+            say(Tag.HOME, self.home.encode())
         return found
 
     def limit_numbers(self) -> list[tuple[Tag, int | None]]:
@@ -394,7 +425,6 @@ class ExecParams:
             return None
         content = struct.pack(">HH", FORMAT_VERSION, len(entries))
         for tag, value in entries:
-            content += (
-                struct.pack(">HHI", tag, _CRITICAL, len(value)) + value + bytes(-len(value) % 8)
-            )
+            flags = 0 if tag is Tag.HOME else _CRITICAL
+            content += struct.pack(">HHI", tag, flags, len(value)) + value + bytes(-len(value) % 8)
         return Descriptor(DESCRIPTOR_TYPE, content)

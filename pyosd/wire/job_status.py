@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyosd import _core
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
-from pyosd.wire.exec_params import After, AfterEnd, Limits
+from pyosd.wire.exec_params import After, AfterEnd, HomeCost, Limits
 from pyosd.wire.indices import Ranges, indices_in, position, text_of
 from pyosd.wire.indices import decode as decode_ranges
 
@@ -23,6 +23,7 @@ _PROGRESS_UNKNOWN = 0xFFFF
 _AFTER_ENTRY = struct.Struct(">QQII")
 _ARRAY = struct.Struct(">QIII")
 _COUNT = struct.Struct(">II")
+_OFFLOAD = struct.Struct(">5Q")
 _APART = range(1 << 62, 1 << 63)
 
 
@@ -72,6 +73,11 @@ class JobFlag(IntFlag):
     MEMBER = 0x200
     RANGES = 0x400
     CODE_KEPT = 0x800
+    NATIVE = 0x2000
+    LISTED = 0x8000
+    PURE = 0x10000
+    REUSABLE = 0x20000
+    ANSWERED = 0x40000
 
 
 class Number(IntEnum):
@@ -126,6 +132,9 @@ class Number(IntEnum):
     INDICES = 0x2F
     BEGIN = 0x30
     PRINCIPAL = 0x32
+    FUNCTION = 0x33
+    SIGNER = 0x34
+    OFFLOAD = 0x3A
 
 
 _NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
@@ -239,6 +248,19 @@ class ArrayPlace:
 
 
 @dataclass(frozen=True)
+class Offload:
+    """What a pure job was expected to take, near the data and at its client.  Seconds; 0: not known.
+
+    cost: what the client said.  near, wait, home: what the target compared last.
+    """
+
+    cost: HomeCost
+    near: float
+    wait: float
+    home: float
+
+
+@dataclass(frozen=True)
 class JobStatus:
     """All a job's surrogate says about it.  Durations in seconds; what is not known yet is None or
     0.
@@ -253,7 +275,9 @@ class JobStatus:
     starved_time: how long it was ready to run and got no processor, since it was started.
     counts: of an array, how many members are in each state there are some in.
     tags: as submitted; of a member those of its array.  principal: the user that submitted it, as the
-        target names users.
+        target names users.  function: the function that it calls; None: it runs a script.  signer: of that
+        function at the call; "": it was not signed.
+    offload: of a pure job, the times by which the target decided that it ran near the data.
     """
 
     id: ObjectRef
@@ -298,6 +322,9 @@ class JobStatus:
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     principal: str = ""
+    function: ObjectRef | None = None
+    signer: str = ""
+    offload: Offload | None = None
     predecessor: ObjectRef | None = None
     after: tuple[After, ...] = ()
     awaited: ObjectRef | None = None
@@ -349,6 +376,14 @@ def _array(partition_id: int, value: bytes, ranges: bytes) -> ArrayPlace | None:
     if sum(map(len, found)) != members:
         found = ()
     return ArrayPlace(ref(partition_id, array), index, members, at_once, found)
+
+
+def _offload(value: bytes) -> Offload | None:
+    if len(value) != _OFFLOAD.size:
+        return None
+    usec, size, *compared = _OFFLOAD.unpack(value)
+    near, wait, home = (each / 1e6 for each in compared)
+    return Offload(HomeCost(usec / 1e6, size), near, wait, home)
 
 
 def _counts(value: bytes) -> dict[JobState, int]:
@@ -436,6 +471,9 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         name=text(Number.NAME),
         tags=_tags(raw(Number.TAGS)),
         principal=text(Number.PRINCIPAL),
+        function=_pair(raw(Number.FUNCTION)),
+        signer=text(Number.SIGNER),
+        offload=_offload(raw(Number.OFFLOAD)),
         predecessor=_pair(raw(Number.PREDECESSOR)),
         after=_after(raw(Number.AFTER)),
         awaited=_pair(raw(Number.AWAITED)),

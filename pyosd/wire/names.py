@@ -14,12 +14,12 @@ from pyosd.types import ObjectRef, ref
 
 PATH_MAX = 4096
 NAME_MAX = 255
-ENTRY_BYTES = 16
+ENTRY_BYTES = 24
 _PARAMS = struct.Struct(">BBxxHHIHxxQQ")
-_ENTRY = struct.Struct(">QBBxxI")
+_ENTRY = struct.Struct(">QBBxxIQ")
 _LIST_HEADER = struct.Struct(">IB3x")
 _LIST_ENTRY = struct.Struct(">QB5xHQQQ12s4x")
-_COLLECTION = 0x40
+_PARTITION, _COLLECTION = 0x02, 0x40
 _MADE, _REMOVED = 0x01, 0x02
 
 
@@ -83,11 +83,32 @@ class NameParams:
         return head + self.path + self.other + self.prefix
 
 
+def decode_params(data: bytes | memoryview) -> NameParams:
+    """Raises: ValueError: the lengths do not add up, or there is no such verb or flag."""
+    if len(data) < _PARAMS.size:
+        raise ValueError(f"parameters of {len(data)} bytes")
+    verb, flags, path, other, most, prefix, object_id, expected = _PARAMS.unpack_from(data)
+    at, end = _PARAMS.size + path, _PARAMS.size + path + other
+    if end + prefix != len(data):
+        raise ValueError(f"parameters of {len(data)} bytes have texts up to {end + prefix}")
+    return NameParams(
+        NameVerb(verb),
+        bytes(data[_PARAMS.size : at]),
+        bytes(data[at:end]),
+        bytes(data[end:]),
+        flags=NameFlag(flags),
+        most=most,
+        object_id=object_id,
+        expected=expected,
+    )
+
+
 @dataclass(frozen=True)
 class NameEntry:
     """What a path names.
 
-    names: how many names it has.  made, removed: what the command did with it.
+    is_directory: of a partition, too.  names: how many names it has.  made, removed: what the command
+    did with it.
     """
 
     object: ObjectRef
@@ -99,7 +120,8 @@ class NameEntry:
 
 @dataclass(frozen=True)
 class ListedName:
-    """An entry of a directory.  Length, times (ms since 1970) and version: 0 unless asked for."""
+    """An entry of a directory; is_directory: of a partition, too.  Length, times (ms since 1970) and
+    version: 0 unless asked for."""
 
     name: bytes
     object: ObjectRef
@@ -118,18 +140,21 @@ class NameList:
     more: bool
 
 
-def decode_entry(data: bytes | memoryview, partition_id: int) -> NameEntry:
+def decode_entry(data: bytes | memoryview) -> NameEntry:
     """Raises: ValueError: it is not the answer to a verb that names one object."""
     if len(data) != ENTRY_BYTES:
         raise ValueError(f"an entry of {len(data)} bytes instead of {ENTRY_BYTES}")
-    object_id, kind, outcome, names = _ENTRY.unpack(data)
+    object_id, kind, outcome, names, partition_id = _ENTRY.unpack(data)
     found = ref(partition_id, object_id)
-    directory = kind == _COLLECTION or object_id == 0
+    directory = kind in (_PARTITION, _COLLECTION)
     return NameEntry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
 
 
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
-    """Raises: ValueError: an entry runs past the end, or there are other bytes."""
+    """Decode entries of a directory in a partition; partition_id 0: partitions, which the root lists.
+
+    Raises: ValueError: an entry runs past the end, or there are other bytes.
+    """
     try:
         count, more = _LIST_HEADER.unpack_from(data)
         at, entries = _LIST_HEADER.size, list[ListedName]()
@@ -140,10 +165,9 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
             at += _LIST_ENTRY.size
             name = bytes(data[at : at + length])
             at += length + -length % 8
-            place = ref(partition_id, object_id)
-            entries.append(
-                ListedName(name, place, kind == _COLLECTION, size, created, modified, version)
-            )
+            place = ref(partition_id, object_id) if kind != _PARTITION else ref(object_id)
+            directory = kind in (_PARTITION, _COLLECTION)
+            entries.append(ListedName(name, place, directory, size, created, modified, version))
     except struct.error as error:
         raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
     if at != len(data):

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyosd.errors import (
+    ChangeRefused,
     Conflict,
     Exists,
+    FunctionInUse,
     Invalid,
     IsADirectory,
     NameChanged,
@@ -22,6 +24,7 @@ from pyosd.errors import (
     NotFound,
     OSDError,
     PermissionDenied,
+    PushedBack,
     StorageError,
     TargetBusy,
     TaskAborted,
@@ -80,6 +83,7 @@ _TEXTS = {
     (0x80, 0x05): "job ended: storage",
     (0x80, 0x06): "job ended: security",
     (0x80, 0x09): "job ended: internal failure",
+    (0x80, 0x0A): "the target expects that the client runs the job sooner itself",
     (0x80, 0x10): "the wait ended before the job; the job continues",
     (0x80, 0x11): "an unfinished job stands in the way; cancel or kill it first",
     (0x80, 0x12): "idempotency key in use with other content",
@@ -88,7 +92,20 @@ _TEXTS = {
     (0x80, 0x15): "byte-code is not allowed on this target; send the source instead",
     (0x80, 0x17): "the function is not active, or its code has changed since it was activated",
     (0x80, 0x18): "the target does not have the engine that the function names",
+    (0x80, 0x2C): "the contract of the functions does not permit this",
+    (0x80, 0x2D): "a function that the data pass through failed",
+    (0x80, 0x2E): "functions check changes of the object, and cannot be asked about this command",
+    (0x80, 0x2F): "the code cannot be compiled",
     (0x80, 0x1A): "another active function of the partition has the alias",
+    (
+        0x80,
+        0x20,
+    ): "a signature is required: the policy says so, or the engine runs signed functions only",
+    (0x80, 0x21): "the signature is damaged, or of other code or another manifest",
+    (0x80, 0x22): "the signer is not listed, not for this engine, or not at this time",
+    (0x80, 0x23): "the code is damaged, or encrypted to the key of another target",
+    (0x80, 0x29): "the function is more than its signer may sign, or the zone is not the signer's",
+    (0x80, 0x28): "calls of the function are under way; wait, end them, or deactivate it first",
     (0x80, 0x30): "the directory has no such name",
     (0x80, 0x31): "the directory has this name already",
     (0x80, 0x32): "a name of the path is no directory",
@@ -136,7 +153,22 @@ _CAPABILITY_TEXTS = {
     176: "the capability is for another range",
 }
 UNFINISHED_JOB = (0x80, 0x11)
+CONTRACT, STAGE = (0x80, 0x2C), (0x80, 0x2D)
+_CHECK, _NO_CODE = (0x80, 0x2E), (0x80, 0x2F)
+_CONTRACTS = {
+    1: "a function has no contract, or no such entry point",
+    2: "a function needs all of its input at once, and it is longer than 16 MiB: declare records",
+    3: "only READ and WRITE pass through functions",
+    4: "a function has no inverse, so the data can only be read",
+    6: "the object whose data it shows was removed",
+    5: "a scattered WRITE does not pass through functions",
+    8: "a line is longer than 4 MiB, so it is no record that functions can get",
+    9: "the result must be kept: declare the functions deterministic, select less, or give the target "
+    "more kept_results",
+}
 _NO_FUNCTION = (0x80, 0x19)
+_PUSHED_BACK = (0x80, 0x0A)
+_FUNCTION_IN_USE = (0x80, 0x28)
 _OF_NAMES: dict[tuple[int, int], type[OSDError]] = {
     (0x80, 0x30): NoSuchName,
     (0x80, 0x31): NameExists,
@@ -217,6 +249,8 @@ def _descriptor(sense: Sense, kind: int, body: bytes) -> Sense:
             AttributeId(_be(body, at, 4), _be(body, at + 4, 4)) for at in range(4, length - 7, 8)
         ]
         return replace(sense, attributes=sense.attributes + tuple(ids))
+    if kind == 0x80:
+        return replace(sense, text=body[2:].decode(errors="replace"))
     return sense
 
 
@@ -229,14 +263,32 @@ def describe(sense: Sense) -> str:
         text = _CAPABILITY_TEXTS.get(sense.field_pointer or 0, text)
     if code == (0x26, 0x00) and sense.attributes:
         text = _ATTRIBUTE_TEXT
+    if code == _CHECK and sense.command_information is not None:
+        failed = "a function that checks changes failed"
+        said = failed if sense.command_information else "a function does not permit this"
+        text = sense.text if sense.text and not sense.command_information else said
+        if sense.text and sense.command_information:
+            text += f": {sense.text}"
+    if code == _NO_CODE and sense.text:
+        text += f": {sense.text}"
     details = [f"{sense.sense_key:X}h {sense.asc:02X}/{sense.ascq:02X}"]
     if sense.field_pointer is not None:
         where = "Data-Out" if sense.field_in_data_out else "CDB"
         details.append(f"{where} byte {sense.field_pointer}")
     if sense.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR) and sense.information is not None:
         details.append(f"from byte {sense.information} of the object on")
+    if code == CONTRACT and sense.command_information in _CONTRACTS:
+        details.append(_CONTRACTS[sense.command_information])
+    if code in (_CHECK, _NO_CODE) and sense.command_information:
+        details.append(f"reason {sense.command_information}")
+    if code == _CHECK and sense.information is not None:
+        details.append(f"token {sense.information} in the log")
+    if code == STAGE:
+        details.append(f"reason {sense.command_information}; token {sense.information} in the log")
     if code == UNFINISHED_JOB and sense.information is not None and sense.named_object is not None:
         details.append(f"job {ref(sense.named_object.partition_id, sense.information)}")
+    if code == _FUNCTION_IN_USE and sense.information and sense.command_information:
+        details.append(f"job {ref(sense.command_information, sense.information)}")
     if sense.named_object is not None:
         details.append(f"object {sense.named_object}")
     if sense.attributes:
@@ -308,6 +360,12 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return PermissionDenied
     if code == _NO_FUNCTION:
         return NotFound
+    if code == _FUNCTION_IN_USE:
+        return FunctionInUse
+    if code == _CHECK:
+        return ChangeRefused
+    if code == _PUSHED_BACK:
+        return PushedBack
     if code in _OF_NAMES:
         return _OF_NAMES[code]
     if code != (0x24, 0x00) or sense.field_in_data_out:

@@ -19,8 +19,9 @@
 #define EXIT_NOT_FORKED 125
 #define REHEARSALS	4 /* after this many scripts the next one allocates no new pages */
 
-/* osd._engine.host.run, osd._engine.hygiene.clean, osd._engine.forks.forked; owned for good */
-static PyObject *host_run, *host_clean, *host_forked;
+/* osd._engine.host.run and keep, osd._engine.hygiene.clean, osd._engine.forks.forked; owned for good */
+static PyObject *host_run, *host_keep, *host_clean, *host_forked;
+static PyObject *kept[OSD_CODE_SLOTS]; /* owned: from host_keep; NULL: none */
 static int forks_with_all; /* a module has registered work to be done before or after a fork */
 static PyObject *report;   /* owned: of the last job; its result borrows texts of it, or of the exception */
 
@@ -122,7 +123,7 @@ static PyObject *load_osd(const char *directory)
 	return found;
 }
 
-/* prepare(pool, folder, set, preload, statm) of warm.py returns run, clean, forked, whether a fork needs
+/* prepare(pool, folder, set, preload, statm) of warm.py returns run, keep, clean, forked, whether a fork needs
  * the interpreter's own preparations, and the set's bytes. */
 static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 		    uint64_t *ret_set_bytes)
@@ -133,8 +134,8 @@ static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 	unsigned long long bytes;
 
 	/* the references are kept for good */
-	if (!all || !PyArg_ParseTuple(all, "OOOpK", &host_run, &host_clean, &host_forked,
-				      &forks_with_all, &bytes))
+	if (!all || !PyArg_ParseTuple(all, "OOOOpK", &host_run, &host_keep, &host_clean,
+				      &host_forked, &forks_with_all, &bytes))
 		return false;
 	*ret_set_bytes = bytes;
 	return true;
@@ -142,15 +143,35 @@ static bool warm_up(PyObject *prepare_osd, const struct osd_engine_setup *setup,
 
 /* ---- run ------------------------------------------------------------------------------------ */
 
-/* run(code, form, name, method, args encoding, args, zone type, zone ids, job ids, place in an array) of
+/* The code that is kept in the job's slot, borrowed.  Code that cannot be compiled is not kept: run() will say why. */
+static PyObject *kept_code(const struct osd_engine_job *job)
+{
+	PyObject **place = kept + job->run.code_slot - 1;
+
+	if (job->run.code_slot == 0)
+		return NULL;
+	if (job->run.code_kept)
+		return *place;
+	Py_CLEAR(*place);
+	if (job->run.code_form == 0)
+		*place = PyObject_CallFunction(host_keep, "y#s#", job->code,
+					       (Py_ssize_t)job->run.code_bytes, job->name,
+					       (Py_ssize_t)job->run.name_bytes);
+	PyErr_Clear();
+	if (*place == Py_None)
+		Py_CLEAR(*place);
+	return *place;
+}
+
+/* run(code, kept, form, name, method, args encoding, args, zone type, zone ids, job ids, place in an array) of
  * host.py */
-static PyObject *call_run(const struct osd_engine_job *job)
+static PyObject *call_run(const struct osd_engine_job *job, PyObject *code)
 {
 	const struct osd_job_run *run = &job->run;
 
 	return PyObject_CallFunction(
-		host_run, "y#Is#s#Iy#I(KK)(KK)(II)", job->code, (Py_ssize_t)run->code_bytes,
-		(unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
+		host_run, "y#OIs#s#Iy#I(KK)(KK)(II)", code ? NULL : job->code,
+		(Py_ssize_t)run->code_bytes, code ? code : Py_None, (unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
 		job->method, (Py_ssize_t)run->method_bytes,
 		(unsigned)run->args_encoding, job->args, (Py_ssize_t)run->args_bytes,
 		(unsigned)run->zone_type, (unsigned long long)run->zone_partition,
@@ -170,7 +191,7 @@ static bool rehearse(void)
 		.args = "",
 		.code = code,
 	};
-	PyObject *done = call_run(&job);
+	PyObject *done = call_run(&job, NULL);
 	bool fine = done != NULL;
 
 	osd_core_script(false);
@@ -253,14 +274,16 @@ static void result_without_report(struct osd_engine_result *result)
 
 static void read_report(struct osd_engine_result *result)
 {
-	Py_ssize_t report_bytes, line_bytes;
+	Py_ssize_t report_bytes, line_bytes, result_bytes;
 	unsigned long long code;
-	int kind;
+	int kind, form;
 
 	*result = (struct osd_engine_result){0};
 	if (!report || !PyTuple_Check(report) ||
-	    !PyArg_ParseTuple(report, "Kiy#y#", &code, &kind, &result->report, &report_bytes,
-			      &result->line, &line_bytes)) {
+	    !PyArg_ParseTuple(report, "Kiy#y#iy#", &code, &kind, &result->report,
+			      &report_bytes, &result->line, &line_bytes, &form, &result->result,
+			      &result_bytes) ||
+	    form < 0 || form > 2 || result_bytes > (Py_ssize_t)OSD_FINISH_RESULT_MAX) {
 		result_without_report(result);
 		return;
 	}
@@ -268,27 +291,42 @@ static void read_report(struct osd_engine_result *result)
 	result->kind = (enum osd_finish_kind)kind;
 	result->report_bytes = (size_t)report_bytes;
 	result->line_bytes = (size_t)line_bytes;
+	result->form = (uint8_t)form;
+	result->result_bytes = (size_t)result_bytes;
 }
 
 static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
 {
-	report = call_run(job);
+	PyObject *code = kept_code(job);
+
+	report = call_run(job, code);
 	osd_core_script(false);
 	read_report(ret_result);
+	ret_result->kept_code = code != NULL;
 }
 
-static bool clean(void)
+static bool clean_up(PyObject *lightly)
 {
 	PyObject *cleaned;
 	bool fine;
 
 	PyErr_Clear();
 	Py_CLEAR(report);
-	cleaned = PyObject_CallNoArgs(host_clean);
+	cleaned = PyObject_CallOneArg(host_clean, lightly);
 	fine = cleaned == Py_True;
 	PyErr_Clear();
 	Py_XDECREF(cleaned);
 	return fine;
+}
+
+static bool clean(void)
+{
+	return clean_up(Py_False);
+}
+
+static bool clean_lightly(void)
+{
+	return clean_up(Py_True);
 }
 
 /* The interpreter runs the handler between two bytecodes. */
@@ -300,11 +338,13 @@ static void interrupt(void)
 
 const struct osd_engine osd_engine_python = {
 	.name = "python",
+	.package_sets = true,
 	.folders = {OSD_PYTHON_STDLIB},
 	.prepare = prepare,
 	.fork = fork_interpreter,
 	.begin = rehearse,
 	.call = call,
 	.clean = clean,
+	.clean_lightly = clean_lightly,
 	.interrupt = interrupt,
 };

@@ -2,8 +2,7 @@
 /* wasm_engine.c -- the engine `wasm` (engine.h): WebAssembly modules, compiled by Wasmtime.
  *
  * Each call has a store and an instance of its own, so nothing of it remains.  What remains while the
- * process lives, which is for jobs of one principal, are the last compiled modules: a module that comes
- * again is not compiled again.  Nothing interrupts a loop: the daemon kills the process at a limit. */
+ * process lives, which is for jobs of one principal, are the compiled modules of the jobs' code slots.  Nothing interrupts a loop: the daemon kills the process at a limit. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,33 +11,34 @@
 
 #include "base/util.h"
 #include "engine.h"
+#include "job_calls.h"
+#include "long_read.h"
 #include "wasm_imports.h"
-#include "wasm_share.h"
 #include "wasmtime_api.h"
 #include "wire/exec_param.h"
 
 #define ENTRY	    "main"
+#define PREFIX	    "osd_function_" /* of entry points whose own name a compiler keeps for itself, such as main */
 #define STACK_BYTES (1u << 20) /* of the guest; the process has 8 MiB */
 #define TABLE_MAX   (1 << 20)  /* elements of a table: they are memory of the process */
 #define TABLES_MAX  4
-#define KEPT	    4		/* compiled modules */
-#define KEPT_BYTES  (256u << 10) /* of the code of each */
+#define MEMORY_MAX  (UINT64_C(1) << 32) /* the job's limit comes first */
+#define PAGE_BYTES  4096
+#define RESIDENT_BYTES (128u << 10) /* of the memory: zeroed, not given back, so that a small call has no page faults */
 #define REPORT_MAX  (16u << 10)
 #define LINE_MAX_   400
 
 #define WT osd_wasmtime
 
 struct compiled {
-	uint8_t *code; /* owned: what it was compiled from */
-	size_t length;
 	wasmtime_module *module;
 	wasmtime_instance_pre *ready; /* its imports are found */
 };
 
 static wasm_engine *engine;
 static wasmtime_linker *linker;
-static struct compiled kept[KEPT];
-static unsigned next_kept;
+static struct compiled modules[1 + OSD_CODE_SLOTS]; /* by slot; 0: of a job whose code is not kept */
+static wasmtime_store *spent; /* of the last call, until clean: its memory is emptied after the answer; or NULL */
 static char report[REPORT_MAX], line[LINE_MAX_];
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ static void fail(struct osd_engine_result *result, enum osd_finish_kind kind, co
 	length = OSD_MIN(message.size, sizeof(report) - 128);
 	snprintf(report, sizeof(report), "%s: %.*s\n", what, (int)length,
 		 message.data ? message.data : "");
-	if (osd_wasm_imports_ended())
+	if (osd_job_calls_ended())
 		kind = OSD_FINISH_ENDED;
 	else if (is_about_memory(report))
 		kind = OSD_FINISH_MEMORY;
@@ -129,40 +129,40 @@ static void release(struct compiled *compiled)
 		WT.wasmtime_instance_pre_delete(compiled->ready);
 	if (compiled->module)
 		WT.wasmtime_module_delete(compiled->module);
-	free(compiled->code);
 	*compiled = (struct compiled){0};
 }
 
-static struct compiled *find_kept(const void *code, size_t length)
+/* Loads the machine code of the job, or compiles.  Machine code of another release of Wasmtime is no error: the target
+ * may have it from the time before an update. */
+static wasmtime_error *get_module(const struct osd_engine_job *job, wasmtime_module **ret_module)
 {
-	for (unsigned i = 0; i < KEPT; i++) {
-		if (kept[i].ready && kept[i].length == length &&
-		    memcmp(kept[i].code, code, length) == 0)
-			return &kept[i];
+	wasmtime_error *error;
+
+	if (job->machine) {
+		error = WT.wasmtime_module_deserialize(engine, (const uint8_t *)job->machine,
+						       job->run.machine_bytes, ret_module);
+		if (!error)
+			return NULL;
+		WT.wasmtime_error_delete(error);
 	}
-	return NULL;
-}
-
-static struct compiled *make_room(void)
-{
-	struct compiled *room = &kept[next_kept];
-
-	next_kept = (next_kept + 1) % KEPT;
-	release(room);
-	return room;
+	return WT.wasmtime_module_new(engine, (const uint8_t *)job->code, job->run.code_bytes,
+				      ret_module);
 }
 
 /* NULL: the result says why. */
-static struct compiled *compile(const uint8_t *code, size_t length,
-				struct osd_engine_result *result)
+static struct compiled *prepare_module(const struct osd_engine_job *job, struct osd_engine_result *result)
 {
-	struct compiled *compiled = find_kept(code, length);
+	struct compiled *compiled = &modules[job->run.code_slot];
 	wasmtime_error *error;
 
-	if (compiled)
+	if (job->run.code_kept && compiled->ready)
 		return compiled;
-	compiled = make_room();
-	error = WT.wasmtime_module_new(engine, code, length, &compiled->module);
+	if (job->run.code_kept) {
+		say(result, OSD_FINISH_BAD_CODE, "code", "it was not kept");
+		return NULL;
+	}
+	release(compiled);
+	error = get_module(job, &compiled->module);
 	if (error) {
 		fail(result, OSD_FINISH_BAD_CODE, "compile", error, NULL);
 		return NULL;
@@ -172,12 +172,6 @@ static struct compiled *compile(const uint8_t *code, size_t length,
 		fail(result, OSD_FINISH_BAD_CODE, "link", error, NULL);
 		release(compiled);
 		return NULL;
-	}
-	if (length <= KEPT_BYTES)
-		compiled->code = malloc(length);
-	if (compiled->code) {
-		memcpy(compiled->code, code, length);
-		compiled->length = length;
 	}
 	return compiled;
 }
@@ -214,7 +208,7 @@ static bool find_entry(wasmtime_context *context, const wasmtime_instance *insta
 
 static void end_well(struct osd_engine_result *result, const char *name, uint32_t code)
 {
-	const char *error = osd_wasm_imports_error();
+	const char *error = osd_job_calls_error();
 
 	report[0] = line[0] = '\0';
 	if (code != 0) {
@@ -234,7 +228,7 @@ static void run(wasmtime_store *store, const struct compiled *compiled, const ch
 	wasmtime_value value = {0};
 	wasm_trap *trap = NULL;
 	size_t results;
-	char text[OSD_EXEC_WORD_MAX + 1];
+	char text[OSD_EXEC_WORD_MAX + 1], prefixed[sizeof(PREFIX) + OSD_EXEC_WORD_MAX];
 	wasmtime_error *error =
 		WT.wasmtime_instance_pre_instantiate(compiled->ready, context, &instance, &trap);
 
@@ -243,7 +237,9 @@ static void run(wasmtime_store *store, const struct compiled *compiled, const ch
 		fail(result, OSD_FINISH_EXCEPTION, "start", error, trap);
 		return;
 	}
-	if (!find_entry(context, &instance, name, length, &entry, &results)) {
+	snprintf(prefixed, sizeof(prefixed), PREFIX "%s", text);
+	if (!find_entry(context, &instance, name, length, &entry, &results) &&
+	    !find_entry(context, &instance, prefixed, strlen(prefixed), &entry, &results)) {
 		say(result, OSD_FINISH_BAD_CODE, text,
 		    "the module exports no function of this name without parameters that returns "
 		    "i32 or nothing");
@@ -260,25 +256,58 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 {
 	const struct osd_job_run *given = &job->run;
 	struct compiled *compiled;
-	wasmtime_store *store;
 
-	osd_wasm_imports_begin(job);
+	osd_job_calls_begin(job);
 	if (given->code_form) {
 		say(ret_result, OSD_FINISH_BAD_CODE, "code",
 		    "a WebAssembly module is sent as it is, not packed");
 		return;
 	}
-	compiled = compile((const uint8_t *)job->code, given->code_bytes, ret_result);
+	compiled = prepare_module(job, ret_result);
 	if (!compiled)
 		return;
-	store = WT.wasmtime_store_new(engine, NULL, NULL);
-	WT.wasmtime_store_limiter(store, -1, TABLE_MAX, 1, TABLES_MAX, 1);
-	run(store, compiled, given->method_bytes ? job->method : ENTRY,
+	spent = WT.wasmtime_store_new(engine, NULL, NULL);
+	WT.wasmtime_store_limiter(spent, -1, TABLE_MAX, 1, TABLES_MAX, 1);
+	run(spent, compiled, given->method_bytes ? job->method : ENTRY,
 	    given->method_bytes ? given->method_bytes : strlen(ENTRY), ret_result);
-	osd_wasm_share_drop();
-	WT.wasmtime_store_delete(store);
-	if (!compiled->code)
-		release(compiled);
+	osd_long_read_drop();
+	ret_result->kept_code = given->code_slot > 0;
+	osd_job_calls_give_result(ret_result);
+}
+
+/* Wasmtime does not check what it loads but for release and options, so only a sandbox that has run no code of anybody
+ * makes machine code for others.  Imports are checked as well: a module that can never run has none. */
+static void compile(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
+{
+	const struct compiled *compiled;
+	wasm_bytes machine = {0};
+	wasmtime_error *error;
+
+	osd_job_calls_begin(job);
+	compiled = prepare_module(job, ret_result);
+	if (!compiled)
+		return;
+	error = WT.wasmtime_module_serialize(compiled->module, &machine);
+	if (error) {
+		fail(ret_result, OSD_FINISH_BAD_CODE, "serialize", error, NULL);
+		return;
+	}
+	if (osd_job_result(0, (const uint8_t *)machine.data, machine.size) < 0)
+		say(ret_result, OSD_FINISH_EXCEPTION, "machine code", osd_job_calls_error());
+	else
+		end_well(ret_result, "", 0);
+	WT.wasm_byte_vec_delete(&machine);
+	osd_job_calls_give_result(ret_result);
+}
+
+/* A call has no descriptors any more. */
+static bool clean(void)
+{
+	if (spent)
+		WT.wasmtime_store_delete(spent);
+	spent = NULL;
+	release(&modules[0]);
+	return !osd_job_calls_ended();
 }
 
 /* ---- zygote and sandbox ---------------------------------------------------------------------- */
@@ -286,6 +315,24 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 static bool load(int library_fd, char *text, size_t size)
 {
 	return osd_wasmtime_load(library_fd, text, size);
+}
+
+/* Memory and tables of one instance are reserved once, in the zygote.  An instance then costs no system call but
+ * the one that empties its memory at the end. */
+static void reserve(wasm_config *config)
+{
+	wasmtime_pooling *pooling = WT.wasmtime_pooling_allocation_config_new();
+
+	WT.wasmtime_pooling_allocation_config_total_core_instances_set(pooling, 1);
+	WT.wasmtime_pooling_allocation_config_total_memories_set(pooling, 1);
+	WT.wasmtime_pooling_allocation_config_total_tables_set(pooling, TABLES_MAX);
+	WT.wasmtime_pooling_allocation_config_max_tables_per_module_set(pooling, TABLES_MAX);
+	WT.wasmtime_pooling_allocation_config_table_elements_set(pooling, TABLE_MAX);
+	WT.wasmtime_pooling_allocation_config_max_memory_size_set(pooling, MEMORY_MAX);
+	WT.wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pooling,
+									      RESIDENT_BYTES);
+	WT.wasmtime_pooling_allocation_strategy_set(config, pooling);
+	WT.wasmtime_pooling_allocation_config_delete(pooling);
 }
 
 /* No threads, because a zygote forks.  No copy of a module's data in a memfd, because the filter has no
@@ -302,6 +349,7 @@ static wasm_config *configure(void)
 	WT.wasmtime_config_wasm_gc_set(config, false);
 	WT.wasmtime_config_wasm_memory64_set(config, false);
 	WT.wasmtime_config_wasm_threads_set(config, false);
+	reserve(config);
 	return config;
 }
 
@@ -325,20 +373,31 @@ static bool rehearse(void)
 	struct osd_engine_result result;
 
 	call(&job, &result);
-	for (unsigned i = 0; i < KEPT; i++)
-		release(&kept[i]);
+	clean();
 	return result.kind == OSD_FINISH_OK;
+}
+
+/* The bytes of this process that RLIMIT_DATA counts; 0: not known. */
+static uint64_t data_bytes(int statm_fd)
+{
+	char text[256];
+	ssize_t length = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof(text) - 1, 0);
+	unsigned long long pages;
+
+	if (length <= 0)
+		return 0;
+	text[length] = '\0';
+	return sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) == 1 ? pages * PAGE_BYTES : 0;
 }
 
 static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text, size_t size)
 {
-	if (setup->set || setup->preload[0]) {
-		snprintf(text, size, "engine wasm has no package sets: remove the keys packages and preload");
-		return false;
-	}
-	*ret_bytes = 0;
+	uint64_t before = data_bytes(setup->statm_fd), after;
+
 	engine = WT.wasm_engine_new_with_config(configure()); /* takes the configuration */
 	linker = engine ? WT.wasmtime_linker_new(engine) : NULL;
+	after = data_bytes(setup->statm_fd);
+	*ret_bytes = after - OSD_MIN(before, after); /* what is reserved is not a job's */
 	if (linker && osd_wasm_imports_define(linker) && rehearse())
 		return true;
 	snprintf(text, size, "engine wasm: cannot run a first module: %.300s", line);
@@ -352,11 +411,6 @@ static pid_t fork_process(void)
 	return pid < 0 ? -errno : pid;
 }
 
-static bool clean(void)
-{
-	return !osd_wasm_imports_ended();
-}
-
 const struct osd_engine osd_engine_wasm = {
 	.name = "wasm",
 	.executable_memory = true,
@@ -365,6 +419,8 @@ const struct osd_engine osd_engine_wasm = {
 	.fork = fork_process,
 	.begin = rehearse,
 	.call = call,
+	.compile = compile,
 	.clean = clean,
-	.interrupt = osd_wasm_imports_end,
+	.clean_lightly = clean,
+	.interrupt = osd_job_calls_end,
 };

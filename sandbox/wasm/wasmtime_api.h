@@ -25,6 +25,7 @@ typedef struct wasmtime_error wasmtime_error;
 typedef struct wasmtime_instance_pre wasmtime_instance_pre;
 typedef struct wasmtime_linker wasmtime_linker;
 typedef struct wasmtime_module wasmtime_module;
+typedef struct wasmtime_pooling wasmtime_pooling;
 typedef struct wasmtime_store wasmtime_store;
 
 typedef struct {
@@ -98,6 +99,19 @@ typedef wasm_trap *(*wasmtime_import)(void *data, wasmtime_caller *caller, wasmt
 	X(void, wasmtime_config_wasm_gc_set, (wasm_config *, bool))                                    \
 	X(void, wasmtime_config_wasm_memory64_set, (wasm_config *, bool))                              \
 	X(void, wasmtime_config_wasm_threads_set, (wasm_config *, bool))                               \
+	X(wasmtime_pooling *, wasmtime_pooling_allocation_config_new, (void))                          \
+	X(void, wasmtime_pooling_allocation_config_delete, (wasmtime_pooling *))                       \
+	X(void, wasmtime_pooling_allocation_config_total_core_instances_set,                           \
+	  (wasmtime_pooling *, uint32_t))                                                              \
+	X(void, wasmtime_pooling_allocation_config_total_memories_set, (wasmtime_pooling *, uint32_t)) \
+	X(void, wasmtime_pooling_allocation_config_total_tables_set, (wasmtime_pooling *, uint32_t))   \
+	X(void, wasmtime_pooling_allocation_config_max_tables_per_module_set,                          \
+	  (wasmtime_pooling *, uint32_t))                                                              \
+	X(void, wasmtime_pooling_allocation_config_table_elements_set, (wasmtime_pooling *, size_t))   \
+	X(void, wasmtime_pooling_allocation_config_max_memory_size_set, (wasmtime_pooling *, size_t))  \
+	X(void, wasmtime_pooling_allocation_config_linear_memory_keep_resident_set,                    \
+	  (wasmtime_pooling *, size_t))                                                                \
+	X(void, wasmtime_pooling_allocation_strategy_set, (wasm_config *, const wasmtime_pooling *))   \
 	X(wasm_engine *, wasm_engine_new_with_config, (wasm_config *))                                 \
 	X(wasm_valtype *, wasm_valtype_new, (uint8_t))                                                 \
 	X(uint8_t, wasm_valtype_kind, (const wasm_valtype *))                                          \
@@ -114,6 +128,9 @@ typedef wasm_trap *(*wasmtime_import)(void *data, wasmtime_caller *caller, wasmt
 	  (const wasmtime_linker *, const wasmtime_module *, wasmtime_instance_pre **))                \
 	X(wasmtime_error *, wasmtime_module_new,                                                       \
 	  (wasm_engine *, const uint8_t *, size_t, wasmtime_module **))                                \
+	X(wasmtime_error *, wasmtime_module_deserialize,                                               \
+	  (wasm_engine *, const uint8_t *, size_t, wasmtime_module **))                                \
+	X(wasmtime_error *, wasmtime_module_serialize, (wasmtime_module *, wasm_bytes *))              \
 	X(void, wasmtime_module_delete, (wasmtime_module *))                                           \
 	X(wasmtime_store *, wasmtime_store_new, (wasm_engine *, void *, void (*)(void *)))             \
 	X(wasmtime_context *, wasmtime_store_context, (wasmtime_store *))                              \

@@ -219,8 +219,50 @@ static void blocks_by_instruction(const uint8_t *bytes, size_t count, uint32_t *
 
 #endif
 
-uint32_t osd_crc32c(uint32_t crc, const void *bytes, size_t length)
+/* ---- many blocks ------------------------------------------------------------------------- */
+
+#define GROUP 16u /* blocks at a time */
+
+/* By byte of a checksum: what becomes of it over a block of zeros. */
+static uint32_t over_block[4][256];
+static pthread_once_t over_block_once = PTHREAD_ONCE_INIT;
+
+/* A checksum is linear in its bits, but for the inversions, which the checksum of zeros has alone. */
+static void make_over_block(void)
 {
+	static const uint8_t zeros[OSD_CRC32C_BLOCK];
+	uint32_t none = osd_crc32c_tables(0, zeros, sizeof(zeros));
+
+	for (unsigned bit = 0; bit < 32; bit++) {
+		uint32_t moved = osd_crc32c_tables(1u << bit, zeros, sizeof(zeros)) ^ none;
+
+		for (unsigned byte = 0; byte < 256; byte++)
+			if (byte & 1u << bit % 8)
+				over_block[bit / 8][byte] ^= moved;
+	}
+}
+
+/* The checksum of bytes that a block follows, from both checksums. */
+static uint32_t join_block(uint32_t crc, uint32_t block)
+{
+	return over_block[0][crc & 0xff] ^ over_block[1][crc >> 8 & 0xff] ^
+	       over_block[2][crc >> 16 & 0xff] ^ over_block[3][crc >> 24] ^ block;
+}
+
+uint32_t osd_crc32c(uint32_t crc, const void *data, size_t length)
+{
+	const uint8_t *bytes = data;
+
+	if (length >= GROUP * OSD_CRC32C_BLOCK)
+		pthread_once(&over_block_once, make_over_block);
+	for (; length >= GROUP * OSD_CRC32C_BLOCK; length -= GROUP * OSD_CRC32C_BLOCK) {
+		uint32_t crcs[GROUP];
+
+		osd_crc32c_blocks(bytes, GROUP, crcs);
+		for (size_t i = 0; i < GROUP; i++)
+			crc = join_block(crc, crcs[i]);
+		bytes += GROUP * OSD_CRC32C_BLOCK;
+	}
 	return has_instruction() ? by_instruction(crc, bytes, length)
 				 : osd_crc32c_tables(crc, bytes, length);
 }

@@ -33,6 +33,8 @@
 	LOCK(STORED, "stored->lock")                                                               \
 	LOCK(OUTPUT_ERRORS, "output->errors_lock")                                                 \
 	LOCK(FUNCTIONS, "functions->lock")                                                         \
+	LOCK(KEPT, "kept->lock")                                                                   \
+	LOCK(NOTES, "stack notes->lock")                                                           \
 	LOCK(CALL_GATE, "call gate->lock")                                                         \
 	LOCK(SHARES, "session->shares_lock")                                                       \
 	LOCK(KEYRING, "keyring->lock")                                                             \
@@ -51,10 +53,12 @@
 	LOCK(GATE, "gate->lock")                                                                   \
 	LOCK(BACKGROUNDS, "backgrounds->lock")                                                     \
 	LOCK(COPIES, "copies->lock")                                                               \
+	LOCK(FLIGHTS, "flights->lock")                                                             \
 	LOCK(UNIT, "unit->lock")                                                                   \
 	LOCK(COMPLETIONS, "completions->lock")                                                     \
 	LOCK(HARNESS_OUTPUT, "output_lock")                                                        \
 	LOCK(TURNS, "script turns->lock")                                                          \
+	LOCK(FOLLOW, "follow->lock")                                                               \
 	LOCK(TIMERS, "timers->lock")                                                               \
 	LOCK(HELPER, "helper->lock")                                                               \
 	LOCK(RATION, "ration->lock")

@@ -155,15 +155,23 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 }
 
 /* Wait until line->seq is not *seen. dead (may be NULL) is checked first; a thread that sets it calls
- * osd_shm_kick afterwards. timeout_usec: OSD_SHM_FOREVER for none. */
-static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint32_t *seen,
-						uint64_t timeout_usec, const _Atomic bool *dead)
+ * osd_shm_kick afterwards. timeout_usec: OSD_SHM_FOREVER for none.  spin_nsec: OSD_SHM_SPIN_NSEC, or more if
+ * nothing else needs the CPU and the post will come soon. */
+static inline enum osd_shm_outcome osd_shm_wait_for(struct osd_shm_line *line, uint32_t *seen,
+						    uint64_t spin_nsec, uint64_t timeout_usec,
+						    const _Atomic bool *dead)
 {
 	if (dead && atomic_load(dead))
 		return OSD_SHM_DEAD;
-	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, OSD_SHM_SPIN_NSEC))
+	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, spin_nsec))
 		return dead && atomic_load(dead) ? OSD_SHM_DEAD : OSD_SHM_POSTED;
 	return osd_shm_sleep(line, seen, timeout_usec, dead);
+}
+
+static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint32_t *seen,
+						uint64_t timeout_usec, const _Atomic bool *dead)
+{
+	return osd_shm_wait_for(line, seen, OSD_SHM_SPIN_NSEC, timeout_usec, dead);
 }
 
 /* Wait for a post that will come, but later than most: spins for this many nanoseconds. */
@@ -171,6 +179,18 @@ static inline void osd_shm_await(struct osd_shm_line *line, uint32_t *seen, uint
 {
 	if (!osd_shm_changed_(line, seen) && !osd_shm_spin_(line, seen, spin_nsec))
 		osd_shm_sleep(line, seen, OSD_SHM_FOREVER, NULL);
+}
+
+/* The same, for a waiter that trusts its poster and may wait for long: no wake-up but the post's.  Who ends the
+ * waiter kills its process. */
+static inline void osd_shm_rest(struct osd_shm_line *line, uint32_t *seen, uint64_t spin_nsec)
+{
+	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, spin_nsec))
+		return;
+	atomic_store(&line->waiting, 1);
+	while (!osd_shm_changed_(line, seen))
+		syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, NULL, NULL, 0);
+	atomic_store_explicit(&line->waiting, 0, memory_order_relaxed);
 }
 
 #endif

@@ -71,11 +71,16 @@ enum osd_sense_key {
 	X(OSD_E_FUNCTION_INACTIVE, ILLEGAL_REQUEST, 0x8017, "the function is not active, or its code has changed since")    \
 	X(OSD_E_NO_FUNCTION,      ILLEGAL_REQUEST,  0x8019, "no active function has this name")                    \
 	X(OSD_E_FUNCTION_ALIAS,   ILLEGAL_REQUEST,  0x801a, "another active function of the partition has the alias")  \
-	X(OSD_E_FUNCTION_ENGINE,  ILLEGAL_REQUEST,  0x8018, "this target has no such engine")                      \
+	X(OSD_E_FUNCTION_ENGINE,  ILLEGAL_REQUEST,  0x8018, "this target has no such engine, or not this version of its interface")                      \
 	X(OSD_E_FUNCTION_UNSIGNED, ILLEGAL_REQUEST, 0x8020, "the policy of this target requires a signature of the function") \
 	X(OSD_E_FUNCTION_SIGNATURE, ILLEGAL_REQUEST, 0x8021, "the signature of the function is damaged, or is of other code or of another manifest") \
 	X(OSD_E_FUNCTION_SIGNER,  ILLEGAL_REQUEST,  0x8022, "the signer of the function is not in the list of signers, not for this engine, or not at this time") \
 	X(OSD_E_FUNCTION_BOX,     ILLEGAL_REQUEST,  0x8023, "the code of the function is damaged, or is encrypted to another key than this target's") \
+	X(OSD_E_FUNCTION_CAPS,    ILLEGAL_REQUEST,  0x8029, "the function is more than its signer may sign, or its zone is not the signer's") \
+	X(OSD_E_FUNCTION_IN_USE,  ILLEGAL_REQUEST,  0x8028, "calls of the function are under way")                  \
+	X(OSD_E_FUNCTION_CODE,    ILLEGAL_REQUEST,  0x802f, "the code of the function cannot be compiled")         \
+	X(OSD_E_CONTRACT,         ILLEGAL_REQUEST,  0x802c, "the contract of the functions does not permit this, or contradicts itself")    \
+	X(OSD_E_CHECK,            ILLEGAL_REQUEST,  0x802e, "a function that checks changes of the object does not permit this")  \
 	X(OSD_E_NO_NAME,          ILLEGAL_REQUEST,  0x8030, "the directory has no such name")                      \
 	X(OSD_E_NAME_EXISTS,      ILLEGAL_REQUEST,  0x8031, "the directory has this name already")                 \
 	X(OSD_E_NOT_DIRECTORY,    ILLEGAL_REQUEST,  0x8032, "a name of the path is no directory")                  \
@@ -86,6 +91,7 @@ enum osd_sense_key {
 	X(OSD_E_VERSION,          MISCOMPARE,       0x1d00, "the data have another version than the command wants")  \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \
+	X(OSD_E_STAGE,            ABORTED_COMMAND,  0x802d, "a function that the object's data pass through failed")            \
 	X(OSD_E_JOB_QUEUE,        ABORTED_COMMAND,  0x8001, "job ended: queue or hold (reason 1xx)")               \
 	X(OSD_E_JOB_SCRIPT,       ABORTED_COMMAND,  0x8002, "job ended: script (reason 2xx)")                      \
 	X(OSD_E_JOB_LIMIT,        ABORTED_COMMAND,  0x8003, "job ended: limit (reason 3xx)")                       \
@@ -93,6 +99,7 @@ enum osd_sense_key {
 	X(OSD_E_JOB_STORAGE,      ABORTED_COMMAND,  0x8005, "job ended: storage (reason 5xx)")                     \
 	X(OSD_E_JOB_SECURITY,     ABORTED_COMMAND,  0x8006, "job ended: security (reason 6xx)")                    \
 	X(OSD_E_JOB_INTERNAL,     ABORTED_COMMAND,  0x8009, "job ended: internal (reason 9xx)")                    \
+	X(OSD_E_PUSHED_BACK,      ABORTED_COMMAND,  0x800a, "the client is expected to be done sooner: run it there") \
 	/* The command ends with another SAM status than CHECK CONDITION. */                                       \
 	X(OSD_E_QUEUE_FULL,       NO_SENSE,         0x0000, "no free place in a queue; SAM status BUSY")           \
 	X(OSD_E_BUSY,             NO_SENSE,         0x0000, "not possible now, try again later; SAM status BUSY")  \

@@ -68,9 +68,28 @@ static void test_agreement(void)
 	}
 }
 
+/* Lengths about the number of blocks that are joined at a time. */
+static void test_many_blocks(void)
+{
+	static uint8_t bytes[37 * OSD_CRC32C_BLOCK + 8];
+	const size_t group = 16 * OSD_CRC32C_BLOCK;
+	const size_t lengths[] = {group - 1, group, group + 1, 2 * group, 2 * group + 4097, 37 * OSD_CRC32C_BLOCK};
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 131 + i / 509);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(lengths); i++)
+		for (uint32_t before = 0; before < 3; before++) {
+			uint32_t crc = before * 0x9e3779b9u;
+
+			CHECK_EQ(osd_crc32c(crc, bytes + i, lengths[i]),
+				 osd_crc32c_tables(crc, bytes + i, lengths[i]));
+		}
+}
+
 int main(void)
 {
 	test_vectors();
 	test_agreement();
+	test_many_blocks();
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef OSD_BASE_UTIL_H
 #define OSD_BASE_UTIL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +54,15 @@ static inline bool osd_mul_u64(uint64_t a, uint64_t b, uint64_t *ret)
 static inline uint64_t osd_round_up(uint64_t value, uint64_t power_of_two)
 {
 	return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+/* Makes the value at least so large; other threads may change it meanwhile. */
+static inline void osd_raise_to(_Atomic uint64_t *value, uint64_t least)
+{
+	uint64_t before = atomic_load(value);
+
+	while (before < least && !atomic_compare_exchange_weak(value, &before, least))
+		;
 }
 
 #endif

@@ -157,6 +157,12 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 	return OSD_OK;
 }
 
+void osd_attributes_forget(struct osd_request *request)
+{
+	osd_attributes_free(request->attributes);
+	request->attributes = NULL;
+}
+
 void osd_attributes_free(struct osd_attr_params *params)
 {
 	if (!params)

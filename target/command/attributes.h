@@ -36,6 +36,8 @@ struct osd_attr_params {
 enum osd_status osd_attributes_load(struct osd_request *request,
 				    struct osd_attr_params **ret_params);
 void osd_attributes_free(struct osd_attr_params *params);
+/* Frees those of the request, which is finished, or will be dispatched from the start. */
+void osd_attributes_forget(struct osd_request *request);
 
 /* Whether the set half names the attribute.  params NULL: no. */
 bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number);

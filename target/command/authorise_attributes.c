@@ -7,7 +7,9 @@
 #include "command/attributes.h"
 #include "command/authorise_impl.h"
 #include "object/page_provider.h"
+#include "object/stack.h"
 #include "wire/cursor.h"
+#include "wire/stage.h"
 
 static enum osd_status load_allowed(struct osd_objects *objects, const struct osd_request *request,
 				    struct osd_allowed *allowed)
@@ -155,6 +157,41 @@ static enum osd_status check_counter(struct osd_command_context *ctx,
 				 : OSD_OK;
 }
 
+/* ---- data of other objects ------------------------------------------------------------------- */
+
+/* An object shows the data of another one to those who may read it, and lets others write there: the user who says so
+ * must be allowed to read the other one, and to write it. */
+static enum osd_status check_source(struct osd_command_context *ctx, const struct osd_attr *attr)
+{
+	struct osd_source_value source;
+
+	if (attr->page != OSD_PAGE_STACK || attr->number != OSD_STACK_SOURCE ||
+	    !osd_source_value_decode(attr->value, attr->length, &source))
+		return OSD_OK;
+	return osd_authorise_other(ctx,
+				   (struct osd_object_id){source.partition_id, source.object_id},
+				   OSD_USER_OBJECT,
+				   source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ,
+				   OSD_USES_NONE);
+}
+
+static enum osd_status check_sources(struct osd_command_context *ctx)
+{
+	const struct osd_attr_params *params = ctx->attributes;
+	enum osd_status status = OSD_OK;
+	struct osd_attr_list list;
+	struct osd_attr attr;
+
+	if (!params || !params->sets)
+		return OSD_OK;
+	if (params->format != OSD_CDBFMT_LIST)
+		return check_source(ctx, &params->set_one);
+	list = params->set_list;
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+		status = check_source(ctx, &attr);
+	return status;
+}
+
 /* ---- for others ------------------------------------------------------------------------------ */
 
 enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
@@ -162,10 +199,10 @@ enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
 	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
 	const struct osd_attr_params *params = ctx->attributes;
 	struct osd_request *request = ctx->request;
-	enum osd_status status = OSD_OK;
+	enum osd_status status = check_sources(ctx);
 
-	if (osd_authorise_is_open(request))
-		return OSD_OK;
+	if (status != OSD_OK || osd_authorise_is_open(request))
+		return status;
 	if (request->security.proof.grant.capability.allowed_attributes_access) {
 		if (ctx->data_flags & OSD_DATA_NOWAIT)
 			return OSD_E_WOULD_BLOCK;

@@ -5,6 +5,7 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
+#include "command/precondition.h"
 #include "command/tracked.h"
 #include "command/validate.h"
 #include "exec/exec.h"
@@ -39,6 +40,8 @@ static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn
 {
 	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
 
+	if (status == OSD_OK)
+		status = osd_precondition_members(tracked->ctx, txn);
 	if (status == OSD_OK)
 		status = osd_directory_check_empty(txn, tracked->tracker);
 	if (status == OSD_E_NOT_DIRECTORY) /* a collection without names */

@@ -11,8 +11,12 @@
 #include "command/copies.h"
 #include "command/osc.h"
 #include "command/phase.h"
+#include "command/precondition.h"
 #include "command/resolve.h"
+#include "command/stack_read.h"
+#include "command/stack_write.h"
 #include "command/validate.h"
+#include "object/stack.h"
 #include "object/sums.h"
 #include "object/txn_run.h"
 #include "wire/sense.h"
@@ -101,30 +105,6 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 
 /* ---- the version of the data ----------------------------------------------------------------- */
 
-/* The version that the command wants, if it wants one: *ret_wanted points to version. */
-static enum osd_status load_wanted(struct osd_command_context *ctx,
-				   struct osd_data_version *version,
-				   const struct osd_data_version **ret_wanted)
-{
-	struct osd_descriptor descriptor;
-	struct osd_precondition wanted;
-	enum osd_status status;
-
-	*ret_wanted = NULL;
-	if (!ctx->copy ||
-	    !osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
-		return OSD_OK;
-	status = osd_precondition_decode(&descriptor, &wanted);
-	if (status == OSD_OK &&
-	    (wanted.page != OSD_PAGE_VERSION || wanted.number != OSD_VERSION_NUMBER))
-		status = OSD_E_CDB_FIELD;
-	if (status != OSD_OK)
-		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-	*version = (struct osd_data_version){wanted.counter, wanted.opening};
-	*ret_wanted = version;
-	return OSD_OK;
-}
-
 /* An attribute of the same command shows this version, also if others have changed the data since. */
 static void show_version(struct osd_request *request, struct osd_data_version version)
 {
@@ -157,7 +137,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx)
 	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
 	if (status == OSD_OK)
-		status = load_wanted(ctx, &wanted, &check.wanted);
+		status = osd_precondition_load(ctx, OSD_PAGE_VERSION, &wanted, &check.wanted);
 	if (status != OSD_OK)
 		return status;
 	status = osd_object_read_pieces(ctx->object, pieces, count, request->data_in,
@@ -170,16 +150,37 @@ static enum osd_status read_pieces(struct osd_command_context *ctx)
 	return report_short(request, available);
 }
 
+/* The data may pass through functions.  *ret_plain: they do not. */
+static enum osd_status read_through(struct osd_command_context *ctx, bool *ret_plain)
+{
+	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
+	const struct osd_data_version *wanted;
+	struct osd_data_version version;
+	size_t count;
+	enum osd_status status;
+
+	*ret_plain = false;
+	if (ctx->data_flags & OSD_DATA_NOWAIT)
+		return osd_stack_read_kept(ctx);
+	status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
+	if (status == OSD_OK)
+		status = osd_precondition_load(ctx, OSD_PAGE_VERSION, &version, &wanted);
+	return status == OSD_OK ? osd_stack_read(ctx, pieces, count, wanted, ret_plain) : status;
+}
+
 enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
 	struct osd_version_check check = {.wanted = NULL};
+	bool plain = true;
 	size_t got;
 	enum osd_status status = osd_resolve_object(ctx);
 
-	if (status != OSD_OK)
+	if (status == OSD_OK && osd_object_is_stacked(ctx->object))
+		status = read_through(ctx, &plain);
+	if (status != OSD_OK || !plain)
 		return status;
 	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
 		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx);
@@ -224,7 +225,8 @@ static enum osd_status get_attributes(struct osd_txn *txn, void *arg)
 }
 
 /* Nothing is set, so records need not change together with the data. */
-static enum osd_status change_and_get(struct osd_command_context *ctx, struct osd_change *change)
+static enum osd_status change_and_get(struct osd_command_context *ctx, struct osd_object *object,
+				      struct osd_change *change)
 {
 	struct osd_request *request = ctx->request;
 	enum osd_status status = OSD_OK;
@@ -233,7 +235,7 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 		status = osd_txn_run(ctx->objects, osd_phase_txn_flags(request), get_attributes,
 				     request);
 	if (status == OSD_OK)
-		status = osd_object_change(ctx->object, change);
+		status = osd_object_change(object, change);
 	if (status != OSD_OK)
 		return status;
 	request->append_start = change->start;
@@ -252,33 +254,51 @@ static uint64_t start_of(const struct osd_change *change)
 		return change->start;
 	case OSD_CHANGE_CLEAR:
 	case OSD_CHANGE_PUNCH:
+	case OSD_CHANGE_REPLACE:
 		break;
 	}
 	return change->offset;
 }
 
-/* The change and the command's attributes: both or neither. */
-static enum osd_status change_object(struct osd_command_context *ctx, struct osd_change *change)
+/* The change and the command's attributes: both or neither.  change->wanted is set.  object: that of the command, whose
+ * row says OSD_CMD_CHANGES, so it was checked; or its source. */
+static enum osd_status change_as_wanted(struct osd_command_context *ctx, struct osd_object *object,
+					struct osd_change *change)
 {
 	struct osd_request *request = ctx->request;
-	struct osd_object *object = ctx->object; /* its row says OSD_CMD_CHANGES: it was checked */
 	struct served served = {request, change, false};
 	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
-	struct osd_data_version wanted;
-	enum osd_status status = load_wanted(ctx, &wanted, &change->wanted);
+	enum osd_status status;
 
-	if (status != OSD_OK)
-		return status;
 	change->flags = ctx->data_flags;
+	if (object != ctx->object) /* nobody has asked the checks of the source, so it must have none */
+		change->flags &= ~(unsigned)OSD_DATA_CHECKED;
 	if (!ctx->attributes)
 		status = osd_object_change(object, change);
 	else
 		status = ctx->attributes->sets ? osd_object_change_with(object, change, &with)
-					       : change_and_get(ctx, change);
+					       : change_and_get(ctx, object, change);
 	report_half(request, object, start_of(change), status);
 	if (status != OSD_OK && ctx->attributes)
 		request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	return status == OSD_OK && served.aborted ? OSD_E_TASK_ABORTED : status;
+}
+
+static enum osd_status change_object(struct osd_command_context *ctx, struct osd_change *change)
+{
+	struct osd_data_version wanted;
+	enum osd_status status = osd_precondition_load(ctx, OSD_PAGE_VERSION, &wanted, &change->wanted);
+
+	return status == OSD_OK ? change_as_wanted(ctx, ctx->object, change) : status;
+}
+
+/* A change of the stored bytes, if nothing transforms them. */
+static enum osd_status change_plain(struct osd_command_context *ctx, struct osd_change *change)
+{
+	enum osd_status status = osd_object_is_stacked(ctx->object) ? osd_stack_check_change(ctx)
+								    : OSD_OK;
+
+	return status == OSD_OK ? change_object(ctx, change) : status;
 }
 
 enum osd_status osd_command_load_change(struct osd_command_context *ctx,
@@ -294,13 +314,36 @@ enum osd_status osd_command_load_change(struct osd_command_context *ctx,
 	return OSD_OK;
 }
 
+/* The data may pass through functions.  *ret_any: the command takes any version of them. */
+static enum osd_status write_through(struct osd_command_context *ctx, struct osd_change change,
+				     bool *ret_any)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	struct osd_data_version wanted;
+	enum osd_status status = osd_precondition_load(ctx, OSD_PAGE_VERSION, &wanted, &change.wanted);
+
+	*ret_any = !change.wanted;
+	if (status == OSD_OK)
+		status = osd_stack_write(ctx, &change, &source);
+	return status == OSD_OK ? change_as_wanted(ctx, source ? source : ctx->object, &change)
+				: status;
+}
+
 enum osd_status osd_cmd_write(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
 	struct osd_change change = {0};
 	enum osd_status status = osd_command_load_change(ctx, &pieces, &change);
+	bool any;
 
-	return status == OSD_OK ? change_object(ctx, &change) : status;
+	if (status != OSD_OK)
+		return status;
+	if (!osd_object_is_stacked(ctx->object))
+		return change_object(ctx, &change);
+	status = write_through(ctx, change, &any);
+	return status == OSD_E_VERSION && any && osd_stack_begin_again(ctx->request)
+		       ? write_through(ctx, change, &any)
+		       : status;
 }
 
 enum osd_status osd_cmd_append(struct osd_command_context *ctx)
@@ -309,7 +352,7 @@ enum osd_status osd_cmd_append(struct osd_command_context *ctx)
 				    .length = ctx->command_data_length,
 				    .data = ctx->command_data};
 
-	return change_object(ctx, &change);
+	return change_plain(ctx, &change);
 }
 
 enum osd_status osd_cmd_clear(struct osd_command_context *ctx)
@@ -319,7 +362,7 @@ enum osd_status osd_cmd_clear(struct osd_command_context *ctx)
 				    .offset = cdb->starting_byte_address,
 				    .length = cdb->length};
 
-	return change_object(ctx, &change);
+	return change_plain(ctx, &change);
 }
 
 static bool punch_goes_on(void *arg, uint64_t bytes)
@@ -341,7 +384,7 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 	enum osd_status status;
 
 	osd_copies_begin(ctx->copies, &copying, ctx->addressed, true);
-	status = change_object(ctx, &change);
+	status = change_plain(ctx, &change);
 	osd_copies_end(ctx->copies, &copying);
 	return status;
 }

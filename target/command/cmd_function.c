@@ -5,9 +5,14 @@
 
 #include "base/util.h"
 #include "command/commands.h"
+#include "command/compile.h"
 #include "command/resolve.h"
 #include "command/submission.h"
 #include "function/function.h"
+#include "security/box.h"
+
+/* Longer code that a sandbox does not keep is copied into a file, by a worker; encrypted code is decrypted by one. */
+#define AT_ONCE_CODE_MAX (128u << 10)
 
 enum { FIELD_BYTE11 = 11, FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_ARGS_LENGTH = 32 };
 
@@ -24,18 +29,24 @@ static bool says_more_than_allowed(const struct osd_exec_params *params)
 	       osd_exec_has(params, OSD_EXEC_PARAM_ENGINE) ||
 	       osd_exec_has(params, OSD_EXEC_PARAM_ARGS) ||
 	       osd_exec_has(params, OSD_EXEC_PARAM_PREDECESSOR) ||
+	       osd_exec_has(params, OSD_EXEC_PARAM_HOME) ||
 	       osd_exec_code_form(params->flags) != 0;
 }
 
-static enum osd_status find(struct osd_command_context *ctx, const struct osd_exec_params *params,
-			    struct osd_function *ret_function)
+static struct osd_function_name name_of(const struct osd_exec_params *params)
 {
-	const struct osd_function_name name = {
+	return (struct osd_function_name){
 		.partition_id = params->function.partition_id,
 		.object_id = params->function.object_id,
 		.text = params->function.name.bytes,
 		.length = params->function.name.length,
 	};
+}
+
+static enum osd_status find(struct osd_command_context *ctx, const struct osd_exec_params *params,
+			    struct osd_function *ret_function)
+{
+	const struct osd_function_name name = name_of(params);
 	const struct osd_exec_text *method = &params->function.method;
 	enum osd_status status = osd_function_find(ctx->functions, &name, ret_function);
 
@@ -69,11 +80,25 @@ static enum osd_status find_code(struct osd_command_context *ctx,
 	return status;
 }
 
-/* A limit of the manifest is the default, and the most. */
-static void bound(uint64_t *limit, uint64_t most)
+/* Without waiting: all that is not in memory, or takes long, or fails, is left to a worker. */
+static enum osd_status find_code_at_once(struct osd_command_context *ctx,
+					 const struct osd_exec_params *params,
+					 struct osd_function *ret_function,
+					 struct osd_function_code **ret_code)
 {
-	if (most && (*limit == 0 || *limit > most))
-		*limit = most;
+	const struct osd_function_name name = name_of(params);
+	const struct osd_exec_text *method = &params->function.method;
+	enum osd_status status =
+		osd_function_find_at_once(ctx->functions, &name, ret_function, ret_code);
+
+	if (status != OSD_OK)
+		return status;
+	if ((*ret_code)->length + (*ret_code)->machine_length > AT_ONCE_CODE_MAX ||
+	    osd_box_is((*ret_code)->bytes, (*ret_code)->length) ||
+	    (method->length &&
+	     !osd_function_has_method(ret_function, method->bytes, method->length)))
+		return OSD_E_WOULD_BLOCK;
+	return OSD_OK;
 }
 
 /* What a client asks of a call that only a record can give. */
@@ -123,33 +148,18 @@ static enum osd_status find_zone(struct osd_command_context *ctx, enum osd_objec
 	return status;
 }
 
-static struct osd_exec_text text_of(const char *text)
-{
-	return (struct osd_exec_text){(const uint8_t *)text, (uint32_t)strlen(text)};
-}
-
 static void fill(struct osd_exec_submission *submission, const struct osd_exec_params *params,
 		 const struct osd_function *function)
 {
 	const struct osd_exec_text *method = &params->function.method;
 
-	submission->function =
-		(struct osd_job_function){.id = function->id, .access = function->access};
 	if (method->length)
 		memcpy(submission->function.method, method->bytes, method->length);
 	else
 		osd_function_first_method(function, submission->function.method);
-	submission->engine = text_of(function->engine[0] ? function->engine
-								: OSD_FUNCTION_ENGINE);
 	submission->args_encoding = params->function.args_encoding;
-	if (!submission->pool.length)
-		submission->pool = text_of(function->pool);
-	if (!submission->name.length)
-		submission->name = text_of(function->alias);
-	bound(&submission->limits.wall_usec, function->wall_usec);
-	bound(&submission->limits.cpu_usec, function->cpu_usec);
-	bound(&submission->limits.memory_bytes, function->memory_bytes);
-	bound(&submission->limits.output_bytes, function->output_bytes);
+	submission->function.access = function->access;
+	osd_submission_call(submission, function);
 }
 
 enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
@@ -157,6 +167,7 @@ enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 	struct osd_request *request = ctx->request;
 	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	struct osd_exec_submission submission = {0};
+	bool at_once = ctx->data_flags & OSD_DATA_NOWAIT;
 	struct osd_function function;
 	struct osd_exec_params params;
 	enum osd_status status;
@@ -171,25 +182,45 @@ enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 	if (says_more_than_allowed(&params) ||
 	    (params.function.args_encoding == OSD_ARGS_NONE && ctx->command_data_length > 0))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	status = find_code(ctx, &params, &function, &code);
+	status = at_once ? find_code_at_once(ctx, &params, &function, &code)
+			 : find_code(ctx, &params, &function, &code);
+	if (status == OSD_OK && !osd_function_permits(&function, request->object.partition_id))
+		status = OSD_E_FUNCTION_CAPS;
 	if (status == OSD_OK)
 		status = choose_record(request, &params, &function, &submission.plain);
 	if (status == OSD_OK && submission.plain)
 		status = find_zone(ctx, &submission.zone_type);
+	if (status == OSD_OK && at_once && !submission.plain)
+		status = OSD_E_WOULD_BLOCK; /* its acceptance is a transaction */
 	if (status != OSD_OK)
 		return status;
 	osd_submission_fill(&submission, &params);
 	fill(&submission, &params, &function);
 	submission.code = code->bytes;
 	submission.code_length = code->length;
-	submission.code_sha256 = code->sha256;
+	submission.function_code = code;
 	submission.has_args = true;
 	submission.args =
 		(struct osd_exec_text){ctx->command_data, (uint32_t)ctx->command_data_length};
-	return osd_submission_send(ctx, &submission);
+	status = osd_submission_send(ctx, &submission);
+	osd_compile_for_calls(ctx->functions, ctx->exec, &function, code);
+	return status;
 }
 
 /* ---- ACTIVATE FUNCTION ------------------------------------------------------------------------------- */
+
+static enum osd_status activate(struct osd_command_context *ctx, bool replace)
+{
+	struct osd_function_compile needed = {.code = NULL};
+	enum osd_status status =
+		osd_function_activate(ctx->functions, ctx->request->object, replace,
+				      osd_compiled_code(ctx->request), ctx->exec ? &needed : NULL);
+
+	if (status == OSD_E_WOULD_BLOCK)
+		status = osd_compile_for_activation(ctx, &needed);
+	osd_function_code_put(needed.code);
+	return status;
+}
 
 enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 {
@@ -200,11 +231,26 @@ enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 	if (bits & ~(DEACTIVATE | REPLACE) || bits == (DEACTIVATE | REPLACE))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
-				   : osd_function_activate(ctx->functions, request->object,
-							   bits & REPLACE);
+				   : activate(ctx, bits & REPLACE);
 	if (status == OSD_E_NO_PARTITION)
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD
 		       ? osd_command_fail(request, status, FIELD_OBJECT)
 		       : status;
+}
+
+/* ---- removal of functions ---------------------------------------------------------------------------- */
+
+enum osd_status osd_command_in_use(struct osd_command_context *ctx, enum osd_status status)
+{
+	struct osd_fault *fault = &ctx->request->fault;
+	struct osd_object_id job;
+
+	if (status != OSD_E_FUNCTION_IN_USE ||
+	    !osd_exec_uses_function(ctx->exec, ctx->request->object, &job) || !job.object_id)
+		return status;
+	fault->has_information = fault->has_command_information = true;
+	fault->information = job.object_id;
+	fault->command_information = job.partition_id;
+	return status;
 }

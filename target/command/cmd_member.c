@@ -10,6 +10,7 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
+#include "command/precondition.h"
 #include "command/tracked.h"
 #include "command/validate.h"
 #include "object/page_provider.h"
@@ -41,7 +42,9 @@ static enum osd_status is_plain_member(struct osd_request *request, struct osd_t
 
 static enum osd_status validate(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	return osd_validate_exists(tracked->ctx->request, txn);
+	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
+
+	return status == OSD_OK ? osd_precondition_members(tracked->ctx, txn) : status;
 }
 
 static enum osd_status set_member(struct osd_tracked *tracked, struct osd_txn *txn,
@@ -161,10 +164,17 @@ static enum osd_status check_members(struct osd_command_context *ctx)
 	return osd_validate_alone(ctx);
 }
 
+static enum osd_status compare_alone(struct osd_txn *txn, void *ctx)
+{
+	return osd_precondition_members(ctx, txn);
+}
+
 static enum osd_status set_members(struct osd_command_context *ctx)
 {
 	if (!ctx->attributes || !ctx->attributes->sets)
-		return OSD_OK;
+		return osd_precondition_given(ctx)
+			       ? osd_txn_run(ctx->objects, OSD_TXN_NO_TIMESTAMPS, compare_alone, ctx)
+			       : OSD_OK;
 	return osd_tracked_run(ctx, &osd_tracked_set_members, ctx->request->object,
 			       FIELD_OBJECT_ID);
 }
@@ -254,6 +264,8 @@ static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn
 {
 	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
 
+	if (status == OSD_OK)
+		status = osd_precondition_members(tracked->ctx, txn);
 	return status == OSD_OK ? osd_phase_set_then_get(tracked->ctx->request, txn) : status;
 }
 

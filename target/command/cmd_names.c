@@ -1,240 +1,136 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_names.c -- READ NAMES and CHANGE NAMES: paths below the directory that the CDB addresses (docs/names.md).
+/* cmd_names.c -- READ NAMES and CHANGE NAMES: paths below what the CDB addresses (docs/names.md).
  * Set and get attributes are those of the object that the path names.
- * Not here: the records (object/names.c), the bytes (wire/name_list.c), LIST (name_listing.c). */
+ * Not here: the steps of verbs (naming.c), the records (object/names.h), the bytes (wire/name_list.c), LIST
+ * (name_listing.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/name_listing.h"
-#include "command/validate.h"
-#include "object/names.h"
-#include "wire/name_list.h"
+#include "command/naming.h"
+#include "command/stack_write.h"
 
-enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_LENGTH = 32, FIELD_PERMISSIONS = 129 };
+enum { FIELD_LENGTH = 32 };
 enum { PARAM_OBJECT = 16 };
 
-struct naming {
-	struct osd_command_context *ctx;
-	struct osd_txn *txn;
-	struct osd_name_params params; /* borrows from the copy of Data-Out */
-	struct osd_name_place place;   /* where the path leads */
-	struct osd_named result;
-	uint8_t outcome; /* enum osd_name_outcome */
-};
-
-/* ---- failures -------------------------------------------------------------------------------- */
-
-static enum osd_status fail_in_data(struct osd_request *request, enum osd_status status,
-				    uint16_t field)
+/* About the last name of the path. */
+static enum osd_status fail(struct osd_naming *naming, enum osd_status status)
 {
-	request->fault.field_in_data_out = true;
-	return osd_command_fail(request, status, field);
-}
-
-/* A failure about one name of a path. */
-static enum osd_status fail_at(struct naming *naming, enum osd_status status, unsigned component)
-{
-	struct osd_request *request = naming->ctx->request;
-
-	switch (status) {
-	case OSD_E_NO_PARTITION:
-		return osd_command_fail(request, status, FIELD_PARTITION);
-	case OSD_E_NO_OBJECT:
-		return osd_command_fail(request, status, FIELD_OBJECT);
-	case OSD_E_PARAM_FIELD:
-		return fail_in_data(request, status, OSD_NAME_PARAMS_HEADER);
-	case OSD_E_NO_NAME:
-	case OSD_E_NAME_EXISTS:
-	case OSD_E_NOT_DIRECTORY:
-	case OSD_E_IS_DIRECTORY:
-	case OSD_E_NAME_LOOP:
-	case OSD_E_NAME_CHANGED:
-	case OSD_E_NAME_TARGET:
-		request->fault.has_information = true;
-		request->fault.information = component;
-		return status;
-	default:
-		return status;
-	}
-}
-
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-static struct osd_name as_name(struct osd_name_text text)
-{
-	return (struct osd_name){text.bytes, text.length};
-}
-
-static unsigned last_component(struct osd_name_text path)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < path.length; i++)
-		count += path.bytes[i] == '/';
-	return count;
-}
-
-/* needs: a name, which an empty path has not. */
-static enum osd_status follow(struct naming *naming, struct osd_name_text path, bool needs,
-			      struct osd_name_place *ret_place)
-{
-	unsigned component = 0;
-	enum osd_status status = osd_name_follow(naming->txn, naming->ctx->addressed,
-						 as_name(path), ret_place, &component);
-
-	if (status == OSD_OK && needs && path.length == 0)
-		status = OSD_E_PARAM_FIELD;
-	return status == OSD_OK ? OSD_OK : fail_at(naming, status, component);
-}
-
-static enum osd_status fail_last(struct naming *naming, enum osd_status status)
-{
-	return fail_at(naming, status, last_component(naming->params.path));
-}
-
-static enum osd_status check_expected(struct naming *naming)
-{
-	const struct osd_name_place *place = &naming->place;
-	uint64_t expected = naming->params.expected;
-
-	if (!expected || (place->exists && place->found.id.object_id == expected))
-		return OSD_OK;
-	return fail_last(naming, place->exists ? OSD_E_NAME_CHANGED : OSD_E_NO_NAME);
-}
-
-static enum osd_status must_exist(struct naming *naming)
-{
-	return naming->place.exists ? check_expected(naming) : fail_last(naming, OSD_E_NO_NAME);
-}
-
-/* The object has the policy access tag that the capability wants, and no unfinished job. */
-static enum osd_status may_touch(struct naming *naming, const struct osd_named *named,
-				 uint16_t permissions)
-{
-	struct osd_request *request = naming->ctx->request;
-	bool permitted = false;
-	enum osd_status status = osd_authorise_inside(request, naming->txn, named->id,
-						      osd_access_whole(permissions), &permitted);
-
-	if (status == OSD_OK && !permitted)
-		return osd_command_fail(request, OSD_E_PERMISSION, FIELD_PERMISSIONS);
-	return status;
-}
-
-/* The object takes the name, and remembers it as its username. */
-static enum osd_status give(struct naming *naming, const struct osd_name_place *place,
-			    const struct osd_named *named)
-{
-	uint32_t page = OSD_REL_INFORMATION;
-	enum osd_status status =
-		osd_name_put(naming->txn, place->directory, place->name, named->id);
-
-	if (named->type == OSD_COLLECTION)
-		page |= OSD_PAGE_COLLECTION_BASE;
-	return status == OSD_OK ? osd_attr_set(naming->txn, named->id, page, OSD_INFO_USERNAME,
-					       place->name.bytes, place->name.length)
-				: fail_last(naming, status);
-}
-
-/* The object loses the name; without another one it is removed. */
-static enum osd_status take(struct naming *naming, const struct osd_name_place *place)
-{
-	struct osd_object_id id = place->found.id;
-	uint32_t names = 0;
-	enum osd_status status = may_touch(naming, &place->found, OSD_PERM_REMOVE);
-
-	if (status == OSD_OK)
-		status = osd_name_drop(naming->txn, place->directory, place->name, id);
-	if (status == OSD_OK)
-		status = osd_name_count(naming->txn, id, &names);
-	if (status != OSD_OK || names)
-		return status;
-	naming->outcome |= OSD_NAME_REMOVED;
-	if (place->found.type == OSD_COLLECTION)
-		return osd_collection_remove(naming->txn, id, false);
-	status = osd_validate_unmarked(naming->txn, id, OSD_USER_OBJECT);
-	return status == OSD_OK ? osd_user_object_remove(naming->txn, id) : status;
+	return osd_naming_fail_last(naming, status, naming->params.path);
 }
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
-static enum osd_status look_up(struct naming *naming)
+/* A command that may not wait needs nothing more of the object, or finds it in memory. */
+static enum osd_status check_at_hand(struct osd_naming *naming)
 {
-	enum osd_status status = must_exist(naming);
-
-	naming->result = naming->place.found;
-	return status == OSD_OK ? may_touch(naming, &naming->result, OSD_PERM_READ) : status;
-}
-
-static enum osd_status open_existing(struct naming *naming, enum osd_object_type type)
-{
-	if (!(naming->params.flags & OSD_NAME_OPEN_EXISTING))
-		return fail_last(naming, OSD_E_NAME_EXISTS);
-	if (naming->place.found.type != type)
-		return fail_last(naming, type == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY
-								: OSD_E_IS_DIRECTORY);
-	naming->result = naming->place.found;
-	return may_touch(naming, &naming->result, OSD_PERM_WRITE);
-}
-
-static enum osd_status make(struct naming *naming, enum osd_object_type type)
-{
-	struct osd_named made = {{naming->ctx->addressed.partition_id, 0}, type};
+	struct osd_command_context *ctx = naming->ctx;
+	struct osd_object *object = NULL;
 	enum osd_status status;
 
+	if (!(ctx->data_flags & OSD_DATA_NOWAIT) ||
+	    (!ctx->attributes && ctx->request->security.proof.grant.open))
+		return OSD_OK;
+	status = osd_object_get_cached(ctx->objects, naming->result.id, &object);
+	osd_object_put(object);
+	return status;
+}
+
+static enum osd_status look_up(struct osd_naming *naming)
+{
+	unsigned component = 0;
+	enum osd_status status =
+		osd_name_lookup(naming->txn, naming->from, osd_naming_name(naming->params.path),
+				&naming->place, &component, &naming->names);
+
+	if (status != OSD_OK)
+		return osd_naming_fail_at(naming, status, component);
+	status = osd_naming_may_use(naming, naming->place.directory, OSD_PERM_READ);
+	if (status == OSD_OK)
+		status = osd_naming_must_exist(naming);
+	naming->result = naming->place.found;
+	if (status == OSD_OK)
+		status = check_at_hand(naming);
+	return status == OSD_OK ? osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ) : status;
+}
+
+static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_type type)
+{
+	if (!(naming->params.flags & OSD_NAME_OPEN_EXISTING))
+		return fail(naming, OSD_E_NAME_EXISTS);
+	if (naming->place.found.type != type)
+		return fail(naming, type == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY
+								: OSD_E_IS_DIRECTORY);
+	naming->result = naming->place.found;
+	return osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
+}
+
+static enum osd_status make(struct osd_naming *naming, enum osd_object_type type)
+{
+	struct osd_named made = {{naming->from.partition_id, 0}, type};
+	enum osd_status status = OSD_OK;
+
+	if (naming->from.partition_id == 0)
+		return fail(naming, OSD_E_NAME_TARGET);
 	if (naming->place.exists)
 		return open_existing(naming, type);
+	if (type == OSD_USER_OBJECT)
+		status = osd_stack_check_new(naming->ctx->request, naming->txn,
+					     made.id.partition_id);
+	if (status != OSD_OK)
+		return status;
 	status = type == OSD_COLLECTION
 			 ? osd_directory_make(naming->txn, made.id.partition_id, &made.id)
-			 : osd_user_object_create(naming->txn, made.id.partition_id, 0, 1,
-						  &made.id.object_id);
+			 : osd_user_object_begin(naming->txn, made.id.partition_id,
+						 &made.id.object_id);
 	if (status == OSD_OK)
-		status = give(naming, &naming->place, &made);
+		status = osd_naming_give(naming, &naming->place, &made);
 	naming->outcome |= OSD_NAME_MADE;
 	naming->result = made;
 	return status;
 }
 
-static enum osd_status create(struct naming *naming)
+static enum osd_status create(struct osd_naming *naming)
 {
 	return make(naming, OSD_USER_OBJECT);
 }
 
-static enum osd_status make_directory(struct naming *naming)
+static enum osd_status make_directory(struct osd_naming *naming)
 {
 	return make(naming, OSD_COLLECTION);
 }
 
 /* The object that LINK gives a name.  By id only with a capability of the whole partition: the object may
  * be anywhere in it. */
-static enum osd_status find_linked(struct naming *naming, struct osd_named *ret_named)
+static enum osd_status find_linked(struct osd_naming *naming, struct osd_named *ret_named)
 {
 	uint64_t id = naming->params.object_id;
 	struct osd_name_place place;
 	enum osd_status status;
 
 	if (!id) {
-		status = follow(naming, naming->params.other, true, &place);
+		status = osd_naming_follow(naming, naming->params.other, OSD_PERM_WRITE, &place);
 		if (status == OSD_OK && !place.exists)
-			status = fail_at(naming, OSD_E_NO_NAME,
-					 last_component(naming->params.other));
+			status = osd_naming_fail_last(naming, OSD_E_NO_NAME,
+						      naming->params.other);
 		if (status == OSD_OK)
 			*ret_named = place.found;
 		return status;
 	}
-	if (naming->ctx->addressed.object_id != 0 || id < OSD_FIRST_ID)
-		return fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT);
-	ret_named->id = (struct osd_object_id){naming->ctx->addressed.partition_id, id};
+	if (naming->from.object_id != 0 || id < OSD_FIRST_ID)
+		return osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT);
+	ret_named->id = naming->from.partition_id
+				? (struct osd_object_id){naming->from.partition_id, id}
+				: (struct osd_object_id){id, 0};
 	status = osd_object_type_of(naming->txn, ret_named->id, &ret_named->type);
-	return status == OSD_E_NO_OBJECT
-		       ? fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT)
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION
+		       ? osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT)
 		       : status;
 }
 
-static enum osd_status check_no_loop(struct naming *naming, struct osd_object_id directory,
+static enum osd_status check_no_loop(struct osd_naming *naming, struct osd_object_id directory,
 				     const struct osd_named *moved)
 {
 	bool below = false;
@@ -242,31 +138,31 @@ static enum osd_status check_no_loop(struct naming *naming, struct osd_object_id
 
 	if (moved->type == OSD_COLLECTION)
 		status = osd_directory_is_below(naming->txn, directory, moved->id, &below);
-	return status == OSD_OK && below ? fail_last(naming, OSD_E_NAME_LOOP) : status;
+	return status == OSD_OK && below ? fail(naming, OSD_E_NAME_LOOP) : status;
 }
 
 /* What has the name gives it up for an object of the same kind. */
-static enum osd_status replace(struct naming *naming, const struct osd_name_place *place,
+static enum osd_status replace(struct osd_naming *naming, const struct osd_name_place *place,
 			       enum osd_object_type by)
 {
 	if (!(naming->params.flags & OSD_NAME_REPLACE))
-		return fail_last(naming, OSD_E_NAME_EXISTS);
+		return fail(naming, OSD_E_NAME_EXISTS);
 	if (place->found.type == OSD_COLLECTION && by != OSD_COLLECTION)
-		return fail_last(naming, OSD_E_IS_DIRECTORY);
+		return fail(naming, OSD_E_IS_DIRECTORY);
 	if (place->found.type != OSD_COLLECTION && by == OSD_COLLECTION)
-		return fail_last(naming, OSD_E_NOT_DIRECTORY);
-	return take(naming, place);
+		return fail(naming, OSD_E_NOT_DIRECTORY);
+	return osd_naming_take(naming, place);
 }
 
-static enum osd_status link_name(struct naming *naming)
+static enum osd_status link_name(struct osd_naming *naming)
 {
 	struct osd_name_place *place = &naming->place;
-	enum osd_status status = check_expected(naming);
+	enum osd_status status = osd_naming_check_expected(naming);
 
 	if (status == OSD_OK)
 		status = find_linked(naming, &naming->result);
 	if (status == OSD_OK)
-		status = may_touch(naming, &naming->result, OSD_PERM_WRITE);
+		status = osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
 	if (status == OSD_OK)
 		status = check_no_loop(naming, place->directory, &naming->result);
 	if (status != OSD_OK)
@@ -276,71 +172,76 @@ static enum osd_status link_name(struct naming *naming)
 		return OSD_OK;
 	if (place->exists)
 		status = replace(naming, place, naming->result.type);
-	return status == OSD_OK ? give(naming, place, &naming->result) : status;
+	return status == OSD_OK ? osd_naming_give(naming, place, &naming->result) : status;
 }
 
-static enum osd_status unlink_name(struct naming *naming)
+static enum osd_status unlink_name(struct osd_naming *naming)
 {
-	enum osd_status status = must_exist(naming);
+	enum osd_status status = osd_naming_must_exist(naming);
 
 	naming->result = naming->place.found;
 	if (status == OSD_OK && naming->result.type == OSD_COLLECTION)
-		return fail_last(naming, OSD_E_IS_DIRECTORY);
-	return status == OSD_OK ? take(naming, &naming->place) : status;
+		return fail(naming, OSD_E_IS_DIRECTORY);
+	return status == OSD_OK ? osd_naming_take(naming, &naming->place) : status;
 }
 
-static enum osd_status remove_directory(struct naming *naming)
+static enum osd_status remove_directory(struct osd_naming *naming)
 {
-	enum osd_status status = must_exist(naming);
+	enum osd_status status = osd_naming_must_exist(naming);
 
 	naming->result = naming->place.found;
 	if (status == OSD_OK && naming->result.type != OSD_COLLECTION)
-		return fail_last(naming, OSD_E_NOT_DIRECTORY);
-	return status == OSD_OK ? take(naming, &naming->place) : status;
+		return fail(naming, OSD_E_NOT_DIRECTORY);
+	return status == OSD_OK ? osd_naming_take(naming, &naming->place) : status;
 }
 
-static enum osd_status exchange(struct naming *naming, const struct osd_name_place *to)
+static enum osd_status exchange(struct osd_naming *naming, const struct osd_name_place *to)
 {
 	struct osd_txn *txn = naming->txn;
 	const struct osd_name_place *from = &naming->place;
+	uint32_t left = 0, of_other = 0;
 	enum osd_status status = check_no_loop(naming, from->directory, &to->found);
 
 	if (status == OSD_OK)
-		status = may_touch(naming, &to->found, OSD_PERM_WRITE);
+		status = osd_naming_may_touch(naming, &to->found, OSD_PERM_WRITE);
 	if (status == OSD_OK)
-		status = osd_name_drop(txn, from->directory, from->name, from->found.id);
+		status = osd_name_drop(txn, from->directory, from->name, from->found.id, &left);
 	if (status == OSD_OK)
-		status = osd_name_drop(txn, to->directory, to->name, to->found.id);
+		status = osd_name_drop(txn, to->directory, to->name, to->found.id, &of_other);
+	naming->names = left + 1;
 	if (status == OSD_OK)
-		status = give(naming, from, &to->found);
-	return status == OSD_OK ? give(naming, to, &from->found) : status;
+		status = osd_naming_give(naming, from, &to->found);
+	return status == OSD_OK ? osd_naming_give(naming, to, &from->found) : status;
 }
 
-static enum osd_status move(struct naming *naming, const struct osd_name_place *to)
+static enum osd_status move(struct osd_naming *naming, const struct osd_name_place *to)
 {
 	const struct osd_name_place *from = &naming->place;
+	uint32_t left = 0;
 	enum osd_status status = OSD_OK;
 
 	if (to->exists)
 		status = replace(naming, to, from->found.type);
 	if (status == OSD_OK)
-		status = osd_name_drop(naming->txn, from->directory, from->name, from->found.id);
-	return status == OSD_OK ? give(naming, to, &from->found) : status;
+		status = osd_name_drop(naming->txn, from->directory, from->name, from->found.id,
+				       &left);
+	naming->names = left + 1;
+	return status == OSD_OK ? osd_naming_give(naming, to, &from->found) : status;
 }
 
-static enum osd_status rename_name(struct naming *naming)
+static enum osd_status rename_name(struct osd_naming *naming)
 {
 	bool exchanges = naming->params.flags & OSD_NAME_EXCHANGE;
 	struct osd_name_place to;
-	enum osd_status status = must_exist(naming);
+	enum osd_status status = osd_naming_must_exist(naming);
 
 	naming->result = naming->place.found;
 	if (status == OSD_OK)
-		status = follow(naming, naming->params.other, true, &to);
+		status = osd_naming_follow(naming, naming->params.other, OSD_PERM_WRITE, &to);
 	if (status == OSD_OK && exchanges && !to.exists)
-		status = fail_at(naming, OSD_E_NO_NAME, last_component(naming->params.other));
+		status = osd_naming_fail_last(naming, OSD_E_NO_NAME, naming->params.other);
 	if (status == OSD_OK)
-		status = may_touch(naming, &naming->result, OSD_PERM_WRITE);
+		status = osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
 	if (status == OSD_OK)
 		status = check_no_loop(naming, to.directory, &naming->result);
 	if (status != OSD_OK)
@@ -353,21 +254,23 @@ static enum osd_status rename_name(struct naming *naming)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-static enum osd_status answer(struct naming *naming)
+static enum osd_status answer(struct osd_naming *naming)
 {
 	struct osd_request *request = naming->ctx->request;
 	bool gone = naming->outcome & OSD_NAME_REMOVED &&
 		    (naming->params.verb == OSD_NAME_UNLINK || naming->params.verb == OSD_NAME_RMDIR);
 	uint8_t bytes[OSD_NAME_ENTRY];
-	uint32_t names = 0;
+	uint32_t names = naming->names;
 	enum osd_status status = OSD_OK;
 
-	if (!gone)
+	if (naming->outcome & OSD_NAME_MADE)
+		names = 1;
+	else if (!gone && !names && naming->params.verb != OSD_NAME_LOOKUP)
 		status = osd_name_count(naming->txn, naming->result.id, &names);
 	if (status != OSD_OK)
 		return status;
-	osd_name_entry_encode(naming->result.id.object_id, (uint8_t)naming->result.type,
-			      naming->outcome, names, bytes);
+	osd_name_entry_encode(naming->result.id.partition_id, naming->result.id.object_id,
+			      (uint8_t)naming->result.type, naming->outcome, names, bytes);
 	osd_command_data_in(request, bytes,
 			    OSD_MIN(sizeof(bytes), request->decoded.result_allocation_length));
 	if (gone)
@@ -378,31 +281,43 @@ static enum osd_status answer(struct naming *naming)
 	return OSD_OK;
 }
 
-static enum osd_status act(struct naming *naming)
+static enum osd_status list(struct osd_naming *naming)
 {
-	static enum osd_status (*const verbs[])(struct naming *) = {
+	enum osd_status status;
+
+	if (naming->ctx->data_flags & OSD_DATA_NOWAIT)
+		return OSD_E_WOULD_BLOCK;
+	status = osd_naming_follow(naming, naming->params.path, OSD_PERM_READ, &naming->place);
+	if (status != OSD_OK)
+		return status;
+	status = osd_naming_must_exist(naming);
+	if (status == OSD_OK && naming->place.found.type == OSD_USER_OBJECT)
+		status = OSD_E_NOT_DIRECTORY;
+	if (status == OSD_OK)
+		status = osd_naming_may_use(naming, naming->place.found.id, OSD_PERM_READ);
+	if (status == OSD_OK)
+		status = osd_names_listing(naming->ctx, naming->txn, naming->place.found.id,
+					   &naming->params);
+	return status == OSD_OK ? OSD_OK : fail(naming, status);
+}
+
+static enum osd_status act(struct osd_naming *naming)
+{
+	static enum osd_status (*const verbs[])(struct osd_naming *) = {
 		[OSD_NAME_LOOKUP] = look_up,	    [OSD_NAME_CREATE] = create,
 		[OSD_NAME_MKDIR] = make_directory,  [OSD_NAME_LINK] = link_name,
 		[OSD_NAME_UNLINK] = unlink_name,    [OSD_NAME_RMDIR] = remove_directory,
 		[OSD_NAME_RENAME] = rename_name,
 	};
 	enum osd_name_verb verb = naming->params.verb;
-	enum osd_status status =
-		follow(naming, naming->params.path, verb != OSD_NAME_LOOKUP && verb != OSD_NAME_LIST,
-		       &naming->place);
+	enum osd_status status = OSD_OK;
 
-	if (status != OSD_OK)
-		return status;
-	if (verb == OSD_NAME_LIST) {
-		status = must_exist(naming);
-		if (status == OSD_OK && naming->place.found.type == OSD_USER_OBJECT)
-			status = OSD_E_NOT_DIRECTORY;
-		if (status == OSD_OK)
-			status = osd_names_listing(naming->ctx, naming->txn, naming->place.found.id,
-						   &naming->params);
-		return status == OSD_OK ? OSD_OK : fail_last(naming, status);
-	}
-	status = verbs[verb](naming);
+	if (verb == OSD_NAME_LIST)
+		return list(naming);
+	if (verb != OSD_NAME_LOOKUP)
+		status = osd_naming_follow(naming, naming->params.path, OSD_PERM_WRITE, &naming->place);
+	if (status == OSD_OK)
+		status = verbs[verb](naming);
 	return status == OSD_OK ? answer(naming) : status;
 }
 
@@ -410,14 +325,12 @@ static enum osd_status act(struct naming *naming)
 static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_verb first,
 			       enum osd_name_verb last)
 {
-	struct naming naming = {.ctx = ctx, .txn = ctx->txn};
+	struct osd_naming naming = {.ctx = ctx, .txn = ctx->txn};
 	OSD_CLEANUP_FREE uint8_t *copy = NULL;
 	struct osd_request *request = ctx->request;
 	uint16_t field = 0;
 	enum osd_status status;
 
-	request->object = ctx->addressed;
-	request->object_type = ctx->addressed.object_id ? OSD_COLLECTION : OSD_PARTITION;
 	if (ctx->command_data_length < OSD_NAME_PARAMS_HEADER ||
 	    ctx->command_data_length > OSD_NAME_PARAMS_MAX)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_LENGTH);
@@ -429,7 +342,9 @@ static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_ve
 	if (status == OSD_OK && (naming.params.verb < first || naming.params.verb > last))
 		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_E_PARAM_FIELD)
-		return fail_in_data(request, status, field);
+		return osd_naming_fail_in_data(request, status, field);
+	if (status == OSD_OK)
+		status = osd_naming_begin(&naming);
 	return status == OSD_OK ? act(&naming) : status;
 }
 

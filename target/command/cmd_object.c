@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/commands.h"
+#include "command/stack_write.h"
 #include "command/phase.h"
 #include "object/draft.h"
 #include "object/txn_run.h"
@@ -44,8 +45,10 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_user_object_create(ctx->txn, request->object.partition_id,
-					request->decoded.object_id, count, &first);
+	status = osd_stack_check_new(request, ctx->txn, request->object.partition_id);
+	if (status == OSD_OK)
+		status = osd_user_object_create(ctx->txn, request->object.partition_id,
+						request->decoded.object_id, count, &first);
 	if (status != OSD_OK)
 		return status;
 	request->object.object_id = first + count - 1;
@@ -68,7 +71,9 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 	enum osd_status status;
 
 	request->object = making->ctx->addressed;
-	status = osd_draft_put(txn, making->draft, &request->object.object_id);
+	status = osd_stack_check_new(request, txn, request->object.partition_id);
+	if (status == OSD_OK)
+		status = osd_draft_put(txn, making->draft, &request->object.object_id);
 	if (status == OSD_OK && making->attributes_of)
 		status = osd_copy_attributes(txn, *making->attributes_of, request->object);
 	if (status != OSD_OK)
@@ -117,6 +122,8 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 	struct osd_change change = {0};
 	enum osd_status status = osd_command_load_change(ctx, &pieces, &change);
 
+	if (status == OSD_OK)
+		status = osd_stack_write_new(ctx, &change);
 	if (status != OSD_OK)
 		return status;
 	do /* another command has just requested the id that was chosen */
@@ -129,7 +136,7 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
-	return osd_user_object_remove(ctx->txn, ctx->request->object);
+	return osd_command_in_use(ctx, osd_user_object_remove(ctx->txn, ctx->request->object));
 }
 
 /* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */

@@ -88,6 +88,7 @@ enum osd_status osd_cmd_remove_partition(struct osd_command_context *ctx)
 	if (scope > SCOPE_CONTENTS)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
 	status = check_jobs(ctx);
-	return status == OSD_OK ? osd_partition_remove(ctx->txn, id, scope == SCOPE_CONTENTS)
-				: status;
+	if (status == OSD_OK)
+		status = osd_partition_remove(ctx->txn, id, scope == SCOPE_CONTENTS);
+	return osd_command_in_use(ctx, status);
 }

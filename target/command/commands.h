@@ -52,6 +52,10 @@ osd_command_fn osd_cmd_attributes;
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
 				      const struct osd_object_id *attributes_of);
 
+/* Passes on the status of a removal; for OSD_E_FUNCTION_IN_USE the sense names a call of the function, or of one of
+ * the partition (cmd_function.c). */
+enum osd_status osd_command_in_use(struct osd_command_context *ctx, enum osd_status status);
+
 /* What a WRITE's Data-Out does: one piece, or the scatter/gather list's.  The caller frees
  * *ret_pieces (cmd_data.c). */
 enum osd_status osd_command_load_change(struct osd_command_context *ctx,

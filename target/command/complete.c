@@ -123,6 +123,8 @@ static void build_sense(struct osd_request *request, enum osd_status status, boo
 		.has_response_icv = proved,
 		.information = fault->information,
 		.attribute_count = fault->attribute_count,
+		.text = fault->text,
+		.text_length = fault->text ? strlen(fault->text) : 0,
 	};
 
 	memcpy(sense.attributes, fault->attributes, sizeof(sense.attributes));

@@ -17,12 +17,13 @@
  *    data_in_capacity.
  *  - A failure returns its status with details in request->fault (osd_command_fail).
  *
- * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN): the dispatcher runs
+ * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN, and READ in a worker): the dispatcher runs
  * nothing more, and its thread goes on.  Any thread then calls ctx->resume(request), exactly
  * once, with request->fault.status (and details) saying how the command ended and the command
  * data in place.  Set and get attributes and the completion of the request follow at once, in
  * the thread that calls resume or, when that was before the function had returned, in the
- * dispatcher's.  The context itself is gone once the function has returned. */
+ * dispatcher's.  If request->again is set before, the request is dispatched from the start instead, in a worker.  The
+ * context itself is gone once the function has returned. */
 #ifndef OSD_COMMAND_CONTEXT_H
 #define OSD_COMMAND_CONTEXT_H
 
@@ -39,6 +40,7 @@
 struct osd_backgrounds;
 struct osd_copies;
 struct osd_exec;
+struct osd_flights;
 struct osd_functions;
 struct osd_keyring;
 struct osd_tracked_def;
@@ -56,7 +58,8 @@ enum osd_command_flags {
 	OSD_CMD_GET_FIRST = 0x0080,    /* get, then set */
 	OSD_CMD_OWN_ATTRS = 0x0100,    /* the function serves the attribute parameters itself */
 	OSD_CMD_EXCLUSIVE = 0x0200,    /* alone in the store: FORMAT OSD */
-	OSD_CMD_INLINE = 0x0400,       /* the unit may try it on the caller's thread */
+	/* The unit may try it on the caller's thread; with OSD_CMD_MAY_PARK: it may begin it there. */
+	OSD_CMD_INLINE = 0x0400,
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
 	/* The command itself changes nothing: without set attributes its transaction only reads. */
 	OSD_CMD_NO_CHANGE = 0x1000,
@@ -127,6 +130,8 @@ struct osd_command_def {
 	enum osd_data_use data_use;
 	enum osd_span_rule span;
 	uint16_t scope_permissions; /* needed as well when the scope in byte 11 is not 0 */
+	uint8_t events;	/* enum osd_hook_event of the command itself, without the attributes it sets */
+	bool untold;	/* no function can be asked about these: refused where there are checks */
 	uint32_t counter; /* attribute of the counters page that it changes; no list names it */
 	enum osd_signing signing; /* the key that signs its capability */
 	const struct osd_tracked_def *tracked; /* NULL: never runs in the background (tracked.h) */
@@ -146,18 +151,23 @@ struct osd_command_context {
 	struct osd_keyring *keyring;
 	const uint8_t *token; /* security token, as in VPD page B1h */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
+	struct osd_pin *pin;   /* while the transaction of a user object's precondition runs; else NULL */
 	const struct osd_grant *grant; /* of the CDB's capability; never NULL, lasts as the request */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
 	struct osd_continuation continuation; /* checked, over copy */
 	uint8_t *copy; /* owned; of the continuation segment; NULL: there is none */
 	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
-	unsigned data_flags;         /* enum osd_data_flags for the data calls */
+	/* enum osd_data_flags for the data calls.  OSD_DATA_NOWAIT: the function must not wait, and fails with
+	 * OSD_E_WOULD_BLOCK instead. */
+	unsigned data_flags;
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 	osd_manage_tasks_fn *manage_tasks; /* command/task_management.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */
+	struct osd_flights *flights;	     /* command/flights.h */
 	const char *hold;		     /* osd_command_hold */
+	const char *script; /* the principal of the script that uses the data (script_data.h); NULL: a client does */
 };
 
 /* Gives back what the context owns (resolve.c). */

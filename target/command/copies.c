@@ -137,8 +137,7 @@ enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_com
 	if (copying && osd_command_aborted(request)) {
 		status = OSD_E_TASK_ABORTED;
 	} else if (copying) {
-		osd_attributes_free(request->attributes);
-		request->attributes = NULL;
+		osd_attributes_forget(request);
 		request->next = NULL;
 		*copying->last = request;
 		copying->last = &request->next;

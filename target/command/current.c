@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/util.h"
 #include "command/osc.h"
+#include "command/table.h"
 #include "security/security.h"
 #include "wire/cursor.h"
 
@@ -94,15 +96,39 @@ static enum osd_status add_principal(const struct osd_request *request,
 				   (const uint8_t *)principal.key, strlen(principal.key));
 }
 
-/* Extensions of this target as well: of the job that the command has waited for. */
+/* Extensions of this target as well: of the job that the command has submitted. */
 static enum osd_status add_result(const struct osd_request *request, uint32_t number,
 				  struct osd_attr_writer *writer)
 {
 	size_t length = number == OSD_CURRENT_RESULT_LENGTH ? 8 : 1;
+	uint64_t number_value = number == OSD_CURRENT_RESULT_LENGTH ? request->result_length
+				: number == OSD_CURRENT_RESULT_FORM ? request->result_form
+								    : request->cached_result;
 	uint8_t value[8];
 
-	osd_put_be(value, length == 8 ? request->result_length : request->result_form, length);
+	osd_put_be(value, number_value, length);
 	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, value, length);
+}
+
+/* An extension as well: of the command's data in Data-In or, if it has none, in Data-Out, as they are in
+ * memory. */
+static enum osd_status add_checksum(const struct osd_request *request,
+				    struct osd_attr_writer *writer)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	size_t in = (size_t)OSD_MIN(request->command_data_in, (uint64_t)request->data_in_capacity);
+	bool out = !in && request->def->flags & OSD_CMD_DATA_OUT && cdb->length;
+	uint32_t crc = 0;
+	uint8_t value[4];
+
+	if (in)
+		crc = osd_crc32c(0, request->data_in, in);
+	else if (out)
+		crc = osd_crc32c(0, request->data_out + cdb->continuation_length,
+				 (size_t)cdb->length);
+	osd_put_be(value, crc, sizeof(value));
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_CHECKSUM, value,
+				   in || out ? sizeof(value) : 0);
 }
 
 enum osd_status osd_current_entries(const struct osd_request *request, uint32_t number,
@@ -115,8 +141,11 @@ enum osd_status osd_current_entries(const struct osd_request *request, uint32_t 
 		status = add_identification(writer);
 	else if (number == OSD_CURRENT_PRINCIPAL)
 		return add_principal(request, writer);
-	else if (number == OSD_CURRENT_RESULT_LENGTH || number == OSD_CURRENT_RESULT_FORM)
+	else if (number == OSD_CURRENT_RESULT_LENGTH || number == OSD_CURRENT_RESULT_FORM ||
+		 number == OSD_CURRENT_CACHED_RESULT)
 		return add_result(request, number, writer);
+	else if (number == OSD_CURRENT_CHECKSUM)
+		return add_checksum(request, writer);
 	for (size_t i = 0; status == OSD_OK && i < row_count(request); i++) {
 		if (!all && rows[i].number != number)
 			continue;

@@ -10,13 +10,18 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/check.h"
 #include "command/commands.h"
+#include "command/compile.h"
 #include "command/complete.h"
 #include "command/dispatch_impl.h"
 #include "command/integrity.h"
 #include "command/osc.h"
 #include "command/phase.h"
+#include "command/precondition.h"
 #include "command/resolve.h"
+#include "command/stack_read.h"
+#include "command/stack_write.h"
 #include "command/table.h"
 #include "command/validate.h"
 #include "exec/exec.h"
@@ -26,6 +31,7 @@
 #define INLINE_READ_MAX	  (64u << 10)
 #define INLINE_HASHED_MAX (68u << 10) /* Data-In of such a READ with all that proves it */
 #define INLINE_LIST_MAX	  512u /* bytes of Data-Out, which are the list of attributes asked for */
+#define BEGIN_DATA_MAX	  (16u << 10) /* bytes of Data-Out, which are copied */
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
@@ -64,12 +70,17 @@ static enum osd_status execute(struct osd_command_context *ctx)
 
 /* Attributes that are got before others are set must not change in between, but reads before the
  * first change of a transaction take no locks.  So lock the record first, which also reads it only
- * once. */
+ * once.  The same for a version that is compared. */
 static enum osd_status hold_to_set(const struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->request->attributes;
 
-	return params && params->sets && ctx->def->execute == osd_cmd_attributes
+	const bool sets = params && params->sets;
+	const bool changes = sets || !(ctx->def->flags & OSD_CMD_NO_CHANGE);
+
+	return (sets && ctx->def->execute == osd_cmd_attributes) ||
+			       (changes && osd_precondition_given(ctx)) ||
+			       osd_checked_version(ctx->request)
 		       ? osd_object_hold(ctx->txn, ctx->request->object)
 		       : OSD_OK;
 }
@@ -87,6 +98,8 @@ static enum osd_status phases(struct osd_command_context *ctx)
 			status = osd_validate_exists(request, ctx->txn);
 		if (status == OSD_OK)
 			status = osd_authorise_again(ctx);
+		if (status == OSD_OK)
+			status = osd_precondition_check(ctx, ctx->txn, ctx->pin);
 	}
 	if (osd_osc_forgives(request, status))
 		return OSD_OK;
@@ -127,10 +140,14 @@ static enum osd_status attempt(struct osd_txn *txn, void *arg)
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status =
-		osd_txn_run(ctx->objects, osd_phase_txn_flags(request) | osd_command_commit(request),
-			    attempt, ctx);
+	enum osd_status status = osd_precondition_begin(ctx, &ctx->pin);
 
+	if (status != OSD_OK)
+		return status;
+	status = osd_txn_run(ctx->objects,
+			     osd_phase_txn_flags(request) | osd_command_commit(request), attempt,
+			     ctx);
+	osd_pin_end(OSD_STEAL(ctx->pin));
 	if (status == OSD_OK)
 		return OSD_OK;
 	osd_prepare_attempt(request);
@@ -176,7 +193,11 @@ static enum osd_status run(struct osd_command_context *ctx, enum osd_dispatch_re
 		*ret_result = OSD_DISPATCH_LATER;
 	if (status != OSD_OK)
 		return status;
-	status = ctx->def->flags & OSD_CMD_TXN ? run_in_txn(ctx) : run_data(ctx);
+	do {
+		status = osd_check_command(ctx);
+		if (status == OSD_OK)
+			status = ctx->def->flags & OSD_CMD_TXN ? run_in_txn(ctx) : run_data(ctx);
+	} while (status == OSD_E_VERSION && osd_check_begin_again(ctx->request));
 	if (status == OSD_PENDING)
 		*ret_result = OSD_DISPATCH_PARKED;
 	return status;
@@ -187,8 +208,16 @@ static enum osd_status run(struct osd_command_context *ctx, enum osd_dispatch_re
 static void finish(struct osd_request *request, enum osd_status status)
 {
 	osd_complete(request, status);
-	osd_attributes_free(request->attributes);
-	request->attributes = NULL;
+	osd_attributes_forget(request);
+	request->alone = false;
+	if (request->written)
+		osd_stack_forget(request);
+	if (request->reading)
+		osd_stack_read_forget(request);
+	if (request->checked)
+		osd_check_forget(request);
+	if (request->compiled)
+		osd_compile_forget(request);
 	if (request->security.extensions)
 		osd_authorise_release(&request->security);
 	if (request->security.proof.grant.verified)
@@ -242,25 +271,31 @@ static bool may_run_inline(const struct osd_request *request)
 	if (request->data_out_length > INLINE_LIST_MAX)
 		return false;
 	def = osd_command_of(request->cdb, request->cdb_length);
-	if (!def || !(def->flags & OSD_CMD_INLINE))
+	if (!def || (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
 		return false;
 	if (def->flags & OSD_CMD_TXN)
 		return true;
 	return request->data_out_length == 0 && osd_cdb_peek_length(request->cdb) <= INLINE_READ_MAX;
 }
 
-/* Gets attributes of an object in memory: its records are then most likely in memory, too. */
-static enum osd_status get_inline(struct osd_command_context *ctx)
+/* GET ATTRIBUTES is for an object in memory: its records are then most likely in memory, too.  The function
+ * of another command decides what it can do without waiting, but the record of an object that it addresses
+ * may have to be read. */
+static enum osd_status run_txn_inline(struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->attributes;
+	bool only_attributes = ctx->def->execute == osd_cmd_attributes;
 	struct osd_txn *txn;
-	enum osd_status status;
+	enum osd_status status = OSD_OK;
 
-	if (!params || params->sets || params->walks)
+	if (params ? params->sets || params->walks : only_attributes)
 		return OSD_E_WOULD_BLOCK;
-	if (osd_attributes_peek(ctx->request, ctx->objects))
+	if (!only_attributes && ctx->addressed.object_id != 0)
+		return OSD_E_WOULD_BLOCK;
+	if (only_attributes && osd_attributes_peek(ctx->request, ctx->objects))
 		return OSD_OK;
-	status = osd_resolve_object(ctx);
+	if (only_attributes)
+		status = osd_resolve_object(ctx);
 	if (status == OSD_OK)
 		status = osd_txn_begin(ctx->objects,
 				       osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
@@ -287,7 +322,7 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 				 request->data_in_capacity > INLINE_HASHED_MAX))
 		return OSD_E_WOULD_BLOCK;
 	if (ctx.def->flags & OSD_CMD_TXN)
-		return get_inline(&ctx);
+		return run_txn_inline(&ctx);
 	if (request->attributes && !request->attributes->current_only)
 		return OSD_E_WOULD_BLOCK;
 	return run_data(&ctx);
@@ -307,8 +342,47 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 		finish(request, status);
 		return OSD_DISPATCH_DONE;
 	}
-	osd_attributes_free(request->attributes);
-	request->attributes = NULL;
+	osd_attributes_forget(request);
+	return OSD_DISPATCH_QUEUE;
+}
+
+/* The request may be another thread's once its command has returned OSD_PENDING. */
+static enum osd_status begin(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
+	enum osd_status status = osd_prepare_decode(request);
+
+	ctx.copy = NULL;
+	ctx.object = NULL;
+	/* A job under a capability reads keys. */
+	if (status != OSD_OK || request->decoded.data_distribution || request->decoded.immed_tr ||
+	    osd_request_method(request) != OSD_NOSEC)
+		return OSD_E_WOULD_BLOCK;
+	status = osd_prepare(dispatcher, request, OSD_OK, true, &ctx);
+	/* This thread may be the one that gets attributes at the end: only the command's own need no store. */
+	if (status != OSD_OK || (request->attributes && !request->attributes->current_only))
+		return OSD_E_WOULD_BLOCK;
+	return execute(&ctx);
+}
+
+enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
+					    struct osd_request *request)
+{
+	enum osd_status status;
+
+	if (request->data_out_length > BEGIN_DATA_MAX ||
+	    osd_gate_enter(&dispatcher->gate) != OSD_OK)
+		return OSD_DISPATCH_QUEUE;
+	osd_prepare_reset(dispatcher, request);
+	status = begin(dispatcher, request);
+	osd_gate_leave(&dispatcher->gate);
+	if (status == OSD_PENDING)
+		return OSD_DISPATCH_PARKED;
+	if (status != OSD_E_WOULD_BLOCK) {
+		finish(request, status);
+		return OSD_DISPATCH_DONE;
+	}
+	osd_attributes_forget(request);
 	return OSD_DISPATCH_QUEUE;
 }
 
@@ -317,8 +391,8 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 {
 	enum osd_status outcome = request->fault.status, status = OSD_OK;
 
-	request->completed |= OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT;
 	if (outcome == OSD_OK || osd_status_keeps_data(outcome)) {
+		request->completed |= OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT;
 		if (may_wait)
 			osd_gate_return(&dispatcher->gate);
 		else if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
@@ -336,6 +410,7 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 	if (dispatcher->config.exec)
 		osd_exec_look_at_aborted(dispatcher->config.exec);
 	osd_copies_look_at_aborted(dispatcher->config.copies);
+	osd_flights_look_at_aborted(&dispatcher->flights);
 }
 
 /* ---- the background -------------------------------------------------------------------------- */
@@ -347,16 +422,14 @@ static enum osd_status rebuild(void *dispatcher, struct osd_request *request,
 	return osd_prepare_again(dispatcher, request, ctx);
 }
 
-/* A background step counts as a command inside: FORMAT OSD waits for it, and it waits for FORMAT
- * OSD. */
-static void step_in(void *arg)
+void osd_dispatch_step_in(void *arg)
 {
 	struct osd_dispatcher *dispatcher = arg;
 
 	osd_gate_return(&dispatcher->gate);
 }
 
-static void step_out(void *arg)
+void osd_dispatch_step_out(void *arg)
 {
 	struct osd_dispatcher *dispatcher = arg;
 
@@ -378,8 +451,9 @@ void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher)
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
 				      struct osd_dispatcher **ret_dispatcher)
 {
-	static const struct osd_background_ops ops = {osd_command_find, rebuild, step_in,
-						   step_out};
+	static const struct osd_background_ops ops = {osd_command_find, rebuild,
+						   osd_dispatch_step_in,
+						   osd_dispatch_step_out};
 	struct osd_dispatcher *dispatcher = calloc(1, sizeof(*dispatcher));
 
 	if (!dispatcher)
@@ -396,6 +470,7 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 				     .system_id = osd_objects_system_id(config->objects)};
 	memcpy(dispatcher->checker.token, config->token, sizeof(config->token));
 	osd_gate_init(&dispatcher->gate);
+	osd_flights_init(&dispatcher->flights);
 	*ret_dispatcher = dispatcher;
 	return OSD_OK;
 }
@@ -406,5 +481,6 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
 		return;
 	osd_backgrounds_free(dispatcher->backgrounds);
 	osd_gate_release(&dispatcher->gate);
+	osd_flights_release(&dispatcher->flights);
 	free(dispatcher);
 }

@@ -35,7 +35,7 @@ enum osd_dispatch_result {
 	OSD_DISPATCH_DONE,   /* status, sense and lengths are set */
 	OSD_DISPATCH_PARKED, /* completes after config.resume and osd_dispatch_resumed */
 	OSD_DISPATCH_LATER,  /* nothing was done; copies.requeue is called when it may begin */
-	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline: would have to wait; nothing has happened */
+	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline and _begin: would have to wait; nothing has happened */
 };
 
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
@@ -46,10 +46,14 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher);
 /* May wait for locks and disks. */
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request);
-/* Never waits: finishes a small READ, or a GET ATTRIBUTES of an object, if all it needs is in
- * memory and unlocked; else OSD_DISPATCH_QUEUE. */
+/* Never waits: finishes a small READ, a GET ATTRIBUTES of an object, or a LOOKUP of a path, if all it
+ * needs is in memory and unlocked; else OSD_DISPATCH_QUEUE. */
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
+/* Never waits: begins a command that parks, if all it needs until then is in memory.  OSD_DISPATCH_PARKED,
+ * OSD_DISPATCH_DONE, or OSD_DISPATCH_QUEUE. */
+enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
+					    struct osd_request *request);
 /* Finishes a resumed request: attributes, then completion.  It waits while FORMAT OSD has the
  * store.  OSD_DISPATCH_QUEUE: the thread must not wait, because FORMAT OSD may be waiting for
  * it. */
@@ -62,5 +66,9 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
  * their steps.  stop: ends these; the commands stay in the store. */
 enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher);
 void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher);
+/* Around the use of the store by a thread of the unit's own; arg: the dispatcher.  A background step counts as a
+ * command inside: FORMAT OSD waits for it, and it waits for FORMAT OSD. */
+void osd_dispatch_step_in(void *arg);
+void osd_dispatch_step_out(void *arg);
 
 #endif

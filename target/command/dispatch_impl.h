@@ -8,7 +8,9 @@
 #include "command/background.h"
 #include "command/copies.h"
 #include "command/dispatch.h"
+#include "command/flights.h"
 #include "command/gate.h"
+#include "exec/exec.h"
 #include "wire/continuation.h"
 
 struct osd_dispatcher {
@@ -17,6 +19,8 @@ struct osd_dispatcher {
 	struct osd_gate gate;
 	struct osd_backgrounds *backgrounds; /* owned */
 	struct osd_copies copies;
+	struct osd_flights flights;
+	struct osd_exec_data_ops script_data;
 };
 
 /* Resets the results of the command, which a repeated or failed attempt must not leave behind. */

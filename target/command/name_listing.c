@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* name_listing.c -- see name_listing.h.  The scan writes the entries, and what else is asked about them is
- * filled in behind it: the function that a scan calls must not call the store. */
+/* name_listing.c -- see name_listing.h.  The scan writes the entries into Data-In, and what else is asked about
+ * them is filled in behind it: the function that a scan calls must not call the store. */
 #include "command/name_listing.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "command/authorise.h"
@@ -16,7 +13,7 @@
 enum { FIELD_ALLOCATION = 40 };
 
 struct listing {
-	uint8_t *bytes; /* owned */
+	uint8_t *bytes; /* of Data-In */
 	size_t room, used;
 	uint32_t count, most;
 	bool more;
@@ -27,7 +24,7 @@ static bool place_entry(void *arg, struct osd_name name, struct osd_named entry)
 	struct listing *listing = arg;
 	size_t length = osd_name_list_entry_bytes(name.length);
 	const struct osd_name_list_entry item = {
-		.object_id = entry.id.object_id,
+		.object_id = entry.id.object_id ? entry.id.object_id : entry.id.partition_id,
 		.type = (uint8_t)entry.type,
 		.name = name.bytes,
 		.name_length = name.length,
@@ -58,45 +55,59 @@ static enum osd_status get_number(struct osd_txn *txn, struct osd_object_id id, 
 static enum osd_status add_facts(struct osd_txn *txn, struct osd_object_id id,
 				 struct osd_name_list_entry *entry)
 {
-	bool directory = entry->type == OSD_COLLECTION;
-	uint32_t base = directory ? OSD_PAGE_COLLECTION_BASE : 0;
-	uint32_t times = base | OSD_REL_TIMESTAMPS;
+	static const uint32_t bases[] = {[OSD_PARTITION] = OSD_PAGE_PARTITION_BASE,
+					 [OSD_COLLECTION] = OSD_PAGE_COLLECTION_BASE,
+					 [OSD_USER_OBJECT] = 0};
+	uint32_t times = bases[entry->type] + OSD_REL_TIMESTAMPS;
 	size_t length = 0;
 	enum osd_status status = get_number(txn, id, times, OSD_TIME_CREATED, &entry->created_ms);
 
 	if (status == OSD_OK)
 		status = get_number(txn, id, times, OSD_TIME_DATA_MODIFIED, &entry->modified_ms);
-	if (status == OSD_OK && !directory)
+	if (status == OSD_OK && entry->type == OSD_USER_OBJECT)
 		status = get_number(txn, id, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH,
 				    &entry->length);
-	if (status != OSD_OK)
+	if (status != OSD_OK || entry->type == OSD_PARTITION)
 		return status;
-	return osd_attr_get(txn, id, directory ? OSD_PAGE_MEMBERS_VERSION : OSD_PAGE_VERSION,
+	return osd_attr_get(txn, id,
+			    entry->type == OSD_COLLECTION ? OSD_PAGE_MEMBERS_VERSION
+							  : OSD_PAGE_VERSION,
 			    OSD_VERSION_NUMBER, entry->version, sizeof(entry->version), &length);
+}
+
+/* Of what the root directory lists, a partition decides itself. */
+static enum osd_status may_tell(struct osd_command_context *ctx, struct osd_txn *txn,
+				struct osd_object_id id, bool *ret_permitted)
+{
+	return id.object_id ? osd_authorise_inside(ctx->request, txn, id,
+						   osd_access_whole(OSD_PERM_READ), ret_permitted)
+			    : osd_authorise_listed(ctx, id, ret_permitted);
 }
 
 /* Facts of objects that the capability does not reach are left out. */
 static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *txn,
 			       uint64_t partition_id, struct listing *listing)
 {
-	const struct osd_access access = osd_access_whole(OSD_PERM_READ);
 	uint8_t *at = listing->bytes;
 	enum osd_status status = OSD_OK;
 
 	for (uint32_t i = 0; status == OSD_OK && i < listing->count; i++) {
-		struct osd_object_id id = {partition_id, osd_get_be(at, 8)};
+		uint64_t listed = osd_get_be(at, 8);
+		struct osd_object_id id = {partition_id ? partition_id : listed,
+					   partition_id ? listed : 0};
 		struct osd_name_list_entry entry = {
-			.object_id = id.object_id,
 			.type = at[8],
 			.name_length = (size_t)osd_get_be(at + 14, 2),
-			.name = at + OSD_NAME_LIST_ENTRY,
 		};
 		bool permitted = false;
 
-		status = osd_authorise_inside(ctx->request, txn, id, access, &permitted);
+		status = may_tell(ctx, txn, id, &permitted);
 		if (status == OSD_OK && permitted)
 			status = add_facts(txn, id, &entry);
-		if (status == OSD_OK)
+		/* Another command has removed it since the scan: it has no facts. */
+		if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+			status = OSD_OK;
+		else if (status == OSD_OK)
 			osd_name_list_facts_encode(&entry, at);
 		at += osd_name_list_entry_bytes(entry.name_length);
 	}
@@ -110,13 +121,11 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 	struct osd_request *request = ctx->request;
 	uint64_t room =
 		OSD_MIN(request->decoded.result_allocation_length, request->data_in_capacity);
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	struct listing listing = {.most = params->most ? params->most : UINT32_MAX};
 	const struct osd_name_range range = {
 		.after = {params->other.bytes, params->other.length},
 		.prefix = {params->prefix.bytes, params->prefix.length},
 	};
-	uint8_t header[OSD_NAME_LIST_HEADER];
 	enum osd_status status;
 
 	if (room < OSD_NAME_LIST_HEADER)
@@ -124,10 +133,7 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 	if (range.after.length > OSD_NAME_MAX || range.prefix.length > OSD_NAME_MAX)
 		return OSD_E_PARAM_FIELD;
 	listing.room = (size_t)OSD_MIN(room - OSD_NAME_LIST_HEADER, LIST_BYTES_MAX);
-	bytes = malloc(listing.room + 1);
-	if (!bytes)
-		return OSD_E_NO_MEMORY;
-	listing.bytes = bytes;
+	listing.bytes = request->data_in + OSD_NAME_LIST_HEADER;
 	status = osd_name_list(txn, directory, &range, place_entry, &listing);
 	if (status == OSD_OK && listing.more && listing.count == 0)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
@@ -135,8 +141,7 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 		status = fill_in(ctx, txn, directory.partition_id, &listing);
 	if (status != OSD_OK)
 		return status;
-	osd_name_list_header_encode(listing.count, listing.more, header);
-	osd_command_data_in(request, header, sizeof(header));
-	osd_command_data_in(request, bytes, listing.used);
+	osd_name_list_header_encode(listing.count, listing.more, request->data_in);
+	request->command_data_in = OSD_NAME_LIST_HEADER + listing.used;
 	return OSD_OK;
 }

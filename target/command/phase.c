@@ -11,7 +11,7 @@
 
 unsigned osd_phase_txn_flags(const struct osd_request *request)
 {
-	unsigned flags = 0;
+	unsigned flags = request->def->object_types & OSD_USER_OBJECT ? OSD_TXN_CHECKED : 0;
 
 	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
 		flags |= OSD_TXN_NO_TIMESTAMPS;

@@ -211,9 +211,10 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
 		.copies = dispatcher->config.copies,
+		.flights = &dispatcher->flights,
 		.hold = dispatcher->config.hold,
 		.grant = &request->security.proof.grant,
-		.data_flags = nowait ? OSD_DATA_NOWAIT : 0,
+		.data_flags = OSD_DATA_CHECKED | (nowait ? OSD_DATA_NOWAIT : 0),
 	};
 	if (request->decoded.isolation == OSD_ISOLATION_DEFAULT)
 		request->decoded.isolation = osd_objects_isolation(ctx->objects);

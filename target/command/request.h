@@ -42,6 +42,7 @@ struct osd_fault {
 	uint64_t information;
 	bool has_command_information; /* descriptor 01h */
 	uint64_t command_information;
+	const char *text; /* descriptor 80h: for people; borrowed, lasts as the request; NULL: none */
 };
 
 /* An extension capability, and the attributes it may touch. */
@@ -64,6 +65,10 @@ struct osd_request_security {
 };
 
 struct osd_attr_params;
+struct osd_checked;
+struct osd_compiled;
+struct osd_stack_written;
+struct osd_stack_reading;
 struct osd_exec;
 struct osd_identity;
 struct osd_command_def;
@@ -123,6 +128,13 @@ struct osd_request {
 	uint64_t append_start;
 	uint64_t result_length; /* of the job that it has waited for */
 	uint8_t result_form;	/* enum osd_result_form */
+	bool cached_result;	/* EXEC was answered with an earlier job */
+	struct osd_checked *checked; /* owned: what functions were asked about (check.h) */
+	bool alone; /* of a READ that is dispatched again: it waits for no other (flights.h) */
+	void (*resume)(struct osd_request *request); /* while it waits for another */
+	struct osd_stack_written *written; /* owned: of a WRITE that is dispatched again (stack_write.h) */
+	struct osd_stack_reading *reading; /* owned: of a READ that is dispatched again (stack_read.h) */
+	struct osd_compiled *compiled; /* owned: of an ACTIVATE FUNCTION that is dispatched again (compile.h) */
 	int64_t capacity_change;       /* by the command */
 	int64_t set_change;	       /* by its set attributes */
 	uint64_t command_data_in;      /* bytes of command data at Data-In offset 0, cut or not */
@@ -136,6 +148,7 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
+	bool again;	     /* set before resume: it is dispatched from the start instead */
 	enum osd_command_span span; /* osd_command_span */
 	bool aborted;	     /* atomic: a task management function covers it (command/task_management.h) */
 	struct osd_task task;

@@ -22,9 +22,12 @@ static void missing_facts(struct osd_command_context *ctx)
 	};
 }
 
-/* Only user objects that are in memory. */
+/* User objects that are in memory; the root and partitions unless their tag is asked for. */
 static enum osd_status facts_at_once(struct osd_command_context *ctx, bool with_tag)
 {
+	if (ctx->addressed.object_id == 0 && !with_tag &&
+	    osd_objects_find(ctx->objects, ctx->addressed, false, &ctx->object, &ctx->facts) == OSD_OK)
+		return OSD_OK;
 	if (ctx->addressed.object_id == 0 || osd_resolve_object(ctx) != OSD_OK)
 		return OSD_E_WOULD_BLOCK;
 	osd_object_facts(ctx->object, &ctx->facts);

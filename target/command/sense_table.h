@@ -22,6 +22,7 @@ enum osd_sense_descriptors {
 	OSD_SENSE_COMMAND_INFORMATION = 2, /* 01h */
 	OSD_SENSE_INFORMATION = 4,	   /* 00h */
 	OSD_SENSE_ATTRIBUTE = 8,	   /* 08h */
+	OSD_SENSE_TEXT = 16,		   /* 80h */
 };
 
 struct osd_sense_row {

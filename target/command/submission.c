@@ -62,6 +62,7 @@ void osd_submission_fill(struct osd_exec_submission *submission,
 	submission->grace_usec = params->grace_usec;
 	submission->priority = params->priority;
 	submission->begin_msec = params->begin_msec;
+	submission->reuse_usec = params->reuse_usec;
 	submission->after = params->after;
 	submission->after_count = params->after_count;
 	submission->array.first = params->array_first;
@@ -76,6 +77,9 @@ void osd_submission_fill(struct osd_exec_submission *submission,
 	submission->surrogate_id = params->surrogate_id;
 	submission->keep_usec = params->expiry_usec;
 	submission->sync_wait_usec = params->sync_wait_usec;
+	submission->pure = osd_exec_has(params, OSD_EXEC_PARAM_HOME);
+	submission->home_usec = params->home_usec;
+	submission->home_bytes = params->home_bytes;
 }
 
 /* Command data at Data-In 0, as far as RESULT ALLOCATION LENGTH goes. */
@@ -151,6 +155,14 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 		request->fault.has_command_information = true;
 		request->fault.command_information = refusal->retry_after_msec;
 		return status;
+	case OSD_E_PUSHED_BACK:
+		request->fault.has_information = true;
+		request->fault.information = refusal->numbers.near_usec;
+		request->fault.has_command_information = true;
+		request->fault.command_information =
+			OSD_MIN(refusal->numbers.wait_usec, (uint64_t)UINT32_MAX) << 32 |
+			OSD_MIN(refusal->numbers.home_usec, (uint64_t)UINT32_MAX);
+		return status;
 	case OSD_E_NO_PARTITION:
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	case OSD_E_NO_OBJECT:
@@ -183,6 +195,8 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 	submission->zone = request->object;
 	submission->grant = ctx->grant;
 	submission->principal = principal.key;
+	request->cached_result = false; /* requests are used again */
+	submission->cached = &request->cached_result;
 	if (!submission->code) {
 		status = osd_exec_take_code(ctx->exec, submission, &content);
 		if (status != OSD_OK)
@@ -206,4 +220,37 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 		return refuse(request, status, &refusal);
 	name_job(request, job);
 	return OSD_OK;
+}
+
+static struct osd_exec_text text_of(const char *text)
+{
+	return (struct osd_exec_text){(const uint8_t *)text, (uint32_t)strlen(text)};
+}
+
+/* A limit of the manifest is the default, and the most. */
+static void bound(uint64_t *limit, uint64_t most)
+{
+	if (most && (*limit == 0 || *limit > most))
+		*limit = most;
+}
+
+void osd_submission_call(struct osd_exec_submission *submission,
+			 const struct osd_function *function)
+{
+	const struct osd_signer_caps *caps = &function->caps;
+
+	submission->function.id = function->id;
+	memcpy(submission->function.signer, function->signer, sizeof(function->signer));
+	submission->engine = text_of(function->engine[0] ? function->engine : OSD_FUNCTION_ENGINE);
+	if (!submission->pool.length)
+		submission->pool = text_of(function->pool);
+	if (!submission->name.length)
+		submission->name = text_of(function->alias);
+	bound(&submission->limits.wall_usec, function->wall_usec);
+	bound(&submission->limits.cpu_usec, function->cpu_usec);
+	bound(&submission->limits.memory_bytes, function->memory_bytes);
+	bound(&submission->limits.output_bytes, function->output_bytes);
+	bound(&submission->limits.wall_usec, caps->wall_usec);
+	bound(&submission->limits.cpu_usec, caps->cpu_usec);
+	bound(&submission->limits.memory_bytes, caps->memory_bytes);
 }

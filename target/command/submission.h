@@ -6,6 +6,7 @@
 
 #include "command/context.h"
 #include "exec/exec.h"
+#include "function/function.h"
 #include "wire/exec_param.h"
 
 /* Decodes the descriptor EXEC PARAMETERS; *params is zeroed without one. */
@@ -14,6 +15,10 @@ enum osd_status osd_submission_params(struct osd_command_context *ctx,
 /* Puts the parameters into the submission, which borrows from them. */
 void osd_submission_fill(struct osd_exec_submission *submission,
 			 const struct osd_exec_params *params);
+/* Puts in what a call of the function takes from it: its id and signer, engine, pool and name unless there are others,
+ * and limits, its own and its signer's, where they are less.  The submission borrows from the function. */
+void osd_submission_call(struct osd_exec_submission *submission,
+			 const struct osd_function *function);
 /* Submits the job on behalf of the command; the command returns what this returns.  The submission has everything but
  * zone, grant, principal, done. */
 enum osd_status osd_submission_send(struct osd_command_context *ctx,

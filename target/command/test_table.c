@@ -58,7 +58,7 @@ static void check_row(const struct osd_command_def *def)
 	CHECK(!(flags & OSD_CMD_GET_FIRST && flags & OSD_CMD_ATTRS_FIRST));
 	CHECK(!(flags & (OSD_CMD_GET_FIRST | OSD_CMD_ATTRS_FIRST)) || flags & OSD_CMD_TXN);
 	CHECK(!(flags & OSD_CMD_EXCLUSIVE) || !(flags & OSD_CMD_TXN));
-	CHECK(!(flags & OSD_CMD_INLINE) || !(flags & (OSD_CMD_CHANGES | OSD_CMD_MAY_PARK)));
+	CHECK(!(flags & OSD_CMD_INLINE) || !(flags & OSD_CMD_CHANGES));
 	CHECK((flags & (OSD_CMD_INLINE | OSD_CMD_TXN)) != (OSD_CMD_INLINE | OSD_CMD_TXN) ||
 	      flags & OSD_CMD_NO_CHANGE);
 	CHECK(!(flags & OSD_CMD_NO_CHANGE) || flags & OSD_CMD_TXN);

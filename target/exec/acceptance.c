@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exec/session/session.h"
 #include "exec/target.h"
+#include "function/function.h"
 #include "security/decide.h"
 #include "wire/cursor.h"
 
@@ -53,14 +54,16 @@ static enum osd_status find_pool(struct osd_exec *exec,
 		status = OSD_E_FUNCTION_ENGINE;
 	else if (!pool || (name->length && !named) || !may_fit(pool, submission))
 		status = OSD_E_CDB_FIELD;
-	else if (!osd_pool_admits(&pool->config, submission->principal))
+	else if (osd_pool_is_native(&pool->config) && !submission->function.id.object_id)
+		status = OSD_E_FUNCTION_UNSIGNED;
+	else if (!submission->compile && !osd_pool_admits(&pool->config, submission->principal))
 		status = OSD_E_POOL_ACCESS;
 	osd_unlock(&exec->lock);
 	*ret_pool = pool;
 	return status;
 }
 
-/* Copies the pool's name and limits, which an administrator may be changing. */
+/* Copies the pool's name, engine and limits, which an administrator may be changing. */
 static bool fill_pool(struct osd_job_record *record, const struct osd_exec_submission *submission,
 		      const struct osd_pool *pool)
 {
@@ -69,6 +72,8 @@ static bool fill_pool(struct osd_job_record *record, const struct osd_exec_submi
 	record->limits = submission->limits;
 	osd_lock(&pool->exec->lock);
 	memcpy(record->pool, pool->config.name, sizeof(record->pool));
+	if (osd_pool_is_native(&pool->config))
+		record->flags |= OSD_JOB_NATIVE;
 	settled = osd_pool_settle_limits(&pool->config, &record->limits);
 	osd_unlock(&pool->exec->lock);
 	return settled;
@@ -80,14 +85,17 @@ static void fill_digests(struct osd_job_record *record,
 	struct osd_sha256 sha;
 	uint8_t head[21], named[20], array[12];
 
-	if (submission->code_sha256) {
-		memcpy(record->code_sha256, submission->code_sha256, sizeof(record->code_sha256));
+	if (submission->function_code) {
+		memcpy(record->code_sha256, submission->function_code->sha256,
+		       sizeof(record->code_sha256));
 	} else {
 		osd_sha256_init(&sha);
 		osd_sha256_add(&sha, submission->code, submission->code_length);
 		osd_sha256_end(&sha, record->code_sha256);
 	}
 
+	if (submission->plain)
+		return; /* no key names it: nothing compares its content */
 	head[0] = (uint8_t)(record->args_encoding | osd_exec_code_form(submission->flags) << 4);
 	osd_put_be(head + 1, record->zone.id.partition_id, 8);
 	osd_put_be(head + 9, record->zone.id.object_id, 8);
@@ -166,6 +174,17 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 	return status == OSD_OK && least != OSD_NOSEC ? OSD_E_CDB_FIELD : status;
 }
 
+/* Only a job or an array that runs at once, and whose surrogates are the target's to choose, can be answered with
+ * earlier jobs. */
+static bool may_reuse(const struct osd_exec_submission *submission)
+{
+	return !submission->reuse_usec ||
+	       (!submission->plain && !submission->function.id.object_id &&
+		!submission->after_count && !submission->begin_msec &&
+		!(submission->flags & OSD_EXEC_HOLD) && !submission->surrogate_partition &&
+		!submission->surrogate_id);
+}
+
 /* Whether the time is no further ahead than a record may be kept. */
 static bool is_soon(const struct osd_exec_submission *submission)
 {
@@ -202,7 +221,13 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 			 (waits ? OSD_JOB_AFTER : 0) |
 			 (submission->array.members ? OSD_JOB_ARRAY : 0) |
 			 (submission->array.ranges.length ? OSD_JOB_RANGES : 0) |
-			 (submission->plain ? OSD_JOB_PLAIN : 0),
+			 (submission->plain ? OSD_JOB_PLAIN : 0) |
+			 (submission->reuse_usec ? OSD_JOB_REUSABLE : 0) |
+			 (submission->stage ? OSD_JOB_STAGE : 0) |
+			 (submission->compile ? OSD_JOB_COMPILE : 0) |
+			 (submission->pure ? OSD_JOB_PURE : 0),
+		.offload = {.home_usec = submission->home_usec,
+			    .home_bytes = submission->home_bytes},
 		.array = {.index = submission->array.first,
 			  .count = submission->array.members,
 			  .at_once = submission->array.at_once},
@@ -238,7 +263,7 @@ enum osd_status osd_acceptance_fill(struct osd_acceptance *acceptance)
 
 	if (submission->code_length == 0 ||
 	    submission->code_length > osd_exec_limits[OSD_LIMIT_CODE].maximum ||
-	    !supported(submission) || !is_soon(submission))
+	    !supported(submission) || !is_soon(submission) || !may_reuse(submission))
 		return OSD_E_CDB_FIELD;
 	status = check_surrogate(exec, submission);
 	if (status != OSD_OK)

@@ -3,6 +3,7 @@
  * the functions of the rooms above that it calls. */
 #include "exec/exec.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "exec/target.h"
+#include "function/function.h"
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
@@ -30,6 +32,15 @@ static unsigned processors(void)
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return count < 1 ? 1 : (unsigned)OSD_MIN(count, OSD_EXEC_SLOTS_MAX);
+}
+
+/* Of those that this process may use. */
+static unsigned usable_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)OSD_MAX(CPU_COUNT(&set), 1)
+							    : processors();
 }
 
 static enum osd_status make_poll(int *ret_epoll, int *ret_wake)
@@ -78,22 +89,47 @@ static enum osd_status start_threads(struct osd_target *target)
 
 /* ---- the rooms, from the lowest up ----------------------------------------------------------- */
 
-static void job_ended(struct osd_exec *exec, const struct osd_job *job,
-		      const struct osd_job_record *record)
+/* Of a job or of a plain call. */
+static void function_called(struct osd_exec *exec, const struct osd_job_record *record,
+			    const struct osd_exec_outcome *outcome)
 {
+	const bool failed = outcome && outcome->form == OSD_RESULT_REPORT;
+	const struct osd_function_call call = {
+		.id = record->function.id,
+		.sha256 = record->code_sha256,
+		.recorded = !outcome,
+		.signer = record->function.signer,
+		.reason = record->state == OSD_STATE_COMPLETED ? 0 : record->reason,
+		.ended_msec = record->ended_msec,
+		.method = record->function.method,
+		.report = failed ? outcome->result : NULL,
+		.report_length = failed ? outcome->result_length : 0,
+	};
+
+	osd_function_called(exec->functions, &call);
+}
+
+static void job_ended(struct osd_exec *exec, const struct osd_job *job,
+		      const struct osd_job_record *record, const struct osd_exec_outcome *outcome)
+{
+	if (exec->functions && record->function.id.object_id && !(record->flags & OSD_JOB_ARRAY))
+		function_called(exec, record, outcome);
 	if (!(record->flags & (OSD_JOB_MEMBER | OSD_JOB_PLAIN)))
 		osd_recent_ended(exec->recent, record);
 	osd_figures_ended(exec, job, record);
+	osd_remember(exec, record);
 }
 
 static void set_up_jobs(struct osd_target *target)
 {
-	static const struct osd_exec_ops ops = {.kind_of = osd_flow_kind_of, .ended = job_ended};
+	static const struct osd_exec_ops ops = {
+		.kind_of = osd_flow_kind_of, .ended = job_ended, .answer = osd_remembered_answer};
 	struct osd_exec *exec = &target->exec;
 
 	exec->ops = &ops;
 	exec->objects = target->config.objects;
 	exec->keyring = target->config.keyring;
+	exec->functions = target->config.functions;
 	osd_stored_init(&exec->stored, target->config.stored_principal
 					       ? target->config.stored_principal
 					       : osd_exec_limits[OSD_LIMIT_STORED].standard);
@@ -147,6 +183,7 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 					 ? config->queue_principal
 					 : osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
 	pools->work = osd_proxies_call;
+	pools->processors = usable_processors();
 	pools->jobs_wait = config->jobs_wait;
 	pools->context = config->context;
 	status = osd_pools_read(pools, message, &table);
@@ -201,6 +238,8 @@ static enum osd_status open_parts(struct osd_target *target, const struct osd_ex
 	set_up_runs(target);
 	if (status == OSD_OK)
 		status = set_up_sandboxes(target);
+	if (status == OSD_OK && !osd_remembered_init(target))
+		status = OSD_E_NO_MEMORY;
 	if (status == OSD_OK)
 		status = osd_job_table_init(&exec->table);
 	if (status == OSD_OK)
@@ -270,6 +309,14 @@ void osd_exec_look_at_aborted(struct osd_exec *exec)
 	osd_unlock(&exec->lock);
 }
 
+void osd_exec_set_data_ops(struct osd_exec *exec, const struct osd_exec_data_ops *ops)
+{
+	osd_lock(&exec->lock);
+	exec->data_ops = ops;
+	pthread_cond_broadcast(&exec->changed);
+	osd_unlock(&exec->lock);
+}
+
 /* A plain call ends with the target, and a job goes on. */
 static struct osd_exec_outcome outcome_at_close(const struct osd_exec_wait *wait)
 {
@@ -289,6 +336,7 @@ void osd_exec_quiesce(struct osd_exec *exec)
 
 	osd_lock(&exec->lock);
 	exec->quiescing = true;
+	pthread_cond_broadcast(&exec->changed);
 	taken = osd_exec_take_waits(exec, NULL);
 	osd_unlock(&exec->lock);
 	while (taken) {
@@ -297,6 +345,10 @@ void osd_exec_quiesce(struct osd_exec *exec)
 		wait->next = NULL;
 		osd_exec_deliver(wait, outcome_at_close(wait));
 	}
+	osd_lock(&exec->lock);
+	while (exec->passing)
+		osd_cond_wait(&exec->changed, &exec->lock);
+	osd_unlock(&exec->lock);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -379,5 +431,6 @@ void osd_exec_close(struct osd_exec *exec)
 	free((char *)target->config.isolation);
 	free((char *)target->config.sandboxd);
 	free((char *)target->config.pools);
+	free(target->remembered);
 	free(target);
 }

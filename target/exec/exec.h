@@ -15,12 +15,14 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "exec/advice/advice.h"
 #include "exec/record/record.h"
 #include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "wire/exec_param.h"
 
 struct osd_exec;
+struct osd_function_code;
 struct osd_keyring;
 
 struct osd_exec_config {
@@ -59,10 +61,16 @@ struct osd_exec_config {
 enum osd_status osd_exec_open(const struct osd_exec_config *config, char message[256],
 			      struct osd_exec **ret_exec);
 /* Ends all waits (status OSD_E_STILL_RUNNING) and accepts no new ones; jobs continue.  Plain calls have failed
- * (405). */
+ * (405), and so have scripts' uses of data that pass through functions. */
 void osd_exec_quiesce(struct osd_exec *exec);
 /* The next open treats jobs that are still running as after a crash.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
+
+/* ---- data that pass through functions --------------------------------------------------------- */
+
+/* Called once, with what exec/ needs of command/ for scripts.  Jobs of an earlier run that need it wait for it.  ops
+ * is constant. */
+void osd_exec_set_data_ops(struct osd_exec *exec, const struct osd_exec_data_ops *ops);
 
 /* ---- submitting ------------------------------------------------------------------------------ */
 
@@ -79,7 +87,9 @@ struct osd_exec_submission {
 	struct osd_exec_text engine; /* that the pool must have; without a pool, the first with it */
 	const uint8_t *code;
 	size_t code_length;
-	const uint8_t *code_sha256; /* its SHA-256, if the caller knows it; NULL: it is computed */
+	/* What code and code_length are of, if that is a function: a call without a record keeps a reference
+	 * instead of a copy.  NULL: they are of a script. */
+	struct osd_function_code *function_code;
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
@@ -87,7 +97,16 @@ struct osd_exec_submission {
 	struct osd_job_function function; /* that the code is of; object 0: it is a script */
 	bool plain;			  /* a call without a record: needs done, and the next: */
 	enum osd_object_type zone_type;	  /* of zone, which exists */
+	/* A plain call by the target itself: the arguments, and the result, are data of an object, of up to
+	 * OSD_STAGE_DATA_MAX bytes.  The function has no access, so it needs no rights. */
+	bool stage;
+	/* A stage, but the code does not run: the result is its machine code.  Any pool takes it. */
+	bool compile;
+	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
 	uint32_t flags;			  /* enum osd_exec_flags */
+	/* It changes no objects, and its client can run it too (exec/advice/advice.h). */
+	bool pure;
+	uint64_t home_usec, home_bytes; /* what it takes there, and reads; 0: not known */
 
 	/* With what, and when. */
 	struct osd_exec_text pool;
@@ -110,6 +129,10 @@ struct osd_exec_submission {
 	size_t tag_count;
 	uint64_t surrogate_partition, surrogate_id;
 	uint64_t keep_usec; /* how long its record is kept after its end */
+	/* Not 0: the submitter promises that the result depends on what the job reads alone.  An earlier job
+	 * that ended no longer ago may answer (remembered.c); then *cached is set, before done is called. */
+	uint64_t reuse_usec;
+	bool *cached; /* NULL: not of interest */
 
 	/* Whether the command waits. */
 	uint64_t sync_wait_usec;
@@ -129,6 +152,7 @@ struct osd_exec_refusal { /* for the sense data */
 	uint64_t queue_depth;
 	uint32_t retry_after_msec;
 	struct osd_object_id job; /* in the way */
+	struct osd_advice_numbers numbers; /* of OSD_E_PUSHED_BACK */
 };
 
 /* For a submission without code: gets the code of the predecessor that it names, a job of the same
@@ -142,7 +166,7 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
  *
  * After any other status nothing was made.  OSD_E_CDB_FIELD: a parameter is not supported, or names no job
  * of this principal.  Others: OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE, OSD_E_POOL_ACCESS,
- * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS. */
+ * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_PUSHED_BACK. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
@@ -166,6 +190,13 @@ enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
  * partition.  Plain calls are in nobody's way: they end when the partition has been removed. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
+/* Whether a call of this active function is under way: accepted, and not ended.  Object 0: of any active function of
+ * the partition.  *ret_job: one that has a record; 0/0: there are plain calls alone. */
+bool osd_exec_uses_function(struct osd_exec *exec, struct osd_object_id id,
+			    struct osd_object_id *ret_job);
+/* The calls of a function under way: lines "PID/OID PRINCIPAL", or "call PRINCIPAL" for one without a record, as far as
+ * capacity goes.  Returns the length.  arg: struct osd_exec. */
+size_t osd_exec_list_users(void *arg, struct osd_object_id id, char *text, size_t capacity);
 /* Called in the transaction in which a script, or the acceptance of a job, creates a partition:
  * gives it the keys of a new partition. */
 enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
@@ -174,7 +205,7 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
  * jobs whose surrogates are removed: the job of a user object, with all members if it is an array, or
  * all jobs of a partition.  OSD_E_CONFLICT: jobs that wait for one of them have not been notified of its
  * end.  OSD_E_JOB_IN_WAY: the object is a member of an unfinished array, or a job has been accepted in
- * the partition since osd_exec_check_partition. */
+ * the partition since osd_exec_check_partition.  OSD_E_FUNCTION_IN_USE: osd_exec_uses_function. */
 enum osd_status osd_exec_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);
 /* Called after a collection was removed: ends the jobs that have it as their zone (FAILED 605). */
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id);

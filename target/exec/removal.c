@@ -165,8 +165,11 @@ static enum osd_status end_plain_at_commit(struct osd_exec *exec, struct osd_txn
  * the store by now, and no other can be accepted. */
 enum osd_status osd_exec_removed(void *exec, struct osd_txn *txn, struct osd_object_id id)
 {
+	struct osd_object_id job;
 	enum osd_status status;
 
+	if (osd_exec_uses_function(exec, id, &job))
+		return OSD_E_FUNCTION_IN_USE;
 	if (id.object_id)
 		return object_removed(exec, txn, id);
 	status = end_plain_at_commit(exec, txn, id.partition_id);

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exec/acceptance.h"
 #include "exec/target.h"
+#include "function/function.h"
 
 #define CLOSED_MSEC	 10000	     /* until a pool may be open again: longer than any queue */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -144,26 +145,31 @@ static enum osd_status accept_plain(struct osd_acceptance *acceptance)
 static bool keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
 {
 	const struct osd_exec_text *args = &submission->args;
-	size_t total = args->length + submission->code_length;
+	size_t code = submission->plain ? 0 : submission->code_length, total = args->length + code;
 
-	job->content = total <= KEPT_CONTENT_MAX || submission->plain ? malloc(total) : NULL;
+	job->content = total <= KEPT_CONTENT_MAX || submission->plain ? malloc(total + 1) : NULL;
 	if (!job->content)
 		return !submission->plain;
 	if (args->length)
 		memcpy(job->content, args->bytes, args->length);
-	memcpy(job->content + args->length, submission->code, submission->code_length);
+	if (code)
+		memcpy(job->content + args->length, submission->code, code);
+	if (submission->plain)
+		job->code = osd_function_code_ref(submission->function_code);
 	return true;
 }
 
 /* exec->lock held, nothing reserved yet.  Why the submission is refused; OSD_REFUSAL_COUNT: it is
  * not. */
-static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
-				   bool synchronous)
+static enum osd_refusal refusal_of(const struct osd_pool *pool,
+				   const struct osd_exec_submission *submission)
 {
-	osd_assert_held(&exec->lock);
-	if (exec->pools->shedding)
+	const bool synchronous = submission->done;
+
+	osd_assert_held(&pool->exec->lock);
+	if (pool->exec->pools->shedding && !submission->for_script)
 		return OSD_REFUSAL_SHED;
-	if (pool->mode == OSD_POOL_DRAINING)
+	if (pool->mode == OSD_POOL_DRAINING && !submission->for_script)
 		return OSD_REFUSAL_DRAINING;
 	if (synchronous && pool->mode == OSD_POOL_PAUSED)
 		return OSD_REFUSAL_PAUSED;
@@ -208,20 +214,27 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 		return OSD_E_ISOLATION;
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* the limits have just been lowered */
-	acceptance->refusal = refusal_of(exec, pool, submission->done != NULL);
+	acceptance->refusal = refusal_of(pool, submission);
 	if (acceptance->refusal == OSD_REFUSAL_PAUSED ||
 	    acceptance->refusal == OSD_REFUSAL_DRAINING)
 		refusal->retry_after_msec = CLOSED_MSEC;
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_QUEUE_FULL;
+	if (osd_pool_refuses_work(pool, &acceptance->record)) {
+		const struct osd_job_offload *offload = &acceptance->record.offload;
+
+		refusal->numbers = (struct osd_advice_numbers){
+			offload->near_usec, offload->wait_usec, offload->weighed_usec};
+		return OSD_E_PUSHED_BACK;
+	}
 	if (submission->done) {
 		status = reserve_wait(exec, submission, ret_wait);
 		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = OSD_REFUSAL_WAITS;
 	}
 	if (status == OSD_OK) {
-		status = osd_pool_reserve(pool, acceptance->record.principal, places, false,
-					  &job->entry);
+		status = osd_pool_reserve(pool, acceptance->record.principal, places,
+					  submission->for_script, &job->entry);
 		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = osd_pool_is_full(pool, places)
 						      ? OSD_REFUSAL_QUEUE
@@ -238,6 +251,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	job->entry.accepted_usec = osd_monotonic_usec();
 	exec->next_sequence += 1 + members;
 	job->entry.priority = acceptance->record.priority;
+	job->entry.lendable = submission->stage && submission->function.access == OSD_JOB_NO_ACCESS;
 	acceptance->run = osd_start_claim(job, &acceptance->record);
 	return OSD_OK;
 }
@@ -330,6 +344,32 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		deliver_ended(exec, ended, &acceptance->record);
 }
 
+/* An earlier job answers, also when the queue is full. */
+static enum osd_status answer_earlier(struct osd_acceptance *acceptance, struct osd_object_id *ret_job)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_exec *exec = acceptance->exec;
+	struct osd_exec_wait *wait = NULL;
+	enum osd_status status = OSD_OK;
+
+	if (submission->done) {
+		osd_lock(&exec->lock);
+		status = reserve_wait(exec, submission, &wait);
+		if (status == OSD_OK)
+			osd_exec_wait_take(exec, wait);
+		osd_unlock(&exec->lock);
+	}
+	if (status != OSD_OK)
+		return status;
+	*ret_job = acceptance->record.id;
+	if (submission->cached)
+		*submission->cached = true;
+	if (!wait)
+		return OSD_OK;
+	deliver_ended(exec, wait, &acceptance->record);
+	return OSD_PENDING;
+}
+
 static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, struct osd_job *job,
 		      struct osd_exec_wait *wait, bool busy)
 {
@@ -366,16 +406,16 @@ static enum osd_status look_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? find_earlier(txn, acceptance) : status;
 }
 
-/* No room for another job, but this may be a repeated submission of an accepted one, sent because
- * the first answer was lost. */
-static enum osd_status find_when_busy(struct osd_acceptance *acceptance,
+/* No room for another job, or none is wanted, but this may be a repeated submission of an accepted one, sent
+ * because the first answer was lost.  refused: the status if it is not. */
+static enum osd_status find_when_busy(struct osd_acceptance *acceptance, enum osd_status refused,
 				      struct osd_exec_wait **ret_wait)
 {
 	struct osd_exec *exec = acceptance->exec;
 	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_in, acceptance);
 
 	if (status != OSD_OK || !acceptance->existing)
-		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_QUEUE_FULL;
+		return status == OSD_E_JOB_KEY_CLASH ? status : refused;
 	if (!acceptance->submission->done)
 		return OSD_OK;
 	osd_lock(&exec->lock);
@@ -397,6 +437,8 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	status = osd_acceptance_fill(&acceptance);
 	if (status != OSD_OK)
 		return status;
+	if (osd_remembered_find(&acceptance))
+		return answer_earlier(&acceptance, ret_job);
 	job = osd_job_create(exec, &acceptance.record, acceptance.pool);
 	if (!job)
 		return OSD_E_NO_MEMORY;
@@ -404,6 +446,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 					       .after = submission->after,
 					       .after_count = submission->after_count,
 					       .ranges = submission->array.ranges,
+					       .reuse_usec = submission->reuse_usec,
 				       });
 	if (status != OSD_OK) {
 		osd_job_unref(job);
@@ -424,8 +467,9 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 		status = submission->plain ? accept_plain(&acceptance)
 					   : osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
 							 accept_in, &acceptance);
-	} else if (status == OSD_E_QUEUE_FULL && acceptance.record.key_length) {
-		status = find_when_busy(&acceptance, &wait);
+	} else if ((status == OSD_E_QUEUE_FULL || status == OSD_E_PUSHED_BACK) &&
+		   acceptance.record.key_length) {
+		status = find_when_busy(&acceptance, status, &wait);
 	}
 	if (status != OSD_OK) {
 		take_back(exec, &acceptance, job, wait, status == OSD_E_QUEUE_FULL);

@@ -15,6 +15,9 @@
 #include "exec/session/session.h"
 #include "exec/tell/tell.h"
 
+struct osd_acceptance;
+struct osd_remembered;
+
 struct osd_target {
 	struct osd_exec exec;	       /* the jobs, with pointers to the other parts */
 	struct osd_exec_config config; /* constant after open, strings owned */
@@ -23,6 +26,7 @@ struct osd_target {
 	struct osd_runs runs;
 	struct osd_flow flow;
 	struct osd_recent recent;
+	struct osd_remembered *remembered; /* OSD_REMEMBERED_MAX places, under exec.lock */
 	struct osd_page_provider pages[OSD_JOB_PAGES]; /* constant */
 	struct osd_script_turns *turns; /* constant; the monitor sets it; NULL: none */
 	pthread_t monitor_thread, output_thread;
@@ -41,6 +45,14 @@ static inline struct osd_target *osd_target_of(struct osd_exec *exec)
 enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
 				     uint64_t partition_id, uint64_t requested_id,
 				     struct osd_job_record *record);
+/* remembered.c: earlier jobs whose results answer later submissions.  init: false: no memory.  osd_remember:
+ * exec->lock held; a job has ended.  With no transaction open: find: whether an earlier job answers the
+ * submission; then acceptance->existing, and its record.  answer: see struct osd_exec_ops. */
+#define OSD_REMEMBERED_MAX 4096u
+bool osd_remembered_init(struct osd_target *target);
+void osd_remember(struct osd_exec *exec, const struct osd_job_record *record);
+bool osd_remembered_find(struct osd_acceptance *acceptance);
+bool osd_remembered_answer(struct osd_exec *exec, struct osd_job *job);
 /* recover.c: takes up the jobs of the last run, before any thread starts. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
 /* monitor.c, output_thread.c: threads. */

@@ -33,12 +33,24 @@ static struct entry *find_entry(const struct osd_functions *functions, struct os
 	return NULL;
 }
 
+bool osd_function_is_active(struct osd_functions *functions, struct osd_object_id id)
+{
+	bool active;
+
+	osd_lock(&functions->lock);
+	active = find_entry(functions, id, false);
+	osd_unlock(&functions->lock);
+	return active;
+}
+
 static void drop(struct osd_functions *functions, struct entry *entry)
 {
 	osd_assert_held(&functions->lock);
 	if (!entry)
 		return;
+	atomic_fetch_add(&functions->changes, 1);
 	osd_function_release(functions, entry);
+	free(entry->calls.report);
 	*entry = functions->entries[--functions->count];
 }
 
@@ -102,6 +114,10 @@ static enum osd_status reserve(struct activation *activation, bool replace)
 		status = OSD_E_FUNCTION_ALIAS;
 	if (status == OSD_OK && other)
 		activation->replaced = other->function.id;
+	if (status == OSD_OK && functions->memory_max &&
+	    osd_functions_reserved(functions, function, activation->replaced) >
+		    functions->memory_max)
+		status = OSD_E_QUOTA;
 	entry = status == OSD_OK ? add(functions) : NULL;
 	if (entry)
 		*entry = (struct entry){.function = *function, .pending = true};
@@ -128,6 +144,19 @@ static void settle(const struct activation *activation, bool stored)
 		entry->pending = false;
 	else
 		drop(functions, entry);
+	atomic_fetch_add(&functions->changes, 1);
+	osd_unlock(&functions->lock);
+}
+
+void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function)
+{
+	struct entry *entry;
+
+	osd_lock(&functions->lock);
+	entry = find_entry(functions, function->id, false);
+	if (entry && osd_function_same(&entry->function, function))
+		entry->function.caps = function->caps;
+	atomic_fetch_add(&functions->changes, 1);
 	osd_unlock(&functions->lock);
 }
 
@@ -160,9 +189,11 @@ static void settle_at_end(void *arg, bool committed)
 
 static bool same_manifest(const struct osd_function *a, const struct osd_function *b)
 {
-	return a->access == b->access && strcmp(a->engine, b->engine) == 0 &&
+	return a->access == b->access && a->abi == b->abi && strcmp(a->engine, b->engine) == 0 &&
 	       strcmp(a->alias, b->alias) == 0 && strcmp(a->pool, b->pool) == 0 &&
-	       strcmp(a->methods, b->methods) == 0 && a->wall_usec == b->wall_usec &&
+	       strcmp(a->methods, b->methods) == 0 &&
+	       strcmp(a->inverse, b->inverse) == 0 &&
+	       osd_contract_same(&a->contract, &b->contract) && a->wall_usec == b->wall_usec &&
 	       a->cpu_usec == b->cpu_usec && a->memory_bytes == b->memory_bytes &&
 	       a->output_bytes == b->output_bytes;
 }
@@ -200,14 +231,34 @@ void osd_functions_set_engines(struct osd_functions *functions,
 	functions->engines = arg;
 }
 
+/* A function that transforms data gets them as arguments and needs nothing else (stack.h). */
+static bool is_sound(const struct osd_function *function)
+{
+	const struct osd_contract *contract = &function->contract;
+
+	return osd_contract_is_sound(contract) &&
+	       (!contract->size || function->access == OSD_FUNCTION_NONE) &&
+	       (!contract->inverse || osd_function_has_method(function, function->inverse,
+							      strlen(function->inverse)));
+}
+
+void osd_functions_set_users(struct osd_functions *functions,
+			     size_t (*list_users)(void *arg, struct osd_object_id id, char *text,
+						  size_t capacity),
+			     void *arg)
+{
+	functions->list_users = list_users;
+	functions->users = arg;
+}
+
 static enum osd_status check_engine(const struct osd_functions *functions,
 				    const struct osd_function *function)
 {
-	if (!function->engine[0] || strcmp(function->engine, OSD_FUNCTION_ENGINE) == 0)
-		return OSD_OK;
-	return functions->has_engine && functions->has_engine(functions->engines, function->engine)
-		       ? OSD_OK
-		       : OSD_E_FUNCTION_ENGINE;
+	const char *engine = osd_function_engine(function);
+	bool found = strcmp(engine, OSD_FUNCTION_ENGINE) == 0 ||
+		     (functions->has_engine && functions->has_engine(functions->engines, engine));
+
+	return found && osd_function_abi_fits(function) ? OSD_OK : OSD_E_FUNCTION_ENGINE;
 }
 
 /* Calls decrypt the code when they hand it to a sandbox (exec/run/run.c): here they find out that they can. */
@@ -285,15 +336,33 @@ static void log_active(const struct osd_function *function)
 	osd_info("function 0x%" PRIx64 "/0x%" PRIx64 " is active: %s, SHA-256 %02x%02x%02x%02x..., "
 		 "%s%s%s%s%s",
 		 function->id.partition_id, function->id.object_id,
-		 function->engine[0] ? function->engine : OSD_FUNCTION_ENGINE, function->sha256[0],
+		 osd_function_engine(function), function->sha256[0],
 		 function->sha256[1], function->sha256[2], function->sha256[3],
 		 function->signer[0] ? "signed by " : "not signed", function->signer,
 		 function->signer[0] ? " (" : "", function->fingerprint,
 		 function->signer[0] ? ")" : "");
 }
 
+/* Exchanges the code for the same with machine code.  OSD_E_WOULD_BLOCK: there is none yet. */
+static enum osd_status take_compiled(const struct osd_function *function,
+				     struct osd_function_code *compiled,
+				     struct osd_function_code **code,
+				     struct osd_function_compile *ret_compile)
+{
+	if (!ret_compile || !osd_function_needs_compiler(function, *code))
+		return OSD_OK;
+	if (compiled && memcmp(compiled->sha256, (*code)->sha256, sizeof(compiled->sha256)) == 0) {
+		osd_function_code_put(*code);
+		*code = osd_function_code_ref(compiled);
+		return OSD_OK;
+	}
+	*ret_compile = (struct osd_function_compile){*function, OSD_STEAL(*code)};
+	return OSD_E_WOULD_BLOCK;
+}
+
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
-				      bool replace)
+				      bool replace, struct osd_function_code *compiled,
+				      struct osd_function_compile *ret_compile)
 {
 	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	struct activation activation = {.functions = functions, .function.id = id};
@@ -306,7 +375,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	if (status == OSD_OK && !osd_function_is_one(id))
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
-		status = check_engine(functions, function);
+		status = is_sound(function) ? check_engine(functions, function) : OSD_E_CONTRACT;
 	if (status == OSD_OK)
 		status = osd_function_fetch(functions, id, &code);
 	if (status == OSD_OK && osd_box_is(code->bytes, code->length))
@@ -318,11 +387,15 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	status = osd_signing_check(functions, function, &activation.signing, &signers);
 	if (status != OSD_OK)
 		return status;
-	status = store(&activation, replace);
+	status = take_compiled(function, compiled, &code, ret_compile);
+	if (status == OSD_OK)
+		status = store(&activation, replace);
 	current = osd_signers_are_current(functions, signers);
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
 		return status;
+	if (code->machine_length)
+		osd_function_keep(functions, function, code);
 	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
 }
@@ -421,6 +494,7 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 void osd_functions_forget(struct osd_functions *functions)
 {
 	osd_lock(&functions->lock);
+	atomic_fetch_add(&functions->changes, 1);
 	while (functions->count)
 		drop(functions, &functions->entries[functions->count - 1]);
 	osd_unlock(&functions->lock);

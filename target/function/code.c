@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/util.h"
 #include "function/impl.h"
+#include "security/box.h"
 #include "wire/exec_limits.h"
 
 void osd_function_code_put(struct osd_function_code *code)
@@ -18,7 +19,7 @@ void osd_function_code_put(struct osd_function_code *code)
 		free(code);
 }
 
-static struct osd_function_code *reference(struct osd_function_code *code)
+struct osd_function_code *osd_function_code_ref(struct osd_function_code *code)
 {
 	if (code)
 		atomic_fetch_add(&code->references, 1);
@@ -53,6 +54,8 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 	fitting = realloc(code, sizeof(*code) + code->length);
 	code = fitting ? fitting : code;
 	code->version = check.found;
+	code->machine_length = 0;
+	code->compiled = false;
 	osd_sha256_init(&sha);
 	osd_sha256_add(&sha, code->bytes, code->length);
 	osd_sha256_end(&sha, code->sha256);
@@ -77,11 +80,16 @@ static struct entry *find_active(struct osd_functions *functions,
 	return NULL;
 }
 
+static size_t size_of(const struct osd_function_code *code)
+{
+	return code->length + code->machine_length;
+}
+
 void osd_function_release(struct osd_functions *functions, struct entry *entry)
 {
 	osd_assert_held(&functions->lock);
 	if (entry->code)
-		functions->kept -= entry->code->length;
+		functions->kept -= size_of(entry->code);
 	osd_function_code_put(entry->code);
 	entry->code = NULL;
 }
@@ -96,7 +104,7 @@ static struct osd_function_code *get_kept(struct osd_functions *functions,
 	entry = find_active(functions, function);
 	if (entry) {
 		entry->used = ++functions->uses;
-		code = reference(entry->code);
+		code = osd_function_code_ref(entry->code);
 	}
 	osd_unlock(&functions->lock);
 	return code;
@@ -121,8 +129,8 @@ static void make_room(struct osd_functions *functions, size_t length)
 	}
 }
 
-static void keep(struct osd_functions *functions, const struct osd_function *function,
-		 struct osd_function_code *code)
+void osd_function_keep(struct osd_functions *functions, const struct osd_function *function,
+		       struct osd_function_code *code)
 {
 	struct entry *entry;
 
@@ -130,13 +138,91 @@ static void keep(struct osd_functions *functions, const struct osd_function *fun
 	entry = find_active(functions, function);
 	if (entry) {
 		osd_function_release(functions, entry);
-		make_room(functions, code->length);
-		entry->code = reference(code);
+		make_room(functions, size_of(code));
+		entry->code = osd_function_code_ref(code);
 		entry->used = ++functions->uses;
-		functions->kept += code->length;
+		functions->kept += size_of(code);
 	}
 	osd_unlock(&functions->lock);
 }
+
+/* ---- machine code ------------------------------------------------------------------------------------ */
+
+bool osd_function_needs_compiler(const struct osd_function *function,
+				 const struct osd_function_code *code)
+{
+	return strcmp(function->engine, OSD_FUNCTION_COMPILED) == 0 && !code->compiled &&
+	       !osd_box_is(code->bytes, code->length);
+}
+
+struct osd_function_code *osd_function_code_compiled(const struct osd_function_code *code,
+						     const uint8_t *machine, size_t length)
+{
+	struct osd_function_code *copy = malloc(sizeof(*copy) + code->length + length);
+
+	if (!copy)
+		return NULL;
+	atomic_init(&copy->references, 1);
+	copy->version = code->version;
+	memcpy(copy->sha256, code->sha256, sizeof(copy->sha256));
+	copy->length = code->length;
+	copy->machine_length = length;
+	copy->compiled = true;
+	memcpy(copy->bytes, code->bytes, code->length);
+	if (length)
+		memcpy(copy->bytes + code->length, machine, length);
+	return copy;
+}
+
+struct osd_function_code *osd_function_machine(struct osd_functions *functions,
+					       struct osd_object_id id, const uint8_t sha256[32])
+{
+	struct osd_function function = {.id = id};
+	struct osd_function_code *code = NULL;
+	const struct entry *entry;
+
+	memcpy(function.sha256, sha256, sizeof(function.sha256));
+	osd_lock(&functions->lock);
+	entry = find_active(functions, &function);
+	if (entry && entry->code && entry->code->machine_length)
+		code = osd_function_code_ref(entry->code);
+	osd_unlock(&functions->lock);
+	return code;
+}
+
+bool osd_function_compile_begins(struct osd_functions *functions,
+				 const struct osd_function *function,
+				 const struct osd_function_code *code)
+{
+	struct entry *entry;
+	bool begins;
+
+	if (!osd_function_needs_compiler(function, code))
+		return false;
+	osd_lock(&functions->lock);
+	entry = find_active(functions, function);
+	begins = entry && !entry->compiling;
+	if (begins)
+		entry->compiling = true;
+	osd_unlock(&functions->lock);
+	return begins;
+}
+
+void osd_function_compile_ends(struct osd_functions *functions, const struct osd_function *function,
+			       struct osd_function_code *compiled)
+{
+	struct entry *entry;
+
+	osd_lock(&functions->lock);
+	entry = find_active(functions, function);
+	if (entry)
+		entry->compiling = false;
+	osd_unlock(&functions->lock);
+	if (compiled)
+		osd_function_keep(functions, function, compiled);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------- */
 
 /* Whether the object's data still are those that the code was read from. */
 static enum osd_status is_current(struct osd_functions *functions, struct osd_object_id id,
@@ -150,6 +236,34 @@ static enum osd_status is_current(struct osd_functions *functions, struct osd_ob
 	return status == OSD_OK ? osd_object_read_with(object, 0, NULL, 0, OSD_DATA_NO_TIMESTAMPS,
 						       &check, &none)
 				: status;
+}
+
+bool osd_function_code_is_current(struct osd_functions *functions, struct osd_object_id id,
+				  const struct osd_data_version *version)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_version_check check = {.wanted = version};
+	size_t none;
+
+	return osd_object_get_cached(functions->objects, id, &object) == OSD_OK &&
+	       osd_object_read_with(object, 0, NULL, 0, OSD_DATA_NO_TIMESTAMPS | OSD_DATA_NOWAIT,
+				    &check, &none) == OSD_OK;
+}
+
+enum osd_status osd_function_find_at_once(struct osd_functions *functions,
+					  const struct osd_function_name *name,
+					  struct osd_function *ret_function,
+					  struct osd_function_code **ret_code)
+{
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
+
+	if (osd_function_find_active(functions, name, ret_function) != OSD_OK)
+		return OSD_E_WOULD_BLOCK;
+	code = get_kept(functions, ret_function);
+	if (!code || !osd_function_code_is_current(functions, ret_function->id, &code->version))
+		return OSD_E_WOULD_BLOCK;
+	*ret_code = OSD_STEAL(code);
+	return OSD_OK;
 }
 
 enum osd_status osd_function_code(struct osd_functions *functions,
@@ -168,7 +282,7 @@ enum osd_status osd_function_code(struct osd_functions *functions,
 		     memcmp(code->sha256, function->sha256, sizeof(code->sha256)) != 0))
 			return OSD_E_FUNCTION_INACTIVE;
 		if (status == OSD_OK)
-			keep(functions, function, code);
+			osd_function_keep(functions, function, code);
 	}
 	if (status == OSD_OK)
 		*ret_code = OSD_STEAL(code);

@@ -63,6 +63,18 @@ static enum osd_status find_named(const struct osd_functions *functions,
 	return count == 0 ? OSD_E_NO_FUNCTION : count == 1 ? OSD_OK : OSD_E_CDB_FIELD;
 }
 
+enum osd_status osd_function_find_active(struct osd_functions *functions,
+					 const struct osd_function_name *name,
+					 struct osd_function *ret_function)
+{
+	enum osd_status status;
+
+	osd_lock(&functions->lock);
+	status = find_named(functions, name, ret_function);
+	osd_unlock(&functions->lock);
+	return status;
+}
+
 enum osd_status osd_function_find(struct osd_functions *functions,
 				  const struct osd_function_name *name,
 				  struct osd_function *ret_function)
@@ -71,13 +83,24 @@ enum osd_status osd_function_find(struct osd_functions *functions,
 	struct osd_object_id id = {name->partition_id, name->object_id};
 	enum osd_status status;
 
-	osd_lock(&functions->lock);
-	status = find_named(functions, name, ret_function);
-	osd_unlock(&functions->lock);
+	status = osd_function_find_active(functions, name, ret_function);
 	if (status != OSD_E_NO_FUNCTION || !osd_function_is_one(id) ||
 	    osd_object_get(functions->objects, id, &object) != OSD_OK)
 		return status;
 	return OSD_E_FUNCTION_INACTIVE;
+}
+
+bool osd_function_peek(struct osd_functions *functions, struct osd_object_id id,
+			      struct osd_function *ret_function)
+{
+	const struct osd_function_name name = {id.partition_id, id.object_id, NULL, 0};
+	enum osd_status status = OSD_E_NO_FUNCTION;
+
+	osd_lock(&functions->lock);
+	if (id.object_id)
+		status = find_named(functions, &name, ret_function);
+	osd_unlock(&functions->lock);
+	return status == OSD_OK;
 }
 
 enum osd_status osd_function_partition(struct osd_functions *functions, uint64_t *ret_partition_id)

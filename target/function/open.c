@@ -4,9 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
+#include "function/hooks.h"
+#include "function/kept.h"
 #include "function/signers.h"
 #include "function/signing.h"
+#include "function/stack.h"
+#include "function/stack_note.h"
 #include "object/txn_run.h"
 #include "wire/osd2.h"
 
@@ -103,9 +108,16 @@ static struct osd_functions *create(struct osd_objects *objects)
 
 	if (!functions)
 		return NULL;
+	functions->notes = osd_stack_notes_create();
+	if (!functions->notes) {
+		free(functions);
+		return NULL;
+	}
 	functions->objects = objects;
 	osd_lock_init(&functions->lock, OSD_RANK_FUNCTIONS);
 	osd_function_add_page(functions);
+	osd_stack_add_pages(functions);
+	osd_hooks_add_pages(functions);
 	osd_objects_watch_removals(objects, osd_function_removed, functions);
 	return functions;
 }
@@ -135,6 +147,22 @@ enum osd_status osd_functions_open(struct osd_objects *objects, const char *sign
 	return OSD_OK;
 }
 
+/* Without a place to keep results, READs compute. */
+void osd_functions_keep(struct osd_functions *functions, const char *directory, uint64_t quota)
+{
+	enum osd_status status =
+		quota ? osd_kept_open(directory, quota, &functions->results) : OSD_OK;
+
+	if (status != OSD_OK)
+		osd_warning("cannot keep what functions compute in %s: %s",
+			    directory ? directory : "memory", osd_status_info(status)->meaning);
+}
+
+struct osd_kept *osd_functions_kept(struct osd_functions *functions)
+{
+	return functions->results;
+}
+
 void osd_functions_close(struct osd_functions *functions)
 {
 	if (!functions)
@@ -143,6 +171,8 @@ void osd_functions_close(struct osd_functions *functions)
 	osd_functions_forget(functions);
 	osd_lock_destroy(&functions->lock);
 	osd_signers_free(functions->signers);
+	osd_stack_notes_free(functions->notes);
+	osd_kept_close(functions->results);
 	free(functions->signers_file);
 	free(functions->entries);
 	free(functions);

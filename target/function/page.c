@@ -13,7 +13,9 @@
 #include "wire/cursor.h"
 #include "wire/text.h"
 
-enum form { OWN, TEXT, NAME, WORDS, NUMBER, ACCESS, BYTES };
+enum form { OWN, TEXT, NAME, WORDS, NUMBER, ACCESS, BYTES, SIZE, BLOCK, RATIO, FLAG, RECORDS };
+
+#define RATIO_BYTES 12u /* header, numerator, denominator: 4 bytes each */
 
 struct field {
 	enum form form;
@@ -35,12 +37,23 @@ static const struct field fields[MANIFEST_END] = {
 	[MANIFEST_MEMORY] = {NUMBER, 8, "memory_bytes"},
 	[MANIFEST_OUTPUT] = {NUMBER, 8, "output_bytes"},
 	[MANIFEST_SIGNATURE] = {BYTES, OSD_SSHSIG_MAX, NULL},
+	[MANIFEST_SIZE] = {SIZE, 1, "size"},
+	[MANIFEST_BLOCK] = {BLOCK, 4, "block"},
+	[MANIFEST_RATIO] = {RATIO, RATIO_BYTES, "ratio"},
+	[MANIFEST_INVERSE] = {NAME, OSD_FUNCTION_WORD_MAX, "inverse"},
+	[MANIFEST_DETERMINISTIC] = {FLAG, 1, "deterministic"},
+	[MANIFEST_OPTIONAL] = {FLAG, 1, "optional"},
+	[MANIFEST_RECORDS] = {RECORDS, 1, "records"},
 };
 
 bool osd_function_is_one(struct osd_object_id id)
 {
-	return id.partition_id != 0 && id.partition_id <= OSD_FUNCTION_PARTITION_LAST &&
-	       id.object_id >= OSD_FIRST_ID;
+	return osd_function_is_partition(id.partition_id) && id.object_id >= OSD_FIRST_ID;
+}
+
+bool osd_function_is_partition(uint64_t partition_id)
+{
+	return partition_id != 0 && partition_id <= OSD_FUNCTION_PARTITION_LAST;
 }
 
 /* ---- what may be set ----------------------------------------------------------------------------- */
@@ -97,6 +110,16 @@ static bool fits(uint32_t number, const uint8_t *value, size_t length)
 		return length == 1 && value[0] <= OSD_FUNCTION_WRITE;
 	case BYTES:
 		return length <= field->most;
+	case SIZE:
+		return length == 1 && value[0] >= OSD_SIZE_SAME && value[0] <= OSD_SIZE_UNKNOWN;
+	case BLOCK:
+		return length == 4 && osd_get_be(value, 4) - 1 < OSD_CONTRACT_BLOCK_MAX;
+	case RATIO:
+		return length == RATIO_BYTES && osd_get_be(value + 4, 4) && osd_get_be(value + 8, 4);
+	case FLAG:
+		return length == 1 && value[0] == 1;
+	case RECORDS:
+		return length == 1 && value[0] && value[0] <= OSD_RECORDS_TABLE;
 	case OWN:
 		break;
 	}
@@ -146,6 +169,16 @@ static enum osd_status get_box_key(const struct osd_functions *functions, uint8_
 	return status;
 }
 
+/* A list that is too long is cut between two lines. */
+static size_t list_users(const struct osd_functions *functions, struct osd_object_id id,
+			 uint8_t *buffer, size_t capacity)
+{
+	return functions->list_users
+		       ? functions->list_users(functions->users, id, (char *)buffer,
+					       OSD_MIN(capacity, (size_t)OSD_FUNCTION_CALLS_MAX))
+		       : 0;
+}
+
 static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object_id id,
 			   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 			   size_t *ret_length)
@@ -158,6 +191,14 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 		return OSD_OK;
 	if (number == MANIFEST_BOX_KEY)
 		return get_box_key(context, buffer, capacity, ret_length);
+	if (number == MANIFEST_CALLS) {
+		osd_function_get_calls(context, id, buffer, capacity, ret_length);
+		return OSD_OK;
+	}
+	if (number == MANIFEST_USERS) {
+		*ret_length = list_users(context, id, buffer, capacity);
+		return OSD_OK;
+	}
 	if (number != MANIFEST_STATE)
 		return osd_page_kept_get(txn, id, page, number, buffer, capacity, ret_length);
 	status = has_value(txn, id, MANIFEST_SHA256, &active);
@@ -172,7 +213,7 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 static enum osd_status each(void *context, struct osd_txn *txn, struct osd_object_id id,
 			    uint32_t page, osd_attr_fn *fn, void *arg)
 {
-	uint8_t value[OSD_SSHSIG_MAX]; /* the longest */
+	uint8_t value[OSD_FUNCTION_CALLS_MAX]; /* the longest */
 	enum osd_status status = OSD_OK;
 
 	if (!osd_function_is_one(id))
@@ -229,6 +270,25 @@ static uint64_t read_number(struct reading *reading, uint32_t number)
 	return osd_get_be(bytes, read_bytes(reading, number, bytes, sizeof(bytes)));
 }
 
+static void read_contract(struct reading *reading, struct osd_function *function)
+{
+	struct osd_contract *contract = &function->contract;
+	uint8_t ratio[RATIO_BYTES];
+
+	contract->size = (uint8_t)read_number(reading, MANIFEST_SIZE);
+	contract->block = (uint32_t)read_number(reading, MANIFEST_BLOCK);
+	if (read_bytes(reading, MANIFEST_RATIO, ratio, sizeof(ratio)) == sizeof(ratio)) {
+		contract->header = (uint32_t)osd_get_be(ratio, 4);
+		contract->numerator = (uint32_t)osd_get_be(ratio + 4, 4);
+		contract->denominator = (uint32_t)osd_get_be(ratio + 8, 4);
+	}
+	read_text(reading, MANIFEST_INVERSE, function->inverse, sizeof(function->inverse));
+	contract->inverse = function->inverse[0];
+	contract->deterministic = read_number(reading, MANIFEST_DETERMINISTIC);
+	contract->optional = read_number(reading, MANIFEST_OPTIONAL);
+	contract->records = (uint8_t)read_number(reading, MANIFEST_RECORDS);
+}
+
 enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 				  struct osd_function *ret_function)
 {
@@ -239,7 +299,9 @@ enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 	read_text(&reading, MANIFEST_ALIAS, function.alias, sizeof(function.alias));
 	read_text(&reading, MANIFEST_POOL, function.pool, sizeof(function.pool));
 	read_text(&reading, MANIFEST_METHODS, function.methods, sizeof(function.methods));
+	read_contract(&reading, &function);
 	function.access = (uint8_t)read_number(&reading, MANIFEST_ACCESS);
+	function.abi = (uint32_t)read_number(&reading, MANIFEST_ABI);
 	function.wall_usec = read_number(&reading, MANIFEST_WALL);
 	function.cpu_usec = read_number(&reading, MANIFEST_CPU);
 	function.memory_bytes = read_number(&reading, MANIFEST_MEMORY);
@@ -305,14 +367,33 @@ static void add_value(struct reading *reading, uint32_t number, struct osd_signi
 		OSD_FUNCTION_ACCESSES(X)
 #undef X
 	};
+	static const char *const sizes[] = {
+#define X(size, symbol, name) [size] = name,
+		OSD_CONTRACT_SIZES(X)
+#undef X
+	};
+	static const char *const records[] = {
+#define X(number, symbol, name) [number] = name,
+		OSD_CONTRACT_RECORDS(X)
+#undef X
+	};
 	const struct field *field = &fields[number];
 	uint8_t value[OSD_FUNCTION_TEXT_MAX];
 	size_t length = read_bytes(reading, number, value, sizeof(value));
 
 	if (length == 0)
 		return;
-	if (field->form == NUMBER)
+	if (field->form == NUMBER || field->form == BLOCK || field->form == FLAG)
 		add(signing, "%s %" PRIu64 "\n", field->name, osd_get_be(value, OSD_MIN(length, 8)));
+	else if (field->form == RATIO && length == RATIO_BYTES)
+		add(signing, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", field->name,
+		    osd_get_be(value, 4), osd_get_be(value + 4, 4), osd_get_be(value + 8, 4));
+	else if (field->form == SIZE)
+		add(signing, "%s %s\n", field->name,
+		    value[0] <= OSD_SIZE_UNKNOWN ? sizes[value[0]] : "");
+	else if (field->form == RECORDS)
+		add(signing, "%s %s\n", field->name,
+		    value[0] <= OSD_RECORDS_TABLE ? records[value[0]] : "");
 	else if (field->form == ACCESS)
 		add(signing, "%s %s\n", field->name,
 		    value[0] <= OSD_FUNCTION_WRITE ? accesses[value[0]] : "");

@@ -15,7 +15,12 @@
 #define FILE_MAX  (4u << 20)	   /* bytes */
 #define WORDS_MAX 256		   /* bytes of the policy */
 
-static const char *const engines[OSD_SIGNING_ENGINES] = {"python", "wasm", [NATIVE] = "native", "java"};
+static const char *const engines[] = {
+#define X(name, first, last) name,
+	OSD_FUNCTION_ENGINES(X)
+#undef X
+};
+_Static_assert(OSD_ARRAY_SIZE(engines) == OSD_SIGNING_ENGINES, "each has a level");
 static const char *const levels[] = {"unsigned", "signed", "named"};
 
 enum osd_signing_level osd_signers_level(const struct osd_signers *signers, const char *engine)
@@ -137,6 +142,26 @@ static enum osd_status read_file(const char *path, char message[256], char **ret
 	return OSD_OK;
 }
 
+static bool is_engine(const char *name, size_t length)
+{
+	for (size_t i = 0; i < OSD_SIGNING_ENGINES; i++)
+		if (strlen(engines[i]) == length && memcmp(engines[i], name, length) == 0)
+			return true;
+	return false;
+}
+
+static bool are_engines(const char *list)
+{
+	for (const char *at = list; *at;) {
+		size_t word = strcspn(at, ",");
+
+		if (!is_engine(at, word))
+			return false;
+		at += word + (at[word] == ',');
+	}
+	return true;
+}
+
 static bool add_line(struct osd_signers *signers, const char *text, size_t length,
 		     char message[128])
 {
@@ -147,6 +172,10 @@ static bool add_line(struct osd_signers *signers, const char *text, size_t lengt
 		return false;
 	if (blank)
 		return true;
+	if (!are_engines(line.caps.engines)) {
+		snprintf(message, 128, "iosd-engines must be names of engines, with commas");
+		return false;
+	}
 	if (signers->count == MOST) {
 		snprintf(message, 128, "more than %d signers", MOST);
 		return false;

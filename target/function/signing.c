@@ -54,12 +54,7 @@ bool osd_signers_are_current(struct osd_functions *functions, const struct osd_s
 bool osd_signing_is_refusal(enum osd_status status)
 {
 	return status == OSD_E_FUNCTION_UNSIGNED || status == OSD_E_FUNCTION_SIGNATURE ||
-	       status == OSD_E_FUNCTION_SIGNER;
-}
-
-static const char *engine_of(const struct osd_function *function)
-{
-	return function->engine[0] ? function->engine : OSD_FUNCTION_ENGINE;
+	       status == OSD_E_FUNCTION_SIGNER || status == OSD_E_FUNCTION_CAPS;
 }
 
 static enum osd_status refuse(const struct osd_function *function, enum osd_status status,
@@ -76,7 +71,7 @@ static const char *fault_of(const struct osd_signer_line *line, const struct osd
 {
 	char space[sizeof(SPACE) + 1 + OSD_FUNCTION_WORD_MAX];
 
-	snprintf(space, sizeof(space), SPACE "-%s", engine_of(function));
+	snprintf(space, sizeof(space), SPACE "-%s", osd_function_engine(function));
 	if (!osd_signer_line_has_space(line, SPACE, false))
 		return "the namespaces of its line do not include " SPACE;
 	if (level == OSD_SIGNING_NAMED && !osd_signer_line_has_space(line, space, true))
@@ -89,12 +84,61 @@ static const char *fault_of(const struct osd_signer_line *line, const struct osd
 	return NULL;
 }
 
+/* ---- caps -------------------------------------------------------------------------------------------- */
+
+static bool has_engine(const char *list, const char *engine)
+{
+	size_t length = strlen(engine);
+
+	for (const char *at = list; *at;) {
+		size_t word = strcspn(at, ",");
+
+		if (word == length && memcmp(at, engine, length) == 0)
+			return true;
+		at += word + (at[word] == ',');
+	}
+	return false;
+}
+
+static bool exceeds(uint64_t limit, uint64_t cap)
+{
+	return cap && limit > cap;
+}
+
+/* A limit that the manifest does not have is the cap at each call. */
+static const char *excess_of(const struct osd_signer_caps *caps, const struct osd_function *function)
+{
+	if (caps->engines[0] && !has_engine(caps->engines, osd_function_engine(function)))
+		return "its signer may not sign for this engine (iosd-engines)";
+	if (caps->access && function->access > caps->access - 1)
+		return "its access class is more than its signer's (iosd-access)";
+	if (exceeds(function->wall_usec, caps->wall_usec))
+		return "its limit of wall time is more than its signer's (iosd-wall)";
+	if (exceeds(function->cpu_usec, caps->cpu_usec))
+		return "its limit of processor time is more than its signer's (iosd-cpu)";
+	if (exceeds(function->memory_bytes, caps->memory_bytes))
+		return "its limit of memory is more than its signer's (iosd-memory)";
+	return NULL;
+}
+
+/* A function without access uses nothing of its zone. */
+bool osd_function_permits(const struct osd_function *function, uint64_t partition_id)
+{
+	const struct osd_signer_caps *caps = &function->caps;
+	bool found = caps->zone_count == 0 || function->access == OSD_FUNCTION_NONE;
+
+	for (size_t i = 0; i < caps->zone_count && !found; i++)
+		found = caps->zones[i] == partition_id;
+	return found;
+}
+
 /* A key may have several lines: one that is good is enough. */
 static enum osd_status find_signer(const struct osd_signers *signers,
 				   const struct osd_sshsig *signature,
 				   enum osd_signing_level level, struct osd_function *function)
 {
-	const char *fault = "no line of the list of signers has it; add one, then reload";
+	const char *fault = "no line of the list of signers has it; add one, then reload", *excess;
+	enum osd_status status = OSD_E_FUNCTION_SIGNER;
 	char why[256];
 
 	for (size_t i = 0; i < signers->count; i++) {
@@ -104,13 +148,17 @@ static enum osd_status find_signer(const struct osd_signers *signers,
 		    memcmp(line->key, signature->blob.bytes, line->key_length) != 0)
 			continue;
 		fault = fault_of(line, function, level);
-		if (!fault) {
+		excess = fault ? NULL : excess_of(&line->caps, function);
+		if (!fault && !excess) {
 			memcpy(function->signer, line->name, sizeof(line->name));
+			function->caps = line->caps;
 			return OSD_OK;
 		}
+		status = excess ? OSD_E_FUNCTION_CAPS : OSD_E_FUNCTION_SIGNER;
+		fault = excess ? excess : fault;
 	}
 	snprintf(why, sizeof(why), "key %s: %s", function->fingerprint, fault);
-	return refuse(function, OSD_E_FUNCTION_SIGNER, why);
+	return refuse(function, status, why);
 }
 
 static enum osd_status check_signature(const struct osd_signers *signers,
@@ -145,10 +193,11 @@ static enum osd_status check_signature(const struct osd_signers *signers,
 static enum osd_status check(const struct osd_signers *signers, const struct osd_signing *signing,
 			     struct osd_function *function)
 {
-	enum osd_signing_level level = osd_signers_level(signers, engine_of(function));
+	enum osd_signing_level level = osd_signers_level(signers, osd_function_engine(function));
 	enum osd_status status = OSD_OK;
 
 	function->signer[0] = function->fingerprint[0] = '\0';
+	function->caps = (struct osd_signer_caps){0};
 	if (signing->signature_length)
 		status = check_signature(signers, signing, level, function);
 	else if (level != OSD_SIGNING_UNSIGNED)
@@ -209,7 +258,7 @@ enum osd_status osd_signing_same(struct osd_txn *txn, const struct osd_function 
 }
 
 enum osd_status osd_signing_recheck(struct osd_functions *functions,
-				    const struct osd_function *function)
+				    struct osd_function *function)
 {
 	struct osd_function copy = *function;
 	struct osd_signing signing;
@@ -217,8 +266,11 @@ enum osd_status osd_signing_recheck(struct osd_functions *functions,
 	enum osd_status status, ended;
 
 	status = osd_signing_check(functions, &copy, &signing, &signers);
-	if (status == OSD_OK)
+	if (status == OSD_OK) {
 		osd_signers_put(functions, signers);
+		function->caps = copy.caps;
+		osd_function_set_caps(functions, function);
+	}
 	/* It was removed meanwhile. */
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return OSD_OK;

@@ -34,10 +34,10 @@ enum osd_status osd_signing_check(struct osd_functions *functions, struct osd_fu
 /* Whether this still is in the manifest. */
 enum osd_status osd_signing_same(struct osd_txn *txn, const struct osd_function *function,
 				 const struct osd_signing *checked);
-/* Checks an active function again, and deactivates it if it is refused.  OSD_E_FUNCTION_UNSIGNED, -SIGNATURE, -SIGNER:
- * it was refused. */
+/* Checks an active function again, and deactivates it if it is refused; otherwise it gets the caps that its signer has
+ * now.  OSD_E_FUNCTION_UNSIGNED, -SIGNATURE, -SIGNER, -CAPS: it was refused. */
 enum osd_status osd_signing_recheck(struct osd_functions *functions,
-				    const struct osd_function *function);
+				    struct osd_function *function);
 bool osd_signing_is_refusal(enum osd_status status);
 
 struct osd_signers *osd_signers_get(struct osd_functions *functions);

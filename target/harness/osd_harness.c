@@ -241,7 +241,7 @@ static int serve(struct osd_unit *unit)
 		if (osd_unit_try(unit, &window, &item->request))
 			answer(&item->request);
 		else
-			osd_unit_submit(unit, &item->request);
+			osd_unit_submit(unit, &window, &item->request);
 	}
 	if (got < 0)
 		osd_error("input is not a request frame");

@@ -54,28 +54,31 @@ enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t numbe
 	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
 }
 
-/* The object's record is not read, and its access time does not change. */
-static bool get_vouched(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-			uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+/* The object's record is not read, and its access time does not change.  Length 0: nothing was found. */
+static enum osd_status get_vouched(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				   uint32_t number, uint8_t *buffer, size_t capacity,
+				   size_t *ret_length)
 {
 	const struct osd_page_provider *provider;
 
+	*ret_length = 0;
 	if (!(txn->flags & OSD_TXN_READ_ONLY) || number == 0 || number == OSD_NUMBER_ALL)
-		return false;
+		return OSD_OK;
 	provider = osd_objects_page(txn->objects, page);
-	return provider && provider->vouches &&
-	       provider->get(provider->context, txn, id, page, number, buffer, capacity,
-			     ret_length) == OSD_OK &&
-	       *ret_length > 0;
+	return provider && provider->vouches
+		       ? provider->get(provider->context, txn, id, page, number, buffer, capacity,
+				       ret_length)
+		       : OSD_OK;
 }
 
 enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
-	enum osd_status status;
+	enum osd_status status =
+		get_vouched(txn, id, page, number, buffer, capacity, ret_length);
 
-	if (get_vouched(txn, id, page, number, buffer, capacity, ret_length))
-		return OSD_OK;
+	if (status != OSD_OK || *ret_length > 0)
+		return status;
 	status = osd_txn_take(txn, id, false);
 	if (status == OSD_OK && number == OSD_NUMBER_ALL)
 		status = OSD_E_PARAM_FIELD;
@@ -120,6 +123,16 @@ static void note_set(struct osd_txn *txn)
 	txn->dirty = txn->place.object_id != 0;
 }
 
+/* The hooks themselves are not checked: a check that fails could not be removed. */
+static unsigned events_of(uint32_t page, uint32_t number)
+{
+	if (page == OSD_PAGE_HOOKS)
+		return 0;
+	return page == OSD_REL_INFORMATION && number == OSD_INFO_LOGICAL_LENGTH
+		       ? OSD_HOOK_SET | OSD_HOOK_WRITE
+		       : OSD_HOOK_SET;
+}
+
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length)
 {
@@ -130,6 +143,8 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	    (osd_is_objects_collection(id) && !(txn->flags & OSD_TXN_INTERNAL)))
 		return OSD_E_PARAM_FIELD;
 	status = osd_txn_take(txn, id, true);
+	if (status == OSD_OK)
+		status = osd_txn_permitted(txn, osd_txn_hooks(txn), events_of(page, number));
 	if (status != OSD_OK)
 		return status;
 	if (provider && osd_attr_provider_fits(txn, page))
@@ -149,6 +164,16 @@ enum osd_status osd_page_kept_get(struct osd_txn *txn, struct osd_object_id id, 
 	enum osd_status status = osd_txn_take(txn, id, false);
 
 	return status == OSD_OK ? osd_attr_stored_get(txn, page, number, buffer, capacity, ret_length)
+				: status;
+}
+
+enum osd_status osd_page_value(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			       uint32_t number, uint8_t *buffer, size_t capacity,
+			       size_t *ret_length)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	return status == OSD_OK ? get_at_hand(txn, page, number, buffer, capacity, ret_length)
 				: status;
 }
 

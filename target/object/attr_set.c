@@ -77,10 +77,41 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	effect->head_on = txn->record.head_on;
 	txn->record.length = txn->record.reserved_bytes = length;
 	txn->record.version.counter = OSD_VERSION_STALE;
+	if (osd_txn_hooks(txn) & OSD_HOOK_AFTER)
+		txn->record.flags |= OSD_REC_DUE;
 	txn->record.flags |= OSD_REC_LENGTH_RULES | (length ? OSD_REC_HAS_FILES : 0);
 	osd_note_data_change(txn);
 	txn->length_set = txn->dirty = true;
 	return OSD_OK;
+}
+
+/* The object at hand may show the bytes of another one: then that one is cut. */
+static enum osd_status empty(struct osd_txn *txn)
+{
+	struct osd_object_id id = txn->id, emptied;
+	enum osd_status status = osd_stack_emptied(txn, &emptied);
+
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, emptied, true);
+	if (status == OSD_OK && !osd_same_id(id, emptied) && osd_txn_hooks(txn) & OSD_HOOK_WRITE)
+		status = OSD_E_CHECK; /* nobody has asked the checks of that object */
+	if (status == OSD_OK)
+		status = set_length(txn, 0);
+	return status == OSD_OK ? osd_txn_take(txn, id, true) : status;
+}
+
+/* Bytes that functions have made cannot be cut elsewhere than at the beginning. */
+static enum osd_status set_plain_length(struct osd_txn *txn, uint64_t length)
+{
+	bool concerns = false;
+	enum osd_status status;
+
+	if (length == 0)
+		return empty(txn);
+	status = osd_stack_concerns(txn, &concerns);
+	if (status == OSD_OK && concerns)
+		status = OSD_E_PARAM_FIELD;
+	return status == OSD_OK ? set_length(txn, length) : status;
 }
 
 /* ---- quotas and other fields of records -------------------------------------------------- */
@@ -305,7 +336,7 @@ static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *ro
 	if (length == 0)
 		return OSD_E_PARAM_FIELD;
 	if (row->source == OSD_V_LENGTH)
-		return set_length(txn, osd_get_be(value, length));
+		return set_plain_length(txn, osd_get_be(value, length));
 	if (row->source == OSD_V_ADJUSTED_CLOCK)
 		return set_clock(txn, osd_get_be(value, length));
 	if (row->source == OSD_V_TAG)

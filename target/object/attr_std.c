@@ -150,8 +150,6 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 		return osd_objects_isolation(txn->objects);
 	case OSD_V_DESCRIPTOR:
 		return osd_descriptor_largest((uint16_t)number);
-	case OSD_V_LENGTH:
-		return length_of(txn);
 	case OSD_V_QUOTA_LENGTH:
 	case OSD_V_QUOTA_CAPACITY:
 	case OSD_V_QUOTA_COUNT:
@@ -287,6 +285,7 @@ static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *
 				 size_t *ret_length)
 {
 	uint64_t value = 0;
+	bool known = true;
 	enum osd_status status;
 
 	if (row->source == OSD_V_MEMBER_COUNT)
@@ -297,9 +296,11 @@ static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *
 		status = osd_txn_allocated(txn, &value);
 	else if (row->source == OSD_V_NONCE_LIMIT)
 		status = osd_nonce_limit(txn, txn->id, number, &value);
+	else if (row->source == OSD_V_LENGTH)
+		status = osd_stack_length(txn, length_of(txn), &value, &known);
 	else
 		status = policy_tag(txn, &value);
-	if (status == OSD_OK)
+	if (status == OSD_OK && known)
 		put_number(value, row->max_length, buffer, capacity, ret_length);
 	return status;
 }
@@ -385,6 +386,7 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 	case OSD_V_DATA_SPACE:
 	case OSD_V_TAG:
 	case OSD_V_NONCE_LIMIT:
+	case OSD_V_LENGTH:
 		return looked_up(txn, row, number, buffer, capacity, ret_length);
 	case OSD_V_KEY_IDENTIFIER:
 		return key_identifier(txn, row, number, buffer, capacity, ret_length);

@@ -42,10 +42,15 @@ static struct osd_object *lookup(struct osd_objects *objects, struct osd_object_
 	struct osd_object *object = *bucket_of(objects, id);
 
 	osd_assert_held(&objects->cache_lock);
-	while (object &&
-	       (object->id.object_id != id.object_id || object->id.partition_id != id.partition_id))
+	while (object && (object->superseded || !osd_same_id(object->id, id)))
 		object = object->hash_next;
 	return object;
+}
+
+/* While an object's files are being replaced, the generation of its record may be the spare one here. */
+static bool has_generation(const struct osd_object *object, uint64_t generation)
+{
+	return object->generation == generation || object->spare_generation == generation;
 }
 
 static void lru_remove(struct osd_object *object)
@@ -313,11 +318,9 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 
 	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
-	object = lookup(objects, id);
-	/* While the object's files are being replaced, the record's generation may be the entry's spare
-	 * one. */
-	if (object && object->generation != generation && object->spare_generation != generation)
-		object = NULL; /* a later object under the same id */
+	object = *bucket_of(objects, id);
+	while (object && !(osd_same_id(object->id, id) && has_generation(object, generation)))
+		object = object->hash_next;
 	if (object) {
 		refer(object);
 		take_out(objects, object);
@@ -328,6 +331,18 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	osd_object_mark_removed(object);
 	osd_object_put(object);
 	return true;
+}
+
+void osd_cache_supersede(struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_object *object;
+
+	osd_lock(&objects->cache_lock);
+	atomic_fetch_add(&objects->removals, 1);
+	object = lookup(objects, id);
+	if (object)
+		object->superseded = true;
+	osd_unlock(&objects->cache_lock);
 }
 
 /* Takes out the first entry of the partition from bucket *cursor on, and returns it with a reference.

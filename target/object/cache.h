@@ -42,6 +42,7 @@ struct osd_object {
 	unsigned references;
 	bool cached; /* false: removed, freed with its last reference */
 	bool counted_open;
+	bool superseded; /* a later object has its id: only its own removal finds it */
 
 	struct osd_lock mutex;
 	struct osd_range_lock ranges; /* under mutex */
@@ -55,6 +56,9 @@ struct osd_object {
 	_Atomic bool untrimmed; /* the files may have bytes beyond length; cut before it grows */
 	_Atomic bool directories_unsynced;
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
+	_Atomic bool stacked;	 /* OSD_REC_STACKED (stack.h) */
+	_Atomic uint64_t hooks;	 /* hook_mask.c */
+	_Atomic bool due;	 /* due.h */
 	_Atomic uint64_t max_length;
 	_Atomic uint32_t tag;	    /* policy access tag; 0: none, or among the attributes */
 	_Atomic uint64_t allocated; /* bytes of blocks, when last read */
@@ -110,6 +114,9 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 /* Called after the record with this generation was removed: takes the entry out and marks it removed.
  * False: there was none. */
 bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint64_t generation);
+/* Called in the transaction that has put the record of a new object with an id that an earlier one may have had.  The
+ * removal of that one is committed, and takes its entry out in a moment; until then nobody else finds it. */
+void osd_cache_supersede(struct osd_objects *objects, struct osd_object_id id);
 /* The entry, with a reference.  If there is none, it is made from the record at hand in txn.  NULL: out
  * of memory. */
 struct osd_object *osd_cache_adopt(struct osd_txn *txn);

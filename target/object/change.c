@@ -78,7 +78,8 @@ static enum osd_status lock(struct change_run *run, bool whole, struct osd_range
 {
 	/* PUNCH replaces the files under every reader, so it locks the whole object.  A change that wants
 	 * a version does, so that no other change comes between. */
-	if (whole || run->change->wanted || run->change->kind == OSD_CHANGE_PUNCH)
+	if (whole || run->change->wanted || run->change->kind == OSD_CHANGE_PUNCH ||
+	    run->change->kind == OSD_CHANGE_REPLACE)
 		return osd_object_lock(run->object, range, 0, UINT64_MAX, true);
 	if (run->change->kind == OSD_CHANGE_APPEND)
 		return osd_object_lock(run->object, range, UINT64_MAX, UINT64_MAX, true);
@@ -105,19 +106,31 @@ static enum osd_status plan(struct change_run *run)
 		run->end = change->offset + OSD_MIN(change->length, length - change->offset);
 		run->new_length = length - (run->end - change->offset);
 		break;
+	case OSD_CHANGE_REPLACE:
+		run->end = run->new_length = change->length;
+		break;
 	case OSD_CHANGE_WRITE:
 	case OSD_CHANGE_CLEAR:
 		break;
 	}
-	if (change->kind != OSD_CHANGE_PUNCH && run->offset < run->end)
+	if ((change->kind != OSD_CHANGE_PUNCH && change->kind != OSD_CHANGE_REPLACE) &&
+	    run->offset < run->end)
 		run->new_length = OSD_MAX(length, run->end);
 	change->growth = (int64_t)(run->new_length - length);
 	return OSD_OK;
 }
 
-static bool cuts_middle(const struct change_run *run)
+/* Whether the change writes new files and switches to them. */
+static bool switches(const struct change_run *run)
 {
-	return run->new_length < run->old_length && run->end < run->old_length;
+	return run->change->kind == OSD_CHANGE_REPLACE ||
+	       (run->new_length < run->old_length && run->end < run->old_length);
+}
+
+/* Whether the commit of the record is the change. */
+static bool is_of_record(const struct change_run *run)
+{
+	return run->new_length < run->old_length || switches(run);
 }
 
 /* ---- the steps --------------------------------------------------------------------------- */
@@ -126,6 +139,9 @@ static enum osd_status miss(const struct change_run *run)
 {
 	enum osd_status status = OSD_OK;
 
+	if (run->change->kind == OSD_CHANGE_REPLACE)
+		return osd_object_miss(run->object, run->old_length, 0,
+				       OSD_MAX(run->old_length, run->new_length));
 	if (run->change->kind != OSD_CHANGE_WRITE)
 		return osd_object_miss(run->object, run->old_length, run->offset, run->end);
 	for (size_t i = 0; status == OSD_OK && i < run->change->piece_count; i++) {
@@ -142,22 +158,31 @@ static enum osd_status prepare(struct change_run *run)
 {
 	enum osd_status status = miss(run);
 
+	if (status == OSD_OK && is_of_record(run))
+		status = osd_object_make_due(run->object);
 	if (status != OSD_OK)
 		return status;
 	if (run->new_length > run->old_length)
 		status = osd_object_extend(run->object, run->new_length, run->change->flags);
 	/* A PUNCH changes nothing before its record is committed, which says it, too. */
-	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH && run->offset < run->end &&
-	    !atomic_load(&run->object->version_stale)) {
+	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH &&
+	    run->change->kind != OSD_CHANGE_REPLACE && run->offset < run->end &&
+	    (!atomic_load(&run->object->version_stale) || osd_object_lacks_due(run->object))) {
 		status = osd_object_make_stale(run->object);
 		if (status != OSD_OK && run->new_length > run->old_length)
 			osd_uncharge(run->object->objects, run->object->account,
 				     run->new_length - run->old_length);
 	}
-	if (status != OSD_OK || !cuts_middle(run))
+	if (status != OSD_OK || !switches(run))
 		return status;
-	status = osd_punch_prepare(run->object, run->offset, run->end - run->offset,
-				   run->change->steps, &run->punch);
+	status = run->change->kind == OSD_CHANGE_REPLACE
+			 ? osd_replace_prepare(run->object, run->change->data, run->change->length,
+					       &run->punch)
+			 : osd_punch_prepare(run->object, run->offset, run->end - run->offset,
+					     run->change->steps, &run->punch);
+	if (status != OSD_OK && run->new_length > run->old_length)
+		osd_uncharge(run->object->objects, run->object->account,
+			     run->new_length - run->old_length);
 	run->full = status == OSD_E_NO_SPACE;
 	return status;
 }
@@ -177,7 +202,7 @@ static void undo(struct change_run *run)
 
 static void put_record(const struct change_run *run, struct osd_record *record)
 {
-	if (cuts_middle(run))
+	if (switches(run))
 		osd_punch_record(run->object, &run->punch, record);
 	else if (run->new_length < run->old_length)
 		osd_shrink_record(record, run->new_length);
@@ -185,7 +210,7 @@ static void put_record(const struct change_run *run, struct osd_record *record)
 
 static void committed(struct change_run *run)
 {
-	if (cuts_middle(run))
+	if (switches(run))
 		osd_punch_done(run->object, &run->punch, run->old_length);
 	else if (run->new_length < run->old_length)
 		osd_shrink_done(run->object, run->old_length, run->new_length);
@@ -226,11 +251,11 @@ static enum osd_status apply(struct change_run *run)
 	bool was_open = osd_tier_file_is_open(&object->file);
 	enum osd_status status = OSD_OK;
 
-	if (run->offset == run->end)
+	if (run->offset == run->end && run->change->kind != OSD_CHANGE_REPLACE)
 		return OSD_OK;
 	run->change->changed = true;
 	run->change->version = osd_version_new(object->objects);
-	osd_version_change(object, run->change->version);
+	run->change->before = osd_version_change(object, run->change->version);
 	switch (run->change->kind) {
 	case OSD_CHANGE_WRITE:
 		status = write_pieces(run);
@@ -243,6 +268,7 @@ static enum osd_status apply(struct change_run *run)
 		status = clear(run);
 		break;
 	case OSD_CHANGE_PUNCH:
+	case OSD_CHANGE_REPLACE:
 		return OSD_OK;
 	}
 	if (!was_open)
@@ -255,7 +281,7 @@ static void done(struct change_run *run)
 {
 	if (run->new_length != run->old_length)
 		osd_object_set_length(run->object, run->new_length);
-	if (run->offset < run->end || run->change->kind == OSD_CHANGE_PUNCH)
+	if (run->offset < run->end || run->change->kind >= OSD_CHANGE_PUNCH)
 		osd_object_touch(run->object, true, run->change->flags);
 }
 
@@ -274,8 +300,8 @@ static enum osd_status change_locked(struct change_run *run)
 		status = prepare(run);
 	if (status != OSD_OK)
 		return status;
-	if (run->new_length < run->old_length)
-		status = osd_object_change_record(run->object, cuts_middle(run), change_record, run,
+	if (is_of_record(run))
+		status = osd_object_change_record(run->object, switches(run), change_record, run,
 						  NULL);
 	if (status == OSD_OK)
 		committed(run);
@@ -315,8 +341,10 @@ static bool once_more(const struct change_run *run)
 enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)
 {
 	struct change_run run = {.object = object, .change = change};
-	enum osd_status status = change_alone(&run);
+	enum osd_status status = OSD_E_CHECK;
 
+	if (osd_data_change_permitted(object, change->flags))
+		status = change_alone(&run);
 	if (once_more(&run)) {
 		run = (struct change_run){.object = object, .change = change};
 		status = change_alone(&run);
@@ -383,7 +411,7 @@ static enum osd_status change_with_locked(struct change_run *run,
 		return status;
 	do
 		status = osd_txn_run(run->object->objects,
-				     with->txn_flags | (cuts_middle(run) ? OSD_COMMIT_DURABLE : 0),
+				     with->txn_flags | (switches(run) ? OSD_COMMIT_DURABLE : 0),
 				     change_in, &work);
 	while (status == OSD_E_BUSY && work.applied && ++rounds < APPLIED_ROUNDS);
 	if (status == OSD_OK)
@@ -411,7 +439,10 @@ enum osd_status osd_object_change_with(struct osd_object *object, struct osd_cha
 				       const struct osd_change_with *with)
 {
 	struct change_run run = {.object = object, .change = change};
-	enum osd_status status = change_with(&run, with);
+	enum osd_status status = OSD_E_CHECK;
+
+	if (osd_data_change_permitted(object, change->flags))
+		status = change_with(&run, with);
 
 	if (once_more(&run)) {
 		run = (struct change_run){.object = object, .change = change};

@@ -62,6 +62,15 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	return status;
 }
 
+static enum osd_status note_members(struct osd_txn *txn, const struct osd_place *collection)
+{
+	enum osd_status status = osd_version_note_members(txn, collection);
+
+	if (status == OSD_OK)
+		status = osd_stack_members_changed(txn);
+	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
+}
+
 enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
 				       uint64_t member)
 {
@@ -79,9 +88,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	if (status == OSD_OK)
 		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1,
 					false);
-	if (status == OSD_OK)
-		status = osd_version_note_members(txn, collection);
-	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
+	return status == OSD_OK ? note_members(txn, collection) : status;
 }
 
 /* Removes all members and the collection's own mark. */
@@ -137,6 +144,10 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 		status = txn->objects->unname(txn);
 	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
+	if (status == OSD_OK)
+		status = osd_stack_drop_collection(txn);
+	if (status == OSD_OK)
+		status = hold_members(txn, id, true);
 	return status == OSD_OK ? osd_object_remove_record(txn) : status;
 }
 
@@ -163,9 +174,7 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 	if (status == OSD_OK)
 		status =
 			osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);
-	if (status == OSD_OK)
-		status = osd_version_note_members(txn, collection);
-	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
+	return status == OSD_OK ? note_members(txn, collection) : status;
 }
 
 enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection,

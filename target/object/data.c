@@ -85,6 +85,8 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 
 	if (modified)
 		atomic_store(&object->write_tick, atomic_load(&object->objects->tick));
+	if (modified && osd_object_hooks(object) & OSD_HOOK_AFTER)
+		osd_due_tell(object->objects, object->id, 1);
 	if ((flags & OSD_DATA_NO_TIMESTAMPS) ||
 	    atomic_load(&object->partition->bypass) == OSD_TIMESTAMPS_BYPASS) {
 		if (modified) /* the file's own time moved */
@@ -366,19 +368,44 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 
 static void change_version(struct osd_record *record, void *arg)
 {
-	(void)arg;
+	const bool *due = arg;
+
 	record->version.counter = OSD_VERSION_STALE;
+	if (*due)
+		record->flags |= OSD_REC_DUE;
 }
 
 enum osd_status osd_object_make_stale(struct osd_object *object)
 {
+	bool due = osd_object_lacks_due(object);
 	enum osd_status status;
 
-	if (atomic_load(&object->version_stale))
+	if (atomic_load(&object->version_stale) && !due)
 		return OSD_OK;
-	status = osd_object_change_record(object, false, change_version, NULL, NULL);
+	status = osd_object_change_record(object, false, change_version, &due, NULL);
+	if (status != OSD_OK)
+		return status;
+	atomic_store(&object->version_stale, true);
+	if (due)
+		atomic_store(&object->due, true);
+	return OSD_OK;
+}
+
+static void change_due(struct osd_record *record, void *arg)
+{
+	(void)arg;
+	record->flags |= OSD_REC_DUE;
+}
+
+enum osd_status osd_object_make_due(struct osd_object *object)
+{
+	enum osd_status status = OSD_OK;
+
+	if (!osd_object_lacks_due(object))
+		return OSD_OK;
+	status = osd_object_change_record(object, false, change_due, NULL, NULL);
 	if (status == OSD_OK)
-		atomic_store(&object->version_stale, true);
+		atomic_store(&object->due, true);
 	return status;
 }
 

@@ -74,6 +74,9 @@ struct osd_punch {
  * NULL. */
 enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
 				  const struct osd_change_steps *steps, struct osd_punch *punch);
+/* The same with these bytes in place of all. */
+enum osd_status osd_replace_prepare(struct osd_object *object, const void *data, uint64_t length,
+				    struct osd_punch *punch);
 void osd_punch_record(const struct osd_object *object, const struct osd_punch *punch,
 		      struct osd_record *record);
 void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length);

@@ -40,18 +40,21 @@ void osd_version_enter(struct osd_object *object, const struct osd_record *recor
 }
 
 /* Counters of this opening are above those of all records, so none of them is the first one's. */
-struct osd_data_version osd_version_of(const struct osd_object *object)
+static struct osd_data_version whole_version(const struct osd_object *object, uint64_t counter)
 {
-	uint64_t counter = atomic_load(&object->version);
-
 	if (counter == object->first_version.counter)
 		return object->first_version;
 	return (struct osd_data_version){counter, object->objects->opening};
 }
 
-void osd_version_change(struct osd_object *object, struct osd_data_version to)
+struct osd_data_version osd_version_of(const struct osd_object *object)
 {
-	atomic_store(&object->version, to.counter);
+	return whole_version(object, atomic_load(&object->version));
+}
+
+struct osd_data_version osd_version_change(struct osd_object *object, struct osd_data_version to)
+{
+	return whole_version(object, atomic_exchange(&object->version, to.counter));
 }
 
 /* ---- of a collection --------------------------------------------------------------------- */

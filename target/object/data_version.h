@@ -44,8 +44,8 @@ struct osd_data_version osd_version_of_record(const struct osd_objects *objects,
 /* For a new entry.  If the record's version is stale, the object gets a new one. */
 void osd_version_enter(struct osd_object *object, const struct osd_record *record);
 struct osd_data_version osd_version_of(const struct osd_object *object);
-/* With the bytes locked that change, and the record stale. */
-void osd_version_change(struct osd_object *object, struct osd_data_version to);
+/* With the bytes locked that change, and the record stale.  Returns the version before. */
+struct osd_data_version osd_version_change(struct osd_object *object, struct osd_data_version to);
 /* Notes that members of the collection change in this transaction. */
 enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection);
 /* Called before the commit: gives these collections their new versions. */

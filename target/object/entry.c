@@ -54,6 +54,9 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	object->directories_unsynced = object->has_files; /* a draft may not have synced them */
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
 	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
+	atomic_store(&object->stacked, record->flags & OSD_REC_STACKED);
+	atomic_store(&object->due, record->flags & OSD_REC_DUE);
+	atomic_store(&object->hooks, osd_record_hooks(record));
 	object->surrogate = record->flags & OSD_REC_SURROGATE;
 	atomic_store(&object->max_length, record->max_length);
 	atomic_store(&object->tag, record->policy_tag);

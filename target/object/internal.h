@@ -33,11 +33,13 @@
 #include "object/data.h"
 #include "object/data_version.h"
 #include "object/heads.h"
+#include "object/hooks_impl.h"
 #include "object/key_list.h"
 #include "object/object.h"
 #include "object/partition.h"
 #include "object/record.h"
 #include "object/space.h"
+#include "object/stack.h"
 #include "object/sums.h"
 #include "object/txn.h"
 #include "object/upkeep.h"
@@ -52,9 +54,13 @@
 #define OSD_CACHE_ENTRIES     32768u /* objects kept in memory after their last use */
 #define OSD_CACHE_FILES	      8192u  /* most of these with open descriptors */
 #define OSD_PARTITION_BUCKETS 256u
+#define OSD_CREATED_PLACES    1024u  /* a power of two (created.c) */
 #define OSD_MEMBERSHIPS_MAX   65536u /* per user object: they are attributes too */
-#define OSD_PAGE_PROVIDERS    16u
+#define OSD_PAGE_PROVIDERS    32u
+#define OSD_PAGE_PLACES	      64u
 #define OSD_RECORD_WEIGHT     256u /* weight of a change, in addition to its value's bytes */
+
+struct osd_name_cache; /* name_cache.h */
 
 struct osd_objects {
 	struct osd_media *media; /* owned; NULL: in memory */
@@ -70,6 +76,8 @@ struct osd_objects {
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
 	char serial[65];
 	struct osd_page_provider const *providers[OSD_PAGE_PROVIDERS];
+	/* The first provider with this place (objects.c). */
+	struct osd_page_provider const *provider_of[OSD_PAGE_PLACES];
 	size_t provider_count; /* set before threads start */
 
 	struct {
@@ -78,6 +86,10 @@ struct osd_objects {
 	} watchers[OSD_PARTITION_WATCHERS];
 	size_t watcher_count;		 /* set before threads start */
 	_Atomic uint64_t policy_changes; /* osd_objects_policy_changes() - 1 */
+	struct {
+		void (*fn)(void *arg, struct osd_object_id id); /* NULL: nobody */
+		void *arg;
+	} due_watcher; /* due.h */
 	struct {
 		void (*fn)(void *arg); /* NULL: nobody */
 		void *arg;
@@ -92,17 +104,23 @@ struct osd_objects {
 	void (*forget_entries)(struct osd_objects *objects, const struct osd_partition *partition);
 	/* osd_unname.  open.c sets it, since names.c itself uses collection.c. */
 	enum osd_status (*unname)(struct osd_txn *txn);
+	struct osd_stack_ops stack_ops; /* set before threads start */
 	struct osd_rwlock partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */
 	_Atomic uint32_t epoch;					 /* the root record's */
 	_Atomic uint8_t isolation;				 /* the same */
+	_Atomic bool stacked;					 /* stack.h */
+	_Atomic uint64_t hooks, hook_changes;			 /* hooks.c */
+	_Atomic bool hooked; /* some object, partition or the root may have hooks */
+	_Atomic uint64_t stack_changes;				 /* the same */
 	_Atomic uint64_t root_times[OSD_T_COUNT];
 	_Atomic bool root_times_dirty;
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;
 	_Atomic uint64_t charged_bytes; /* of all partitions, and for attributes of the root */
 	_Atomic uint64_t next_generation;
 	_Atomic uint64_t next_job_id; /* of those that stand apart */
+	_Atomic uint64_t created_next[OSD_CREATED_PLACES]; /* created.c */
 	_Atomic uint64_t next_version;	 /* data_version.h */
 	uint32_t opening, version_floor; /* constant after recovery */
 	double recovery_seconds;
@@ -113,6 +131,8 @@ struct osd_objects {
 	size_t cache_count, open_count, open_max;
 	/* changed under cache_lock: counts events that make a record read earlier stale */
 	_Atomic uint64_t removals;
+
+	struct osd_name_cache *names; /* owned */
 
 	struct osd_timers timers; /* of the unit: the thread iosd-upkeep */
 	struct osd_timer settle_timer, mover_timer, scrub_timer;

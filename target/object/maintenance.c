@@ -151,6 +151,7 @@ static enum osd_status reap_files(struct osd_objects *objects, struct osd_bytes 
  */
 static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes key)
 {
+	static const enum osd_kv_table of_root[] = {OSD_KV_ATTRIBUTES, OSD_KV_NAMES};
 	uint32_t epoch = (uint32_t)osd_get_be((const uint8_t *)key.data + 1, 4);
 	struct osd_key prefix = osd_key_partition(epoch, 0);
 	struct osd_place root = {0, epoch, 0};
@@ -192,10 +193,10 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 			osd_own_abort(kv);
 	}
 	osd_key_list_release(&list);
-	if (status == OSD_OK)
-		status =
-			osd_clear_prefix(objects, OSD_KV_ATTRIBUTES,
-					 (struct osd_bytes){attributes.bytes, OSD_KEY_OBJECT_PART});
+	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(of_root); i++)
+		status = osd_clear_prefix(
+			objects, of_root[i],
+			(struct osd_bytes){attributes.bytes, OSD_KEY_OBJECT_PART});
 	return status;
 }
 

@@ -31,12 +31,19 @@ struct osd_named {
 	enum osd_object_type type; /* OSD_PARTITION: the root directory */
 };
 
+/* The state of a directory or object, as far as names go (name_cache.h). */
+struct osd_name_mark {
+	const _Atomic uint64_t *at;
+	uint64_t seen;
+};
+
 /* Where a path leads. */
 struct osd_name_place {
 	struct osd_object_id directory;
 	struct osd_name name; /* in the path; length 0: the path is empty, and found is the directory */
 	bool exists;
 	struct osd_named found;
+	struct osd_name_mark mark; /* of the directory, before it was read (name_cache.h) */
 };
 
 /* Follows a path of names with '/' between them from the directory on.  The last name may be absent.
@@ -45,6 +52,15 @@ struct osd_name_place {
 enum osd_status osd_name_follow(struct osd_txn *txn, struct osd_object_id from,
 				struct osd_name path, struct osd_name_place *ret_place,
 				unsigned *ret_component);
+/* The same for a name that osd_name_put() is to give: it is not looked up, and found to be absent. */
+enum osd_status osd_name_follow_to_new(struct osd_txn *txn, struct osd_object_id from,
+				       struct osd_name path, struct osd_name_place *ret_place,
+				       unsigned *ret_component);
+/* As osd_name_follow() for a transaction that changes no names, and how many names the object has.  It reads no record if
+ * the whole path is in memory.  OSD_E_WOULD_BLOCK: with OSD_TXN_NOWAIT only, because it is not. */
+enum osd_status osd_name_lookup(struct osd_txn *txn, struct osd_object_id from,
+				struct osd_name path, struct osd_name_place *ret_place,
+				unsigned *ret_component, uint32_t *ret_names);
 /* OSD_E_NOT_DIRECTORY: the object is none.  It stays one until the transaction ends. */
 enum osd_status osd_directory_hold(struct osd_txn *txn, struct osd_object_id id);
 /* Makes a directory that has no name yet. */
@@ -52,18 +68,24 @@ enum osd_status osd_directory_make(struct osd_txn *txn, uint64_t partition_id,
 				   struct osd_object_id *ret_id);
 /* OSD_E_NOT_EMPTY: the directory has entries. */
 enum osd_status osd_directory_check_empty(struct osd_txn *txn, struct osd_object_id id);
-/* Gives the object a name.  OSD_E_EXISTS: the directory has it.  OSD_E_NAME_TARGET: the object cannot have
+/* Gives the object a name in a directory that this transaction holds, as after osd_name_follow(), and that is
+ * in the same partition.  OSD_E_EXISTS: the directory has it.  OSD_E_NAME_TARGET: the object cannot have
  * this name, because it is no user object, or a directory that has a name. */
 enum osd_status osd_name_put(struct osd_txn *txn, struct osd_object_id directory,
 			     struct osd_name name, struct osd_object_id id);
-/* Takes the name away.  The object stays. */
+/* Takes the name away; the directory is held, too.  The object stays, with *ret_left names. */
 enum osd_status osd_name_drop(struct osd_txn *txn, struct osd_object_id directory,
-			      struct osd_name name, struct osd_object_id id);
+			      struct osd_name name, struct osd_object_id id, uint32_t *ret_left);
 /* How many names the object has. */
 enum osd_status osd_name_count(struct osd_txn *txn, struct osd_object_id id, uint32_t *ret_count);
 /* Whether the directory is the other one, or below it. */
 enum osd_status osd_directory_is_below(struct osd_txn *txn, struct osd_object_id id,
 				       struct osd_object_id other, bool *ret_below);
+
+/* Whether the object, or directory, has a name in the directory or below it.  False also if that is no
+ * directory.  OSD_E_NO_OBJECT: one of both is absent. */
+enum osd_status osd_name_is_inside(struct osd_txn *txn, struct osd_object_id id,
+				   struct osd_object_id directory, bool *ret_inside);
 
 /* Which entries of a directory to list. */
 struct osd_name_range {

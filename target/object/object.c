@@ -3,6 +3,7 @@
 #include "object/internal.h"
 
 #include "base/util.h"
+#include "object/stack.h"
 
 enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 				   enum osd_object_type *ret_type)
@@ -16,26 +17,47 @@ enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 
 /* ---- create ------------------------------------------------------------------------------ */
 
+/* The record of new objects, in a partition that is locked. */
+static enum osd_status begin(struct osd_txn *txn, uint64_t partition_id, uint16_t flags,
+			     struct osd_partition **ret_partition, struct osd_record *ret_record)
+{
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, partition_id, ret_partition);
+	if (status == OSD_OK)
+		status = osd_partition_hold(txn, *ret_partition, false, NULL);
+	if (status == OSD_OK && atomic_load(&txn->objects->disk_full))
+		status = OSD_E_NO_SPACE;
+	if (status != OSD_OK)
+		return status;
+	osd_fresh_record(txn->objects, *ret_partition, txn->now_ms, ret_record);
+	ret_record->flags |= flags;
+	return OSD_OK;
+}
+
 static enum osd_status create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
 			      uint32_t count, uint16_t flags, uint64_t *ret_first)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_record record;
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status;
 
 	if (requested_id != 0 && (requested_id < OSD_FIRST_ID || requested_id > UINT64_MAX - count))
 		return OSD_E_EXISTS; /* reserved */
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, partition, false, NULL);
-	if (status == OSD_OK && atomic_load(&txn->objects->disk_full))
-		status = OSD_E_NO_SPACE;
-	if (status != OSD_OK)
-		return status;
-	osd_fresh_record(txn->objects, partition, txn->now_ms, &record);
-	record.flags |= flags;
-	return osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
+	status = begin(txn, partition_id, flags, &partition, &record);
+	return status == OSD_OK ? osd_object_put_new(txn, partition, requested_id, count, &record,
+						     ret_first)
+				: status;
+}
+
+enum osd_status osd_user_object_begin(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	struct osd_record record;
+	enum osd_status status = begin(txn, partition_id, OSD_REC_NAMED, &partition, &record);
+
+	return status == OSD_OK ? osd_object_begin_new(txn, partition, &record, ret_id) : status;
 }
 
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
@@ -110,9 +132,13 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
+		status = osd_txn_permitted(txn, osd_txn_hooks(txn), OSD_HOOK_REMOVE);
+	if (status == OSD_OK)
 		status = txn->objects->unname(txn);
 	if (status == OSD_OK)
 		status = osd_memberships_drop_all(txn);
+	if (status == OSD_OK)
+		status = osd_stack_removed(txn, false);
 	if (status == OSD_OK)
 		status = osd_object_remove_record(txn);
 	return status == OSD_OK ? osd_note_removal(txn, id) : status;

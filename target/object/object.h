@@ -181,6 +181,7 @@ enum osd_txn_flags {
 	OSD_TXN_READ_ONLY = 1,
 	OSD_TXN_NO_TIMESTAMPS = 2, /* CDB byte 12 = 7Fh */
 	OSD_TXN_INTERNAL = 4,	   /* the target's own work: may set read-only and vendor pages */
+	OSD_TXN_CHECKED = 32, /* the checks of what it changes were asked (hooks.h) */
 	OSD_TXN_NOWAIT = 8, /* read-only ones: OSD_E_WOULD_BLOCK instead of waiting for a lock */
 };
 
@@ -271,6 +272,8 @@ enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partitio
  * lowest. */
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
 				       uint64_t requested_id, uint32_t count, uint64_t *ret_first);
+/* Makes one with the next free id, which osd_name_put() is to give its first name. */
+enum osd_status osd_user_object_begin(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id);
 /* Also drops its memberships and calls osd_removal_fn.  Open references see OSD_E_NO_OBJECT from commit
  * on. */
 enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id);
@@ -332,6 +335,7 @@ enum osd_data_flags {
 	/* Output of surrogates: the first OSD_JOB_RESERVE_BYTES may come from the job reserve,
 	 * whatever quotas say (design D13). */
 	OSD_DATA_RESERVE = 8,
+	OSD_DATA_CHECKED = 16, /* the checks of the object were asked (hooks.h) */
 };
 
 /* A reference to the user object, which the caller puts; it stays good when the object is removed, and
@@ -431,6 +435,8 @@ enum osd_change_kind {
 	OSD_CHANGE_APPEND, /* data, length */
 	OSD_CHANGE_CLEAR,  /* offset, length */
 	OSD_CHANGE_PUNCH,  /* offset, length */
+	/* data, length: all bytes are replaced.  After a crash, the object has the old ones or the new ones. */
+	OSD_CHANGE_REPLACE,
 };
 struct osd_change {
 	enum osd_change_kind kind;
@@ -446,9 +452,11 @@ struct osd_change {
 	uint64_t start; /* where APPEND began */
 	int64_t growth; /* of the length */
 	bool changed;			 /* false: there was nothing to do */
-	struct osd_data_version version; /* after it */
+	struct osd_data_version before, version; /* before and after it, if changed */
 };
 enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change);
+/* osd_object_truncate to change->length, with change->flags and the results changed, before and version. */
+enum osd_status osd_object_truncate_with(struct osd_object *object, struct osd_change *change);
 
 /* A change of data together with changes of records, atomic as a whole. fn is called in txn before the
  * data changes (done false): it sets attributes, and checks whether the attributes to get can be read.
@@ -464,6 +472,9 @@ enum osd_status osd_object_change_with(struct osd_object *object, struct osd_cha
 /* The head size: bytes from here on are in the tail.  UINT64_MAX: there is no tail. */
 uint64_t osd_object_head_bytes(struct osd_object *object);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
+/* The length and the version of one moment: waits for changes under way. */
+enum osd_status osd_object_state(struct osd_object *object, uint64_t *ret_length,
+				 struct osd_data_version *ret_version);
 enum osd_map_type {
 	OSD_MAP_ALL = 0x0000, /* asked for only */
 	OSD_MAP_DATA = 0x0001,
@@ -498,6 +509,7 @@ struct osd_share {
 	int version_fd;
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
+	struct osd_data_version data_version; /* of the data now */
 };
 /* The number of bytes of a tail that are read ahead into the kernel's cache. */
 #define OSD_SHARE_AHEAD_BYTES (16 << 20)
@@ -515,6 +527,16 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 /* Locks the object and its attributes against changes by other transactions until this one ends, so
  * that values read afterwards stay valid.  It must be the first call of the transaction. */
 enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id);
+/* Keeps the data of a user object as they are while a transaction compares their version, and until it has committed.
+ * The caller begins and ends it outside of transactions. */
+struct osd_pin;
+/* Waits for changes under way.  OSD_E_NO_OBJECT: it has been removed.  The object is borrowed until the end. */
+enum osd_status osd_pin_begin(struct osd_object *object, struct osd_pin **ret_pin);
+/* In each attempt of the transaction, after osd_object_hold and before anything else: when the transaction has
+ * committed, data may change again.  OSD_E_BUSY: a length that another transaction has set is about to take effect;
+ * only the end of the pin lets it. */
+enum osd_status osd_pin_hold(struct osd_pin *pin, struct osd_txn *txn);
+void osd_pin_end(struct osd_pin *pin); /* NULL is fine */
 /* length 0 makes the attribute undefined.  Setting the logical length truncates after commit. */
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length);

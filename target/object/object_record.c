@@ -7,14 +7,6 @@
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-static void raise_to(_Atomic uint64_t *value, uint64_t least)
-{
-	uint64_t before = atomic_load(value);
-
-	while (before < least && !atomic_compare_exchange_weak(value, &before, least))
-		;
-}
-
 static uint64_t tally_of(uint8_t type)
 {
 	return type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS : OSD_TALLY_USER_OBJECTS;
@@ -33,7 +25,7 @@ static void note_contents(const struct osd_txn *txn, struct osd_partition *parti
 	if ((txn->flags & OSD_TXN_NO_TIMESTAMPS) || account != &partition->data ||
 	    atomic_load(&partition->bypass) == OSD_TIMESTAMPS_BYPASS)
 		return;
-	raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
+	osd_raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
 	atomic_store(&partition->times_dirty, true);
 }
 
@@ -47,6 +39,8 @@ static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool com
 		return;
 	}
 	osd_object_count_ids(partition, effect->id.object_id, effect->value);
+	if (osd_hooks_of_partition(txn->objects, partition) & OSD_HOOK_AFTER)
+		osd_due_tell(txn->objects, effect->id, effect->value);
 	note_contents(txn, partition, effect->arg);
 }
 
@@ -65,7 +59,7 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
 void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count)
 {
 	if (first < OSD_IDS_COUNTED)
-		raise_to(&partition->next_object_id, first + count);
+		osd_raise_to(&partition->next_object_id, first + count);
 }
 
 struct gap {
@@ -129,24 +123,22 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 				   uint64_t first, uint32_t count, struct osd_record record)
 {
 	struct osd_place place = {partition->id, partition->incarnation, first};
+	const uint64_t generation = record.generation, now_ms = record.times[OSD_T_CREATED];
 	uint8_t bytes[OSD_RECORD_BYTES];
-	uint64_t generation = record.generation;
 	enum osd_status status = OSD_OK;
 	uint32_t done;
 
+	if (osd_hooks_of_new(txn->objects, partition, &record) & OSD_HOOK_AFTER)
+		record.flags |= OSD_REC_DUE;
 	for (done = 0; status == OSD_OK && done < count; done++) {
-		struct osd_key key;
-
 		place.object_id = first + done;
-		key = osd_key_object(&place);
 		if (osd_txn_stopped(txn))
 			return OSD_E_TASK_ABORTED;
 		if (generation == 0)
 			record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
 		record.version = osd_version_new(txn->objects);
-		osd_record_encode(&record, bytes);
-		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
+		record.times[OSD_T_CREATED] = now_ms;
+		status = osd_txn_put_new(txn, &place, &record, bytes);
 	}
 	if (status != OSD_E_EXISTS)
 		return status;
@@ -163,6 +155,47 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 	return OSD_E_EXISTS;
 }
 
+/* Counts new objects.  The effect has no id before they have theirs. */
+static enum osd_status count_new(struct osd_txn *txn, struct osd_partition *partition,
+				 struct osd_charge_account *account, uint32_t count,
+				 struct osd_effect **ret_effect)
+{
+	enum osd_status status = osd_tally_reserve(txn);
+
+	if (status == OSD_OK)
+		status = osd_count_add(txn->objects, account, count);
+	if (status != OSD_OK)
+		return status;
+	*ret_effect = osd_txn_effect(txn, run_created);
+	if (!*ret_effect) {
+		osd_count_drop(txn->objects, account, count);
+		return OSD_E_NO_MEMORY;
+	}
+	(*ret_effect)->value = count;
+	(*ret_effect)->arg = account;
+	atomic_fetch_add(&partition->references, 1);
+	(*ret_effect)->partition = partition;
+	return OSD_OK;
+}
+
+/* The caller may continue without the objects, so the effect must have nothing left to undo. */
+static void uncount_new(struct osd_txn *txn, struct osd_effect *effect)
+{
+	osd_count_drop(txn->objects, effect->arg, effect->value);
+	effect->value = 0;
+}
+
+/* Also in the numbers of ids that the partition remembers. */
+static enum osd_status note_new(struct osd_txn *txn, struct osd_effect *effect, uint64_t first,
+				const struct osd_record *record)
+{
+	effect->id = (struct osd_object_id){effect->partition->id, first};
+	return is_listed(first, record)
+		       ? osd_tally_note(txn, effect->partition, tally_of(record->type), first,
+					(uint32_t)effect->value, true)
+		       : OSD_OK;
+}
+
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first)
@@ -170,21 +203,14 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 	struct osd_charge_account *account = osd_account_of(partition, requested_id, record->flags);
 	struct osd_effect *effect;
 	uint64_t first = requested_id;
-	enum osd_status status = osd_tally_reserve(txn);
+	enum osd_status status =
+		osd_txn_permitted(txn, osd_hooks_of_new(txn->objects, partition, record),
+				  OSD_HOOK_CREATE);
 
 	if (status == OSD_OK)
-		status = osd_count_add(txn->objects, account, count);
+		status = count_new(txn, partition, account, count, &effect);
 	if (status != OSD_OK)
 		return status;
-	effect = osd_txn_effect(txn, run_created);
-	if (!effect) {
-		osd_count_drop(txn->objects, account, count);
-		return OSD_E_NO_MEMORY;
-	}
-	effect->value = count;
-	effect->arg = account;
-	atomic_fetch_add(&partition->references, 1);
-	effect->partition = partition;
 	do {
 		if (requested_id == 0)
 			status = osd_object_take_ids(txn->objects, txn->kv, partition, count,
@@ -193,17 +219,47 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 			status = put_records(txn, partition, first, count, *record);
 	} while (status == OSD_E_EXISTS && requested_id == 0);
 	if (status != OSD_OK) {
-		/* The caller may continue without the object, so the effect must have nothing left to
-		 * undo. */
-		osd_count_drop(txn->objects, account, count);
-		effect->value = 0;
+		uncount_new(txn, effect);
 		return status;
 	}
-	effect->id = (struct osd_object_id){partition->id, first};
+	for (uint32_t i = 0; requested_id && i < count; i++)
+		osd_cache_supersede(txn->objects,
+				    (struct osd_object_id){partition->id, first + i});
 	*ret_first = first;
-	return is_listed(first, record)
-		       ? osd_tally_note(txn, partition, tally_of(record->type), first, count, true)
-		       : OSD_OK;
+	return note_new(txn, effect, first, record);
+}
+
+enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *partition,
+				     const struct osd_record *record, uint64_t *ret_id)
+{
+	struct osd_charge_account *account = osd_account_of(partition, 0, record->flags);
+	unsigned hooks = osd_hooks_of_new(txn->objects, partition, record);
+	struct osd_effect *effect;
+	enum osd_status status = osd_txn_permitted(txn, hooks, OSD_HOOK_CREATE);
+
+	if (status == OSD_OK)
+		status = osd_txn_let_go(txn);
+	if (status == OSD_OK)
+		status = count_new(txn, partition, account, 1, &effect);
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_take_ids(txn->objects, txn->kv, partition, 1, ret_id);
+	if (status != OSD_OK) {
+		uncount_new(txn, effect);
+		return status;
+	}
+	txn->id = (struct osd_object_id){partition->id, *ret_id};
+	txn->place = (struct osd_place){partition->id, partition->incarnation, *ret_id};
+	txn->removals = atomic_load(&txn->objects->removals);
+	atomic_fetch_add(&partition->references, 1);
+	txn->partition = partition;
+	txn->record = *record;
+	if (hooks & OSD_HOOK_AFTER)
+		txn->record.flags |= OSD_REC_DUE;
+	txn->record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+	txn->record.version = osd_version_new(txn->objects);
+	txn->loaded = txn->locked = txn->dirty = txn->unborn = true;
+	return note_new(txn, effect, *ret_id, record);
 }
 
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
@@ -239,7 +295,7 @@ static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool comm
 {
 	(void)txn;
 	if (committed)
-		raise_to(&effect->partition->id_mark, effect->value);
+		osd_raise_to(&effect->partition->id_mark, effect->value);
 }
 
 /* No id is given out twice, so the store must keep the greatest one when its object is removed. */
@@ -308,9 +364,10 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	struct osd_effect *effect;
 	enum osd_status status = osd_attr_uncharge_all(txn);
 
+	osd_created_gone(txn->objects, txn->id, txn->record.times[OSD_T_CREATED]);
 	if (status == OSD_OK)
 		status = remove_attributes(txn);
-	if (status == OSD_OK)
+	if (status == OSD_OK && !txn->unborn)
 		status = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
 	if (status == OSD_OK && (txn->record.flags & OSD_REC_HAS_FILES))
 		status = leave_files_to_reaper(txn, txn->record.generation);

@@ -10,14 +10,29 @@
 #include "base/util.h"
 #include "object/page_provider.h"
 
+/* The place of a page in provider_of: pages of one type of object follow one another. */
+static size_t place_of(uint32_t page)
+{
+	return (page + (page >> 28) * 8) % OSD_PAGE_PLACES;
+}
+
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider)
 {
-	if (objects->provider_count < OSD_PAGE_PROVIDERS)
-		objects->providers[objects->provider_count++] = provider;
+	const struct osd_page_provider **place = &objects->provider_of[place_of(provider->page)];
+
+	if (objects->provider_count == OSD_PAGE_PROVIDERS)
+		return;
+	objects->providers[objects->provider_count++] = provider;
+	if (!*place)
+		*place = provider;
 }
 
 const struct osd_page_provider *osd_objects_page(const struct osd_objects *objects, uint32_t page)
 {
+	const struct osd_page_provider *first = objects->provider_of[place_of(page)];
+
+	if (!first || first->page == page)
+		return first;
 	for (size_t i = 0; i < objects->provider_count; i++)
 		if (objects->providers[i]->page == page)
 			return objects->providers[i];

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "object/name_cache.h"
 #include "object/named.h"
 #include "object/txn_run.h"
 #include "object/value_index.h"
@@ -240,6 +241,11 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	snprintf(message, 256, "cannot open the store: out of memory or another resource");
 	if (!objects)
 		return OSD_E_NO_MEMORY;
+	objects->names = osd_name_cache_create();
+	if (!objects->names) {
+		free(objects);
+		return OSD_E_NO_MEMORY;
+	}
 	init_locks(objects);
 	osd_objects_add_page(objects, &osd_index_page);
 	osd_objects_add_page(objects, &osd_store_page);
@@ -318,6 +324,7 @@ void osd_objects_close(struct osd_objects *objects)
 	osd_kv_close(objects->kv);
 	osd_tier_close(&objects->tier);
 	free(objects->faults);
+	osd_name_cache_free(objects->names);
 	osd_media_close(objects->media);
 	osd_space_end(objects);
 	pthread_cond_destroy(&objects->work);
@@ -417,6 +424,8 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 		return status;
 	osd_partitions_forget(objects);
 	atomic_store(&objects->charged_bytes, 0); /* attributes of the old root */
+	atomic_store(&objects->stacked, false);	  /* the same */
+	osd_hooks_forget(objects);
 	osd_note_policy_change(objects);
 	atomic_store(&objects->heads.draining, false); /* an attribute of the old root */
 	osd_heads_changed(objects);

@@ -53,6 +53,10 @@ enum osd_status osd_page_kept_get(struct osd_txn *txn, struct osd_object_id id, 
 				  size_t *ret_length);
 enum osd_status osd_page_kept_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				  uint32_t number, const uint8_t *value, size_t length);
+/* Any attribute, without a change of the access time. */
+enum osd_status osd_page_value(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			       uint32_t number, uint8_t *buffer, size_t capacity,
+			       size_t *ret_length);
 /* Call it before any other thread uses objects.  The provider is borrowed for their lifetime. */
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);
 /* The provider of a page, NULL: none; and whether it has one that says `controls`. */

@@ -58,6 +58,8 @@ struct osd_partition {
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
+	_Atomic bool stacked; /* stack.h */
+	_Atomic uint64_t hooks; /* hooks.c */
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
 	/* tally.c */

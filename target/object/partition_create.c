@@ -4,6 +4,7 @@
 #include "object/internal.h"
 
 #include "base/util.h"
+#include "object/stack.h"
 
 enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partition_id,
 					  uint32_t *ret_incarnation)
@@ -72,6 +73,8 @@ static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
 	enum osd_status status;
 
 	inherit(root, txn->now_ms, &record);
+	record.times[OSD_T_CREATED] = osd_created_time(
+		txn->objects, (struct osd_object_id){requested_id, 0}, txn->now_ms);
 	root->next_incarnation++;
 	status = put_new(txn, requested_id, root, &record, ret_id);
 	if (status == OSD_OK)
@@ -147,8 +150,15 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 		status = osd_partition_hold(txn, partition, true, NULL);
 	if (status == OSD_OK && !contents)
 		status = check_empty(txn, partition);
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, (struct osd_object_id){partition_id, 0}, true);
+	if (status == OSD_OK)
+		status = txn->objects->unname(txn);
+	if (status == OSD_OK)
+		status = osd_txn_let_go(txn);
 	if (status != OSD_OK)
 		return status;
+	osd_created_all_gone(txn->objects, txn->now_ms);
 	key = osd_key_partition(atomic_load(&txn->objects->epoch), partition_id);
 	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION, partition_id,
 				      partition->incarnation);
@@ -163,5 +173,6 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 		return OSD_E_NO_MEMORY;
 	effect->id = (struct osd_object_id){partition_id, 0};
 	effect->partition = OSD_STEAL(partition);
-	return osd_note_removal(txn, effect->id);
+	status = osd_stack_removed(txn, true);
+	return status == OSD_OK ? osd_note_removal(txn, effect->id) : status;
 }

@@ -15,6 +15,9 @@ enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *pa
 	enum osd_status status = osd_txn_lock_store(txn);
 	size_t length;
 
+	if (!write && !ret_record && txn->held.partition_id == partition->id &&
+	    txn->held.incarnation == partition->incarnation)
+		return status;
 	if (status == OSD_OK)
 		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_PARTITIONS,
 				    osd_key_bytes(&key), write ? OSD_KV_RMW : 0, bytes,
@@ -26,9 +29,13 @@ enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *pa
 		return OSD_E_NO_PARTITION;
 	if (status == OSD_OK && record.incarnation != partition->incarnation)
 		return OSD_E_NO_PARTITION; /* removed and made again meanwhile */
-	if (status == OSD_OK && ret_record)
+	if (status != OSD_OK)
+		return status;
+	if (!(txn->flags & OSD_TXN_READ_ONLY))
+		txn->held = (struct osd_place){partition->id, partition->incarnation, 0};
+	if (ret_record)
 		*ret_record = record;
-	return status;
+	return OSD_OK;
 }
 
 enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *partition,

@@ -28,7 +28,11 @@ enum osd_record_flags {
 	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate, or for its result */
 	OSD_REC_NAMED = 16,	  /* it has names (names.h) */
 	OSD_REC_DIRECTORY = 32,	  /* a collection that may have entries */
-	OSD_REC_KNOWN = 63,
+	OSD_REC_STACKED = 64,	  /* a user object or collection with values of its own (stack.h) */
+	OSD_REC_CHECKED = 7 << 7, /* WRITE, REMOVE, SET: hooks of its own check these (hooks.h) */
+	OSD_REC_FOLLOWED = 1024,  /* hooks of its own follow its changes */
+	OSD_REC_DUE = 2048,	  /* a hook has not followed its last change yet */
+	OSD_REC_KNOWN = 4095,
 };
 
 /* A user object or a collection. */

@@ -223,6 +223,8 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	if (context->status != OSD_OK)
 		return false;
 	osd_version_count(context->objects, &record);
+	if (record.flags & (OSD_REC_CHECKED | OSD_REC_FOLLOWED))
+		atomic_store(&context->objects->hooked, true);
 	partition = context->partition;
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
 	account = osd_account_of(partition, id, record.flags);
@@ -353,6 +355,10 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		status = osd_attr_charge_containers(objects);
 	if (status == OSD_OK)
 		status = osd_index_load(objects);
+	if (status == OSD_OK)
+		status = osd_stacks_load(objects);
+	if (status == OSD_OK)
+		status = osd_hooks_load(objects);
 	if (status == OSD_OK)
 		status = load_objects(objects);
 	if (status == OSD_OK)

@@ -4,7 +4,7 @@
  * Shrinking first commits the new length, with the mark that it rules over the files.  Then the files
  * are cut.  While sandboxes have descriptors, the files are only emptied from the new length on, so that
  * no reader of a mapping is killed by SIGBUS (design D19).  Recovery cuts files that a crash left too
- * long.  PUNCH in the middle writes new files of the next generation and switches to them in one commit. */
+ * long.  PUNCH in the middle, and the replacement of all bytes, write new files of the next generation and switches to them in one commit. */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -68,46 +68,61 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	return status;
 }
 
-static enum osd_status truncate_locked(struct osd_object *object, uint64_t length, unsigned flags,
+static enum osd_status truncate_locked(struct osd_object *object, struct osd_change *change,
 				       bool *full)
 {
-	uint64_t old_length = atomic_load(&object->length);
+	uint64_t old_length = atomic_load(&object->length), length = change->length;
 	enum osd_status status = osd_object_miss(object, old_length, OSD_MIN(length, old_length),
 						 OSD_MAX(length, old_length));
 
 	if (status == OSD_OK && length < old_length)
+		status = osd_object_make_due(object);
+	if (status == OSD_OK && length < old_length)
 		status = shrink(object, length);
 	else if (status == OSD_OK && length > old_length)
-		status = grow(object, length, flags, full);
+		status = grow(object, length, change->flags, full);
 	if (status != OSD_OK)
 		return status;
-	if (length != old_length)
-		osd_version_change(object, osd_version_new(object->objects));
-	osd_object_touch(object, true, flags);
-	return osd_object_finish(object, flags);
+	change->changed = length != old_length;
+	if (change->changed) {
+		change->version = osd_version_new(object->objects);
+		change->before = osd_version_change(object, change->version);
+	}
+	osd_object_touch(object, true, change->flags);
+	return osd_object_finish(object, change->flags);
 }
 
-static enum osd_status truncate_once(struct osd_object *object, uint64_t length, unsigned flags,
+static enum osd_status truncate_once(struct osd_object *object, struct osd_change *change,
 				     bool *full)
 {
 	struct osd_range range;
-	enum osd_status status = osd_object_lock(object, &range, length, UINT64_MAX, true);
+	enum osd_status status =
+		osd_object_lock(object, &range, change->length, UINT64_MAX, true);
 
 	if (status != OSD_OK)
 		return status;
-	status = truncate_locked(object, length, flags, full);
+	status = truncate_locked(object, change, full);
 	osd_object_unlock(object, &range);
 	return status;
 }
 
-enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags)
+enum osd_status osd_object_truncate_with(struct osd_object *object, struct osd_change *change)
 {
 	bool full = false;
-	enum osd_status status = truncate_once(object, length, flags, &full);
+	enum osd_status status = OSD_E_CHECK;
+
+	if (osd_data_change_permitted(object, change->flags))
+		status = truncate_once(object, change, &full);
 
 	return full && object->objects->heads.escape(object)
-		       ? truncate_once(object, length, flags, &full)
+		       ? truncate_once(object, change, &full)
 		       : status;
+}
+
+enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags)
+{
+	return osd_object_truncate_with(object,
+					&(struct osd_change){.length = length, .flags = flags});
 }
 
 /* Makes the files, or makes them longer. */
@@ -244,12 +259,13 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 	return status == OSD_OK ? sync_moved(&moving, true) : status;
 }
 
-enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
-				  const struct osd_change_steps *steps, struct osd_punch *punch)
+/* The record names the files before they are there, so that recovery removes them. */
+static enum osd_status open_fresh(struct osd_object *object, uint64_t length,
+				  struct osd_punch *punch)
 {
 	enum osd_status status;
 
-	*punch = (struct osd_punch){.length = atomic_load(&object->length) - length};
+	*punch = (struct osd_punch){.length = length};
 	punch->generation = atomic_fetch_add(&object->objects->next_generation, 1);
 	status = osd_object_change_record(object, false, change_spare, &punch->generation, NULL);
 	if (status != OSD_OK)
@@ -260,7 +276,33 @@ enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, ui
 	punch->fresh.name = osd_object_data_name(object, punch->generation);
 	punch->fresh.head_bytes = object->file.head_bytes;
 	punch->fresh.head_on = object->file.head_on;
-	status = write_without(object, offset, length, steps, &punch->fresh);
+	return OSD_OK;
+}
+
+enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
+				  const struct osd_change_steps *steps, struct osd_punch *punch)
+{
+	enum osd_status status =
+		open_fresh(object, atomic_load(&object->length) - length, punch);
+
+	if (status == OSD_OK)
+		status = write_without(object, offset, length, steps, &punch->fresh);
+	if (status != OSD_OK)
+		osd_punch_undo(object, punch);
+	return status;
+}
+
+enum osd_status osd_replace_prepare(struct osd_object *object, const void *data, uint64_t length,
+				    struct osd_punch *punch)
+{
+	enum osd_status status = open_fresh(object, length, punch);
+
+	if (status == OSD_OK && length)
+		status = osd_tier_write(&punch->fresh, 0, data, (size_t)length);
+	if (status == OSD_OK)
+		status = osd_tier_truncate(&punch->fresh, length);
+	if (status == OSD_OK)
+		status = osd_tier_sync(&punch->fresh, true);
 	if (status != OSD_OK)
 		osd_punch_undo(object, punch);
 	return status;
@@ -290,7 +332,8 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->length_rules = object->untrimmed = false;
 	atomic_store(&object->version_stale, true);
 	osd_object_set_length(object, punch->length);
-	osd_uncharge(object->objects, object->account, old_length - punch->length);
+	if (old_length > punch->length)
+		osd_uncharge(object->objects, object->account, old_length - punch->length);
 	/* If this fails, settling or recovery removes them. */
 	osd_tier_remove_parts(&object->file, &old_name, tail);
 }

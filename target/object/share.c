@@ -16,6 +16,7 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 	enum osd_status status;
 
 	share->length = atomic_load(&object->length);
+	share->data_version = osd_version_of(object);
 	share->head_bytes = object->file.head_bytes;
 	status = osd_version_share(object, share->length, &share->version_fd);
 	if (status != OSD_OK)

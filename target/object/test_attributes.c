@@ -309,11 +309,15 @@ static void test_collections(struct test_store *store, struct osd_object_id id)
 
 static unsigned views;
 
+static enum osd_status provider_status;
+static unsigned provider_calls;
+
 static enum osd_status provider_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				    uint32_t page, uint32_t number, uint8_t *buffer,
 				    size_t capacity, size_t *ret_length)
 {
 	(void)context, (void)id, (void)page;
+	provider_calls++;
 	if (!osd_txn_kept(txn)) {
 		osd_txn_keep(txn, malloc(1));
 		views++;
@@ -321,7 +325,7 @@ static enum osd_status provider_get(void *context, struct osd_txn *txn, struct o
 	*ret_length = number == 1 && capacity ? 1 : 0;
 	if (*ret_length)
 		buffer[0] = 42;
-	return OSD_OK;
+	return provider_status;
 }
 
 static enum osd_status provider_each(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -370,6 +374,21 @@ static void test_one_view(struct test_store *store, struct osd_object_id id)
 	}
 	osd_txn_abort(txn);
 	CHECK_EQ(views - before, 1);
+}
+
+/* It is not that of an object without values, which would be asked for anew. */
+static void test_failure_of_a_provider(struct test_store *store, struct osd_object_id id)
+{
+	struct osd_txn *txn = test_begin(store->objects, OSD_TXN_READ_ONLY);
+	uint8_t value[8];
+	size_t length;
+
+	provider_status = OSD_E_CONFLICT;
+	provider_calls = 0;
+	CHECK_EQ(osd_attr_get(txn, id, OSD_PAGE_JOB_STATUS, 2, value, 8, &length), OSD_E_CONFLICT);
+	CHECK_EQ(provider_calls, 1);
+	provider_status = OSD_OK;
+	osd_txn_abort(txn);
 }
 
 static bool count_record(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
@@ -448,6 +467,7 @@ static void run(bool on_disk)
 	test_times(&store, id_of(pid, id));
 	test_provider(&store, id_of(pid, id));
 	test_one_view(&store, id_of(pid, id));
+	test_failure_of_a_provider(&store, id_of(pid, id));
 	test_walk(&store, id_of(pid, id));
 	test_quotas(&store);
 	test_collections(&store, id_of(pid, id));

@@ -118,8 +118,10 @@ static void test_refused(bool on_disk)
 		{.kind = OSD_CHANGE_CLEAR, .offset = 2, .length = 3000000},
 		{.kind = OSD_CHANGE_PUNCH, .offset = 2, .length = 3},
 		{.kind = OSD_CHANGE_PUNCH, .offset = 2, .length = 300},
+		{.kind = OSD_CHANGE_REPLACE, .data = "other", .length = 5},
+		{.kind = OSD_CHANGE_REPLACE, .data = "longer than before", .length = 18},
 	};
-	static const uint64_t lengths[] = {14, 3000002, 7, 2};
+	static const uint64_t lengths[] = {14, 3000002, 7, 2, 5, 18};
 	struct test_store store;
 	struct osd_object *object;
 	uint8_t bytes[16];
@@ -152,7 +154,7 @@ static void test_refused(bool on_disk)
 	}
 	CHECK_EQ(test_get_number(store.objects, (struct osd_object_id){pid, 0}, 0x30000001,
 				 OSD_INFO_USED_CAPACITY),
-		 14 + 3000002 + 7 + 2);
+		 14 + 3000002 + 7 + 2 + 5 + 18);
 	test_store_release(&store);
 }
 

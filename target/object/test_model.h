@@ -26,6 +26,7 @@ enum model_kind {
 	MODEL_WRITE_SET,    /* WRITE and SET in one step */
 	MODEL_CREATE_WRITE, /* CREATE, WRITE and SET in one step */
 	MODEL_COPY,	    /* CREATE with data and attributes of another one */
+	MODEL_REPLACE,	    /* all bytes */
 	MODEL_KINDS
 };
 
@@ -177,6 +178,10 @@ static inline void model_apply(struct model *model, const struct model_op *op)
 			object->length - op->offset - tail);
 		model_resize(object, object->length - tail);
 		break;
+	case MODEL_REPLACE:
+		model_resize(object, op->length);
+		model_fill(object->bytes, op);
+		break;
 	case MODEL_CLEAR:
 		model_resize(object, OSD_MAX(object->length, op->offset + op->length));
 		memset(object->bytes + op->offset, 0, op->length);
@@ -240,6 +245,11 @@ static inline enum osd_status model_data(struct osd_objects *objects, const stru
 		break;
 	case MODEL_PUNCH:
 		status = osd_object_punch(object, op->offset, op->length, NULL, 0);
+		break;
+	case MODEL_REPLACE:
+		status = osd_object_change(object, &(struct osd_change){.kind = OSD_CHANGE_REPLACE,
+									.data = bytes,
+									.length = op->length});
 		break;
 	default:
 		status = osd_object_clear(object, op->offset, op->length, 0);

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/util.h"
@@ -77,6 +78,7 @@ static void drop_at_hand(struct osd_txn *txn)
 	osd_memberships_forget(txn);
 	txn->member_count_known = txn->attributes_counted = txn->adds_attributes = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
+	txn->unborn = txn->foreseen = false;
 }
 
 /* Runs the effects in order; they may start transactions of their own. */
@@ -142,18 +144,60 @@ struct osd_charge_account *osd_txn_account(struct osd_txn *txn)
 			      : NULL;
 }
 
+/* The removal of an object with this id may have ended while the put waited for the lock of its record. */
+enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *place,
+				struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES])
+{
+	const struct osd_object_id id = {place->partition_id, place->object_id};
+	const struct osd_key key = osd_key_object(place);
+	uint64_t created_ms = osd_created_time(txn->objects, id, record->times[OSD_T_CREATED]);
+	unsigned flags = OSD_KV_NEW;
+	enum osd_status status;
+
+	do {
+		record->times[OSD_T_CREATED] = created_ms;
+		osd_record_encode(record, bytes);
+		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    (struct osd_bytes){bytes, OSD_RECORD_BYTES}, flags);
+		flags = 0;
+		created_ms = osd_created_time(txn->objects, id, created_ms);
+	} while (status == OSD_OK && created_ms != record->times[OSD_T_CREATED]);
+	return status;
+}
+
+enum osd_status osd_txn_store_new(struct osd_txn *txn, uint32_t attribute_count)
+{
+	struct osd_record record = txn->record;
+	enum osd_status status;
+
+	record.attribute_count = attribute_count;
+	status = osd_txn_put_new(txn, &txn->place, &record, txn->stored);
+	txn->record.times[OSD_T_CREATED] = record.times[OSD_T_CREATED];
+	txn->unborn = false;
+	txn->foreseen = true;
+	return status == OSD_E_EXISTS ? OSD_E_CONFLICT : status;
+}
+
+static enum osd_status store_record(struct osd_txn *txn)
+{
+	struct osd_key key = osd_key_object(&txn->place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+
+	if (txn->unborn)
+		return osd_txn_store_new(txn, txn->record.attribute_count);
+	osd_record_encode(&txn->record, bytes);
+	if (txn->foreseen && memcmp(bytes, txn->stored, sizeof(bytes)) == 0)
+		return OSD_OK;
+	return osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
 enum osd_status osd_txn_let_go(struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
 
-	if (txn->loaded && txn->dirty && !osd_is_objects_collection(txn->id)) {
-		uint8_t bytes[OSD_RECORD_BYTES];
-		struct osd_key key = osd_key_object(&txn->place);
-
-		osd_record_encode(&txn->record, bytes);
-		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
-	}
+	if (txn->loaded && txn->dirty && !osd_is_objects_collection(txn->id))
+		status = store_record(txn);
 	drop_at_hand(txn);
 	return status;
 }

@@ -68,6 +68,9 @@ struct osd_txn {
 	struct osd_place place;
 	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
 	bool loaded, locked, dirty;  /* the record */
+	bool unborn;		     /* it is of a new object, and not stored yet */
+	bool foreseen;		     /* it is stored as in stored */
+	uint8_t stored[OSD_RECORD_BYTES];
 	bool length_set;	     /* record.length is new in this transaction */
 	struct osd_data_version length_version; /* of the object then */
 	bool accessed;		     /* its access time is noted */
@@ -84,6 +87,7 @@ struct osd_txn {
 	bool adds_attributes; /* the last attribute set was a new one: the next probably is, too */
 	uint64_t member_count;
 	uint64_t removals; /* objects->removals before the record was read */
+	struct osd_place held; /* the partition whose record a change has locked; id 0: none */
 
 	struct {
 		struct osd_place *list; /* owned: their members change (data_version.c) */
@@ -108,6 +112,12 @@ enum osd_status osd_txn_lock_store(struct osd_txn *txn);
 /* Takes up the object: root, partition, collection or user object.  write: its record is locked and
  * may be changed (then set txn->dirty). */
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
+/* Stores a record that must be new, and returns its bytes.  Its created time may become later (created.c). */
+enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *place,
+				struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES]);
+/* Stores the record of the new object at hand, as it will be with so many attributes.  If it is not so in the end, it is
+ * stored again.  OSD_E_CONFLICT: a client has requested its id meanwhile, and the next attempt takes another. */
+enum osd_status osd_txn_store_new(struct osd_txn *txn, uint32_t attribute_count);
 /* Writes the record at hand if it has changed, and releases it. */
 enum osd_status osd_txn_let_go(struct osd_txn *txn);
 /* A read-only transaction releases its locks.  Its next read sees later commits. */
@@ -153,11 +163,21 @@ enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_t
 				    uint64_t *ret_first);
 /* Moves the mark after these ids were given out or requested.  Ids that do not count do not move it. */
 void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count);
+/* The created time of an object that is made now: later than that of every removed one with its id. */
+uint64_t osd_created_time(struct osd_objects *objects, struct osd_object_id id, uint64_t now_ms);
+/* Called before the commit that removes an object, or a partition with all that is in it. */
+void osd_created_gone(struct osd_objects *objects, struct osd_object_id id, uint64_t created_ms);
+void osd_created_all_gone(struct osd_objects *objects, uint64_t now_ms);
 /* Puts count records from the requested id on (0: the next free ones) and counts them.  OSD_E_EXISTS: an
- * id is taken.  A generation of 0 in record is replaced by a new one. */
+ * id is taken.  A generation of 0 in record is replaced by a new one, the created time by one that is late
+ * enough. */
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first);
+/* Makes one object with the next free id, and takes it up.  Its record is stored by osd_txn_store_new(), or
+ * when the object is released. */
+enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *partition,
+				     const struct osd_record *record, uint64_t *ret_id);
 /* Whether this transaction made the object. */
 bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
 /* Removes the record at hand, which is locked, with its attributes and its files. */
@@ -174,8 +194,8 @@ static inline bool osd_is_objects_collection(struct osd_object_id id)
 
 /* ---- collection.c ----------------------------------------------------------------------------- */
 
-/* Put or remove both records of a membership, and note that the collection's data is modified. put:
- * OSD_E_EXISTS if the member is in it. number: the attribute number that joined it; 0: the target did. */
+/* Put or remove both records of a membership, and note that the collection's data is modified.
+ * number: the attribute number that joined it; 0: the target did.  OSD_E_EXISTS: the member is in it already. */
 enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
 				    uint64_t member, uint32_t number);
 enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,

@@ -54,12 +54,36 @@ static bool is_quota_page(uint32_t page)
 	       page == OSD_REL_QUOTAS;
 }
 
+static bool is_page_of_any(uint32_t page, uint32_t relative)
+{
+	return page == relative || page == OSD_PAGE_PARTITION_BASE + relative ||
+	       page == OSD_PAGE_ROOT_BASE + relative;
+}
+
+/* Functions that the data of objects pass through. */
+static bool is_stack_page(uint32_t page)
+{
+	return is_page_of_any(page, OSD_PAGE_STACK) ||
+	       page == OSD_PAGE_COLLECTION_BASE + OSD_PAGE_STACK;
+}
+
+/* Functions that see what changes. */
+static bool is_hook_page(uint32_t page)
+{
+	return is_page_of_any(page, OSD_PAGE_HOOKS);
+}
+
 struct osd_access osd_access_to_set(uint32_t page, uint32_t number, bool empty)
 {
 	if (is_policy_page(page) || is_quota_page(page))
 		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_POL_SEC};
 	if (page == OSD_REL_INFORMATION && number == OSD_INFO_LOGICAL_LENGTH)
 		return osd_access_whole(OSD_PERM_SET_ATTR | OSD_PERM_WRITE);
+	if (is_stack_page(page))
+		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE};
+	if (is_hook_page(page))
+		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE |
+							  OSD_PERM_READ};
 	if (page == OSD_REL_COLLECTIONS && !empty)
 		return osd_access_to_join();
 	return (struct osd_access){.permissions = OSD_PERM_SET_ATTR};
@@ -75,7 +99,7 @@ struct osd_access osd_access_to_get(uint32_t page, uint32_t number)
 bool osd_page_is_for_scripts(uint32_t page)
 {
 	return page < OSD_PAGE_RESERVED_BASE && page != OSD_PAGE_JOB_CONTROL &&
-	       !is_policy_page(page);
+	       !is_policy_page(page) && !is_stack_page(page) && !is_hook_page(page);
 }
 
 /* ---- ALLOWED ATTRIBUTES ACCESS --------------------------------------------------------------- */

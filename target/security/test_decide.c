@@ -45,6 +45,9 @@ static void test_needs(void)
 		{0x00000004, 1, OSD_PERM_SET_ATTR, true, false, true},
 		{0x60000004, 1, OSD_PERM_SET_ATTR, false, false, true},
 		{OSD_PAGE_JOB_CONTROL, 1, OSD_PERM_SET_ATTR, false, false, false},
+		{0x20000020, 1, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, false, false, false},
+		{0x50000020, 1, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, false, false, false},
+		{0xb0000020, 16, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, true, false, false},
 		{OSD_PAGE_RESERVED_BASE, 1, OSD_PERM_SET_ATTR, false, false, false},
 	};
 

@@ -225,7 +225,7 @@ int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 	}
 	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
 	shim_watch(lu->completions, command);
-	osd_unit_submit(lu->unit, &command->request);
+	osd_unit_submit(lu->unit, &lu->window, &command->request);
 	return 0;
 }
 

@@ -87,12 +87,12 @@ enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 				  "recover it");
 		return OSD_E_MEDIUM;
 	default:
-		osd_debug("database error: %s", db_strerror(error));
 		if (is_full(bdb, error)) {
 			if (bdb->full)
 				bdb->full(bdb->arg);
 			return OSD_E_NO_SPACE;
 		}
+		osd_error("the attribute database failed: %s", db_strerror(error));
 		return osd_status_from_errno(error > 0 ? error : EINVAL);
 	}
 }

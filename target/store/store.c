@@ -70,12 +70,24 @@ static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
 	return status == OSD_E_CONFLICT && txn->nowait ? OSD_E_WOULD_BLOCK : status;
 }
 
+/* A transaction that lost a deadlock can only be aborted.  Berkeley DB would answer every other call with
+ * EINVAL, which is no conflict to a caller that goes on after the first answer. */
+static bool is_lost(const struct osd_kv_txn *txn)
+{
+	return txn && txn->failed == OSD_E_CONFLICT;
+}
+
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how)
 {
 	struct osd_kv *kv = txn->kv;
 	uint64_t began_usec = txn->began_usec;
-	enum osd_status status = kv->ops->commit(txn, how);
+	enum osd_status status;
 
+	if (is_lost(txn)) {
+		osd_kv_abort(txn);
+		return OSD_E_CONFLICT;
+	}
+	status = kv->ops->commit(txn, how);
 	note_end(kv, began_usec, status == OSD_OK, status);
 	return status;
 }
@@ -98,8 +110,9 @@ enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_k
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
 	assert(!txn || txn->kv == kv);
 	assert(txn || !(flags & OSD_KV_RMW));
-	return note_call(txn,
-			 kv->ops->get(kv, txn, table, key, flags, buffer, capacity, ret_length));
+	return note_call(txn, is_lost(txn) ? OSD_E_CONFLICT
+					   : kv->ops->get(kv, txn, table, key, flags, buffer,
+							  capacity, ret_length));
 }
 
 enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
@@ -108,13 +121,15 @@ enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, stru
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
 	if (value.length > UINT32_MAX / 2)
 		return OSD_E_NO_SPACE;
-	return note_call(txn, txn->kv->ops->put(txn, table, key, value, flags));
+	return note_call(txn, is_lost(txn) ? OSD_E_CONFLICT
+					   : txn->kv->ops->put(txn, table, key, value, flags));
 }
 
 enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key)
 {
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
-	return note_call(txn, txn->kv->ops->remove(txn, table, key));
+	return note_call(txn, is_lost(txn) ? OSD_E_CONFLICT
+					   : txn->kv->ops->remove(txn, table, key));
 }
 
 enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -123,7 +138,9 @@ enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_
 {
 	assert(table < OSD_KV_TABLES && prefix_length <= from.length);
 	assert(!txn || txn->kv == kv);
-	return note_call(txn, kv->ops->scan(kv, txn, table, from, prefix_length, fn, arg));
+	return note_call(txn, is_lost(txn) ? OSD_E_CONFLICT
+					   : kv->ops->scan(kv, txn, table, from, prefix_length, fn,
+							   arg));
 }
 
 enum osd_status osd_kv_flush(struct osd_kv *kv)

@@ -100,7 +100,7 @@ struct osd_kv_txn {
 	struct osd_kv *kv;
 	/* Statistics of the wrappers. */
 	uint64_t began_usec;	/* 0: it changes nothing */
-	enum osd_status failed; /* the last that did; OSD_OK: nothing */
+	enum osd_status failed; /* the last call that did; OSD_OK: none */
 	bool nowait;		/* OSD_KV_READ_NOWAIT */
 };
 
@@ -129,7 +129,8 @@ struct osd_kv_ops {
 void osd_kv_close(struct osd_kv *kv);
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 			     struct osd_kv_txn **ret_txn);
-/* Both consume the transaction, whatever happens. */
+/* After OSD_E_CONFLICT, and after OSD_E_WOULD_BLOCK for a lock, each call and the commit answer the same: the
+ * caller aborts the transaction.  Both consume it, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */
 /* txn NULL: a read without a transaction.  *ret_length is the full length of the value; the buffer

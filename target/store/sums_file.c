@@ -221,14 +221,6 @@ enum osd_status osd_sums_read(struct osd_sums_file *file, uint64_t first, size_t
 	return status;
 }
 
-static void raise_end(struct osd_sums_file *file, uint64_t end)
-{
-	uint64_t now = atomic_load(&file->end);
-
-	while (now < end && !atomic_compare_exchange_weak(&file->end, &now, end))
-		;
-}
-
 /* The first sums of a file are written together with its header. */
 static enum osd_status write_batch(struct osd_sums_file *file, uint64_t first, size_t count,
 				   const uint32_t *sums)
@@ -291,7 +283,7 @@ enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t 
 {
 	enum osd_status status = OSD_OK;
 
-	raise_end(file, first + count);
+	osd_raise_to(&file->end, first + count);
 	for (size_t done = 0, part; status == OSD_OK && done < count; done += part) {
 		part = OSD_MIN(count - done, OSD_SUMS_BATCH);
 		status = write_batch(file, first + done, part, sums + done);

@@ -82,17 +82,22 @@ static void check_scan(struct osd_kv *kv, struct osd_kv_txn *txn, const char *fr
 	CHECK(strcmp(found.keys, wanted) == 0);
 }
 
-/* Another transaction has changed the record and has not ended. */
+/* Another transaction has changed the record and has not ended.  A caller that goes on gets the same answer. */
 static void check_would_block(struct osd_kv *kv, const char *key)
 {
-	struct osd_kv_txn *txn = NULL;
+	struct found found = {"", 1};
+	struct osd_kv_txn *txn;
 	char value[16];
 	enum osd_status status = osd_kv_begin(kv, OSD_KV_READ_NOWAIT, &txn);
 
-	if (status == OSD_OK)
-		status = get(kv, txn, key, value);
-	CHECK_EQ(status, OSD_E_WOULD_BLOCK);
-	osd_kv_abort(txn);
+	if (status != OSD_OK) {
+		CHECK_EQ(status, OSD_E_WOULD_BLOCK);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(get(kv, txn, key, value), OSD_E_WOULD_BLOCK);
+	CHECK_EQ(osd_kv_scan(kv, txn, OSD_KV_JOBS, text(key), 0, see, &found), OSD_E_WOULD_BLOCK);
+	CHECK_EQ(osd_kv_commit(txn, OSD_KV_COMMIT_NOSYNC), OSD_E_CONFLICT);
 }
 
 static void test_records(struct osd_kv *kv)
@@ -187,7 +192,8 @@ static void *write_backwards(void *arg)
 			continue;
 		}
 		CHECK_EQ(status, OSD_E_CONFLICT);
-		osd_kv_abort(txn);
+		CHECK_EQ(put_wide(txn, 0), OSD_E_CONFLICT);
+		CHECK_EQ(osd_kv_commit(txn, OSD_KV_COMMIT_NOSYNC), OSD_E_CONFLICT);
 	}
 	return NULL;
 }
@@ -222,7 +228,7 @@ static void *read_wide(void *arg)
 	return NULL;
 }
 
-/* Whoever is the victim of a deadlock, they answer, and tell every record once.  Berkeley DB picks
+/* They answer, and tell every record once, also if they are victims of deadlocks.  Berkeley DB picks
  * the victim by the age of what is at odds: of several readers some are. */
 static void test_reads_of_their_own(struct osd_kv *kv, uint64_t deadlocks)
 {

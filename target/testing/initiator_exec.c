@@ -7,7 +7,7 @@
 #include "testing/initiator.h"
 #include "wire/cursor.h"
 
-#define TAG_MOST OSD_EXEC_PARAM_BEGIN /* no test of C calls a function */
+#define TAG_MOST OSD_EXEC_PARAM_REUSE
 
 typedef void encode_fn(const struct osd_exec_params *params, struct osd_wr *value);
 
@@ -57,6 +57,23 @@ static void encode_predecessor(const struct osd_exec_params *params, struct osd_
 	osd_wr_be(value, params->predecessor_id, 8);
 }
 
+static void encode_function(const struct osd_exec_params *params, struct osd_wr *value)
+{
+	osd_wr_be(value, params->function.partition_id, 8);
+	osd_wr_be(value, params->function.object_id, 8);
+	osd_wr_be(value, params->function.record, 1);
+	osd_wr_be(value, params->function.args_encoding, 1);
+	osd_wr_be(value, params->function.method.length, 2);
+	osd_wr_bytes(value, params->function.method.bytes, params->function.method.length);
+	osd_wr_bytes(value, params->function.name.bytes, params->function.name.length);
+}
+
+static void encode_home(const struct osd_exec_params *params, struct osd_wr *value)
+{
+	osd_wr_be(value, params->home_usec, 8);
+	osd_wr_be(value, params->home_bytes, 8);
+}
+
 #define FIELD(name) offsetof(struct osd_exec_params, name)
 
 /* Indexed by tag; a TAG may come several times, and is not here. */
@@ -84,6 +101,9 @@ static const struct field fields[] = {
 	[OSD_EXEC_PARAM_PREDECESSOR] = {.kind = ODD, .encode = encode_predecessor},
 	[OSD_EXEC_PARAM_GRACE] = {.kind = NUMBER, .at = FIELD(grace_usec)},
 	[OSD_EXEC_PARAM_BEGIN] = {.kind = NUMBER, .at = FIELD(begin_msec)},
+	[OSD_EXEC_PARAM_FUNCTION] = {.kind = ODD, .encode = encode_function},
+	[OSD_EXEC_PARAM_HOME] = {.kind = ODD, .encode = encode_home},
+	[OSD_EXEC_PARAM_REUSE] = {.kind = NUMBER, .at = FIELD(reuse_usec)},
 };
 
 /* Opens a parameter; its length is filled in by end_parameter. */

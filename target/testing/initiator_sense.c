@@ -53,6 +53,10 @@ static void get_descriptor(const uint8_t *d, uint8_t body, struct osd_sense *sen
 			sense->command_information = osd_get_be(d + 4, 8);
 		}
 		break;
+	case TEXT:
+		sense->text = (const char *)d + 2;
+		sense->text_length = body;
+		break;
 	case SENSE_KEY_SPECIFIC:
 		if (body >= SPECIFIC_BODY)
 			get_field(d, sense);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "function/kept.h"
 #include "wire/capability.h"
 
 const struct osd_test_options *osd_test_options;
@@ -38,6 +39,10 @@ static const struct osd_option options[] = {
 	 "file that tells the pools of sandboxes, as osd target serve writes it"},
 	{"signers", OPTION_TEXT, AT(signers), 1, 4000, NULL,
 	 "file with the policy and the signers of functions, as osd target serve writes it"},
+	{"function_memory", OPTION_SIZE, AT(function_memory), 0, INT64_MAX, "0",
+	 "memory that active functions may reserve together, 0: no bound"},
+	{"kept_results", OPTION_SIZE, AT(kept_results), 0, OSD_KEPT_MAX, "1GiB",
+	 "bytes of what functions have computed that are kept for later READs, 0: none"},
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
 	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,

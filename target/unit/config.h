@@ -37,6 +37,8 @@ struct osd_config {
 	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
 	char *pools;          /* pools=, file of pools (exec/pool/config.c); owned; NULL: default alone */
 	char *signers;        /* signers=, policy and signers of functions; owned; NULL: none */
+	uint64_t kept_results;	  /* kept_results=, bytes; 0: none */
+	uint64_t function_memory; /* function_memory=, bytes that active functions may reserve; 0: no bound */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */

@@ -71,7 +71,7 @@ static void submit(struct call *call, const struct osd_cdb *cdb)
 		.front_end = call,
 	};
 	call->done = 0;
-	osd_unit_submit(unit, &call->request);
+	osd_unit_submit(unit, NULL, &call->request);
 }
 
 static uint8_t wait_done(struct call *call)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* unit.c -- see unit.h and unit_impl.h.  Here: the queue, the pool of workers, parking and
- * resuming.  Elsewhere: opening and closing (unit_open.c), the meaning of a request
- * (command/dispatch.c). */
+ * resuming.  Elsewhere: opening and closing (unit_open.c), what a front end submits (front.c), the meaning
+ * of a request (command/dispatch.c). */
 #include "unit/unit_impl.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -13,28 +12,10 @@
 #include "command/table.h"
 #include "unit/command_figures.h"
 
-/* A front end's thread runs commands itself for at most half of its time.  The workers run the
- * others, so that the front end can still receive and send. */
-#define INLINE_WINDOW_NS UINT64_C(100000)
-#define INLINE_SPENT_NS	 UINT64_C(50000)
-/* Commands that follow each other this closely come from an initiator's queue: they were sent
- * without waiting for the previous answer.  The workers run the large ones, so that two processors
- * copy. */
-#define PIPELINED_GAP_NS UINT64_C(20000)
-#define PIPELINED_BYTES	 (16u << 10)
-
 /* Workers are started when requests wait for one.  Those beyond the first two end after they have
  * waited for so long. */
 #define LEAST_THREADS 2u
 #define LINGER_USEC   UINT64_C(10000000)
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- queue ----------------------------------------------------------------------------------- */
 
@@ -154,12 +135,12 @@ static void resume_all(struct osd_request *resumed)
 	}
 }
 
-static void finish(struct osd_unit *unit, struct osd_request *request)
+void osd_unit_finish(struct osd_unit *unit, struct osd_request *request)
 {
 	struct osd_request *resumed = NULL;
 	struct osd_task stand_in;
 
-	osd_figures_note(unit->figures, request, now_ns());
+	osd_figures_note(unit->figures, request, osd_unit_now_ns());
 	osd_lock(&unit->lock);
 	osd_tasks_replace(request, &stand_in);
 	osd_unlock(&unit->lock);
@@ -174,6 +155,15 @@ static void finish(struct osd_unit *unit, struct osd_request *request)
 	resume_all(resumed);
 }
 
+void osd_unit_requeue(struct osd_request *request)
+{
+	struct osd_unit *unit = request->unit;
+
+	osd_lock(&unit->lock);
+	push(unit, request);
+	osd_unlock(&unit->lock);
+}
+
 /* A request is resumed once its dispatcher has finished parking it and its resumer has called.  The
  * second of the two runs it at once, because each hand-over between threads costs the waiting
  * initiator a wake-up.  The exception: if the request would wait for FORMAT OSD, which may be
@@ -184,21 +174,18 @@ static void park_vote(struct osd_request *request)
 
 	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
+	if (request->again) {
+		request->again = false;
+		request->park_votes = 2;
+		osd_unit_requeue(request);
+		return;
+	}
 	if (osd_dispatch_resumed(unit->dispatcher, request, false) == OSD_DISPATCH_DONE) {
-		finish(unit, request);
+		osd_unit_finish(unit, request);
 		return;
 	}
 	osd_lock(&unit->lock);
 	request->resumed = true;
-	push(unit, request);
-	osd_unlock(&unit->lock);
-}
-
-void osd_unit_requeue(struct osd_request *request)
-{
-	struct osd_unit *unit = request->unit;
-
-	osd_lock(&unit->lock);
 	push(unit, request);
 	osd_unlock(&unit->lock);
 }
@@ -214,7 +201,7 @@ static void run(struct osd_unit *unit, struct osd_request *request)
 	if (result == OSD_DISPATCH_PARKED)
 		park_vote(request);
 	else if (result == OSD_DISPATCH_DONE)
-		finish(unit, request); /* otherwise the request is not ours any more */
+		osd_unit_finish(unit, request); /* otherwise the request is not ours any more */
 }
 
 /* Runs a long command.  Threads with short work go first meanwhile. */
@@ -331,7 +318,7 @@ void osd_unit_reject(struct osd_unit *unit, enum osd_rejection why)
 void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
 {
 	struct osd_unit_load load = {0};
-	uint64_t now = now_ns(), oldest;
+	uint64_t now = osd_unit_now_ns(), oldest;
 
 	osd_lock(&unit->lock);
 	load.workers = unit->wanted;
@@ -382,19 +369,12 @@ void osd_unit_urgent_work(void *argument)
 /* Calls the worker after releasing the lock: otherwise it would wake up only to wait for the lock.
  * The condition still exists then, because the submitter also closes the unit, or has ended before
  * that. */
-void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
+void osd_unit_queue(struct osd_unit *unit, const struct osd_command_def *def,
+		    struct osd_request *request)
 {
-	const struct osd_command_def *def = osd_command_of(request->cdb, request->cdb_length);
 	bool call = false;
 
-	request->unit = unit;
-	request->park_votes = 2;
-	request->resumed = false;
-	request->submitted_ns = now_ns();
-	request->span = osd_command_span(def, request);
 	osd_lock(&unit->lock);
-	osd_tasks_add(&unit->tasks, request);
-	unit->outstanding++;
 	/* The helper takes the lock first.  Without a helper thread the command is queued like any
 	 * other. */
 	if (def && def->flags & OSD_CMD_URGENT && osd_helper_call(&unit->urgent)) {
@@ -408,31 +388,6 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_request *request)
 	osd_unlock(&unit->lock);
 	if (call)
 		pthread_cond_signal(&unit->ready);
-}
-
-bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
-		  struct osd_request *request)
-{
-	uint64_t start = now_ns();
-	bool done;
-
-	if (start - window->start_ns > INLINE_WINDOW_NS) {
-		window->start_ns = start;
-		window->spent_ns = 0;
-	}
-	if (window->spent_ns >= INLINE_SPENT_NS)
-		return false;
-	if (request->data_in_capacity > PIPELINED_BYTES &&
-	    start - window->last_end_ns < PIPELINED_GAP_NS)
-		return false;
-	request->unit = unit;
-	request->submitted_ns = start;
-	done = osd_dispatch_inline(unit->dispatcher, request) == OSD_DISPATCH_DONE;
-	window->last_end_ns = now_ns();
-	window->spent_ns += window->last_end_ns - start;
-	if (done)
-		osd_figures_note(unit->figures, request, window->last_end_ns);
-	return done;
 }
 
 void osd_unit_resume(struct osd_request *request)

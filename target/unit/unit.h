@@ -3,7 +3,7 @@
  * pool of worker threads.
  *
  * Order: call osd_unit_open first.  Then any thread may call osd_unit_submit (or _try, then
- * _submit).  Every submitted request gets its done() call exactly once, from a worker.  Call
+ * _submit).  Every submitted request gets its done() call exactly once, from any thread.  Call
  * osd_unit_close last, when no request is submitted any more: it waits for those under way.  Worker
  * threads block all signals.  They are asked to stop and joined, never cancelled (design D3). */
 #ifndef OSD_UNIT_ENGINE_H
@@ -38,14 +38,16 @@ const uint8_t *osd_unit_token(const struct osd_unit *unit);
 const uint8_t *osd_unit_system_id(const struct osd_unit *unit);
 const char *osd_unit_serial(const struct osd_unit *unit);
 
-/* Queues the request; returns at once. */
-void osd_unit_submit(struct osd_unit *unit, struct osd_request *request);
-/* For the thread of a front end, which must not wait.  True: the request is finished, without a call of
- * done().  False: submit it.  The thread runs commands for at most 50 us of each 100 us; window keeps the
+/* The thread of a front end, which must not wait, runs commands for at most 50 us of each 100 us.  This keeps the
  * account, belongs to the thread and is zero at first. */
 struct osd_inline_window {
 	uint64_t start_ns, spent_ns, last_end_ns;
 };
+/* Queues the request, or begins it at once if it parks soon; returns without waiting.  window NULL: it is
+ * queued. */
+void osd_unit_submit(struct osd_unit *unit, struct osd_inline_window *window,
+		     struct osd_request *request);
+/* For the thread of a front end.  True: the request is finished, without a call of done().  False: submit it. */
 bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
 		  struct osd_request *request);
 

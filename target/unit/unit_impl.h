@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/helper.h"
 #include "base/lock.h"
@@ -33,6 +34,7 @@ struct osd_unit {
 	struct osd_functions *functions;
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
+	struct osd_follow *follow; /* NULL: there are no sandboxes */
 	struct osd_figures *figures;
 	struct osd_control *control; /* NULL: no control socket is configured */
 
@@ -57,6 +59,19 @@ struct osd_unit {
 	struct osd_worker workers[OSD_WORKERS_MAX];
 };
 
+static inline uint64_t osd_unit_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A request that was submitted waits for a worker, or for the thread of urgent ones. */
+void osd_unit_queue(struct osd_unit *unit, const struct osd_command_def *def,
+		    struct osd_request *request);
+/* The request was dispatched to its end: calls done. */
+void osd_unit_finish(struct osd_unit *unit, struct osd_request *request);
 /* Submits a request again that was put aside (osd_copies.requeue). */
 void osd_unit_requeue(struct osd_request *request);
 /* The work of unit->urgent: runs all urgent requests. */

@@ -15,6 +15,8 @@
 #include "base/util.h"
 #include "unit/control.h"
 #include "unit/command_figures.h"
+#include "command/follow.h"
+#include "command/script_data.h"
 #include "exec/exec.h"
 #include "function/function.h"
 #include "security/keys.h"
@@ -266,11 +268,26 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 		status = open_exec(unit, config, message);
 	if (status != OSD_OK)
 		return status;
-	if (unit->exec)
+	osd_functions_set_memory(unit->functions, config->function_memory);
+	osd_functions_keep(unit->functions,
+			   config->ssd_directory ? config->ssd_directory : config->directory,
+			   config->kept_results);
+	if (unit->exec) {
 		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
+		osd_functions_set_users(unit->functions, osd_exec_list_users, unit->exec);
+	}
 	status = open_dispatcher(unit, config);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);
+		return status;
+	}
+	if (unit->exec) {
+		osd_script_data_serve(unit->dispatcher);
+		status = osd_follow_create(unit->objects, unit->functions, unit->exec,
+					   unit->dispatcher, &unit->follow);
+	}
+	if (status != OSD_OK) {
+		snprintf(message, 256, "out of memory");
 		return status;
 	}
 	status = osd_dispatch_recover(unit->dispatcher);
@@ -306,8 +323,10 @@ void osd_unit_close(struct osd_unit *unit)
 	if (unit->dispatcher)
 		osd_dispatch_stop_background(unit->dispatcher);
 	osd_helper_stop(&unit->urgent);
+	osd_follow_stop(unit->follow);
 	osd_dispatcher_free(unit->dispatcher);
 	osd_exec_close(unit->exec);
+	osd_follow_free(unit->follow);
 	osd_functions_close(unit->functions);
 	osd_nonces_close(unit->nonces);
 	osd_keyring_close(unit->keyring);

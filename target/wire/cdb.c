@@ -40,6 +40,7 @@ static enum word48 word48_of(uint16_t service_action)
 	case OSD_SA_APPEND:
 	case OSD_SA_CLEAR:
 	case OSD_SA_PUNCH:
+	case OSD_SA_REMOVE: /* reserved in the standard */
 	case OSD_SA_CREATE_AND_WRITE:
 	case OSD_SA_QUERY:
 	case OSD_SA_COPY_USER_OBJECTS:

@@ -17,11 +17,17 @@ static bool carries(uint16_t service_action, uint16_t type)
 	case OSD_SA_WRITE:
 		return type == OSD_DESC_SG_LIST || type == OSD_DESC_PRECONDITION;
 	case OSD_SA_CREATE_AND_WRITE:
-		return type == OSD_DESC_SG_LIST;
+		return type == OSD_DESC_SG_LIST || type == OSD_DESC_EXTENSION_CAPS;
 	case OSD_SA_APPEND:
 	case OSD_SA_CLEAR:
 	case OSD_SA_PUNCH:
+	case OSD_SA_REMOVE:
+	case OSD_SA_REMOVE_COLLECTION:
+	case OSD_SA_SET_MEMBER_ATTRIBUTES:
+	case OSD_SA_REMOVE_MEMBER_OBJECTS:
 		return type == OSD_DESC_PRECONDITION;
+	case OSD_SA_SET_ATTRIBUTES:
+		return type == OSD_DESC_PRECONDITION || type == OSD_DESC_EXTENSION_CAPS;
 	case OSD_SA_QUERY:
 		return type == OSD_DESC_QUERY_LIST || type == OSD_DESC_EXTENSION_CAPS;
 	case OSD_SA_COPY_USER_OBJECTS:

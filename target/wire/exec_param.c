@@ -12,7 +12,7 @@
 
 #define AFTER_ENTRY   24u
 #define PRIORITY_MOST 100
-#define TAG_MOST      OSD_EXEC_PARAM_FUNCTION
+#define TAG_MOST      OSD_EXEC_PARAM_REUSE
 #define BEGIN_MOST    ((UINT64_C(1) << 48) - 1) /* times of day have 6 bytes in attributes */
 
 enum kind {
@@ -174,6 +174,16 @@ static const char *decode_function(struct osd_rd *value, struct osd_exec_params 
 	return NULL;
 }
 
+static const char *decode_home(struct osd_rd *value, struct osd_exec_params *params)
+{
+	params->home_usec = osd_rd_be(value, 8);
+	params->home_bytes = osd_rd_be(value, 8);
+	if (params->home_usec > osd_exec_limits[OSD_LIMIT_WALL].maximum ||
+	    params->home_bytes > INT64_MAX)
+		return "time or bytes of the work at home are above their maximum";
+	return NULL;
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 /* The highest values that a target may allow, as constants. */
@@ -223,7 +233,9 @@ static const struct parameter parameters[] = {
 	[OSD_EXEC_PARAM_PREDECESSOR] = {.kind = ODD, .decode = decode_predecessor},
 	[OSD_EXEC_PARAM_GRACE] = {.kind = NUMBER, .at = FIELD(grace_usec), .maximum = MOST_GRACE},
 	[OSD_EXEC_PARAM_BEGIN] = {.kind = NUMBER, .at = FIELD(begin_msec), .maximum = BEGIN_MOST},
+	[OSD_EXEC_PARAM_REUSE] = {.kind = NUMBER, .at = FIELD(reuse_usec), .maximum = UINT64_MAX},
 	[OSD_EXEC_PARAM_FUNCTION] = {.kind = ODD, .decode = decode_function},
+	[OSD_EXEC_PARAM_HOME] = {.kind = ODD, .decode = decode_home},
 };
 
 /* ---- decode -------------------------------------------------------------------------------- */

@@ -56,7 +56,12 @@
 	X(24, BEGIN, "be64 ms since 1970: it is held until then")                                      \
 	X(25, FUNCTION,                                                                            \
 	  "be64 partition, be64 object (0: by name), u8 enum osd_call_record, u8 encoding of the " \
-	  "arguments, be16 length of the method; the method, UTF-8; then the alias or 8-64 hexadecimal digits of the SHA-256")
+	  "arguments, be16 length of the method; the method, UTF-8; then the alias or 8-64 hexadecimal digits of the SHA-256")           \
+	X(26, HOME,                                                                                \
+	  "the job changes no objects, so that the client may run it: be64 us that it would take " \
+	  "there (0: not known), be64 bytes that it reads (0: not known)")                         \
+	X(27, REUSE, "be64 us: the result depends on the job's inputs alone; an earlier job that " \
+	  "ended no longer ago, whose inputs have not changed, answers")
 
 enum osd_exec_param_tag {
 #define X(number, symbol, value) OSD_EXEC_PARAM_##symbol = number,
@@ -137,12 +142,14 @@ struct osd_exec_params {
 	uint64_t predecessor_partition, predecessor_id;
 	uint64_t grace_usec;
 	uint64_t begin_msec;
+	uint64_t reuse_usec;
 	struct {
 		uint64_t partition_id, object_id; /* object 0: by name */
 		uint8_t record;			  /* enum osd_call_record */
 		uint16_t args_encoding;		  /* enum osd_args_encoding; of the command's data */
 		struct osd_exec_text method, name;
 	} function;
+	uint64_t home_usec, home_bytes;
 };
 
 static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_exec_param_tag tag)

@@ -8,8 +8,6 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define LIST_FACTS_AT 16u
-
 enum { AT_VERB = 0, AT_FLAGS = 1, AT_RESERVED = 2, AT_PATH_LENGTH = 4, AT_OTHER_LENGTH = 6 };
 enum { AT_MOST = 8, AT_PREFIX_LENGTH = 12, AT_RESERVED2 = 14, AT_OBJECT = 16, AT_EXPECTED = 24 };
 
@@ -110,8 +108,8 @@ enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,
 	return OSD_OK;
 }
 
-void osd_name_entry_encode(uint64_t object_id, uint8_t type, uint8_t outcome, uint32_t names,
-			   uint8_t bytes[OSD_NAME_ENTRY])
+void osd_name_entry_encode(uint64_t partition_id, uint64_t object_id, uint8_t type,
+			   uint8_t outcome, uint32_t names, uint8_t bytes[OSD_NAME_ENTRY])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_NAME_ENTRY);
 
@@ -120,30 +118,29 @@ void osd_name_entry_encode(uint64_t object_id, uint8_t type, uint8_t outcome, ui
 	osd_wr_be(&w, outcome, 1);
 	osd_wr_be(&w, 0, 2);
 	osd_wr_be(&w, names, 4);
+	osd_wr_be(&w, partition_id, 8);
 }
 
 void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t *bytes)
 {
 	size_t length = osd_name_list_entry_bytes(entry->name_length);
-	struct osd_wr w = osd_wr_init(bytes, length);
 
-	memset(bytes, 0, length);
-	osd_wr_be(&w, entry->object_id, 8);
-	osd_wr_be(&w, entry->type, 1);
-	osd_wr_be(&w, 0, 5);
-	osd_wr_be(&w, entry->name_length, 2);
-	memcpy(bytes + OSD_NAME_LIST_ENTRY, entry->name, entry->name_length);
+	osd_put_be(bytes, entry->object_id, 8);
+	bytes[8] = entry->type;
+	memset(bytes + 9, 0, 5);
+	osd_put_be(bytes + 14, entry->name_length, 2);
 	osd_name_list_facts_encode(entry, bytes);
+	osd_put_be(bytes + 52, 0, 4);
+	osd_put_be(bytes + length - 8, 0, 8); /* what fills up the name */
+	memcpy(bytes + OSD_NAME_LIST_ENTRY, entry->name, entry->name_length);
 }
 
 void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t *bytes)
 {
-	struct osd_wr w = osd_wr_init(bytes + LIST_FACTS_AT, OSD_NAME_LIST_ENTRY - LIST_FACTS_AT);
-
-	osd_wr_be(&w, entry->length, 8);
-	osd_wr_be(&w, entry->created_ms, 8);
-	osd_wr_be(&w, entry->modified_ms, 8);
-	osd_wr_bytes(&w, entry->version, sizeof(entry->version));
+	osd_put_be(bytes + 16, entry->length, 8);
+	osd_put_be(bytes + 24, entry->created_ms, 8);
+	osd_put_be(bytes + 32, entry->modified_ms, 8);
+	memcpy(bytes + 40, entry->version, sizeof(entry->version));
 }
 
 void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER])

@@ -12,7 +12,7 @@
 #define OSD_NAME_PARAMS_HEADER 32u
 #define OSD_NAME_PATH_MAX      4096u
 #define OSD_NAME_PARAMS_MAX    (OSD_NAME_PARAMS_HEADER + 3 * OSD_NAME_PATH_MAX)
-#define OSD_NAME_ENTRY	       16u /* of LOOKUP and CHANGE NAMES */
+#define OSD_NAME_ENTRY	       24u /* of LOOKUP and CHANGE NAMES */
 #define OSD_NAME_LIST_HEADER   8u
 #define OSD_NAME_LIST_ENTRY    56u /* before the name */
 
@@ -62,8 +62,8 @@ enum osd_name_outcome {
 	OSD_NAME_REMOVED = 0x02, /* the object that lost its last name was removed */
 };
 
-void osd_name_entry_encode(uint64_t object_id, uint8_t type, uint8_t outcome, uint32_t names,
-			   uint8_t bytes[OSD_NAME_ENTRY]);
+void osd_name_entry_encode(uint64_t partition_id, uint64_t object_id, uint8_t type,
+			   uint8_t outcome, uint32_t names, uint8_t bytes[OSD_NAME_ENTRY]);
 
 struct osd_name_list_entry {
 	uint64_t object_id;

@@ -257,12 +257,19 @@ enum osd_permission {
 #define OSD_CURRENT_PRINCIPAL    0x80000001u /* this target's: the principal of the sender */
 #define OSD_CURRENT_RESULT_LENGTH 0x80000002u /* this target's: bytes of the result, cut or not */
 #define OSD_CURRENT_RESULT_FORM  0x80000003u /* this target's: enum osd_result_form (exec/record/record.h) */
+#define OSD_CURRENT_CHECKSUM     0x80000004u /* this target's: CRC-32C of the data of READ or WRITE */
+#define OSD_CURRENT_CACHED_RESULT 0x80000005u /* this target's: 1: EXEC named an earlier job, whose result it is */
 
 /* This target's pages and well-known ids (design D13). */
 #define OSD_PAGE_JOB_STATUS      0x20000001u
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
 #define OSD_PAGE_FUNCTION        0x20000006u /* user object in a function partition (function/page.c) */
+#define OSD_PAGE_JOB_USED        0x20000007u /* surrogate: the objects that the job used (exec/tell/used_page.c) */
+#define OSD_PAGE_STACK           0x20000020u /* user object; + base: of others (object/stack.h) */
+#define OSD_PAGE_DERIVED_FIRST   0x00010000u /* user object: pages of applications, which functions may set */
+#define OSD_PAGE_DERIVED_LAST    0x1fffffffu
+#define OSD_PAGE_HOOKS           0x20000021u /* the same (object/hooks.h) */
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
 #define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */
@@ -272,6 +279,7 @@ enum osd_permission {
 #define OSD_VERSION_BYTES	 12	     /* be64 counter, be32 opening */
 #define OSD_PAGE_HEADS_ROOT      0xb0000003u
 #define OSD_PAGE_SUMS_ROOT       0xb0000004u /* checksums and the scrub (object/sums_page.c) */
+#define OSD_PAGE_FUNCTIONS_ROOT  0xb0000005u /* engines and active functions (exec/tell/function_page.c) */
 #define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */
 #define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
 #define OSD_PAGE_CHARGED         0x50000002u /* partition: what its quota is compared with */

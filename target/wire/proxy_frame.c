@@ -10,7 +10,6 @@
 #include "wire/osd2.h"
 
 #define FRAME_TAIL 16 /* zero bytes at the end of a frame */
-#define RUN_TAIL   4  /* the same of a job */
 
 static bool op_known(uint16_t op)
 {
@@ -107,7 +106,7 @@ bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *
 	answer.a = osd_rd_be(&r, 8);
 	answer.b = osd_rd_be(&r, 8);
 	clean &= zeros(&r, FRAME_TAIL);
-	if (!clean || answer.code > OSD_ANSWER_CONFLICT || answer.fd_count > OSD_ANSWER_FDS ||
+	if (!clean || answer.code > OSD_ANSWER_LAST || answer.fd_count > OSD_ANSWER_FDS ||
 	    answer.body_bytes > OSD_BODY_MAX)
 		return false;
 	*ret_answer = answer;
@@ -144,7 +143,8 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 
 /* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 code form, be64 job
  * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
- * bytes, be32 grace, be32 members before, be32 index, be32 method bytes, zeros. */
+ * bytes, be32 grace, be32 members before, be32 index, be32 method bytes, u8 native, u8 code slot,
+ * u8 code kept, u8 compile, be32 bytes of machine code. */
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RUN_BYTES);
@@ -166,7 +166,11 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->array_before, 4);
 	osd_wr_be(&w, run->array_index, 4);
 	osd_wr_be(&w, run->method_bytes, 4);
-	osd_wr_zero(&w, RUN_TAIL);
+	osd_wr_be(&w, run->native, 1);
+	osd_wr_be(&w, run->code_slot, 1);
+	osd_wr_be(&w, run->code_kept, 1);
+	osd_wr_be(&w, run->compile, 1);
+	osd_wr_be(&w, run->machine_bytes, 4);
 }
 
 static bool zone_type_known(uint8_t type)
@@ -185,19 +189,25 @@ static bool code_form_known(uint8_t form)
 static bool run_lengths_fit(const struct osd_job_run *run)
 {
 	return run->code_bytes >= 1 && run->code_bytes <= osd_exec_limits[OSD_LIMIT_CODE].maximum &&
-	       run->args_bytes <= osd_exec_limits[OSD_LIMIT_ARGS].maximum &&
+	       run->machine_bytes <= OSD_JOB_MACHINE_MAX && run->args_bytes <= OSD_JOB_ARGS_MAX &&
 	       run->name_bytes <= osd_exec_limits[OSD_LIMIT_NAME].maximum &&
 	       run->method_bytes <= OSD_EXEC_WORD_MAX &&
 	       run->grace_usec <= osd_exec_limits[OSD_LIMIT_GRACE].maximum &&
 	       (run->in_memfd ||
-		(uint64_t)run->code_bytes + run->args_bytes <= OSD_JOB_INLINE_MAX);
+		(uint64_t)osd_job_run_code_sent(run) + run->args_bytes <= OSD_JOB_INLINE_MAX);
+}
+
+static bool code_slot_known(const struct osd_job_run *run)
+{
+	return run->code_slot <= OSD_CODE_SLOTS && (run->code_slot || !run->code_kept) &&
+	       !(run->compile && (run->code_slot || run->machine_bytes));
 }
 
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run)
 {
 	struct osd_rd r = osd_rd_init(bytes, OSD_JOB_RUN_BYTES);
 	struct osd_job_run run;
-	uint8_t in_memfd;
+	uint8_t in_memfd, native, code_kept, compile;
 
 	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION || osd_rd_be(&r, 2) != OSD_JOB_RUN)
 		return false;
@@ -216,10 +226,22 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.array_before = (uint32_t)osd_rd_be(&r, 4);
 	run.array_index = (uint32_t)osd_rd_be(&r, 4);
 	run.method_bytes = (uint32_t)osd_rd_be(&r, 4);
+	native = (uint8_t)osd_rd_be(&r, 1);
+	run.code_slot = (uint8_t)osd_rd_be(&r, 1);
+	code_kept = (uint8_t)osd_rd_be(&r, 1);
+	compile = (uint8_t)osd_rd_be(&r, 1);
+	run.machine_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.in_memfd = in_memfd == 1;
-	if (!zeros(&r, RUN_TAIL) || run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum || (!run.array_before && run.array_index) ||
-	    in_memfd > 1 || run.args_encoding > 2 || !code_form_known(run.code_form) || !zone_type_known(run.zone_type) ||
-	    !run_lengths_fit(&run))
+	run.native = native == 1;
+	run.code_kept = code_kept == 1;
+	run.compile = compile == 1;
+	if (in_memfd > 1 || native > 1 || code_kept > 1 || compile > 1)
+		return false;
+	if (run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum ||
+	    (!run.array_before && run.array_index))
+		return false;
+	if (run.args_encoding > 2 || !code_slot_known(&run) || !code_form_known(run.code_form) ||
+	    !zone_type_known(run.zone_type) || !run_lengths_fit(&run))
 		return false;
 	*ret_run = run;
 	return true;

@@ -19,6 +19,7 @@
 
 #include "base/shm_wait.h"
 #include "wire/cursor.h"
+#include "wire/stage.h"
 
 #define OSD_PROXY_VERSION 1
 
@@ -71,11 +72,15 @@ static inline size_t osd_shm_body_at(unsigned area)
 
 /* Phase RUN: between JOB and FINISH.  Columns: number, symbol, phase in which it is permitted. */
 #define OSD_CALLS(X)                                                                                  \
-	X(1, FINISH)            /* a exit code, b enum osd_finish_kind; body: be32 n, traceback n bytes UTF-8, \
-				   then one line for people.  Ends the job.  -> a 0: exit; 1: forget the job, \
-				   make no call, and say READY on the job socket again */             \
+	X(1, FINISH)            /* a exit code, b enum osd_finish_kind, and OSD_FINISH_KEPT; pid 0, or a result: 1 \
+				   bytes, 2 JSON, of oid bytes; body: be32 n, traceback n bytes UTF-8, the \
+				   result, then one line for people.  Ends the job.  -> a enum \
+				   osd_after_job */                                                   \
 	X(2, PROGRESS)          /* a 0..1000 or FFFFh unknown; body: message, <= 256 bytes UTF-8 */   \
 	X(3, RESULT)            /* a offset in the result, b encoding 0 bytes 1 JSON; body: piece */  \
+	X(4, NEXT)              /* only after FINISH: no trace of the job is left -> body: OSD_JOB_RUN of the \
+				   next job; no body: it comes on the job socket, or a \
+				   OSD_AFTER_CLEAN: clean up wholly and call NEXT again */            \
 	X(16, TYPE)             /* -> a enum osd_object_type, 0 when absent */                        \
 	X(17, CREATE_PARTITION) /* pid requested -> a id */                                           \
 	X(18, REMOVE_PARTITION) /* a 1: contents too */                                               \
@@ -112,13 +117,25 @@ static inline size_t osd_shm_body_at(unsigned area)
 				   b access class; body: SHA-256, entry point's name.  Until LEAVE the access \
 				   class restricts, too */                                             \
 	X(43, CODE)             /* a offset -> body: code of the function entered last, if nothing was left since */ \
-	X(44, LEAVE)
+	X(44, LEAVE)                                                                                  \
+	X(45, NAMES)            /* oid directory, 0: the partition; body: parameters of READ NAMES without \
+				   flags (docs/names.md) -> LOOKUP: a id, b enum osd_object_type; LIST: a \
+				   entries, b 1 if more; body: entries as READ NAMES lists them */
 
 enum osd_call_op {
 #define X(number, symbol) OSD_CALL_##symbol = number,
 	OSD_CALLS(X)
 #undef X
 };
+
+/* The end of a sandbox or its cleaning after a job.  LIGHTLY: most likely the next job is a call of the same function.
+ * So the sandbox leaves out the costly parts of cleaning and comparing. */
+enum osd_after_job { OSD_AFTER_EXIT, OSD_AFTER_CLEAN, OSD_AFTER_CLEAN_LIGHTLY };
+
+/* In b of FINISH: the code of the job is kept in its place (code_slot of struct osd_job_run). */
+#define OSD_FINISH_KEPT 0x100u
+/* The longest result that FINISH carries. */
+#define OSD_FINISH_RESULT_MAX (32u << 10)
 
 /* For WRITE and APPEND: the next call, also one of these two, comes in the other area, perhaps
  * before this one is answered; both have at most OSD_AHEAD_BYTES.  After a call without the flag,
@@ -149,6 +166,8 @@ enum osd_answer_code {
 	OSD_ANSWER_IO,         /* osd.StorageError */
 	OSD_ANSWER_NOT_EMPTY,  /* osd.NotEmpty */
 	OSD_ANSWER_CONFLICT,   /* osd.Conflict: an unfinished job stands in the way */
+	OSD_ANSWER_STAGE,      /* osd.OSDError: a function that the data pass through has failed */
+	OSD_ANSWER_LAST = OSD_ANSWER_STAGE
 };
 
 struct osd_call {
@@ -196,9 +215,16 @@ size_t osd_job_message_encode(enum osd_job_message type, const void *body, size_
 bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_message *ret_type,
 			    const uint8_t **ret_body, size_t *ret_length);
 
+/* Of a script or a call at most 1 MiB; a stage gets the data it transforms as arguments (wire/stage.h). */
+#define OSD_JOB_ARGS_MAX   (OSD_STAGE_FRAME_MAX + OSD_STAGE_DATA_MAX)
 #define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
+#define OSD_RUN_NAME_MAX   128u
+#define OSD_JOB_TEXTS_MAX  (OSD_RUN_NAME_MAX + 64u + OSD_JOB_INLINE_MAX) /* name, method, code + args in a message */
+#define OSD_JOB_MACHINE_MAX OSD_STAGE_DATA_MAX /* bytes of machine code that goes with code */
+#define OSD_CODE_SLOTS	   4u /* codes of functions that a sandbox keeps, compiled, for its next jobs */
 
-/* OSD_JOB_RUN: header, then name, method, args, code back to back, in the message or in the memfd sent with it. */
+/* OSD_JOB_RUN: header, then name, method, args, code, machine code back to back, in the message or in the memfd sent
+ * with it.  Both codes are left out if the sandbox has kept them (code_kept). */
 struct osd_job_run {
 	uint64_t job_partition, job_object;   /* the surrogate: osd.job */
 	uint64_t zone_partition, zone_object; /* osd.zone */
@@ -211,12 +237,25 @@ struct osd_job_run {
 	uint32_t grace_usec;
 	uint32_t array_before; /* members of its array before it, and one: its id less the array's; 0: no array */
 	uint32_t array_index;
+	bool native; /* the code is signed for the engine native, which runs no other */
+	uint8_t code_slot; /* 1 to OSD_CODE_SLOTS: keep this code there, in place of another; 0: do not keep it */
+	bool code_kept;	   /* it is there */
+	bool compile;	   /* do not run the code: the result is its machine code, as bytes */
+	uint32_t machine_bytes; /* such a result, for this code; 0: none */
 };
 
-#define OSD_JOB_RUN_BYTES 72u
+/* The bytes of code and machine code in the message. */
+static inline uint32_t osd_job_run_code_sent(const struct osd_job_run *run)
+{
+	return run->code_kept ? 0 : run->code_bytes + run->machine_bytes;
+}
+
+#define OSD_JOB_RUN_BYTES 76u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
-/* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128, method <= 64,
- * code + args <= OSD_JOB_INLINE_MAX unless in_memfd; grace <= 5 s). */
+/* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <=
+ * OSD_JOB_ARGS_MAX, name <= 128, method <= 64, code + args <= OSD_JOB_INLINE_MAX unless in_memfd;
+ * grace <= 5 s, machine code <= OSD_JOB_MACHINE_MAX; only code with a slot may be kept; code to compile has neither
+ * slot nor machine code). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
 
 #endif

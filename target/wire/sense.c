@@ -54,6 +54,14 @@ static void put_attributes(struct osd_wr *w, const struct osd_sense *sense)
 	}
 }
 
+static void put_text(struct osd_wr *w, const struct osd_sense *sense)
+{
+	size_t length = OSD_MIN(sense->text_length, OSD_SENSE_TEXT_MAX);
+
+	begin(w, TEXT, (uint8_t)length);
+	osd_wr_bytes(w, sense->text, length);
+}
+
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_MAX])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_SENSE_MAX);
@@ -76,6 +84,8 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_M
 		put_number(&w, INFORMATION, sense->information);
 	if (sense->attribute_count)
 		put_attributes(&w, sense);
+	if (sense->text && !sense->attribute_count)
+		put_text(&w, sense);
 	bytes[7] = (uint8_t)(osd_wr_used(&w) - HEADER); /* all of them together: 238 bytes */
 	return osd_wr_used(&w);
 }

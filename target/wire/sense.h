@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h, 02h, 01h,
- * 00h, 08h.  So the parts that Linux cuts after 96 bytes, or misreads, come last.  If the response is
+ * 00h, 08h, 80h (text; this target's).  So the parts that Linux cuts after 96 bytes, or misreads, come last.  If the response is
  * proved, 07h comes before all of them: an initiator that asks for it reads sense data to its end. */
 #ifndef OSD_WIRE_SENSE_H
 #define OSD_WIRE_SENSE_H
@@ -26,6 +26,8 @@
 
 #define OSD_SENSE_ATTRIBUTES 16u /* in one descriptor 08h: so many fit with all others */
 
+#define OSD_SENSE_TEXT_MAX 128u
+
 #define OSD_SENSE_ICV_AT 10u /* where the value of descriptor 07h stands, if there is one */
 
 struct osd_sense_attribute {
@@ -49,6 +51,8 @@ struct osd_sense {
 	uint8_t response_icv[32];
 	unsigned attribute_count; /* 08h; at most OSD_SENSE_ATTRIBUTES */
 	struct osd_sense_attribute attributes[OSD_SENSE_ATTRIBUTES];
+	const char *text; /* 80h, UTF-8, borrowed; not encoded beside attributes; NULL: none */
+	size_t text_length; /* at most OSD_SENSE_TEXT_MAX bytes */
 };
 
 /* Returns the length, 8..OSD_SENSE_MAX. */

@@ -14,6 +14,7 @@ enum descriptor {
 	OBJECT = 0x06,
 	RESPONSE_ICV = 0x07,
 	ATTRIBUTE = 0x08,
+	TEXT = 0x80,
 };
 
 /* Lengths of what follows a descriptor's first two bytes. */

@@ -2,12 +2,15 @@
 /* signer_line.c -- see signer_line.h. */
 #include "wire/signer_line.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "wire/base64.h"
 #include "wire/text.h"
 
@@ -112,6 +115,108 @@ static bool set_time(const struct rest *rest, struct osd_span value, uint64_t *a
 	return true;
 }
 
+/* ---- caps ------------------------------------------------------------------------------------------ */
+
+#define CAP "iosd-"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A number above 0 and one of the units; the last unit has no name. */
+static bool parse_amount(const char *text, const struct unit *units, uint64_t *ret_amount)
+{
+	size_t count = strspn(text, "0123456789");
+	uint64_t number = 0;
+
+	if (count == 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!osd_mul_u64(number, 10, &number) ||
+		    !osd_add_u64(number, (uint64_t)(text[i] - '0'), &number))
+			return false;
+	for (; units->name; units++)
+		if (strcmp(text + count, units->name) == 0)
+			return number && osd_mul_u64(number, units->factor, ret_amount);
+	return false;
+}
+
+static bool parse_duration(const char *text, uint64_t *ret_usec)
+{
+	static const struct unit units[] = {{"us", 1},	      {"ms", 1000},
+					    {"s", 1000000},   {"m", 60000000},
+					    {"h", 3600000000}, {NULL, 0}};
+
+	return parse_amount(text, units, ret_usec);
+}
+
+static bool parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct unit units[] = {{"", 1},
+					    {"KiB", UINT64_C(1) << 10},
+					    {"MiB", UINT64_C(1) << 20},
+					    {"GiB", UINT64_C(1) << 30},
+					    {NULL, 0}};
+
+	return parse_amount(text, units, ret_bytes);
+}
+
+static bool parse_access(const char *text, uint8_t *ret_access)
+{
+	static const char *const words[] = {"none", "read", "write"};
+
+	for (uint8_t i = 0; i < OSD_ARRAY_SIZE(words); i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret_access = (uint8_t)(i + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Ids of partitions, decimal or with 0x. */
+static bool parse_zones(char *text, struct osd_signer_caps *caps)
+{
+	char *rest = NULL, *end;
+
+	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		if (caps->zone_count == OSD_SIGNER_ZONES_MAX || *word < '0' || *word > '9')
+			return false;
+		errno = 0;
+		caps->zones[caps->zone_count] = strtoull(word, &end, 0);
+		if (errno || *end || caps->zones[caps->zone_count] == 0)
+			return false;
+		caps->zone_count++;
+	}
+	return caps->zone_count > 0;
+}
+
+static bool set_cap(const struct rest *rest, struct osd_span name, struct osd_span value,
+		    struct osd_signer_caps *caps)
+{
+	char text[OSD_SIGNER_SPACES_MAX + 1];
+	bool good = unquote(value, text, sizeof(text));
+
+	if (is_word(name, CAP "engines"))
+		good = good && !caps->engines[0] && strlen(text) < sizeof(caps->engines) &&
+		       memcpy(caps->engines, text, strlen(text) + 1);
+	else if (is_word(name, CAP "access"))
+		good = good && !caps->access && parse_access(text, &caps->access);
+	else if (is_word(name, CAP "wall"))
+		good = good && !caps->wall_usec && parse_duration(text, &caps->wall_usec);
+	else if (is_word(name, CAP "cpu"))
+		good = good && !caps->cpu_usec && parse_duration(text, &caps->cpu_usec);
+	else if (is_word(name, CAP "memory"))
+		good = good && !caps->memory_bytes && parse_size(text, &caps->memory_bytes);
+	else if (is_word(name, CAP "zones"))
+		good = good && !caps->zone_count && parse_zones(text, caps);
+	else
+		good = false;
+	return good || fail(rest, "the caps are iosd-engines, -access, -wall, -cpu, -memory and -zones, "
+				  "each once, with \"VALUE\" (docs/functions.md)");
+}
+
 static bool set_option(const struct rest *rest, struct osd_span option,
 		       struct osd_signer_line *line)
 {
@@ -127,9 +232,11 @@ static bool set_option(const struct rest *rest, struct osd_span option,
 		return set_time(rest, value, &line->after_msec);
 	if (is_word(name, "valid-before"))
 		return set_time(rest, value, &line->before_msec);
+	if (name.length > strlen(CAP) && strncasecmp((const char *)name.bytes, CAP, strlen(CAP)) == 0)
+		return set_cap(rest, name, value, &line->caps);
 	if (!is_word(name, "namespaces"))
-		return fail(rest, "the options are namespaces, valid-after and valid-before, and "
-				  "the key types ssh-ed25519, ecdsa-sha2-nistp256/384 and ssh-rsa");
+		return fail(rest, "the options are namespaces, valid-after, valid-before, iosd-*; the key "
+				  "types ssh-ed25519, ecdsa-sha2-nistp256/384, ssh-rsa");
 	if (line->spaces[0] || !unquote(value, line->spaces, sizeof(line->spaces)))
 		return fail(rest, "namespaces must be a quoted list with commas, once");
 	return true;

@@ -17,6 +17,8 @@ static const uint8_t answer_bytes[OSD_FRAME_BYTES] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0};
 
+enum { NATIVE_AT = 68 };
+
 static const uint8_t run_bytes[OSD_JOB_RUN_BYTES] = {
 	0, 1, 0, 3, 0x40, 2, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, /* collection zone, JSON, memfd */
 	0, 0, 0, 0, 0, 1, 0, 9, 0, 0, 0, 0, 0, 1, 0, 0,
@@ -66,7 +68,7 @@ static void test_answer(void)
 	bytes[7] = 4; /* more descriptors than any answer has */
 	CHECK(!osd_answer_decode(bytes, &answer));
 	bytes[7] = 0;
-	bytes[3] = OSD_ANSWER_CONFLICT + 1;
+	bytes[3] = OSD_ANSWER_LAST + 1;
 	CHECK(!osd_answer_decode(bytes, &answer));
 }
 
@@ -83,6 +85,17 @@ static void test_run(void)
 	osd_job_run_encode(&run, bytes);
 	CHECK_BYTES(bytes, sizeof(bytes), run_bytes, sizeof(run_bytes));
 	CHECK_EQ(run.code_form, 0);
+	CHECK(!run.native);
+	memcpy(bytes, run_bytes, sizeof(bytes));
+	bytes[NATIVE_AT] = 1;
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.native);
+	bytes[NATIVE_AT] = 2;
+	CHECK(!osd_job_run_decode(bytes, &wrong));
+	bytes[NATIVE_AT] = 0;
+	bytes[NATIVE_AT + 3] = 1;
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.compile);
+	bytes[NATIVE_AT + 3] = 2;
+	CHECK(!osd_job_run_decode(bytes, &wrong));
 	run.code_form = OSD_CODE_ZLIB | OSD_CODE_BYTECODE;
 	osd_job_run_encode(&run, bytes);
 	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.code_form == run.code_form);
@@ -96,7 +109,7 @@ static void test_run(void)
 	} while (0)
 	REFUSED(code_bytes, 0);
 	REFUSED(code_bytes, (16u << 20) + 1);
-	REFUSED(args_bytes, (1u << 20) + 1);
+	REFUSED(args_bytes, OSD_JOB_ARGS_MAX + 1);
 	REFUSED(name_bytes, 129);
 	REFUSED(zone_type, 3);
 	REFUSED(args_encoding, 3);
@@ -107,7 +120,25 @@ static void test_run(void)
 	REFUSED(array_before, 10001);
 	REFUSED(array_index, 1); /* of no array */
 	REFUSED(in_memfd, false); /* 64 KiB of code and 8 bytes of arguments are not inline */
+	REFUSED(code_slot, OSD_CODE_SLOTS + 1);
+	REFUSED(code_kept, true); /* nowhere */
+	REFUSED(machine_bytes, OSD_JOB_MACHINE_MAX + 1);
+	run.compile = true;
+	REFUSED(code_slot, 1);
+	REFUSED(machine_bytes, 1);
+	run.compile = false;
 #undef REFUSED
+	run.in_memfd = false;
+	run.code_slot = OSD_CODE_SLOTS;
+	run.code_kept = true;
+	osd_job_run_encode(&run, bytes);
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.code_slot == OSD_CODE_SLOTS && wrong.code_kept);
+	CHECK_EQ(osd_job_run_code_sent(&wrong), 0);
+	wrong.code_kept = false;
+	wrong.machine_bytes = 5;
+	CHECK_EQ(osd_job_run_code_sent(&wrong), 65541);
+	bytes[NATIVE_AT + 2] = 2;
+	CHECK(!osd_job_run_decode(bytes, &wrong));
 }
 
 static void test_job_messages(void)

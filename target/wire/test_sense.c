@@ -3,6 +3,8 @@
  * data. */
 #include "wire/sense.h"
 
+#include <string.h>
+
 #include "base/status.h"
 #include "wire/test_golden.h"
 #include "testing/initiator.h"
@@ -70,6 +72,30 @@ static void test_everything_fits(void)
 	CHECK(back.attribute_count == 16 && back.attributes[15].number == 4);
 }
 
+/* The longest text, beside all that may come with it. */
+static void test_text(void)
+{
+	struct osd_sense sense = {OSD_SK_ILLEGAL_REQUEST, 0x802e, .has_object = true,
+				  .has_command_information = true, .has_information = true,
+				  .has_field = true, .has_response_icv = true}, back;
+	char text[OSD_SENSE_TEXT_MAX + 1];
+	uint8_t bytes[OSD_SENSE_MAX];
+	size_t length;
+
+	memset(text, 'x', sizeof(text));
+	sense.text = text;
+	sense.text_length = sizeof(text);
+	length = osd_sense_encode(&sense, bytes);
+	CHECK(length <= OSD_SENSE_MAX && bytes[7] == length - 8);
+	CHECK(osd_sense_decode(bytes, length, &back));
+	CHECK_BYTES((const uint8_t *)back.text, back.text_length, (const uint8_t *)text,
+		    OSD_SENSE_TEXT_MAX);
+	CHECK(back.has_information && back.has_object && back.has_response_icv);
+	sense.attribute_count = 1;
+	length = osd_sense_encode(&sense, bytes);
+	CHECK(osd_sense_decode(bytes, length, &back) && !back.text && back.attribute_count == 1);
+}
+
 static void test_reader(void)
 {
 	static const uint8_t fixed_format[18] = {0x70, 0, 5};
@@ -91,6 +117,7 @@ int main(void)
 {
 	test_golden_frames();
 	test_everything_fits();
+	test_text();
 	test_reader();
 	return 0;
 }

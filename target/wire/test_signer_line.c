@@ -46,6 +46,28 @@ static void test_namespaces(void)
 	CHECK(!osd_signer_line_has_space(&line, "git", false));
 }
 
+static void test_caps(void)
+{
+	struct osd_signer_line line = parse("a " KEY);
+
+	CHECK(!line.caps.access && !line.caps.zone_count && !line.caps.engines[0] &&
+	      !line.caps.wall_usec && !line.caps.cpu_usec && !line.caps.memory_bytes);
+	line = parse("a iosd-engines=\"python,wasm\",iosd-access=\"none\",iosd-wall=\"2h\",iosd-cpu=\"7us\","
+		     "IOSD-memory=\"3GiB\",iosd-zones=\"0x10,17\",namespaces=\"x\" " KEY);
+	CHECK(!strcmp(line.caps.engines, "python,wasm"));
+	CHECK_EQ(line.caps.access, 1);
+	CHECK_EQ(line.caps.wall_usec, UINT64_C(7200000000));
+	CHECK_EQ(line.caps.cpu_usec, 7);
+	CHECK_EQ(line.caps.memory_bytes, UINT64_C(3) << 30);
+	CHECK_EQ(line.caps.zone_count, 2);
+	CHECK_EQ(line.caps.zones[0], 16);
+	CHECK_EQ(line.caps.zones[1], 17);
+	CHECK(osd_signer_line_has_space(&line, "x", true));
+	line = parse("a iosd-memory=\"5\",iosd-access=\"write\" " KEY);
+	CHECK_EQ(line.caps.memory_bytes, 5);
+	CHECK_EQ(line.caps.access, 3);
+}
+
 static void test_blank(void)
 {
 	static const char *const blank_lines[] = {"", "  ", "# " KEY, "\t#", "\r"};
@@ -77,6 +99,19 @@ static void test_refused(void)
 		{"a ssh-dss AAAA", "key types"},
 		{"a sk-ssh-ed25519@openssh.com AAAA", "key types"},
 		{"a color=\"red\" " KEY, "options"},
+		{"a iosd-wall=\"10\" " KEY, "caps"},
+		{"a iosd-wall=\"0s\" " KEY, "caps"},
+		{"a iosd-wall=\"18446744073709551615h\" " KEY, "caps"},
+		{"a iosd-cpu=\"99999999999999999999s\" " KEY, "caps"},
+		{"a iosd-memory=1MiB " KEY, "caps"},
+		{"a iosd-memory=\"1MB\" " KEY, "caps"},
+		{"a iosd-memory=\"1\",iosd-memory=\"1\" " KEY, "caps"},
+		{"a iosd-access=\"all\" " KEY, "caps"},
+		{"a iosd-zones=\"0\" " KEY, "caps"},
+		{"a iosd-zones=\"-1\" " KEY, "caps"},
+		{"a iosd-zones=\"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\" " KEY, "caps"},
+		{"a iosd-engines " KEY, "caps"},
+		{"a iosd-=\"1\" " KEY, "options"},
 		{"a namespaces=x " KEY, "quoted"},
 		{"a namespaces=\"\" " KEY, "quoted"},
 		{"a namespaces=\"[x]\" " KEY, "quoted"},
@@ -103,6 +138,7 @@ int main(void)
 {
 	test_lines();
 	test_namespaces();
+	test_caps();
 	test_blank();
 	test_refused();
 	return 0;

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bench import iosd_calls, iosd_io, iosd_log, offload_kernels, offload_model, operations
+from bench.offload_auto import auto_rows
 from bench.offload_model import Line, Model, fitted, right
 from bench.plan import QUICK
 from bench.stats import Curve, Row
@@ -88,6 +89,21 @@ def test_kernels_do_not_mind_where_blocks_end() -> None:
         pieces = [memoryview(data)[at : at + 7] for at in range(0, len(data), 7)]
         assert names["compute"](pieces) == names["compute"]([memoryview(data)])
     assert names["compute"]([data]) == [50]
+
+
+def test_auto_is_held_against_both_places() -> None:
+    near, here = [1.0, "near"], [2.0, "local"]
+    words = {"name": "words", "pairs": [(4.0, 2.0)]}
+    found = {
+        "idle": [words | {"pairs": [(1.0, 2.0)], "auto": [near, near]}],
+        "busy": [words | {"auto": [here, [4.0, "near"], here]}],
+    }
+    rows = {row.id: row for row in auto_rows(found, 1.1)}
+    assert rows["offload_auto_busy_words"].ratio == 2
+    assert "local, near, local" in rows["offload_auto_busy_words"].method
+    assert rows["offload_auto_worst"].ratio == 1
+    assert rows["offload_auto_right"].ratio == 0.8
+    assert not [*auto_rows({"idle": [words]}, 1.1)]
 
 
 def test_a_prediction_is_held_against_what_was_measured() -> None:

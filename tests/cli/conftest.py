@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,10 +28,11 @@ def serving() -> Iterator[Serving]:
 
 
 @pytest.fixture
-def osd(serving: Serving, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> Run:
+def osd(serving: Serving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run a command line; the exit code is checked, 0 unless `code` says another."""
     monkeypatch.setenv("IOSD_TARGET", serving.url)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def run(*words: object, code: int = 0, data: bytes | None = None) -> Result:
         result = CliRunner().invoke(main, [str(word) for word in words], input=data)

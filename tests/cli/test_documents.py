@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pyosd.testing
+from pyosd.offload.home import client_environment
 from pyosd.types import ref
 from tests.cli.documents import BLOCK, python_steps, run_page, run_python, run_shell
 from tests.machine import unavailable
@@ -20,6 +21,7 @@ from tools.manpages import EXAMPLES, WITH_SECMGR
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
+STAYS = ("mount", "reductionist")  # in the foreground; tests/osdfs and tests/client run them
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -40,7 +42,7 @@ def target() -> Iterator[pyosd.testing.ServedTarget]:
 @pytest.fixture
 def environment(target: pyosd.testing.ServedTarget, tmp_path: Path) -> dict[str, str]:
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return pyosd.testing.client_environment() | {
+    return client_environment() | {
         "IOSD_TARGET": target.url,
         "PATH": path,
         "XDG_CONFIG_HOME": str(tmp_path),
@@ -52,17 +54,24 @@ def test_tutorial(environment: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_examples_of_the_manual_pages(environment: dict[str, str], tmp_path: Path) -> None:
-    shown = [rows for noun, rows in EXAMPLES.items() if noun not in WITH_SECMGR]
+    shown = [rows for noun, rows in EXAMPLES.items() if noun not in (*WITH_SECMGR, *STAYS)]
     lines = [line for rows in shown for line, _ in rows]
     done = run_shell("\n".join(lines), tmp_path, environment, DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("b'hello world\\n'") == 5
 
 
-GUIDES = ("howto/failing-job.md", "howto/move-data.md", "howto/slow-job.md")
+GUIDES = (
+    "howto/failing-job.md",
+    "howto/move-data.md",
+    "howto/replay.md",
+    "howto/slow-job.md",
+)
 
 
-@pytest.mark.parametrize("name", ["query.md", "jobs.md", "pools.md", "functions.md", *GUIDES])
+@pytest.mark.parametrize(
+    "name", ["query.md", "jobs.md", "pools.md", "functions.md", "views.md", "hooks.md", *GUIDES]
+)
 def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
 

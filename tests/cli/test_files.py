@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import pytest
 
@@ -91,6 +91,19 @@ def test_again_replaces(osd: Run, pid: str, tree: Path, tmp_path: Path) -> None:
     )
 
 
+def test_files_with_paths_are_apart(osd: Run, pid: str, tmp_path: Path) -> None:
+    """put does not replace a file that has a path, and get fetches it by its path."""
+    (tmp_path / "a").write_bytes(b"by name")
+    osd("mkdir", f"/{pid}/d")
+    osd("cp", "-", f"osd:/{pid}/d/a", data=b"by path")
+    osd("put", tmp_path / "a", pid)
+    osd("put", tmp_path / "a", pid)
+    assert len(osd("obj", "ls", pid, "-o", "id").stdout.split()) == 2
+    assert osd("cat", f"/{pid}/d/a").stdout == "by path"
+    osd("get", pid, tmp_path / "out")
+    assert contents(tmp_path / "out") == {"a": b"by name", "d/a": b"by path"}
+
+
 def test_single_files_and_objects(osd: Run, pid: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"1")
     made = osd("put", tmp_path / "one", pid, "--prefix", "some/").stdout.split()
@@ -156,6 +169,40 @@ def test_killed_in_the_middle_leaves_no_torso_with_a_name(
             assert next(entries(target, PartitionId(int(pid, 0)))).length == 2 << 30
 
 
+def test_a_killed_transfer_is_continued(
+    serving: Serving, osd: Run, pid: str, tmp_path: Path
+) -> None:
+    big, part = tmp_path / "big", 200 << 20
+    with big.open("wb") as file:
+        for at in range(0, part, 1 << 20):
+            file.write(random.Random(at).randbytes(1 << 20))
+    environment = os.environ | {"IOSD_TARGET": serving.url}
+
+    def kill(stored: Callable[[], int], *words: object) -> None:
+        command = [sys.executable, "-c", "from pyosd.cli import main; main()", *map(str, words)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+            until(lambda: process.poll() is not None or stored() > 8 << 20)
+            process.send_signal(signal.SIGKILL)
+
+    with serving.connect(local=True) as target:
+
+        def there() -> int:
+            found = list(entries(target, PartitionId(int(pid, 0))))
+            return found[0].length if found else 0
+
+        def here() -> int:
+            return sum(each.stat().st_size for each in (tmp_path / "back").glob(".osd-*"))
+
+        kill(there, "put", "--check", big, pid)
+        done = osd("put", "--check", big, pid)
+        assert there() == part and "big: continued at" in done.stderr
+        kill(here, "get", pid, tmp_path / "back")
+        assert "big: continued at" in osd("get", "--check", pid, tmp_path / "back").stderr
+        assert (tmp_path / "back/big").read_bytes() == big.read_bytes()
+        assert len(osd("obj", "ls", pid, "-o", "id").stdout.split()) == 1
+    assert [*(tmp_path / "state/iosd/transfers").iterdir()] == []
+
+
 def test_names_of_many_objects(serving: Serving, pid: str) -> None:
     """A listing with attributes goes on where an answer was full."""
     with serving.connect(local=True) as target:
@@ -198,17 +245,10 @@ class Stand:
     def __init__(self, kept: tuple[int, ...] = ()) -> None:
         self.kept, self.removed = kept, list[int]()
         self.numbers = itertools.count(100)
-        self.writing = threading.Event()
 
-    def create_and_write(self, *_: object, **__: object) -> ObjectRef:
+    def carry(self, dialogue: Generator[object, object, ObjectRef]) -> ObjectRef:
+        dialogue.close()
         return ref(1 << 16, next(self.numbers))
-
-    def create(self, *_: object) -> ObjectRef:
-        return ref(1 << 16, next(self.numbers))
-
-    def write_from(self, obj: ObjectRef, source: BinaryIO) -> None:
-        while source.read(1 << 16):
-            self.writing.set()
 
     def remove(self, obj: ObjectRef) -> None:
         if obj.object_id in self.kept:
@@ -216,19 +256,24 @@ class Stand:
         self.removed.append(obj.object_id)
 
 
-def test_an_interrupt_ends_files_that_are_under_way(tmp_path: Path) -> None:
+def test_an_interrupt_ends_files_that_are_under_way(
+    serving: Serving, pid: str, tmp_path: Path
+) -> None:
     """One of them never ends by itself; what is there of it is removed."""
     (tmp_path / "small").write_bytes(b"1")
-    stand = Stand()
-    moving = put_many(
-        cast(Target, stand),
-        PartitionId(1 << 16),
-        [(tmp_path / "small", "small"), (Path("/dev/zero"), "zero")],
-    )
-    assert next(moving).name == "small"
-    assert stand.writing.wait(60)
-    cast(Generator[Moved], moving).close()
-    assert len(stand.removed) == 1
+    partition, writing = PartitionId(int(pid, 0)), threading.Event()
+
+    def progress(count: int) -> None:
+        if count >= 1 << 20:
+            writing.set()
+
+    files = [(tmp_path / "small", "small"), (Path("/dev/zero"), "zero")]
+    with serving.connect(local=True) as target:
+        moving = put_many(target, partition, files, progress=progress)
+        assert next(moving).name == "small"
+        assert writing.wait(60)
+        cast(Generator[Moved], moving).close()
+        assert [each.name for each in entries(target, partition)] == ["small"]
 
 
 @pytest.mark.parametrize(("kept", "removed"), [((1,), [100]), ((2,), [1])])

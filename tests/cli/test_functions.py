@@ -78,6 +78,28 @@ def test_a_record_only_if_wanted(osd: Run, count: Path, obj: ObjectRef) -> None:
     assert "count" in osd("ps", partition).stdout
 
 
+def test_log(osd: Run, count: Path, obj: ObjectRef) -> None:
+    """Calls without a record are counted; those with one are shown."""
+    osd("fn", "call", "count", "--zone", obj)
+    osd("fn", "call", "count", "--zone", obj, "--method", "fails", code=10)
+    osd("fn", "call", "count", "--zone", obj, "--record")
+    log = osd("fn", "log", "count").stdout
+    assert "2 calls without a record, 1 with one, 1 failed" in log
+    assert "reason 201" in log and "  ValueError: no such thing" in log and "COMPLETED" in log
+    assert "COMPLETED" not in osd("fn", "log", "count", "--tail", "0").stdout
+    found = json.loads(osd("fn", "log", "count", "-o", "json").stdout)
+    assert (found["schema"], found["plain"], found["recorded"], found["failed"]) == (
+        *("iosd.function_log/1", 2),
+        *(1, 1),
+    )
+    assert found["failure"]["method"] == "fails"
+    (job,) = found["jobs"]
+    assert (job["state"], job["function"]) == ("COMPLETED", found["id"])
+    osd("fn", "deactivate", "count")
+    assert "is not active" in osd("fn", "log", "count").stdout
+    osd("fn", "log", "nobody", code=66)
+
+
 def test_ls_and_show(osd: Run, count: Path) -> None:
     (listed,) = json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]
     shown = json.loads(osd("fn", "show", "count", "-o", "json").stdout)

@@ -62,6 +62,27 @@ def test_a_result_of_none_is_null(osd: Run, obj: ObjectRef, script: Path) -> Non
         assert ("left no result" in found.stderr) == (not result)
 
 
+def test_inputs_and_outputs(osd: Run, obj: ObjectRef, script: Path) -> None:
+    text = (
+        "import osd\n"
+        "obj = osd.userobject(*osd.zone.id)\n"
+        "first = obj.data.read(3)\n"
+        "obj.data.write(first)\n"
+    ).replace("osd.zone.id", f"({obj.partition_id}, {obj.object_id})")
+    job = submit(osd, str(obj), script, text)
+    osd("job", "wait", job)
+    line = osd("job", "inputs", job, "--no-header").stdout.split()
+    assert line[:2] == [str(obj), "data"]
+    (read,) = json.loads(osd("job", "inputs", job, "-o", "json").stdout)["objects"]
+    assert (read["how"], read["version"]) == (["data"], line[2])
+    (wrote,) = json.loads(osd("job", "outputs", job, "-o", "json").stdout)["objects"]
+    assert (wrote["id"], wrote["how"], wrote["before"]) == (str(obj), ["wrote"], line[2])
+    assert osd("job", "outputs", job, "-o", "id").stdout.split() == [str(obj)]
+    held = submit(osd, str(obj), script, text, "--hold")
+    refused = osd("job", "inputs", held, code=18)
+    assert "has not ended" in refused.stderr
+
+
 def test_output_result_and_arguments(osd: Run, obj: ObjectRef, script: Path) -> None:
     script.write_text(
         "import osd\n"

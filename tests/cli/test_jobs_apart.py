@@ -117,3 +117,37 @@ def test_retry_leaves_the_new_job_where_the_old_one_was(
     osd("job", "wait", again)
     assert osd("job", "logs", again).stdout == TOTALS
     assert osd("obj", "ls", pid, "-o", "id").stdout.split() == tables
+
+
+def test_a_job_has_paths(osd: Run, pid: str, tables: list[str], script: Path) -> None:
+    osd("exec", script, "--zone", pid, "--name", "sums", "--wait")
+    jobs = json.loads(osd("ps", "-o", "json").stdout)["jobs"]
+    (job,) = [each["id"] for each in jobs if each["zone"] == pid]
+    top = f"/.jobs/{job}"
+    listed = osd("ls", f"/.jobs/{pid}", "-o", "id").stdout.split()
+    assert listed == [top]
+    assert osd("cat", f"{top}/stdout").stdout == TOTALS
+    assert osd("cat", f"{top}/stdout", "--offset", 1, "--length", 3).stdout == TOTALS[1:4]
+    assert json.loads(osd("cat", f"{top}/status").stdout)["name"] == "sums"
+    assert json.loads(osd("stat", f"{top}/result", "-o", "json").stdout)["length_bytes"] > 0
+    assert osd("job", "logs", top).stdout == TOTALS
+    assert osd("find", "/", "--name", ".jobs").stdout == ""
+    osd("cp", "-r", "--verify", f"osd:{top}", script.parent / "job")
+    assert (script.parent / "job/stdout").read_text() == TOTALS
+    osd("cp", f"osd:{top}/result", f"osd:/{pid}/sums.json")
+    assert json.loads(osd("cat", f"/{pid}/sums.json").stdout) == {"east": 6, "west": 60}
+    for words in (
+        ("rm", f"{top}/stdout"),
+        ("rm", "-r", "-f", top),
+        ("mkdir", f"{top}/d"),
+        ("mv", f"{top}/stdout", f"/{pid}/x"),
+        ("cp", script, f"osd:{top}/x"),
+        ("sync", script.parent, f"osd:{top}"),
+        ("obj", "rm", f"{top}/stdout"),
+        ("part", "rm", f"/.jobs/{pid}", "--yes", "--contents"),
+    ):
+        assert "can only be read" in osd(*words, code=1).stderr
+    assert "part of a job" in osd("exec", script, "--over", f"{top}/status", code=1).stderr
+    osd("cat", f"{top}/none", code=66)
+    osd("job", "rm", top)
+    osd("ls", top, code=66)

@@ -102,8 +102,6 @@ def test_a_verb_mistyped(osd: Run, words: tuple[str, ...]) -> None:
     [
         ("watch", "osd job watch"),
         ("start", "osd exec"),
-        ("ls", "osd obj ls"),
-        ("cat", "osd obj read"),
         ("serve", "osd target serve"),
     ],
 )

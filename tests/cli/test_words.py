@@ -30,9 +30,7 @@ def test_address(text: str, expected: object) -> None:
     assert params.ADDRESS.convert(str(expected), None, None) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["", "/", "x", "1/", "/1", "-1", "0x1_0000_0000_0000_0000", "1/2/3"]
-)
+@pytest.mark.parametrize("text", ["", "x", "1/", "-1", "0x1_0000_0000_0000_0000", "1/2/3"])
 def test_address_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="PID/OID"):
         params.ADDRESS.convert(text, None, None)
@@ -126,3 +124,16 @@ def test_options_of_a_script_with_a_byte_order_mark() -> None:
 def test_options_that_come_too_late() -> None:
     code = b"#OSD --hold\nimport os\n\n#OSD --name x\n#OSDx\n  #OSD\t--pool x\n"
     assert late_options(code) == [4, 6]
+
+
+@pytest.mark.parametrize("text", ["/", "/0x10000", "/photos/a b", "osd:/photos", "osd:a"])
+def test_a_path_is_an_address(text: str) -> None:
+    found = params.ADDRESS.convert(text, None, None)
+    assert (found.partition_id, found.object_id, str(found)) == (0, 0, text)
+    assert params.PATH.convert(text, None, None) == text
+
+
+@pytest.mark.parametrize("text", ["", "a\0b"])
+def test_path_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="NUL"):
+        params.PATH.convert(text, None, None)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,10 +19,14 @@ from pyosd.types import ObjectRef, ref
 from tests.client.faces import Face, awaited
 from tests.client.stock_tgtd import StockTgtd
 
+if TYPE_CHECKING:
+    from tests.serving import Serving
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "build/target/bs_iosd.so"
 SANDBOXD = ROOT / "build/sandbox/iosd-sandboxd"
 UNIT = 1
+FOUR = ("a", "b", "c", "d")
 
 
 def _require(layer: str, present: bool, what: str) -> None:
@@ -84,3 +90,20 @@ def face(request: pytest.FixtureRequest, osd_url: str, target: Target) -> Iterat
         session = run.run(awaited(aio.connect(osd_url)))
         yield Face(session, run)
         run.run(session.close())
+
+
+@pytest.fixture
+def four() -> Iterator[dict[str, Serving]]:
+    """Four targets without security, by name."""
+    # Not at the top: the sanitized run has a copy of this folder alone.
+    from tests.machine import unavailable
+    from tests.serving import Serving, arguments, missing
+
+    if why := missing():
+        unavailable("tgtd", why)
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name in FOUR:
+            found[name] = Serving(*arguments())
+            stack.callback(found[name].stop, False)
+        yield found

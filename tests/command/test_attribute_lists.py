@@ -43,8 +43,8 @@ def test_all_pages_are_the_pages_of_the_directory(osd: Commands, obj: ObjectRef)
     )
     pages = {each.page for each in everything}
     directory = osd.get_attributes(obj, [AttributeId(Page.USER_DIRECTORY, ALL)])
-    empty = {Page.CURRENT_COMMAND, Page.HEAD, Page.FUNCTION}
-    empty |= {Page.JOB_STATUS, Page.JOB_PAYLOAD, Page.JOB_CONTROL}
+    empty = {Page.CURRENT_COMMAND, Page.HEAD, Page.FUNCTION, Page.STACK, Page.HOOKS}
+    empty |= {Page.JOB_STATUS, Page.JOB_PAYLOAD, Page.JOB_CONTROL, Page.JOB_USED}
     assert pages == {each.number for each in directory} - empty
     assert {APPLICATION, 0xF000_0000, 0xA, 0, 1, 2, 3, 4, 5, 6} <= pages
 

@@ -230,6 +230,12 @@ ELSEWHERE = {
     "another active function of the partition has the alias": (
         "exec/test_functions.py::test_what_cannot_be_activated"
     ),
+    "function is more than its signer may sign, or the zone of the call is not the signer's": (
+        "exec/test_signer_caps.py::test_the_manifest_is_within_the_caps"
+    ),
+    "calls of the function are under way": (
+        "exec/test_function_calls.py::test_remove_of_a_function_in_use_is_refused"
+    ),
     "no active function has this name": "exec/test_functions.py::test_names_that_nothing_has",
     "policy requires a signature of the function": (
         "exec/test_signed_functions.py::test_what_a_signature_does_not_cover_is_refused"
@@ -242,6 +248,21 @@ ELSEWHERE = {
     ),
     "code of the function is damaged, or encrypted to the key of another target": (
         "exec/test_encrypted_functions.py::test_what_does_not_open_is_refused"
+    ),
+    "code of the function cannot be compiled": (
+        "exec/test_wasm.py::test_what_cannot_run_is_not_activated"
+    ),
+    "contract of functions does not permit the command, or contradicts itself": (
+        "exec/test_stack_writes.py::test_changes_without_an_inverse_are_refused"
+    ),
+    "function that the data pass through failed": (
+        "exec/test_stacks.py::test_a_failure_is_no_data"
+    ),
+    "client is expected to run the script sooner than the target": (
+        "jobs/test_offload.py::test_a_synchronous_exec_is_refused_at_once"
+    ),
+    "function that checks changes does not permit this, or cannot be asked": (
+        "exec/test_checks.py::test_each_command_is_asked_about"
     ),
     "directory has no such name": "command/test_names.py::test_the_sense_says_which_name",
     "directory has this name already": "command/test_names.py::test_an_object_is_made_with_its_name",

@@ -5,10 +5,17 @@ from __future__ import annotations
 
 import pytest
 
+from pyosd import _core
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
-from pyosd.wire.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
+from pyosd.wire.attributes import (
+    CURRENT_APPEND_START,
+    CURRENT_CHECKSUM,
+    CURRENT_OBJECT_ID,
+    LOGICAL_LENGTH,
+    Page,
+)
 from pyosd.wire.cdb import AttributeLists, AttributePage, Attributes, Options, SetOne
 from tests.conftest import MakeHarness
 from tests.expect import (
@@ -387,3 +394,72 @@ def test_flush_absent(osd: Commands, pid: int) -> None:
 def test_flush_partition_ignores_the_object_id(osd: Commands, pid: int) -> None:
     """Linux's flush-collection call sends 889Bh with the collection's id (osd2-wire 9-25)."""
     check(mangled(osd, rq.flush_partition(pid), {24: (0x10000).to_bytes(8, "big")}), OK)
+
+
+# ---- checksums ----
+
+WITH_CHECKSUM = AttributeLists(get=(CURRENT_CHECKSUM,))
+
+
+@pytest.mark.parametrize("size", [1, 4096, 65535, 65536, 200_001, 1 << 20])
+def test_checksum_of_the_data(osd: Commands, obj: ObjectRef, size: int) -> None:
+    """WRITE and READ return the CRC-32C of the data that they have brought or return."""
+    data = (DATA * (size // len(DATA) + 1))[:size]
+    expected = _core.crc32c(data).to_bytes(4)
+    written = check(osd.reply(rq.write(obj, 7, data, attributes=WITH_CHECKSUM)), OK)
+    assert written.attribute(CURRENT_CHECKSUM).value == expected
+    there = check(osd.reply(rq.read(obj, 7, size, attributes=WITH_CHECKSUM)), OK)
+    assert bytes(there.data) == data
+    assert there.attribute(CURRENT_CHECKSUM).value == expected
+
+
+def test_checksum_with_room_for_the_list(osd: Commands, obj: ObjectRef) -> None:
+    """The list of attributes follows the data in the caller's buffer."""
+    for size in (0, 1, 100, 4096):
+        room = bytearray(4096 + 64)
+        room[:size] = DATA[:size]
+        piece = memoryview(room)[:size]
+        request = rq.write(obj, 0, piece, room=room, attributes=WITH_CHECKSUM)
+        reply = check(osd.reply(request), OK)
+        value = _core.crc32c(DATA[:size]).to_bytes(4) if size else b""
+        assert reply.attribute(CURRENT_CHECKSUM).value == value
+        assert bytes(osd.read(obj, 0, size)) == DATA[:size]
+
+
+def test_checksum_across_the_end(osd: Commands, obj: ObjectRef) -> None:
+    """It is that of all of Data-In, which has zeros behind the end."""
+    osd.write(obj, 0, DATA)
+    reply = check(osd.reply(rq.read(obj, 0, 5000, attributes=WITH_CHECKSUM)), PAST_END)
+    expected = _core.crc32c(DATA + bytes(5000 - len(DATA))).to_bytes(4)
+    assert reply.attribute(CURRENT_CHECKSUM).value == expected
+
+
+def test_checksum_of_pieces(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, DATA)
+    pieces = [(3, 100), (1000, 50)]
+    request = rq.read_pieces(obj, pieces, attributes=WITH_CHECKSUM)
+    expected = DATA[3:103] + DATA[1000:1050]
+    reply = check(osd.reply(request), OK)
+    assert reply.attribute(CURRENT_CHECKSUM).value == _core.crc32c(expected).to_bytes(4)
+    request = rq.write_pieces(obj, pieces, expected, attributes=WITH_CHECKSUM)
+    reply = check(osd.reply(request), OK)
+    assert reply.attribute(CURRENT_CHECKSUM).value == _core.crc32c(expected).to_bytes(4)
+
+
+def test_no_checksum_without_data(osd: Commands, obj: ObjectRef) -> None:
+    for request in (
+        rq.get_attributes(obj, attributes=WITH_CHECKSUM),
+        rq.clear(obj, 0, 10, attributes=WITH_CHECKSUM),
+    ):
+        assert check(osd.reply(request), OK).attribute(CURRENT_CHECKSUM).value == b""
+    reply = osd.reply(rq.append(obj, DATA, attributes=WITH_CHECKSUM))
+    value = reply.attribute(CURRENT_CHECKSUM).value
+    assert value == _core.crc32c(DATA).to_bytes(4)
+
+
+def test_crc32c() -> None:
+    """The catalogue's check value; parts follow one another."""
+    assert _core.crc32c(b"123456789") == 0xE3069283
+    data = DATA * 50
+    for cut in (0, 1, 4096, 70_000, len(data)):
+        assert _core.crc32c(data[cut:], _core.crc32c(data[:cut])) == _core.crc32c(data)

@@ -383,3 +383,160 @@ def test_names_survive_kill(tmp_path: Path, make_harness: MakeHarness) -> None:
         assert osd.lookup(root, f"moved{number}").object == made.object
         assert osd.lookup(root, f"d/link{number}").names == 2
     assert len(names(harness.osd, root, "d")) == 12
+
+
+# ---- the root ------------------------------------------------------------------------------------
+
+
+def test_partitions_have_names_on_the_root(osd: Commands) -> None:
+    root = ref()
+    first, second = osd.create_partition(), osd.create_partition()
+    assert osd.list_names(root).entries == ()
+    made = osd.link(root, "photos", ref(first))
+    assert (made.object, made.names, made.is_directory) == (ref(first), 1, True)
+    assert osd.get_attribute(ref(first), Page.PARTITION_INFORMATION, 9) == b"photos"
+    osd.link(root, "logs", ref(second))
+    assert osd.lookup(root, "photos") == replace(made, made=False)
+    details = osd.list_names(root, details=True).entries
+    assert [(e.name, e.object) for e in details] == [
+        (b"logs", ref(second)),
+        (b"photos", ref(first)),
+    ]
+    assert all(each.is_directory and each.created_ms > 0 for each in details)
+    with pytest.raises(Invalid, match="cannot have the name"):
+        osd.link(root, "again", ref(first))
+    with pytest.raises(NameExists):
+        osd.rename(root, "photos", "logs")
+    osd.rename(root, "photos", "logs", exchange=True)
+    assert osd.lookup(root, "logs").object == ref(first)
+    osd.rename(root, "logs", "photos", replace=True)
+    assert [each.object for each in osd.list_names(root).entries] == [ref(first)]
+    assert osd.lookup(ref(second), "").names == 0
+    with pytest.raises(NameChanged):
+        osd.unlink(root, "photos", expected=second)
+    assert not osd.unlink(root, "photos", expected=first).removed
+    assert {first, second} <= set(osd.list_partitions())
+    for pid in (first, second):
+        osd.remove_partition(pid)
+
+
+def test_a_path_from_the_root(osd: Commands) -> None:
+    root, pid = ref(), osd.create_partition()
+    osd.link(root, "photos", ref(pid))
+    osd.make_directory(root, "photos/2024")
+    made = osd.create_name(root, "photos/2024/a", attributes=[COLOUR])
+    assert made.object.partition_id == pid
+    assert osd.lookup(ref(pid), "2024/a").object == made.object
+    lists = AttributeLists((CURRENT_OBJECT_ID, COLOUR.id), (), 256)
+    request = rq.names(root, NameParams(NameVerb.LOOKUP, b"photos/2024/a"), attributes=lists)
+    reply = osd.reply(request)
+    check(reply, OK)
+    assert reply.attribute(COLOUR.id).value == COLOUR.value
+    assert names(osd, root, "photos") == [b"2024"]
+    assert names(osd, root, "photos/2024") == [b"a"]
+    osd.rename(root, "photos/2024/a", "photos/b")
+    assert osd.link(root, "photos/c", "photos/b").names == 2
+    for path, component in (("none", 1), ("photos/none", 2), ("photos/2024/none", 3)):
+        with pytest.raises(NoSuchName, match=f"name {component} of the path"):
+            osd.lookup(root, path)
+    assert not osd.unlink(root, "photos/c").removed
+    assert osd.unlink(root, "photos/b").removed
+    assert osd.remove_directory(root, "photos/2024").removed
+    for path in ("photos/", "/photos", "photos//a"):
+        with pytest.raises(Invalid):
+            osd.lookup(root, path)
+    osd.remove_partition(pid)
+    with pytest.raises(NoSuchName):
+        osd.lookup(root, "photos/b")
+
+
+def test_what_the_root_refuses(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    root, other = ref(), osd.create_partition()
+    osd.link(root, "one", ref(pid))
+    osd.link(root, "two", ref(other))
+    osd.create_name(root, "one/f")
+    directory = osd.make_directory(root, "one/d").object
+    refused: list[Callable[[], object]] = [
+        lambda: osd.create_name(root, "x"),
+        lambda: osd.make_directory(root, "x"),
+        lambda: osd.create_name(root, "one", exclusive=False),
+        lambda: osd.rename(root, "one/f", "two/f"),
+        lambda: osd.rename(root, "one/f", "f"),
+        lambda: osd.rename(root, "one", "two/one"),
+        lambda: osd.link(root, "two/f", "one/f"),
+        lambda: osd.link(root, "three", "one"),
+        lambda: osd.link(ref(other), "x", ref(pid)),
+        lambda: osd.link(root, "x", ref(0x7777_0000)),
+    ]
+    for act in refused:
+        with pytest.raises(Invalid):
+            act()
+    with pytest.raises(NotADirectory):
+        osd.remove_directory(root, "one")
+    with pytest.raises(NotADirectory):
+        osd.lookup(root, "one/f/g")
+    assert names(osd, root) == [b"one", b"two"]
+    assert names(osd, ref(pid)) == [b"d", b"f"]
+    assert osd.lookup(directory, "").object == directory
+    osd.unlink(root, "one")
+    osd.remove_partition(other, contents=True)
+    assert names(osd, root) == []
+
+
+def test_names_of_partitions_end_with_them(tmp_path: Path, make_harness: MakeHarness) -> None:
+    harness = make_harness(dir=tmp_path / "store")
+    osd, root = harness.osd, ref()
+    for name in ("a", "b"):
+        osd.link(root, name, ref(osd.create_partition()))
+    first = osd.lookup(root, "a").object
+    osd.remove_partition(first.partition_id)
+    harness.kill()
+    harness.restart()
+    osd = harness.osd
+    assert names(osd, root) == [b"b"]
+    assert osd.create_partition(first.partition_id) == first.partition_id
+    assert osd.lookup(first, "").names == 0
+    osd.link(root, "a", first)
+    osd.format_osd()
+    assert names(osd, root) == []
+    osd.link(root, "b", ref(osd.create_partition()))
+    harness.kill()
+    harness.restart()
+    assert names(harness.osd, root) == [b"b"]
+    with pytest.raises(NoSuchName):
+        harness.osd.lookup(root, "a")
+
+
+def test_paths_looked_up_again_are_those_of_now(osd: Commands, root: ObjectRef) -> None:
+    """Every change of what a path leads to is seen by the next LOOKUP, which may know the path."""
+    osd.make_directory(root, "d")
+    osd.make_directory(root, "d/e")
+    first = osd.create_name(root, "d/e/f").object
+
+    def now(path: str = "d/e/f") -> ObjectRef | None:
+        try:
+            found = {osd.lookup(root, path).object for _ in range(3)}
+        except NoSuchName:
+            return None
+        assert len(found) == 1
+        return found.pop()
+
+    assert now() == first
+    osd.rename(root, "d/e", "d/x")
+    assert (now(), now("d/x/f")) == (None, first)
+    osd.rename(root, "d/x", "d/e")
+    assert now() == first
+    for expected in (2, 3):
+        osd.link(root, f"link{expected}", "d/e/f")
+        assert osd.lookup(root, "d/e/f").names == expected == osd.lookup(root, "d/e/f").names
+    second = osd.create_name(root, "other").object
+    osd.rename(root, "other", "d/e/f", exchange=True)
+    assert (now(), now("other")) == (second, first)
+    osd.remove(second)
+    assert now() is None
+    assert now("other") == first
+    osd.remove_partition(root.partition_id, contents=True)
+    with pytest.raises(NotFound):
+        osd.lookup(root, "other")
+    assert osd.create_partition(root.partition_id) == root.partition_id
+    assert now("other") is None

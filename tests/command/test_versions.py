@@ -17,7 +17,7 @@ from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, DATA_VERSION, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import AttributeLists, Descriptor, Request
 from tests.conftest import MakeHarness
-from tests.expect import ANOTHER_VERSION, CDB_FIELD, LIST_FIELD, OK, check
+from tests.expect import ANOTHER_VERSION, CDB_FIELD, LIST_FIELD, NO_OBJECT, OK, check
 
 DATA = bytes(range(256)) * 16
 COLOUR = AttributeValue(Page.APPLICATION, 1, b"green")
@@ -158,6 +158,97 @@ def test_commands_that_cannot_want(osd: Commands, full: ObjectRef) -> None:
         rq.copy_user_object(full, full.partition_id),
     ):
         check(osd.reply(replace(request, descriptors=(*request.descriptors, *wanting))), BAD)
+
+
+# ---- commands that compare in their transaction ----
+
+
+def test_remove_wants(osd: Commands, full: ObjectRef) -> None:
+    before = osd.data_version(full)
+    osd.write(full, 50, b"somebody else's")
+    for wrong in (before, OTHER):
+        lists = AttributeLists((), (COLOUR,))
+        check(osd.reply(rq.remove(full, if_version=wrong, attributes=lists)), ANOTHER_VERSION)
+    with pytest.raises(VersionMismatch):
+        osd.remove(full, if_version=before)
+    assert osd.get_attribute(full, COLOUR.page, COLOUR.number) == b""
+    osd.remove(full, if_version=osd.data_version(full))
+    check(osd.reply(rq.remove(full, if_version=before)), NO_OBJECT)
+
+
+def test_set_attributes_wants(osd: Commands, full: ObjectRef) -> None:
+    before = osd.data_version(full)
+    osd.set_attributes(full, [COLOUR], if_version=before)
+    red = AttributeValue(COLOUR.page, COLOUR.number, b"red")
+    osd.write(full, 0, b"x")
+    with pytest.raises(VersionMismatch):
+        osd.set_attributes(full, [red], if_version=before)
+    assert osd.get_attribute(full, COLOUR.page, COLOUR.number) == COLOUR.value
+    # A new logical length under a precondition, and the version that it makes.
+    now = osd.data_version(full)
+    cut = AttributeValue(*LOGICAL_LENGTH, (5).to_bytes(8, "big"))
+    (shown,) = osd.set_attributes(full, [cut], [DATA_VERSION], if_version=now)
+    assert shown.value == osd.data_version(full) != now
+    with pytest.raises(VersionMismatch):
+        osd.set_attributes(full, [cut], if_version=now)
+    # Without anything to set it only compares.
+    check(osd.reply(rq.set_attributes(full, if_version=now)), ANOTHER_VERSION)
+    check(osd.reply(rq.set_attributes(full, if_version=shown.value)), OK)
+
+
+def members(osd: Commands, pid: PartitionId, count: int) -> tuple[ObjectRef, list[ObjectRef]]:
+    collection = osd.create_collection(pid)
+    objects = [osd.create(pid) for _ in range(count)]
+    for each in objects:
+        osd.add_member(collection, each)
+    return collection, objects
+
+
+def test_commands_on_collections_want(osd: Commands, pid: PartitionId) -> None:
+    collection, objects = members(osd, pid, 3)
+    now, wrong = osd.members_version(collection), OTHER
+    label = AttributeValue(0x6001_0000, 1, b"label")
+    with pytest.raises(VersionMismatch):
+        osd.set_attributes(collection, [label], if_members=wrong)
+    with pytest.raises(VersionMismatch):
+        osd.set_member_attributes(collection, [COLOUR], if_members=wrong)
+    with pytest.raises(VersionMismatch):
+        osd.remove_member_objects(collection, if_members=wrong)
+    with pytest.raises(VersionMismatch):
+        osd.remove_member_objects(collection, immediate=True, if_members=wrong)
+    with pytest.raises(VersionMismatch):
+        osd.remove_collection(collection, with_members=True, if_members=wrong)
+    assert osd.members_version(collection) == now
+    assert osd.get_attribute(collection, label.page, label.number) == b""
+    assert osd.get_attribute(objects[0], COLOUR.page, COLOUR.number) == b""
+    osd.set_attributes(collection, [label], if_members=now)
+    osd.set_member_attributes(collection, [COLOUR], if_members=now)
+    assert osd.get_attribute(objects[2], COLOUR.page, COLOUR.number) == COLOUR.value
+    check(osd.reply(rq.set_member_attributes(collection, False, wrong)), ANOTHER_VERSION)
+    check(osd.reply(rq.set_member_attributes(collection, False, now)), OK)
+    osd.remove_member_objects(collection, if_members=now)
+    with pytest.raises(VersionMismatch):
+        osd.remove_collection(collection, if_members=now)
+    osd.remove_collection(collection, if_members=osd.members_version(collection))
+
+
+def test_the_wanted_attribute_is_of_the_type(osd: Commands, full: ObjectRef) -> None:
+    """That of the data for user objects, that of the members for collections; others have none."""
+    pid = full.partition_id
+    collection = osd.create_collection(pid)
+    data, membership = osd.data_version(full), osd.members_version(collection)
+    check(osd.reply(rq.set_attributes(full, if_members=membership)), BAD)
+    check(osd.reply(rq.set_attributes(collection, if_version=data)), BAD)
+    for obj in (ref(pid), ref(0)):
+        check(osd.reply(rq.set_attributes(obj, if_version=data)), BAD)
+        check(osd.reply(rq.set_attributes(obj, if_members=membership)), BAD)
+    wanting = rq.set_attributes(full, if_version=data).descriptors
+    for request in (rq.remove_collection(collection), rq.remove_member_objects(collection)):
+        check(osd.reply(replace(request, descriptors=wanting)), BAD)
+    objects = ref(pid, 0x1000)
+    check(osd.reply(rq.set_attributes(objects, if_members=membership)), ANOTHER_VERSION)
+    with pytest.raises(ValueError, match="for user objects"):
+        rq.set_attributes(full, if_version=data, if_members=membership)
 
 
 def test_made_again(osd: Commands, full: ObjectRef) -> None:

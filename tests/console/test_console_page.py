@@ -44,6 +44,7 @@ NOT_YET = {
     "iosd_jobs_retried_total",
     "iosd_scale_decisions_total",
     "iosd_proxy_calls_total",
+    "iosd_function_calls_total",
     "iosd_proxy_call_seconds",
     "iosd_head_bytes",
     # of a store with checksums

@@ -11,23 +11,25 @@ from typing import Any
 import pytest
 
 from iosd_host.control.messages import Type
-from pyosd import errors
+from pyosd import errors, jobs
 from pyosd.errors import OSDError
 from pyosd.jobs import job_array
-from pyosd.types import AttributeValue, ref
+from pyosd.types import AttributeValue, PartitionId, ref
 from pyosd.wire.attributes import Page
+from pyosd.wire.exec_params import ExecParams, FunctionCall
 from pyosd.wire.transport import Command
 from tests.control.peer import Peer
 from tests.harness import SOURCE, Harness
 from tests.jobs.conftest import Target
 from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run
+from tests.jobs.test_offload import SIZE, SOON, WORK
 from tests.waiting import until
 
 BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][2:-1], 60.0]
 
 
 MAPS = {"command_seconds", "proxy_call_seconds", "jobs.refused", "rejected", "transactions.aborted"}
-MAPS |= {"store.no_space"}
+MAPS |= {"store.no_space", "offload.decisions", "functions.results.reads"}
 MAPS |= {
     f"pools[].{each}" for each in ("seconds", "sandboxes", "sandbox_exits", "sandbox_recycled")
 }
@@ -295,6 +297,35 @@ def test_recycle(served: Target) -> None:
         run(served, "pass").wait(DEADLINE_S)
 
 
+def call_function(served: Target, code: bytes) -> None:
+    """Store a function, call it without a record, and remove it."""
+    osd = served.commands
+    partition = osd.create_partition(PartitionId(0x11))
+    function = osd.create_and_write(partition, code)
+    osd.activate_function(function)
+    named = FunctionCall(partition, function.object_id)
+    osd.call_function(ref(served.partition.partition_id), b"", ExecParams(function=named))
+    osd.remove_partition(partition, contents=True)
+
+
+def test_calls_of_functions(served: Target) -> None:
+    def calls(reading: dict[str, Any]) -> dict[str, int]:
+        assert {each["signer"] for each in reading["functions"]["calls"]} == {""}
+        return {each["outcome"]: each["count"] for each in reading["functions"]["calls"]}
+
+    call_function(served, b"def main(args):\n    pass\n")
+    with Peer(served.folder / "control") as peer:
+        before = calls(peer.snapshot())
+        call_function(served, b"def main(args):\n    raise ValueError\n")
+        call_function(served, b"def main(args):\n    pass\n")
+        after = peer.snapshot()
+    assert calls(after) == {
+        "completed": before["completed"] + 1,
+        "failed": before["failed"] + 1,
+    }
+    assert (after["functions"]["active"], after["functions"]["reserved_bytes"]) == (0, 0)
+
+
 def test_the_page_has_every_field(served: Target) -> None:
     """And no other.  Unknown figures are absent; every kind has at least one value."""
     text = (SOURCE / "docs" / "control.md").read_text()
@@ -302,6 +333,12 @@ def test_the_page_has_every_field(served: Target) -> None:
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     told = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     run(served, "raise SystemExit(75)", retry_exit=75).wait(DEADLINE_S)
+    call_function(served, b"def main(args):\n    pass\n")
+    obj = served.commands.create(served.partition.partition_id)
+    served.commands.write(obj, 0, bytes(SIZE))
+    jobs.submit(served.commands, WORK, zone=obj, home=SOON).wait(DEADLINE_S)
+    with pytest.raises(errors.PushedBack):
+        jobs.submit(served.commands, WORK, zone=obj, home=SOON)
     quota = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, (1 << 40).to_bytes(8, "big"))
     served.commands.set_attributes(ref(served.partition.partition_id), [quota])
     with Peer(served.folder / "control") as peer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -65,13 +66,13 @@ class Trial:
 
     def bears(self, attack: Callable[[Daemon], object], **parameters: str) -> None:
         """The attack says what a sound daemon answers, which serves others afterwards.  A stock one
-        answers otherwise or dies; of what it does to its memory perhaps not at once."""
+        answers otherwise, loops or dies; of what it does to its memory perhaps not at once."""
         for _ in range(1 if self.hardened else 5):
             daemon = self.daemon(**parameters)
             try:
                 attack(daemon)
                 defect = not daemon.serves(10.0 if self.hardened else 2.0)
-            except (AssertionError, OSError):
+            except (AssertionError, OSError, subprocess.TimeoutExpired):
                 if self.hardened:
                     raise
                 defect = True

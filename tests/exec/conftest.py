@@ -4,20 +4,26 @@ script."""
 
 from __future__ import annotations
 
+import functools
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pyosd
+from pyosd.functions import Functions
 from pyosd.jobs.job import Job
-from pyosd.types import ObjectRef, PartitionId, ref
+from pyosd.types import ROOT, ObjectRef, PartitionId, ref
 from pyosd.wire.job_status import JobState, JobStatus
+from tests.exec.signing import MakeKey, Serve, Signing, make_key
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 
 WAIT_S = 60.0
+FUNCTIONS = PartitionId(0x15)
 
 Run = Callable[..., JobStatus]
 
@@ -42,6 +48,17 @@ def end_jobs(target: pyosd.Target, partition_id: PartitionId) -> None:
     for status in target.jobs(partition_id):
         if not status.done:
             target.job(status.id).kill(WAIT_S)
+
+
+@pytest.fixture
+def functions(target: pyosd.Target) -> Iterator[Functions]:
+    """A function partition of the test's own.  At its end the root has no stages and hooks."""
+    target.create_partition(FUNCTIONS)
+    table = Functions(target, FUNCTIONS)
+    yield table
+    table.detach(ROOT)
+    table.unhook(ROOT)
+    target.remove_partition(FUNCTIONS, contents=True)
 
 
 @pytest.fixture
@@ -92,3 +109,46 @@ def own_serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
         unavailable("sandbox", why)
     with Serving("--isolation", "best", "--slots", "2") as served:
         yield served
+
+
+@pytest.fixture
+def partition(target: pyosd.Target) -> Iterator[PartitionId]:
+    """A partition of the test's own, in which it starts no job that it does not wait for."""
+    found = target.create_partition()
+    yield found
+    target.remove_partition(found, contents=True)
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what is compiled from the kit of an engine."""
+    return tmp_path_factory.mktemp("kit")
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> MakeKey:
+    """A key of a type; the same at each call."""
+    return functools.partial(make_key, tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that tgtd's own user may pass through; pytest's are closed to it."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.fixture
+def signing(tmp_path: Path) -> Iterator[Serve]:
+    """Serve with a policy and a list of signers."""
+    made: list[Signing] = []
+
+    def serve(policy: str, *lines: str) -> Signing:
+        made.append(Signing(tmp_path, policy, [*lines]))
+        return made[-1]
+
+    yield serve
+    for each in made:
+        each.target.close()
+        each.serving.stop()

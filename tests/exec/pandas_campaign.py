@@ -23,7 +23,7 @@ ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Serving]:
+def serving() -> Iterator[Serving]:
     """A target whose pool has pandas, for jobs of one principal that may share a sandbox."""
     from_registry("pandas", PANDAS)
     words = ("--isolation", "best", "--slots", "1", "--package-sets", str(SETS))
@@ -35,12 +35,6 @@ def served() -> Iterator[Serving]:
     )
     with shared(*words, *pools) as served:
         yield served
-
-
-@pytest.fixture
-def target(served: Serving) -> Iterator[pyosd.Target]:
-    with served.connect() as session:
-        yield session
 
 
 @pytest.fixture

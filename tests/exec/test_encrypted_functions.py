@@ -22,8 +22,8 @@ from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S
+from tests.exec.signing import FINGERPRINT, OSD, MakeKey, Serve
 from tests.exec.test_functions import FUNCTIONS, PAGE, attribute, call, result
-from tests.exec.test_signed_functions import FINGERPRINT, OSD, MakeKey, Serve, folder, key, signing  # noqa: F401
 from tests.serving import Serving, arguments
 
 x25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
@@ -61,7 +61,7 @@ def recorded(target: pyosd.Target, zone: ObjectRef, function: int) -> object:
     return job.result()
 
 
-def test_encrypted_code_runs_and_is_nowhere_in_the_store(folder: Path) -> None:  # noqa: F811
+def test_encrypted_code_runs_and_is_nowhere_in_the_store(folder: Path) -> None:
     store = folder / "store"
     large = CODE + b"# " + secrets.token_hex(200_000).encode() + b"\n"
     with Serving(*arguments(), data=store) as serving:
@@ -144,7 +144,7 @@ def test_any_implementation_of_hpke_will_do(target: pyosd.Target, zone: ObjectRe
     assert bytes(suite.decrypt(box[len(MAGIC) :], own, info=INFO)) == CODE
 
 
-def test_put_signs_and_encrypts(signing: Serve, key: MakeKey, tmp_path: Path) -> None:  # noqa: F811
+def test_put_signs_and_encrypts(signing: Serve, key: MakeKey, tmp_path: Path) -> None:
     ed = key("ed25519")
     s = signing("signed", f"ann {ed.public}")
     functions = pyosd.functions.Functions(s.target, FUNCTIONS)
@@ -180,7 +180,7 @@ def test_put_signs_and_encrypts(signing: Serve, key: MakeKey, tmp_path: Path) ->
     assert len(functions.ls()) == before
 
 
-def test_signed_and_encrypted(signing: Serve, key: MakeKey) -> None:  # noqa: F811
+def test_signed_and_encrypted(signing: Serve, key: MakeKey) -> None:
     ed = key("ed25519")
     s = signing("signed", f"ann {ed.public}")
     obj = put(s.target, lambda box_key: encrypt(CODE, box_key))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.machine import unavailable
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -77,15 +78,12 @@ def fill_up(target: pyosd.Target, zone: ObjectRef) -> None:
 
 
 def until_accepted(target: pyosd.Target, zone: ObjectRef) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            target.exec("pass", zone=zone).wait(WAIT_S)
-        except pyosd.NoSpace:
-            assert time.monotonic() < deadline, "there is room, but nothing is accepted"
-            time.sleep(0.05)
-        else:
-            return
+    def is_accepted() -> bool:
+        with suppress(pyosd.NoSpace):
+            return target.exec("pass", zone=zone).wait(WAIT_S).done
+        return False
+
+    until(is_accepted, "there is room, but nothing is accepted")
 
 
 def test_the_quota_is_used_up(run: Run, target: pyosd.Target, pid: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import pyosd
 from pyosd import requests
-from pyosd.errors import Invalid, NotFound, OSDError
+from pyosd.errors import FunctionInUse, Invalid, NotFound, OSDError
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, TaskManagement, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import (
@@ -69,7 +69,16 @@ def functions(target: pyosd.Target) -> Iterator[ObjectRef]:
     partition = target.create_partition(FUNCTIONS)
     assert partition == FUNCTIONS
     yield ref(partition)
-    target.remove_partition(partition, contents=True)
+
+    def removed() -> bool:
+        """False: a call that was aborted has not ended yet."""
+        try:
+            target.remove_partition(partition, contents=True)
+        except FunctionInUse:
+            return False
+        return True
+
+    until(removed)
 
 
 def put(target: pyosd.Target, code: str, **manifest: bytes) -> ObjectRef:

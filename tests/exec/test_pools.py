@@ -39,7 +39,7 @@ POOLS = (
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Serving]:
+def serving() -> Iterator[Serving]:
     """A target with a pool that has numpy, one with small limits, one whose set is not there."""
     if why := sandboxes_missing():
         unavailable("sandbox", why)
@@ -50,15 +50,9 @@ def served() -> Iterator[Serving]:
 
 
 @pytest.fixture
-def target(served: Serving) -> Iterator[pyosd.Target]:
-    with served.connect() as session:
-        yield session
-
-
-@pytest.fixture
-def osd(served: Serving, monkeypatch: pytest.MonkeyPatch) -> Run:
+def osd(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command line; what it prints."""
-    monkeypatch.setenv("IOSD_TARGET", served.url)
+    monkeypatch.setenv("IOSD_TARGET", serving.url)
 
     def osd(*words: object, code: int = 0) -> str:
         done = CliRunner().invoke(main, [str(word) for word in words])

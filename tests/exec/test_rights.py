@@ -317,3 +317,24 @@ def test_a_session_learns_its_principal(keyed: Keyed) -> None:
         assert alice.principals(mine.id) == {mine.status().principal}
         assert bob.principals(his.id) == {his.status().principal}
         assert mine.status().principal != his.status().principal
+
+
+def test_a_remembered_result_needs_the_rights_now(keyed: Keyed) -> None:
+    """Nobody else gets it, nor the same principal without the right to read."""
+    with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        obj = alice.create_and_write(keyed.pid, b"secret")
+        script = f"osd.result(osd.userobject({obj.partition_id}, {obj.object_id}).data.read())"
+
+        def reuse(target: pyosd.Target, **how: Any) -> Job:
+            job = submit(target, keyed, script, reuse=True, **how)
+            job.wait(WAIT_S)
+            return job
+
+        first = reuse(alice)
+        assert first.result() == b"secret"
+        assert reuse(alice).id == first.id
+        assert not reuse(bob).cached_result
+        blind = reuse(alice, rights=Permission(0))
+        assert not blind.cached_result
+        ended(blind.status(), JobState.FAILED, 201)
+        assert reuse(alice).id == first.id

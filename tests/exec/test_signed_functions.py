@@ -6,19 +6,24 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-import pyosd
 from pyosd.errors import OSDError
 from pyosd.security.function_signature import NAMESPACE, SIGNATURE, sign, statement
-from pyosd.types import AttributeValue, ObjectRef
+from pyosd.types import AttributeValue
+from tests.exec.signing import (
+    BAD_SIGNATURE,
+    BAD_SIGNER,
+    CODE,
+    FINGERPRINT,
+    SIGNER,
+    UNSIGNED,
+    MakeKey,
+    Serve,
+)
 from tests.exec.test_functions import (
     ACCESS,
     ALIAS,
@@ -38,155 +43,9 @@ from tests.exec.test_functions import (
     refused,
     result,
 )
-from tests.harness import SOURCE
 from tests.serving import Serving, arguments
-from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
-
-UNSIGNED, BAD_SIGNATURE, BAD_SIGNER = 0x8020, 0x8021, 0x8022
-SIGNER, FINGERPRINT = 0x11, 0x12
-OSD = Path(sys.executable).parent / "osd"
-CODE = b"def main(args):\n    return 'signed'\n"
-TYPES = {
-    "ed25519": ("ed25519", ()),
-    "p256": ("ecdsa", ("-b", "256")),
-    "p384": ("ecdsa", ("-b", "384")),
-    "rsa": ("rsa", ("-b", "2048")),
-    "p521": ("ecdsa", ("-b", "521")),
-    "small": ("rsa", ("-b", "1024")),
-}
-
-
-@dataclass
-class Key:
-    """A key pair of ssh-keygen."""
-
-    path: Path
-
-    @property
-    def public(self) -> str:
-        """Type and key, as a list of signers has them."""
-        return " ".join(self.path.with_suffix(".pub").read_text().split()[:2])
-
-    @property
-    def fingerprint(self) -> str:
-        command = ["ssh-keygen", "-l", "-f", str(self.path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stdout.split()[1]
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Key]:
-    """A key of a type; the same at each call."""
-    folder = tmp_path_factory.mktemp("keys")
-
-    def make(kind: str, name: str = "key") -> Key:
-        path = folder / f"{kind}-{name}"
-        if not path.exists():
-            algorithm, words = TYPES[kind]
-            command = ["ssh-keygen", "-q", "-t", algorithm, *words, "-N", "", "-f", str(path)]
-            subprocess.run(command, check=True)
-        return Key(path)
-
-    return make
-
-
-class Signing:
-    """A target with a list of signers and a policy, both in files that a test changes."""
-
-    def __init__(self, folder: Path, policy: str, lines: list[str]) -> None:
-        self.folder = folder
-        self.run = folder / "run"
-        self.file, self.list = folder / "iosd.toml", folder / "signers"
-        self.configure(policy, lines)
-        words = ["--config", str(self.file), *arguments()]
-        self.serving = Serving(*words, environment={"IOSD_RUN": str(self.run)})
-        self.target = self.serving.connect()
-        self.target.create_partition(FUNCTIONS)
-        self.zone = pyosd.ref(self.target.create_partition())
-
-    def configure(self, policy: str, lines: list[str]) -> None:
-        self.list.write_text("".join(f"{line}\n" for line in lines))
-        self.file.write_text(
-            f"[target]\nfunction_policy = '{policy}'\nfunction_signers = '{self.list}'\n"
-        )
-
-    def reload(self, policy: str, lines: list[str], code: int = 0) -> str:
-        """osd config reload; returns what it prints."""
-        self.configure(policy, lines)
-        done = subprocess.run(
-            [str(OSD), "config", "reload"],
-            cwd=SOURCE,
-            env={**os.environ, "IOSD_RUN": str(self.run)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def restart_tgtd(self) -> None:
-        """A kill -9; its sessions are gone."""
-        self.target.close()
-        self.serving.kill("tgtd")
-        self.serving.restarted()
-        self.target = self.serving.connect()
-
-    def put(self, manifest: dict[int, bytes], code: bytes = CODE) -> ObjectRef:
-        obj = self.target.create_and_write(FUNCTIONS, code)
-        values = [AttributeValue(PAGE, number, value) for number, value in manifest.items()]
-        self.target.set_attributes(obj, values)
-        return obj
-
-    def put_signed(self, key: Key, code: bytes = CODE, **manifest: bytes) -> ObjectRef:
-        numbers = {"access": ACCESS, "alias": ALIAS, "engine": ENGINE}
-        values = {numbers[name]: value for name, value in manifest.items()}
-        return self.put(values | {SIGNATURE: sign(statement(code, values), key.path)}, code)
-
-    def active(self, obj: ObjectRef) -> bool:
-        return attribute(self.target, obj, STATE) == b"\1"
-
-    def logged(self, words: str, after: int = 0) -> None:
-        """Wait for words in the log, which reaches its file a little after the answer."""
-        until(lambda: words in self.serving.text()[after:], f"no '{words}' in the log")
-
-    def refuse(self, obj: ObjectRef, code: int, log: str) -> None:
-        """ACTIVATE FUNCTION is refused with this sense, and the log says why."""
-        before = len(self.serving.text())
-        with pytest.raises(OSDError) as caught:
-            self.target.activate_function(obj)
-        assert (caught.value.asc << 8 | caught.value.ascq) == code, caught.value
-        self.logged(log, before)
-        assert not self.active(obj)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that tgtd's own user may pass through; pytest's are closed to it."""
-    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
-
-
-@pytest.fixture
-def signing(tmp_path: Path) -> Iterator[Callable[..., Signing]]:
-    """Serve with a policy and a list of signers."""
-    made: list[Signing] = []
-
-    def serve(policy: str, *lines: str) -> Signing:
-        made.append(Signing(tmp_path, policy, [*lines]))
-        return made[-1]
-
-    yield serve
-    for each in made:
-        each.target.close()
-        each.serving.stop()
-
-
-Serve = Callable[..., Signing]
-MakeKey = Callable[..., Key]
-
 
 # ---- good and bad signatures ----
 

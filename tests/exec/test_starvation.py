@@ -10,16 +10,18 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import pyosd
 from pyosd import JobState, ref
-from pyosd.cli.jobs.job_view import explanation, record_of
+from pyosd.cli.jobs.job_view import explanation
+from pyosd.jobs.dialogues.record import record_of
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
+from tests.waiting import until
 
 STRANGER = 65534
 LOOPS = 4
@@ -37,13 +39,6 @@ def able() -> None:
         unavailable("sandbox", why or "needs root")
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def ticks_of(pid: int) -> int:
     """Processor time in user mode, in ticks of 10 ms."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
@@ -58,7 +53,7 @@ def loops_of_a_stranger(count: int) -> Iterator[None]:
         for _ in range(count)
     ]
     try:
-        until(lambda: all(ticks_of(loop.pid) >= 10 for loop in loops))
+        until(lambda: all(ticks_of(loop.pid) >= 10 for loop in loops), seconds=WAIT_S)
         yield
     finally:
         for loop in loops:
@@ -69,7 +64,10 @@ def loops_of_a_stranger(count: int) -> Iterator[None]:
 def idle(serving: Serving) -> bool:
     """Whether the sandboxes' control group is idle again."""
     own = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
-    return [file.read_text() for file in GROUPS.glob(f"**/{own}/cpu.idle")] == ["1\n"]
+    # walk() passes over groups of other targets that go away meanwhile.
+    groups = [Path(folder) / own for folder, below, _ in os.walk(GROUPS) if own in below]
+    files = [each / "cpu.idle" for each in groups]
+    return [each.read_text() for each in files if each.exists()] == ["1\n"]
 
 
 def start_and_run() -> tuple[float, float]:
@@ -81,7 +79,7 @@ def start_and_run() -> tuple[float, float]:
             unavailable("sandbox", "there are no control groups")
         zone = ref(target.create_partition())
         target.exec("pass", zone=zone).wait(WAIT_S)
-        until(lambda: idle(serving))
+        until(lambda: idle(serving), seconds=WAIT_S)
         begin = time.monotonic()
         job = target.exec(WORK, zone=zone, limits=pyosd.Limits(wall=WAIT_S))
         assert job.wait(WAIT_S).state is JobState.COMPLETED

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,22 +17,26 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 import pyosd
 from iosd_host.common.paths import wasmtime_library
 from pyosd.cli import main
-from pyosd.errors import OSDError, ScriptError
+from pyosd.errors import NotFound, OSDError, PermissionDenied, ScriptError, SessionLost
 from pyosd.functions import Access
+from pyosd.jobs.job import Job
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.wire.job_status import JobState
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing, shared
-from tests.wasm_kit import kit_module
+from tests.wasm_kit import kit_module, kit_rust_module
 
 wasmtime = pytest.importorskip("wasmtime")
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-NO_ENGINE = 0x8018
+NO_ENGINE, NO_FUNCTION, NO_MODULE = 0x8018, 0x8019, 0x802F
+BAD_CODE = 205
 PAGE = 0x10000
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Serving]:
+def serving() -> Iterator[Serving]:
     """A target with a pool of the engine wasm beside the default one."""
     if why := sandboxes_missing():
         unavailable("sandbox", why)
@@ -40,29 +46,11 @@ def served() -> Iterator[Serving]:
         yield served
 
 
-@pytest.fixture
-def target(served: Serving) -> Iterator[pyosd.Target]:
-    with served.connect() as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kit")
-
-
 def made(target: pyosd.Target, partition: PartitionId, data: bytes) -> ObjectRef:
     obj = target.create(partition)
     if data:
         target.write(obj, 0, data)
     return obj
-
-
-@pytest.fixture
-def partition(target: pyosd.Target) -> Iterator[PartitionId]:
-    found = target.create_partition()
-    yield found
-    target.remove_partition(found, contents=True)
 
 
 def test_lines_are_counted(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
@@ -91,7 +79,7 @@ def test_the_engine_is_shown(target: pyosd.Target, kit: Path, partition: Partiti
 
 
 def test_a_module_is_a_job_too(
-    served: Serving, target: pyosd.Target, kit: Path, partition: PartitionId
+    serving: Serving, target: pyosd.Target, kit: Path, partition: PartitionId
 ) -> None:
     """`osd exec` sends it as it is; in a pool of another engine it is no script."""
     module = kit_module(kit, "count")
@@ -106,7 +94,7 @@ def test_a_module_is_a_job_too(
         "w",
         "--wait",
     ]
-    done = CliRunner(env={"IOSD_TARGET": served.url}).invoke(main, words)
+    done = CliRunner(env={"IOSD_TARGET": serving.url}).invoke(main, words)
     assert done.exit_code == 0, done.output
     with pytest.raises(ScriptError):
         target.exec(module, zone=log).result()
@@ -144,6 +132,33 @@ def test_a_derived_attribute_in_cpp(
     assert found == AttributeValue(PAGE, 7, (40_000).to_bytes(8, "big"))
 
 
+def test_a_function_in_rust(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
+    target.functions.put(kit_rust_module(kit, "frequent"), access=Access.READ)
+    text = made(target, partition, 'b a "q\\ b \xfc a b\n'.encode())
+    assert target.functions.call("frequent", zone=text) == [
+        ["b", 3],
+        ["a", 2],
+        ['"q\\', 1],
+        ["\xfc", 1],
+    ]
+    assert target.functions.call("frequent", b"1", zone=text) == [["b", 3]]
+    with pytest.raises(ScriptError, match="main returned 5"):
+        target.functions.call("frequent", b"-1", zone=text)
+
+
+def test_a_panic_of_rust_is_reported(
+    target: pyosd.Target, tmp_path: Path, partition: PartitionId
+) -> None:
+    module = kit_rust_module(tmp_path, "panics", PANICS)
+    target.functions.put(module, name="panics", methods=("main", "outside"), access=Access.READ)
+    zone = made(target, partition, b"")
+    for method, said in (("", b"it panics"), ("outside", b"index out of bounds")):
+        job = target.functions.submit("panics", zone=zone, method=method)
+        with pytest.raises(ScriptError, match="unreachable"):
+            job.result()
+        assert said in job.stderr()
+
+
 def test_the_access_class_binds(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
     target.functions.put(kit_module(kit, "words"), name="meek", access=Access.READ)
     text = made(target, partition, b"two words")
@@ -175,10 +190,138 @@ def test_a_long_read_sees_what_the_call_wrote(target: pyosd.Target, partition: P
     assert target.functions.call("changes", zone=text) == b"..new"
 
 
-def test_what_is_no_module(target: pyosd.Target, partition: PartitionId) -> None:
-    target.functions.put(b"\0asm\1\0\0\0\x7f", name="broken", engine="wasm")
-    with pytest.raises(ScriptError, match="compile"):
-        target.functions.call("broken", zone=made(target, partition, b""))
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"\0asm\1\0\0\0\x7f",
+        b"no module",
+        bytes(wasmtime.wat2wasm('(module (import "osd" "none" (func)) (func (export "main")))')),
+    ],
+)
+def test_what_cannot_run_is_not_activated(target: pyosd.Target, code: bytes) -> None:
+    with pytest.raises(OSDError) as refused:
+        target.functions.put(code, name="broken", engine="wasm")
+    assert refused.value.asc << 8 | refused.value.ascq == NO_MODULE
+    sense = refused.value.sense
+    assert sense and sense.command_information == BAD_CODE
+    assert sense.text and sense.text in str(refused.value)
+    with pytest.raises(OSDError) as missing:
+        target.functions.call("broken")
+    assert missing.value.asc << 8 | missing.value.ascq == NO_FUNCTION
+
+
+PANICS = """
+mod osd;
+
+fn panics() -> osd::Result<()> {
+    panic!("it panics");
+}
+
+fn outside() -> osd::Result<()> {
+    let none: Vec<u8> = osd::args();
+    osd::result(&[none[1]])
+}
+
+osd::function!(main, crate::panics);
+osd::function!(outside, crate::outside);
+"""
+
+
+def kept(target: pyosd.Target) -> int:
+    """Bytes of code and machine code in the memory of the target."""
+    return target.functions.capacity().kept
+
+
+def test_an_activation_compiles(target: pyosd.Target, kit: Path) -> None:
+    """The target keeps the machine code for all sandboxes; this pool starts one for each call."""
+    module = kit_module(kit, "encrypt")
+    before = kept(target)
+    target.functions.put(module, name="ahead")
+    assert kept(target) > before + 2 * module.stat().st_size
+    target.functions.remove("ahead")
+    assert kept(target) == before
+
+
+def occupied(target: pyosd.Target, zone: ObjectRef) -> Job:
+    """A call that runs in the only slot of the pool."""
+    endless = wasmtime.wat2wasm('(module (func (export "main") (loop $l (br $l))))')
+    target.functions.put(bytes(endless), name="endless", engine="wasm")
+    busy: Job = target.functions.submit("endless", zone=zone)
+    while busy.status().state is not JobState.RUNNING:
+        time.sleep(0.01)
+    return busy
+
+
+def test_an_activation_waits_for_its_pool(
+    target: pyosd.Target, kit: Path, partition: PartitionId
+) -> None:
+    """The pool has one slot, and a call runs in it."""
+    busy = occupied(target, made(target, partition, b""))
+    with ThreadPoolExecutor(1) as threads:
+        put = threads.submit(target.functions.put, kit_module(kit, "echo"), name="late")
+        with pytest.raises(TimeoutError):
+            put.result(0.5)
+        busy.kill()
+        put.result(60)
+    assert target.functions.call("late", b"x") == b"x"
+
+
+def test_machine_code_is_made_again_after_a_restart(kit: Path) -> None:
+    """Calls do not wait for it.  No call counts as a user of the function because of it."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    module = kit_module(kit, "encrypt")
+    with Serving("--isolation", "best", "--pool", "w:engine=wasm,max=1") as served:
+        with served.connect() as target:
+            target.functions.put(kit_module(kit, "echo"))
+            target.functions.put(module, access=Access.NONE)
+        served.kill("tgtd")
+        served.restarted()
+        with served.connect() as target:
+            assert kept(target) == 0
+            zone = ref(target.create_partition())
+            target.exec("pass", zone=zone).wait(WAIT_S)  # there are sandboxes again
+            assert target.functions.call("echo", b"x") == b"x"
+            size = kit_module(kit, "echo").stat().st_size
+            end = time.monotonic() + WAIT_S
+            while kept(target) < 2 * size:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            assert target.functions.call("echo", b"y") == b"y"
+            with pytest.raises(ScriptError, match="main returned 2"):
+                target.functions.call("encrypt", b"")
+            target.functions.remove("encrypt")
+
+
+def test_a_pool_for_others_compiles(kit: Path) -> None:
+    """Who may activate a function may be another person than those who may call it."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    pool = "w:engine=wasm,max=1,access.users=chap:somebody"
+    with Serving("--isolation", "best", "--pool", pool) as served, served.connect() as target:
+        target.functions.put(kit_module(kit, "echo"))
+        with pytest.raises(PermissionDenied):
+            target.functions.call("echo", b"x", zone=ref(target.create_partition()))
+
+
+def test_a_kill_before_it_is_compiled_leaves_a_stored_function(kit: Path) -> None:
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    with Serving("--isolation", "best", "--pool", "w:engine=wasm,max=1") as served:
+        with served.connect() as target, ThreadPoolExecutor(1) as threads:
+            occupied(target, ref(target.create_partition()))
+            late = target.functions.put(kit_module(kit, "echo"), name="late", activate=False)
+            activation = threads.submit(target.functions.activate, "late")
+            with pytest.raises(TimeoutError):
+                activation.result(0.5)
+            served.kill("tgtd")
+            with pytest.raises(SessionLost):
+                activation.result(WAIT_S)
+            served.restarted()
+        with served.connect() as target:
+            assert not target.functions.show(late.id).active
+            with pytest.raises(NotFound):
+                target.functions.call("late")
 
 
 @pytest.mark.parametrize("engine", ["native", "java", "was", "w"])
@@ -188,11 +331,12 @@ def test_an_engine_without_a_pool(target: pyosd.Target, engine: str) -> None:
     assert refused.value.asc << 8 | refused.value.ascq == NO_ENGINE
 
 
-@pytest.mark.parametrize(("engine", "pool"), [("wasm", "default"), ("python", "w")])
-def test_a_pool_of_another_engine(
-    target: pyosd.Target, partition: PartitionId, engine: str, pool: str
-) -> None:
-    target.functions.put(b"def main(args): pass", name="lost", engine=engine, pool=pool)
+def test_a_pool_of_another_engine(target: pyosd.Target, kit: Path, partition: PartitionId) -> None:
+    """A module is compiled in the pool of its calls; other code is not."""
+    with pytest.raises(OSDError) as refused:
+        target.functions.put(kit_module(kit, "echo"), name="lost", pool="default")
+    assert refused.value.asc << 8 | refused.value.ascq == NO_ENGINE
+    target.functions.put(b"def main(args): pass", name="lost", pool="w")
     with pytest.raises(OSDError) as refused:
         target.functions.call("lost", zone=made(target, partition, b""))
     assert refused.value.asc << 8 | refused.value.ascq == NO_ENGINE

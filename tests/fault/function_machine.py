@@ -48,6 +48,8 @@ def step(state: Functions, operation: Operation) -> tuple[Any, Functions]:
     match name:
         case "remove":
             return "", changed(state, index, Life.GONE)
+        case "refused removal":  # only a function that is active can be in use
+            return ("" if life is Life.ACTIVE else TAKEN), state
         case "deactivate":
             return "", changed(state, index, Life.STORED)
         case "replace":

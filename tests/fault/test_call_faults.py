@@ -24,7 +24,7 @@ import pytest
 from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.session import looking
 from pyosd.errors import OSDError, Unreachable
-from tests.fault.history import SENSE_KEYS, STEPS, acknowledged, consistent, history, run_steps
+from tests.fault.history import STEPS, acknowledged, consistent, history, is_told_right, run_steps
 from tests.harness import Harness, StartFailed, program
 from tests.soak.faults import interposer
 
@@ -114,7 +114,7 @@ def run_faulty(bench: Bench, store: Path, fault: Fault) -> int:
         try:
             consistent(harness.osd)
         except OSDError as error:  # once, if the fault is still to come
-            assert done == STEPS and error.sense_key in SENSE_KEYS, error
+            assert done == STEPS and is_told_right(error), error
     harness.kill()
     return done
 

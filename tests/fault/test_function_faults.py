@@ -7,27 +7,25 @@ A run of the gate tries a part of the n, which the seed chooses; --all-faults tr
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import itertools
-import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pyosd.commands import Commands
-from pyosd.errors import Conflict, Unreachable
+from pyosd.errors import Conflict
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from tests.conftest import MakeHarness
-from tests.harness import StartFailed
+from tests.fault.killed import cut_at_nth_call
 
 FUNCTIONS = PartitionId(0x11)
 OLD, NEW, OTHER = (ref(FUNCTIONS, 0x1_0000 + n) for n in range(3))
 CODES = {each: b"def main(args): return %d\n" % n for n, each in enumerate((OLD, NEW, OTHER))}
 STATE, ALIAS, SHA256, ACTIVATED = 1, 6, 14, 15
 SHARED = b"count"
-STRIDE = 7
+STRIDE = 23
 
 Active = frozenset[ObjectRef]
 STEPS: list[tuple[ObjectRef, str, Active]] = [
@@ -99,35 +97,17 @@ def one_owner(osd: Commands, now: Active) -> None:
 
 
 def test_killed_at_nth_call(
-    make_harness: MakeHarness,
-    template: Path,
-    tmp_path: Path,
-    seed: int,
-    request: pytest.FixtureRequest,
+    make_harness: MakeHarness, template: Path, seed: int, request: pytest.FixtureRequest
 ) -> None:
     stride = 1 if request.config.getoption("--all-faults") else STRIDE
     outcomes = {"before": 0, "after": 0}
-    for n in itertools.count(1 + seed % stride, stride):
-        store = tmp_path / f"store{n}"
-        shutil.copytree(template, store)
-        done = 0
-        with contextlib.suppress(StartFailed):
-            harness = make_harness(dir=store, fault=n, fault_kill=1)
-            with contextlib.suppress(Unreachable):
-                for function, name, _ in STEPS:
-                    take(harness.osd, function, name)
-                    done += 1
-            harness.kill()
-        again = make_harness(dir=store)
-        now = active(again.osd)
+    acts = [partial(take, function=function, name=name) for function, name, _ in STEPS]
+    for n, done, osd in cut_at_nth_call(make_harness, template, acts, 1 + seed % stride, stride):
+        now = active(osd)
         before = STEPS[done - 1][2] if done else frozenset({OLD})
         after = STEPS[done][2] if done < len(STEPS) else before
         assert now in (before, after), f"killed at call {n}, in {STEPS[done][:2]}"
         outcomes["before" if now == before else "after"] += 1
-        one_owner(again.osd, now)
-        again.kill()
-        shutil.rmtree(store)
-        if done == len(STEPS):
-            break
+        one_owner(osd, now)
     assert n > 50, "hardly a call was made to fail"
     assert outcomes["before"] > len(STEPS)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,13 @@ from pyosd.wire.exec_params import ArgsEncoding, CallRecord, ExecParams, Functio
 from pyosd.wire.reply import Reply, decode_call
 from tests.fault.function_machine import ABSENT, COUNT, MACHINE, TAKEN, UNKNOWN
 from tests.jobs.conftest import Target, skip_without_sandboxes
-from tests.linearize import Operation, final_states
+from tests.linearize import Operation, at_once, cut_short, final_states, told
 from tests.property.test_histories import after
 
 CLIENTS, COMMANDS, ROUNDS = 5, 40, 8
 FUNCTIONS = PartitionId(0x11)
 STATE, ALIAS, NAME = 1, 6, "count"
-NO_FUNCTION, ALIAS_TAKEN = (0x80, 0x19), (0x80, 0x1A)
+NO_FUNCTION, ALIAS_TAKEN, IN_USE = (0x80, 0x19), (0x80, 0x1A), (0x80, 0x28)
 BUSY = 0x08
 WEIGHTS = {"put": 3, "remove": 2, "deactivate": 2, "activate": 4, "replace": 5, "call": 8}
 
@@ -82,13 +83,17 @@ def answer_of(name: str, reply: Reply) -> object:
     return TAKEN if name == "put" else ABSENT
 
 
+def is_in_use(reply: Reply) -> bool:
+    sense = reply.sense if reply.error else None
+    return sense is not None and (sense.asc, sense.ascq) == IN_USE
+
+
 class History:
     """What all clients did."""
 
     def __init__(self, zone: ObjectRef) -> None:
         self.zone = zone
         self.operations: list[Operation] = []
-        self.failures: list[BaseException] = []
         self.changing = [threading.Lock() for _ in range(COUNT)]
 
     def send(self, osd: Commands, name: str, index: int) -> bool:
@@ -101,50 +106,38 @@ class History:
             self.operations.append(Operation(name, index, None, start, answered=False))
             return False
         end = time.perf_counter()
-        if reply.response.status != BUSY:
+        if is_in_use(reply):
+            assert name == "remove"
+            self.operations.append(Operation("refused removal", index, "", start, end))
+        elif reply.response.status != BUSY:
             answer = answer_of(name, reply)
             self.operations.append(Operation(name, index, answer, start, end))
         return True
 
     def client(self, osd: Commands, rng: random.Random, on_answer: Callable[[], None]) -> None:
-        try:
-            for _ in range(COMMANDS):
-                (name,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
-                index = rng.randrange(COUNT)
-                with nullcontext() if name == "call" else self.changing[index]:
-                    answered = self.send(osd, name, index)
-                if not answered:
-                    return
-                on_answer()
-        except BaseException as error:
-            self.failures.append(error)
+        for _ in range(COMMANDS):
+            (name,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
+            index = rng.randrange(COUNT)
+            with nullcontext() if name == "call" else self.changing[index]:
+                answered = self.send(osd, name, index)
+            if not answered:
+                return
+            on_answer()
 
     def run(self, osd: Commands, rng: random.Random, on_answer: Callable[[], None]) -> None:
         """All clients at once, until each is through or the target is gone."""
-        threads = [
-            threading.Thread(target=self.client, args=(osd, random.Random(rng.random()), on_answer))
-            for _ in range(CLIENTS)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if self.failures:
-            raise self.failures[0]
+        at_once(
+            [
+                partial(self.client, osd, random.Random(rng.random()), on_answer)
+                for _ in range(CLIENTS)
+            ]
+        )
 
     def target_is_gone(self) -> None:
-        """What has no answer by now happened before, or never will."""
-        now = time.perf_counter()
-        self.operations = [
-            each if each.answered or each.end < now else replace(each, end=now)
-            for each in self.operations
-        ]
+        self.operations = cut_short(self.operations, time.perf_counter())
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{each.start:.6f}-{each.end:.6f} {each.name} {each.argument} {each.answer}"
-            for each in sorted(self.operations, key=lambda each: each.start)
-        )
+        return told(self.operations)
 
 
 @pytest.fixture
@@ -180,5 +173,8 @@ def test_the_checker_can_fail() -> None:
     assert final_states(MACHINE, [*born, first, second, old, new])
     between = Operation("call", 0, UNKNOWN, 5.5, 6)
     assert not final_states(MACHINE, [*born, first, second, between, new])
+    refused = Operation("refused removal", 0, "", 3.5, 4)
+    assert final_states(MACHINE, [*born, first, refused, second])
+    assert not final_states(MACHINE, [*born, replace(refused, start=1.6, end=2), first])
     both = Operation("activate", 1, "", 4.5, 5)
     assert not final_states(MACHINE, [*born, first, both])

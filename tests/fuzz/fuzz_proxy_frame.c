@@ -30,8 +30,8 @@ static void fuzz_run(const uint8_t *data)
 	if (!osd_job_run_decode(data, &run))
 		return;
 	HOLDS(run.code_bytes >= 1 && run.code_bytes <= 16u << 20);
-	HOLDS(run.args_bytes <= 1u << 20 && run.name_bytes <= 128);
-	HOLDS(run.in_memfd || run.code_bytes + run.args_bytes <= OSD_JOB_INLINE_MAX);
+	HOLDS(run.args_bytes <= OSD_JOB_ARGS_MAX && run.name_bytes <= 128);
+	HOLDS(run.in_memfd || osd_job_run_code_sent(&run) + run.args_bytes <= OSD_JOB_INLINE_MAX);
 	osd_job_run_encode(&run, again);
 	HOLDS(!memcmp(data, again, sizeof(again)));
 }

@@ -95,7 +95,7 @@ static void make_function(struct osd_objects *objects, struct osd_functions *fun
 	HOLDS(osd_attr_set(txn, id, PAGE, ACCESS, (const uint8_t *)"\1", 1) == OSD_OK);
 	HOLDS(osd_attr_set(txn, id, PAGE, ALIAS, (const uint8_t *)"f", 1) == OSD_OK);
 	HOLDS(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
-	HOLDS(osd_function_activate(functions, id, false) == OSD_OK);
+	HOLDS(osd_function_activate(functions, id, false, NULL, NULL) == OSD_OK);
 }
 
 static void populate(struct osd_objects *objects)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
 
-    python3 tests/fuzz/run.py [--seconds 60] [--jobs N] [--build DIR] [--target NAME]...
+    python3 tests/fuzz/run.py [--seconds 60] [--quick] [--jobs N] [--build DIR] [--target NAME]...
 
 Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
 inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
@@ -64,7 +64,7 @@ LOCAL_SEEDS: dict[str, list[str]] = {
         "0001002100000000000000090000000000000000000100000000000000010002" + "00" * 32,
         "0001000000030003000000000000000000000000000000000000000000000000" + "00" * 32,
         "0001000340020100000000000001000000000000000100090000000000010000"
-        "0000000000010002000000040000000800010000" + "00004e20" + "00" * 8,
+        "0000000000010002000000040000000800010000" + "00004e20" + "00" * 20,
         "00010001",
         "000100026e6f",
     ],
@@ -331,11 +331,11 @@ def write_seeds(target: str, folder: Path) -> None:
         (folder / f"seed-{number:03}").write_bytes(seed)
 
 
-def build(folder: Path) -> None:
-    """Configures and builds the fuzz targets."""
+def build(folder: Path, level: int) -> None:
+    """Configures and builds the fuzz targets.  level: of optimization."""
     configure = [
         "cmake", "-S", str(ROOT / "target"), "-B", str(folder), "-G", "Ninja",
-        "-DIOSD_FUZZ=ON", "-DCMAKE_C_COMPILER=clang-14",
+        "-DIOSD_FUZZ=ON", f"-DIOSD_FUZZ_LEVEL={level}", "-DCMAKE_C_COMPILER=clang-14",
     ]  # fmt: skip
     for command in (configure, ["cmake", "--build", str(folder), "--target", "fuzz_targets"]):
         done = subprocess.run(
@@ -394,12 +394,13 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=int, default=60, help="fresh fuzzing in all (60)")
+    parser.add_argument("--quick", action="store_true", help="build soon rather than run fast")
     jobs = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="targets at once (all processors)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "fuzz", help="build folder")
     parser.add_argument("--target", action="append", help="only this target; may repeat")
     arguments = parser.parse_args()
-    build(arguments.build)
+    build(arguments.build, 0 if arguments.quick else 1)
     programs = [
         arguments.build / source.stem
         for source in sorted(HERE.glob("fuzz_*.c"))

@@ -15,6 +15,16 @@ from pyosd.wire import sense
 from pyosd.wire.cdb import AttributeLists, AttributePage, Options, Request, SetOne, encode
 from pyosd.wire.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
 from pyosd.wire.list_data import decode_list
+from pyosd.wire.names import (
+    ListedName,
+    NameEntry,
+    NameFlag,
+    NameList,
+    NameParams,
+    NameVerb,
+    decode_entry,
+    decode_names,
+)
 
 CURRENT_COMMAND = 0xFFFF_FFFE
 ROOT_INFORMATION = 0x9000_0001
@@ -135,6 +145,35 @@ def test_exec_params(params: ExecParams, name: str) -> None:
     descriptor = params.descriptor()
     assert descriptor is not None
     assert descriptor.content.hex() == FRAMES[name].hex()
+
+
+NAMES = {
+    "names.rename": NameParams(
+        NameVerb.RENAME, b"a/b", b"c", flags=NameFlag.REPLACE, expected=0x10001
+    ),
+    "names.list": NameParams(NameVerb.LIST, b"d", b"b", b"x", flags=NameFlag.ATTRIBUTES, most=100),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_of_names(name: str) -> None:
+    assert NAMES[name].encode().hex() == FRAMES[name].hex()
+
+
+def test_answers_of_names() -> None:
+    assert decode_entry(FRAMES["names.entry"]) == NameEntry(OBJECT, False, 2, made=True)
+    created, modified = 0x1A1_EE56_5E00, 0x1A1_EE56_5E64
+    versions = [bytes.fromhex("00000001") + each.to_bytes(8, "big") for each in (2, 3)]
+    assert decode_names(FRAMES["names.listed"], 0x10000) == NameList(
+        (
+            ListedName(b"d", ref(0x10000, 0x10002), True, 0, created, modified, versions[0]),
+            ListedName(b"notes.txt", OBJECT, False, 5, created, modified, versions[1]),
+        ),
+        True,
+    )
+    for cut in range(len(FRAMES["names.listed"])):
+        with pytest.raises(ValueError, match="list of names"):
+            decode_names(FRAMES["names.listed"][:cut], 0x10000)
 
 
 def test_retrieved() -> None:

@@ -106,6 +106,12 @@ WRONG = [
     ("[pools.a]\nmax = 0", "[pools.a] max must be a whole number from 1 to 64"),
     ("[pools.a]\nmax = true", "max must be a whole number"),
     ("[pools.a]\nmax = 2\nmin = 3", "pool 'a': min is above max"),
+    (
+        "[pools.a]\nengine = 'native'\nreuse = 'trusted'",
+        "pool 'a': the engine native has no reuse",
+    ),
+    ('[pools.a]\nengine = "java"\nreuse = "verified"', "the engine java has no reuse"),
+    ('[pools.a]\nengine = "java"\n[pools.a.limits]\nmem = "64MiB"', "is below 128 MiB"),
     ("[pools.a]\nreuse = 'trust'", "reuse must be one of never, verified, trusted; did you mean"),
     ("[pools.a]\npreload = ['x']", "pool 'a': 'x' of preload is no module of the standard library"),
     ("[pools.a]\npreload = ['os;max=9']", "pool 'a': 'os;max=9' may hold no ';'"),

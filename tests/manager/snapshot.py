@@ -81,9 +81,42 @@ WHOLE: dict[str, Any] = {
         "refused": {"queue": 4, "shedding": 0},
         "retried": [{"reason": 401, "count": 1}],
     },
+    "offload": {
+        "decisions": {"admission": 2, "dispatch": 1, "near": 5, "unknown": 1},
+        "factor_percent": 130,
+        "error": timed(4, 2, 0, 0, 0),
+        "recent": [
+            {
+                "at_ms": 1_700_000_000_000,
+                "stage": "dispatch",
+                "name": "count.py",
+                "principal": "chap:ann",
+                "near": 2.5,
+                "wait": 0.5,
+                "client": 1.25,
+            }
+        ],
+    },
     "rejected": {"length": 1},
     "proxy_calls": [{"command": "READ", "status": "good", "count": 7}],
     "proxy_call_seconds": {"read": timed(7, 0, 0, 0, 0)},
+    "functions": {
+        "active": 2,
+        "reserved_bytes": 1 << 28,
+        "calls": [
+            {"signer": "ann", "outcome": "completed", "count": 3},
+            {"signer": "ann", "outcome": "failed", "count": 0},
+        ],
+        "results": {
+            "quota_bytes": 1 << 30,
+            "kept_bytes": 4096,
+            "reads": {"kept": 6, "computed": 2},
+            "shared": 1,
+            "evicted": 3,
+            "failed": 1,
+            "compute_seconds": 0.25,
+        },
+    },
     "heads": [
         {
             "tier": "ssd",

@@ -19,7 +19,10 @@ from iosd_host.control.messages import Type
 from iosd_host.http.console import Console, ConsoleError, Sessions, TokenError, make_tokens
 from iosd_host.http.console.app import may_be_named, parse_address
 from iosd_host.http.console.sessions import IDLE_S, MOST_S, WRONG_S, read_tokens
+from iosd_host.http.console.state import pushed
+from iosd_host.http.readings import Reading
 from tests.manager.fake_target import FakeTarget, faked, until
+from tests.manager.snapshot import snapshot
 from tests.manager.test_manager import Desk, managing, ready, told
 from tests.manager.test_server import in_loop
 
@@ -284,13 +287,40 @@ async def test_jobs_are_for_sessions(folder: Path) -> None:
         assert target.jobs_asked == 0
         assert await browser.login() == 204
         for _ in range(5):
-            assert (await browser.json_of("api/jobs"))["jobs"] == target.jobs
+            found = await browser.json_of("api/jobs")
+            assert (found["jobs"], found["pushed"]) == (target.jobs, [])
         assert target.jobs_asked <= 2
         await target.stop()
         await until(lambda: desk.target.link.role == "lost")
         desk.manager.jobs_known.clear()
         answer = await browser.json_of("api/jobs", 409)
         assert answer["error"]["code"] == "no-target"
+
+
+def test_jobs_that_were_given_back() -> None:
+    """A target is not trusted: what it says is cut, and is a number where one is due."""
+    (job,) = pushed(Reading(snapshot(), {}, up=True))
+    assert (job["name"], job["stage"], job["near"], job["client"]) == (
+        "count.py",
+        "dispatch",
+        2.5,
+        1.25,
+    )
+    rows: list[object] = [{"name": "x" * 999, "near": "1", "at_ms": 1e18, "wait": -1}, 7, None]
+    found = pushed(Reading({"offload": {"recent": rows * 9}}, {}, up=True))
+    assert len(found) == 16
+    assert found[0] == {
+        "name": "x" * 64,
+        "principal": "",
+        "stage": "",
+        "at_ms": 8.64e15,
+        "near": 0,
+        "wait": 0,
+        "client": 0,
+    }
+    nothing: tuple[object, ...] = (None, 7, {"recent": {}}, [])
+    for nonsense in nothing:
+        assert pushed(Reading({"offload": nonsense}, {}, up=True)) == []
 
 
 @in_loop

@@ -28,7 +28,7 @@ RULES = ROOT / "packaging" / "prometheus" / "iosd.rules.yml"
 DASHBOARD = ROOT / "packaging" / "grafana" / "iosd.json"
 DECISIONS = {("default", "up"): 2}
 LABELS = {"pool", "state", "reason", "command", "status", "tier", "direction", "version"}
-LABELS |= {"kind", "cause", "partition"}
+LABELS |= {"kind", "cause", "partition", "signer", "outcome", "data"}
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

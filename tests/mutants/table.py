@@ -25,6 +25,8 @@ WITHOUT_SANITIZERS = ("--units", "bdb,memory")
 
 POLICY_TESTS = ("tests/host/test_policy.py", "tests/host/test_policy_properties.py")
 
+COPIES_TESTS = ("tests/client/test_cluster.py", "-k", "not real and not all_targets")
+
 MUTANTS = (
     # ---- backups ----
     mutant(
@@ -54,7 +56,7 @@ MUTANTS = (
         "target/store/sums_data.c",
         "		status = osd_sums_forget(file, change->first, change->end);",
         "		status = OSD_OK;",
-        *("tests/unit/test_c_units.py", "-k", "sums"),
+        *("tests/sanitize/test_units.py", "-k", "sums and sanitized"),
     ),
     mutant(
         "a write of a part makes a damaged block good",
@@ -237,7 +239,7 @@ MUTANTS = (
         "target/exec/run/output.c",
         "		atomic_store(&output->over_limit, true);",
         "		atomic_store(&output->over_limit, false);",
-        *("tests/unit/test_c_units.py", "-k", "test_job_output"),
+        *("tests/sanitize/test_units.py", "-k", "test_job_output and sanitized"),
     ),
     mutant(
         "the throttle of an array is ignored",
@@ -251,7 +253,7 @@ MUTANTS = (
         "target/exec/queue/fair_queue.c",
         "		return rank(a) > rank(b);",
         "		return rank(a) < rank(b);",
-        *("tests/unit/test_c_units.py", "-k", "test_fair_queue"),
+        *("tests/sanitize/test_units.py", "-k", "test_fair_queue and sanitized"),
     ),
     mutant(
         "a record expires an hour too soon",
@@ -274,14 +276,14 @@ MUTANTS = (
         "	if (id.partition_id != zone->id.partition_id || zone->type == OSD_PARTITION)\n"
         "		return OSD_E_PERMISSION;",
         "",
-        *("tests/unit/test_c_units.py", "-k", "test_proxy_ops"),
+        *("tests/sanitize/test_units.py", "-k", "test_proxy_ops and sanitized"),
     ),
     mutant(
         "a collection zone takes whatever is in its partition",
         "target/exec/session/session.c",
         "	return member ? OSD_OK : OSD_E_PERMISSION;",
         "	return member ? OSD_OK : OSD_OK;",
-        *("tests/unit/test_c_units.py", "-k", "test_proxy_ops"),
+        *("tests/sanitize/test_units.py", "-k", "test_proxy_ops and sanitized"),
     ),
     mutant(
         "a script may make sockets",
@@ -301,23 +303,23 @@ MUTANTS = (
     mutant(
         "the first write after a rest leaves the version of the record valid",
         "target/object/data.c",
-        "	if (atomic_load(&object->version_stale))\n		return OSD_OK;",
+        "	if (atomic_load(&object->version_stale) && !due)\n		return OSD_OK;",
         "	return OSD_OK;",
-        *("tests/unit/test_c_units.py", "-k", "data_version"),
+        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
     ),
     mutant(
         "two commands that want one version are both done",
         "target/object/change.c",
         "	if (whole || run->change->wanted ||",
         "	if (whole ||",
-        *("tests/unit/test_c_units.py", "-k", "data_version"),
+        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
     ),
     mutant(
         "a member that joins leaves the version of its collection",
         "target/object/data_version.c",
         "	record.version = osd_version_new(txn->objects);",
         "	(void)record;",
-        *("tests/unit/test_c_units.py", "-k", "data_version"),
+        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
     ),
     mutant(
         "a partition's quota is ignored",
@@ -411,5 +413,29 @@ MUTANTS = (
         'return True, f"{self.why}',
         'return None; f"{self.why}',
         *POLICY_TESTS,
+    ),
+    # ---- many targets ----
+    mutant(
+        "a copy is removed though it has changed",
+        "pyosd/cluster/upkeep.py",
+        "if state.usable and target.data_version(obj) != state.version:",
+        "if False:",
+        *COPIES_TESTS,
+    ),
+    mutant(
+        "a copy of which nothing is known counts as bad",
+        "pyosd/cluster/survey.py",
+        "return replace(state, unchecked=outcome.error)",
+        "return replace(state, unreadable=outcome.error)",
+        *COPIES_TESTS,
+    ),
+    mutant(
+        "a target is lost at its first fault",
+        "pyosd/cluster/many.py",
+        "if not passing or time.monotonic() >= end:",
+        "if True:",
+        "tests/client/test_many.py",
+        "-k",
+        "stays_away",
     ),
 )

@@ -109,7 +109,7 @@ def charges(store: Store) -> list[list[int]]:
         where = found[pids.index(parsed.job.partition_id)]
         if parsed.kind is JobKeyKind.RECORD:
             where[1] += 1024
-        elif parsed.kind in (JobKeyKind.CODE, JobKeyKind.PAYLOAD):
+        elif parsed.kind in (JobKeyKind.CODE, JobKeyKind.PAYLOAD, JobKeyKind.USED):
             where[1] += len(value)
     return found
 

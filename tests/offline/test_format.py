@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import struct
 import zlib
 
 import pytest
 
 from iosd_host.store_tools.check.problems import ProblemKind
-from iosd_host.store_tools.format.jobs import JobKey, JobKeyKind, JobRecord, JobState
+from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobRecord, JobState
 from iosd_host.store_tools.format.records import (
     AttributeKey,
     FileName,
@@ -28,7 +30,8 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.format.superblock import RootRole, Superblock
 from iosd_host.store_tools.opening.bdb import Table
 from pyosd.jobs import job_array
-from pyosd.types import ref
+from pyosd.types import PartitionId, ref
+from pyosd.wire.exec_params import ExecParams, FunctionCall
 from tests.offline.stores import FIRST, HEAD, Store
 
 pytestmark = pytest.mark.parametrize(
@@ -123,6 +126,32 @@ def test_a_later_version_is_not_damage(store: Store) -> None:
     later[508:] = zlib.crc32(later[:508]).to_bytes(4, "big")
     with pytest.raises(Unknown):
         Superblock.decode(bytes(later))
+
+
+def test_calls_of_functions(store: Store) -> None:
+    with store.serve() as osd:
+        zone = ref(osd.create_partition())
+        functions = osd.create_partition(PartitionId(0x11))
+        function = osd.create_and_write(functions, b"def main(args): return args\n")
+        osd.activate_function(function)
+        named = FunctionCall(functions, function.object_id)
+        job = osd.call_function(zone, b"", ExecParams(function=named), synchronous=False).job
+    assert job is not None and store.check() == []
+    with store.database() as database:
+        key = JobKey(JobKeyKind.RECORD, JobId(job.partition_id, job.object_id)).encode()
+        value = database.get(Table.JOBS, key)
+    assert value is not None
+    record = JobRecord.decode(value)
+    assert record.encode() == value
+    assert (
+        record.function
+        == struct.pack(">QQB", function.partition_id, function.object_id, 0) + b"main"
+    )
+    signed = dataclasses.replace(record, signer=b"ann@example.org").encode()
+    assert JobRecord.decode(signed).signer == b"ann@example.org"
+    for damaged in (record.function[:17], record.function + b"x" * 64):
+        with pytest.raises(FormatError, match="function"):
+            JobRecord.decode(dataclasses.replace(record, function=damaged).encode())
 
 
 def test_arrays_of_jobs(store: Store) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iosd_host.store_tools.format.names import NameRecord
-from iosd_host.store_tools.format.records import RecordFlag, RecordType
+from iosd_host.store_tools.format.records import Place, RecordFlag, RecordType
 from iosd_host.store_tools.opening.bdb import Table
 from pyosd.commands import Commands
 from pyosd.errors import NoSuchName
@@ -21,7 +21,8 @@ ROOT = ref(FIRST)
 
 
 class Named:
-    """A store with the directories d and d/e, and the object d/f, which is also g."""
+    """A store with the directories d and d/e, and the object d/f, which is also g.  The partition has the
+    name part."""
 
     def __init__(self, folder: Path) -> None:
         self.store = build(folder, two_roots=False)
@@ -30,6 +31,7 @@ class Named:
             self.inner = osd.make_directory(ROOT, "d/e").object
             self.file = osd.create_name(ROOT, "d/f").object
             osd.link(ROOT, "g", "d/f")
+            osd.link(ref(), "part", ROOT)
 
     def name(
         self, directory: ObjectRef, name: bytes, obj: ObjectRef, kind: RecordType
@@ -37,6 +39,12 @@ class Named:
         return NameRecord(
             self.store.place(obj).sibling(directory.object_id), name, self.store.place(obj), kind
         )
+
+    @property
+    def of_partition(self) -> NameRecord:
+        places = (Place.decode(key) for key, _ in self.store.records(Table.NAMES))
+        root = next(each for each in places if each.partition_id == 0)
+        return NameRecord(root, b"part", self.store.place(self.file).partition, None)
 
     @property
     def in_directory(self) -> NameRecord:
@@ -78,6 +86,19 @@ def cycle(named: Named) -> None:
     named.store.put(Table.NAMED, new.named_key, b"")
 
 
+def no_partition(named: Named) -> None:
+    found = replace(named.of_partition, name=b"gone", object=Place(0x99_0000, 1))
+    named.store.put(Table.NAMES, found.entry_key, found.entry_value)
+
+
+def partition_half_removed(named: Named) -> None:
+    named.store.remove(Table.NAMED, named.of_partition.named_key)
+
+
+def partition_entry_removed(named: Named) -> None:
+    named.store.remove(Table.NAMES, named.of_partition.entry_key)
+
+
 def key_cut(named: Named) -> None:
     named.store.put(Table.NAMES, named.in_directory.directory.encode(), b"")
 
@@ -90,6 +111,9 @@ DAMAGES: dict[Callable[[Named], None], str] = {
     mark_removed: "name-mark",
     cycle: "name-cycle",
     key_cut: "key-damaged",
+    no_partition: "name-stale",
+    partition_half_removed: "name-one-way",
+    partition_entry_removed: "named-stale",
 }
 
 
@@ -117,6 +141,9 @@ def test_damage(tmp_path: Path, act: Callable[[Named], None], kind: str) -> None
     assert all(each["done"] for each in store.repair())
     assert store.check() == []
     with store.serve() as osd:
+        there = [] if act is partition_entry_removed else [b"part"]
+        assert [each.name for each in osd.list_names(ref()).entries] == there
+        assert osd.lookup(ROOT, "").names == len(there)
         assert osd.lookup(ROOT, "g").object == named.file
         if act is cycle:
             put_back(osd, named)

@@ -252,21 +252,66 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.versions.setdefault((pid, oid, version), digest) == digest
         return version
 
+    def wanted(self, pid: int, oid: int, old: bool) -> tuple[bytes, bool]:
+        """The version of an object or collection, or an earlier or another one's; whether it is its own.
+
+        b"": there is none.
+        """
+        now = self.note_version(pid, oid)
+        others = [version for _, _, version in self.versions if version != now]
+        wanted = others[-1] if old and others else now
+        return (wanted if len(wanted) == VERSION_BYTES else b""), wanted == now
+
     @rule(pid=partition_ids, oid=object_ids, start=offsets, length=lengths, old=st.booleans())
     def write_if(self, pid: int, oid: int, start: int, length: int, old: bool) -> None:
         """Only with the object's version; an earlier one, or another object's, does not do."""
         outcome, obj = self.find(pid, oid)
-        now = self.note_version(pid, oid)
-        others = [version for _, _, version in self.versions if version != now]
-        wanted = others[-1] if old and others else now
-        if len(wanted) != VERSION_BYTES:
+        wanted, own = self.wanted(pid, oid, old)
+        if not wanted:
             return
-        if outcome is OK and wanted != now:
+        if outcome is OK and not own:
             outcome = ANOTHER_VERSION
         data = filled(length, start % 251)[:length]
         self.expect(rq.write(ref(pid, oid), start, data, if_version=wanted), outcome)
         if outcome is OK:
             obj.write(start, data)
+
+    @rule(pid=partition_ids, oid=object_ids, old=st.booleans())
+    def remove_if(self, pid: int, oid: int, old: bool) -> None:
+        """REMOVE, or of a collection REMOVE COLLECTION, with a version."""
+        wanted, own = self.wanted(pid, oid, old)
+        if not wanted:
+            return
+        collection = self.is_collection(pid, oid)
+        if collection:
+            request = rq.remove_collection(ref(pid, oid), True, if_members=wanted)
+        else:
+            request = rq.remove(ref(pid, oid), if_version=wanted)
+        outcome = OK if collection else self.find(pid, oid)[0]
+        if outcome is OK and not own:
+            outcome = ANOTHER_VERSION
+        self.expect(request, outcome)
+        if outcome is OK and collection:
+            self.model.partitions[pid].remove_collection(oid)
+        elif outcome is OK:
+            self.model.partitions[pid].remove(oid)
+
+    @rule(pid=partition_ids, oid=object_ids, attribute=attribute_ids, old=st.booleans())
+    def set_if(self, pid: int, oid: int, attribute: tuple[int, int], old: bool) -> None:
+        """SET ATTRIBUTES of a user object with a version; setting does not change it."""
+        if self.is_collection(pid, oid):
+            return
+        outcome, obj = self.find(pid, oid)
+        wanted, own = self.wanted(pid, oid, old)
+        if not wanted:
+            return
+        if outcome is OK and not own:
+            outcome = ANOTHER_VERSION
+        lists = AttributeLists((), (AttributeValue(*attribute, b"if"),))
+        self.expect(rq.set_attributes(ref(pid, oid), if_version=wanted, attributes=lists), outcome)
+        if outcome is OK:
+            obj.set(*attribute, b"if")
+            assert self.note_version(pid, oid) == wanted
 
     @rule(
         pid=partition_ids,

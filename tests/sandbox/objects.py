@@ -24,6 +24,7 @@ LENGTH_MOST = 1 << 30
 IDS_PER_ANSWER = 3  # few, so that continuation is exercised
 CODE_PIECE = 16  # the same of code
 SHARE_MESSAGE = struct.pack(">HH", 1, 4)
+FINISH_KEPT = 0x100
 
 
 class Refusal(Exception):
@@ -145,10 +146,14 @@ class MemoryObjects:
     # -- the job itself
 
     def op_1(self, sandbox, ids, a, b, body):  # FINISH
-        length = int.from_bytes(body[:4], "big")
+        end = 4 + int.from_bytes(body[:4], "big")
+        form, length = ids
         out = sandbox.outcome
-        out.exit_code, out.kind = a, b
-        out.traceback, out.line = body[4 : 4 + length].decode(), body[4 + length :].decode()
+        out.exit_code, out.kind, out.kept = a, b & 0xFF, bool(b & FINISH_KEPT)
+        out.traceback, out.line = body[4:end].decode(), body[end + length :].decode()
+        if form:
+            out.result[:] = body[end : end + length]
+            out.result_encoding = form - 1
 
     def op_2(self, sandbox, ids, a, b, body):  # PROGRESS
         sandbox.outcome.progress.append((a, body.decode()))

@@ -38,8 +38,10 @@ LIMITS_BODY = struct.Struct(">QIII")
 EXIT_BODY = struct.Struct(">iQQQB")
 CALL = struct.Struct(">HHHHI4xQQQQ16x")
 ANSWER = struct.Struct(">HHHHI4x16xQQ16x")
-JOB_RUN = struct.Struct(">HHBBBBQQQQIIII8xI4x")
+JOB_RUN = struct.Struct(">HHBBBBQQQQIIII8xIBBBBI")
 
+NEXT, FINISH_KEPT = 4, 0x100
+CLEAN, CLEAN_LIGHTLY = 1, 2
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
 CONTROL_PING, CONTROL_END = 1, 2
 FUTEX_WAKE = 1
@@ -99,6 +101,7 @@ class Outcome:
     status: Exit | None = None
     result: bytearray = field(default_factory=bytearray)
     result_encoding: int | None = None
+    kept: bool = False  # the sandbox says that it keeps the code
     progress: list[tuple[int, str]] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     pieces: int = 0  # calls made ahead, and the last of each row
@@ -243,12 +246,20 @@ class Sandbox:
         self.failed: bytes | None = None  # the answer to a piece, given to all that follow
         self.objects = None
         self.ending = False  # told to
+        self.rests = False  # its last job is over: it calls NEXT before another
         self.open_pipes = {self.stdout: "stdout", self.stderr: "stderr"}
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
     # -- before the job
 
     def wait_ready(self) -> None:
+        """Raises: RuntimeError: it failed, or ended instead."""
+        if self.rests:
+            call = self.next_call()
+            if call is None:
+                raise RuntimeError("the sandbox has ended")
+            assert call == (NEXT, 0, 0, 0, 0, b""), call
+            return
         message = self.job.recv(4096)
         version, kind = struct.unpack_from(">HH", message)
         assert version == 1
@@ -267,14 +278,35 @@ class Sandbox:
         in_memfd: bool = False,
         form: int = 0,
         method: str = "",
+        slot: int = 0,
+        kept: bool = False,
+        by_socket: bool = False,
+        native: bool = False,
+        compiles: bool = False,
+        machine: bytes = b"",
     ) -> None:
-        """Hand the job over; zone: type, partition, object; method: the entry point of a function."""
+        """Hand the job over; zone: type, partition, object; method: the entry point of a function.
+
+        slot: where the code may be kept; kept: it is there, and not sent.
+        by_socket: also where the sandbox waits in NEXT.  native: as signed for the engine native.
+        compiles: the result is the machine code.  machine: machine code of this code.
+        """
         source = code.encode() if isinstance(code, str) else code
         header = JOB_RUN.pack(
             *(1, RUN, zone[0], args_encoding, in_memfd, form, *job, zone[1], zone[2]),
-            *(len(name), len(args), len(source), 20000, len(method)),
+            *(len(name), len(args), len(source), 20000, len(method), native, slot, kept),
+            *(compiles, len(machine)),
         )
-        texts = name.encode() + method.encode() + args + source
+        texts = name.encode() + method.encode() + args + (b"" if kept else source + machine)
+        if self.rests and not (in_memfd or by_socket):
+            self.answer(body=header + texts)
+            return
+        self.send(header, texts, in_memfd)
+        if self.rests:
+            self.answer()
+
+    def send(self, header: bytes, texts: bytes, in_memfd: bool) -> None:
+        """RUN, on the job socket."""
         if not in_memfd:
             self.job.send(header + texts)
             return
@@ -383,8 +415,13 @@ class Sandbox:
         self.outcome.status = self.wait_exit()
         return self.outcome
 
-    def run_another(self, code: str | bytes, objects: object = None, **job: object) -> Outcome:
-        """One job of several in this sandbox: up to its FINISH, which is answered with "again"."""
+    def run_another(
+        self, code: str | bytes, objects: object = None, *, lightly: bool = False, **job: object
+    ) -> Outcome:
+        """One job of several in this sandbox: up to its FINISH, which is answered with "again".
+
+        lightly: a call of the same function follows.
+        """
         from objects import MemoryObjects
 
         store = objects or MemoryObjects()
@@ -395,7 +432,8 @@ class Sandbox:
             if call[0] == 1:
                 store.op_1(self, call[1:3], *call[3:])  # type: ignore[attr-defined]
                 self.drain()
-                self.answer(a=1)
+                self.answer(a=CLEAN_LIGHTLY if lightly else CLEAN)
+                self.rests = True
                 break
             store.serve(self, *call)  # type: ignore[attr-defined]
         return self.outcome

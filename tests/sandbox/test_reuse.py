@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from objects import MemoryObjects, Thing
 from proxy import (
+    CLEAN,
     CONTROL_END,
     FINISH_ENDED,
     FINISH_EXCEPTION,
@@ -16,6 +18,7 @@ from proxy import (
     FINISH_OK,
     Daemon,
     Limits,
+    Outcome,
     Sandbox,
 )
 
@@ -281,6 +284,121 @@ def test_large_jobs_after_small_ones(sandbox: Sandbox) -> None:
     for in_memfd in (False, True, False, True):
         outcome = sandbox.run_another("print(1)\n" + "#" * 70000 * in_memfd, in_memfd=in_memfd)
         assert outcome.stdout == b"1\n"
+        sandbox.wait_ready()
+
+
+ECHO = (
+    "count = 0\ndef main(args):\n    global count\n    count += 1\n    return f'{args} {count}'\n"
+)
+
+
+def echo(sandbox: Sandbox, code: str = ECHO, **job: object) -> Outcome:
+    return sandbox.run_another(code, args=b'"a"', args_encoding=2, method="main", **job)
+
+
+def test_code_that_is_kept_runs_again_without_being_sent(sandbox: Sandbox) -> None:
+    """With names of its own each time."""
+    for kept in (False, True, True):
+        outcome = echo(sandbox, slot=2, kept=kept)
+        assert outcome.kept, outcome.traceback
+        assert (outcome.result, outcome.result_encoding) == (b'"a 1"', 1)
+        assert 3 not in outcome.calls, "the result comes with FINISH"
+        sandbox.wait_ready()
+    assert not echo(sandbox).kept
+    sandbox.wait_ready()
+
+
+def test_kept_code_shows_its_lines_in_tracebacks(sandbox: Sandbox) -> None:
+    code = "def main(args):\n    return 1 / 0  # here\n"
+    for kept in (False, True):
+        outcome = echo(sandbox, code, slot=1, kept=kept)
+        assert outcome.kind == FINISH_EXCEPTION and outcome.kept
+        assert "return 1 / 0  # here" in outcome.traceback
+        sandbox.wait_ready()
+
+
+def test_a_job_cannot_change_or_find_code_that_is_kept(sandbox: Sandbox) -> None:
+    assert echo(sandbox, slot=1, name="kept.py").kept
+    sandbox.wait_ready()
+    seek = """import gc, osd._engine.host as host
+host.load_code = host.keep = None
+def f(): pass
+gc.collect()
+parts = [part for o in gc.get_objects() if type(o) is tuple for part in o]
+found = [p for p in parts if type(p) is type(f.__code__) and p.co_filename == "kept.py"]
+print(len(found))"""
+    assert sandbox.run_another(seek).stdout == b"0\n"
+    sandbox.wait_ready()
+    assert echo(sandbox, slot=1, kept=True, name="kept.py").result == b'"a 1"'
+    sandbox.wait_ready()
+
+
+LIGHT = """import json, os, sys
+def main(args):
+    before = [hasattr(json, "mark"), "mark" in os.environ, "mark" in sys.path, open_descriptors()]
+    json.mark, os.environ["mark"] = 1, "1"
+    sys.path.append("mark")
+    os.dup(0)
+    return before
+def open_descriptors():
+    return [fd for fd in range(5, 64) if there(fd)]
+def there(fd):
+    try: os.fstat(fd)
+    except OSError: return False
+    return True
+"""
+
+
+def test_between_calls_of_one_function_little_remains(sandbox: Sandbox) -> None:
+    """Lists that were changed in place may, until the clean-up before another job."""
+    for kept in (False, True, True):
+        outcome = echo(sandbox, LIGHT, slot=1, kept=kept, lightly=True)
+        in_json, in_environment, in_path, descriptors = json.loads(outcome.result)
+        assert (in_json, in_environment, descriptors) == (False, False, [])
+        assert kept or not in_path
+        sandbox.wait_ready()
+    sandbox.answer(a=CLEAN)
+    sandbox.wait_ready()
+    print_path = "import sys; print('mark' in sys.path)"
+    assert sandbox.run_another(print_path).stdout == b"False\n"
+    sandbox.wait_ready()
+
+
+def test_what_a_function_has_hidden_is_found_before_other_jobs(daemon: Daemon) -> None:
+    hide = (
+        "import string\ndef main(args):\n    string.capwords.__defaults__ = (args,)\n    return 1\n"
+    )
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    for kept in (False, True):
+        assert echo(sandbox, hide, slot=1, kept=kept, lightly=True).result == b"1"
+        sandbox.wait_ready()
+    sandbox.answer(a=CLEAN)
+    assert sandbox.wait_exit().code == 0
+    sandbox.close()
+
+
+def test_code_that_is_not_kept_says_so(sandbox: Sandbox) -> None:
+    broken = echo(sandbox, "def main(:", slot=3)
+    assert broken.kind == FINISH_EXCEPTION and "SyntaxError" in broken.line and not broken.kept
+    sandbox.wait_ready()
+    outcome = echo(sandbox, slot=3, kept=True)
+    assert outcome.line == "osd._engine.host.BadCode: the code was not kept"
+    sandbox.wait_ready()
+    assert echo(sandbox, slot=3).result == b'"a 1"'
+
+
+def test_a_result_at_the_exit_is_the_last(sandbox: Sandbox) -> None:
+    code = "import atexit, osd\ndef main(args):\n    atexit.register(osd.result, 2)\n    return 1\n"
+    assert echo(sandbox, code).result == b"2"
+    sandbox.wait_ready()
+    long = echo(sandbox, "def main(args):\n    return bytes(40000)")
+    assert len(long.result) == 40000 and 3 in long.calls
+
+
+def test_a_job_comes_by_the_socket_as_well(sandbox: Sandbox) -> None:
+    for by_socket in (False, True, False, True):
+        assert sandbox.run_another("print(1)", by_socket=by_socket).stdout == b"1\n"
         sandbox.wait_ready()
 
 

@@ -35,6 +35,7 @@ wasmtime = pytest.importorskip("wasmtime")
 
 MIB = 1 << 20
 FINISH_BAD_CODE = 5
+RELEASE = b"\x0250"  # in machine code: the major number of the release, behind its length
 POOLS = "name=default;max=1\nname=w;max=2;engine=wasm\n"
 
 IMPORTS = {
@@ -185,7 +186,7 @@ def test_a_truncated_module_is_bad_code(daemon: Daemon, cut: int) -> None:
     [
         ('(import "env" "system" (func))', FINISH_BAD_CODE, "unknown import"),
         ('(import "osd" "args" (func (param i64)))', FINISH_BAD_CODE, "link: types incompatible"),
-        ("(table 4000000000 funcref)", FINISH_EXCEPTION, "table"),
+        ("(table 4000000000 funcref)", FINISH_BAD_CODE, "table"),
         ("(memory 65536)", FINISH_MEMORY, "memory"),
         ('(func (export "main") (param i32))', FINISH_BAD_CODE, "exports no function"),
         ('(func (export "main") (result i64) (i64.const 0))', FINISH_BAD_CODE, "no function"),
@@ -266,6 +267,105 @@ def test_nothing_remains_for_the_next_call(daemon: Daemon) -> None:
     sandbox.kill()
     sandbox.wait_exit()
     sandbox.close()
+
+
+def test_a_compiled_module_is_kept_and_not_sent_again(daemon: Daemon) -> None:
+    say = "(drop (call $result (i32.const 0) (i32.const 0) (i32.const 2))) (i32.const 0)"
+    code = module(say, extra='(data (i32.const 0) "ok")')
+    sandbox = daemon.spawn(pool="w")
+    sandbox.wait_ready()
+    for kept in (False, True, True):
+        out = sandbox.run_another(code, slot=4, kept=kept)
+        assert out.kind == FINISH_OK and out.kept, out
+        assert out.result == b"ok"
+        sandbox.wait_ready()
+    out = sandbox.run_another(code, slot=1, kept=True)
+    assert out.line == "code: it was not kept" and not out.kept
+    sandbox.wait_ready()
+    assert not sandbox.run_another(code).kept
+    sandbox.wait_ready()
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
+
+
+@pytest.mark.parametrize(
+    ("times", "size", "with_finish"), [(1, 0, True), (3, 100, True), (33, 1024, False)]
+)
+def test_a_short_result_of_a_call_without_a_record_comes_with_finish(
+    daemon: Daemon, times: int, size: int, with_finish: bool
+) -> None:
+    piece = f"(drop (call $result (i32.const 0) (i32.const 0) (i32.const {size})))"
+    code = module(piece * times + " (i32.const 0)", extra='(data (i32.const 0) "piece")')
+    for job in ((0, 5), (0x10000, 0x10007)):
+        out = run(daemon, code, job=job)
+        assert out.result == (b"piece" + bytes(size - 5) if size else b"") * times
+        assert (3 not in out.calls) == (with_finish and job[0] == 0)
+
+
+def compiled(daemon: Daemon, code: bytes) -> bytes:
+    out = run(daemon, code, compiles=True, job=(0, 5))
+    assert out.kind == FINISH_OK, out
+    assert out.result_encoding == 0
+    return bytes(out.result)
+
+
+def test_machine_code_runs_in_another_sandbox(daemon: Daemon) -> None:
+    """The start function and the entry point trap: compiling runs neither."""
+    code = module("unreachable", extra="(func $s (result) unreachable) (start $s)")
+    machine = compiled(daemon, code)
+    out = run(daemon, code, machine=machine)
+    assert out.kind == FINISH_EXCEPTION and "unreachable" in out.line
+    say = "(drop (call $result (i32.const 0) (i32.const 0) (i32.const 2))) (i32.const 0)"
+    code = module(say, extra='(data (i32.const 0) "ok")')
+    machine = compiled(daemon, code)
+    for in_memfd in (False, True):
+        assert run(daemon, code, machine=machine, in_memfd=in_memfd).result == b"ok"
+
+
+def test_kept_machine_code_is_not_sent_again(daemon: Daemon) -> None:
+    code = module("(i32.const 0)")
+    machine = compiled(daemon, code)
+    sandbox = daemon.spawn(pool="w")
+    sandbox.wait_ready()
+    for kept in (False, True):
+        out = sandbox.run_another(code, slot=1, kept=kept, machine=machine)
+        assert out.kind == FINISH_OK and out.kept, out
+        sandbox.wait_ready()
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
+
+
+@pytest.mark.parametrize("part", [0, 0.01, 0.3, 0.9])
+def test_machine_code_that_is_cut_is_compiled_anew(daemon: Daemon, part: float) -> None:
+    """So is that of another release of Wasmtime, which the target may have from before an update."""
+    code = module("(i32.const 7)")
+    machine = compiled(daemon, code)
+    out = run(daemon, code, machine=machine[: int(len(machine) * part)] or b"?")
+    assert out.kind == FINISH_EXIT and out.exit_code == 7
+
+
+def test_machine_code_of_another_release_is_compiled_anew(daemon: Daemon) -> None:
+    code = module("(i32.const 7)")
+    machine = compiled(daemon, code)
+    assert RELEASE in machine[:128]
+    out = run(daemon, code, machine=machine.replace(RELEASE, b"\x0249", 1))
+    assert out.kind == FINISH_EXIT and out.exit_code == 7
+
+
+@pytest.mark.parametrize("code", [b"?", b"\0asm\1\0\0\0\x7f"])
+def test_what_cannot_be_compiled(daemon: Daemon, code: bytes) -> None:
+    out = run(daemon, code, compiles=True, job=(0, 5))
+    assert out.kind == FINISH_BAD_CODE and out.line.startswith("compile")
+    assert not out.result
+
+
+def test_another_engine_does_not_run_what_it_shall_compile(daemon: Daemon) -> None:
+    out = daemon.run("print('it runs')", compiles=True)
+    assert out.kind == FINISH_BAD_CODE
+    assert out.line == "the engine python does not compile"
+    assert not out.stdout
 
 
 def test_a_host_without_wasmtime_says_what_to_install(tmp_path: Path) -> None:

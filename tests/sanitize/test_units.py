@@ -11,7 +11,7 @@ import pytest
 from tests.programs import run
 from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
 
-SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
+SOURCES = sorted((ROOT / "target").glob("*/**/test_*.c"))
 THREADED_LAYERS = frozenset(
     {"base", "command", "unit", "exec", "object", "security", "store", "testing"}
 )
@@ -22,7 +22,10 @@ ONE_THREAD = frozenset(
 
 
 def is_threaded(source: Path) -> bool:
-    return source.parent.name in THREADED_LAYERS and source.name not in ONE_THREAD
+    return (
+        source.relative_to(ROOT / "target").parts[0] in THREADED_LAYERS
+        and source.name not in ONE_THREAD
+    )
 
 
 RUNS = [(ADDRESS, source) for source in SOURCES] + [
@@ -34,7 +37,7 @@ RUNS = [(ADDRESS, source) for source in SOURCES] + [
 @pytest.mark.parametrize(
     ("build", "source"),
     RUNS,
-    ids=[f"{build.folder}-{source.parent.name}/{source.stem}" for build, source in RUNS],
+    ids=[f"{build.folder}-{source.relative_to(ROOT)}" for build, source in RUNS],
 )
 def test_c_unit(build: Build, source: Path, tmp_path: Path) -> None:
     done = run(made(build).command(source.stem), tmp_path)

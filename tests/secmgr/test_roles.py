@@ -82,6 +82,24 @@ def test_write(users: dict[str, As]) -> None:
     assert refused.output.rstrip().endswith("FUN_EXE on partition 0x10000")
 
 
+def test_write_names(users: dict[str, As], tmp_path: Path) -> None:
+    """Files and directories by their paths, as a person expects; the partition itself stays."""
+    write = users["write"]
+    local, top = tmp_path / "file", f"osd:/{PID}"
+    local.write_bytes(b"named")
+    write("mkdir", f"/{PID}/logs")
+    write("cp", local, f"{top}/logs/a")
+    write("cp", f"{top}/logs/a", f"{top}/b")
+    write("mv", f"/{PID}/b", f"/{PID}/logs/c")
+    assert f"/{PID}/logs/a" in users["read"]("find", f"/{PID}/logs").stdout
+    assert write("cat", f"/{PID}/logs/c").stdout == "named"
+    refused = users["read"]("mkdir", f"/{PID}/more", code=77)
+    assert "on partition 0x10000" in refused.output
+    assert "lacks REMOVE on partition" in write("part", "rm", PID, "--yes", code=77).output
+    write("rm", "-r", f"/{PID}/logs")
+    assert "logs" not in users["read"]("find", f"/{PID}").stdout
+
+
 def test_run(users: dict[str, As], tmp_path: Path) -> None:
     """Scripts that read; one that may change more is refused, and the refusal names no more than that."""
     run = users["run"]

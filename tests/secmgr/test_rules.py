@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iosd_secmgr.access.rules import EVERY_TARGET, AccessRequest, AllowedAccess, Rule, decide
+from pyosd.secmgr.capabilities import signing_partition
 from pyosd.secmgr.scopes import Scope, ScopeKind
 from pyosd.types import ObjectRef, ObjectType, ref
 from pyosd.wire.capability import Permission, SecurityMethod
@@ -136,6 +137,37 @@ def test_one_object_is_not_all_of_them() -> None:
     one = Rule("alice", False, "one", Scope.parse("0x10000/0x10000"), Permission.READ)
     whole = AccessRequest("one", ref(0x10000), ObjectType.USER_OBJECT, Permission.READ)
     assert decide([one], "alice", (), whole, NOW) is None
+
+
+NAMES = Permission.CREATE | Permission.WRITE | Permission.REMOVE
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (NAMES, True),
+        (NAMES | Permission.READ, True),
+        (Permission.WRITE | Permission.REMOVE, True),
+        (Permission.REMOVE, False),
+        (Permission.CREATE, False),
+        (Permission.CREATE | Permission.REMOVE, False),
+        (NAMES | Permission.FUN_EXE, False),
+        (NAMES | Permission.SET_ATTR, False),
+    ],
+)
+def test_names_are_changed_inside_a_partition(asked: Permission, given: bool) -> None:
+    """What a rule of names gives is signed by the partition's key: the partition itself stays."""
+    place = ref(0x10000)
+    found = [
+        Rule("alice", False, "one", Scope(ScopeKind.NAMES, place), NAMES, id=1),
+        Rule("alice", False, "one", Scope(ScopeKind.PARTITION, place), Permission.READ, id=2),
+        Rule("alice", False, "one", Scope(ScopeKind.ZONE, place), Permission.FUN_EXE, id=3),
+    ]
+    request = AccessRequest("one", place, ObjectType.PARTITION, asked)
+    grant = decide(found, "alice", (), request, NOW)
+    assert (grant is not None) is given
+    if grant is not None:
+        assert signing_partition(place, ObjectType.PARTITION, grant.permissions) == 0x10000
 
 
 def test_rules_of_two_tags_do_not_add_up() -> None:

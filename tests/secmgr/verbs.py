@@ -50,6 +50,19 @@ VERBS = (
     "obj attr set OID PAGE/1 x",
     "obj attr get OID PAGE/1",
     "obj rm OID",
+    "ls /PID",
+    "stat /PID/FILE",
+    "find /PID",
+    "du /PID",
+    "cat /PID/FILE",
+    "cp FILE osd:/PID/NEW",
+    "cp osd:/PID/FILE LOCAL",
+    "cp osd:/PID/FILE osd:/PID/NEW",
+    "mkdir /PID/DIR",
+    "mv /PID/NEW /PID/DIR",
+    "rm -r -f /PID/DIR",
+    "sync SOURCE osd:/PID",
+    "obj read /PID/FILE",
     "put FILE PID",
     "get PID FOLDER",
     "col create PID",
@@ -64,8 +77,15 @@ VERBS = (
     "job status JOB",
     "job logs JOB",
     "job result JOB",
+    "job inputs JOB",
+    "job export --prov JOB",
     "job kill JOB",
     "job rm JOB",
+    "cluster put FILE PID --copies 1 --targets TARGETS",
+    "cluster ls PID --targets TARGETS",
+    "cluster check PID --targets TARGETS",
+    "cluster repair PID --targets TARGETS",
+    "cluster rebalance PID --targets TARGETS",
     "pool ls",
     "target info",
 )
@@ -107,14 +127,27 @@ class Sample:
         self.serving, self.folder = serving, folder
         (folder / "file").write_text("text")
         (folder / "script.py").write_text("print(1)\n")
+        (folder / "targets.toml").write_text(f'[targets]\na = "{serving.url}"\n')
         self.names = {
             "FILE": str(folder / "file"),
             "FOLDER": str(folder / "out"),
             "SCRIPT": str(folder / "script.py"),
+            "TARGETS": str(folder / "targets.toml"),
             "PAGE": "0x10000",
             "PID": "0x10000",
             "NEWPID": "0x20000",
+            "SOURCE": str(folder / "source"),
+            "LOCAL": str(folder / "local"),
+            "/PID": "/0x10000",
+            "osd:/PID": "osd:/0x10000",
         }
+        self.names |= {
+            f"{osd}/PID/{name}": f"{osd}/0x10000/{path}"
+            for osd in ("", "osd:")
+            for name, path in (("FILE", "stored"), ("NEW", "new"), ("DIR", "dir"))
+        }
+        (folder / "source").mkdir()
+        (folder / "source" / "inside").write_text("text")
         self.run("part", "create", "0x10000")
         self.run("part", "create", "0x20000")
         self.names["OID"] = self.run("obj", "write", "0x10000", self.names["FILE"])
@@ -122,6 +155,7 @@ class Sample:
         self.names["CID"] = self.run("col", "create", "0x10000")
         self.names["JOB"] = self.run("exec", self.names["SCRIPT"], "--zone", "0x10000", "--no-wait")
         self.run("job", "wait", self.names["JOB"])
+        self.run("cp", self.names["FILE"], "osd:/0x10000/stored")
 
     def run(self, *words: str) -> str:
         environment = os.environ | {"IOSD_TARGET": self.serving.url}

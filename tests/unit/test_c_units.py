@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The C unit tests, one item for each ``test_*.c`` that lies beside the code."""
+"""The C unit tests of sandbox/ and pyosd/_core, one item for each ``test_*.c`` that lies beside the code.
+
+Not here: those of target/, which run with sanitizers (tests/sanitize/test_units.py).
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,10 @@ import pytest
 from tests.programs import run
 
 ROOT = Path(__file__).resolve().parents[2]
-TREES = ("target", "sandbox", "pyosd/_core")
-SOURCES = [
-    (tree, source)
-    for tree in TREES
-    for pattern in ("test_*.c", "*/test_*.c")
-    for source in sorted((ROOT / tree).glob(pattern))
-]
+TREES = ("sandbox", "pyosd/_core")
+SOURCES = [(tree, source) for tree in TREES for source in sorted((ROOT / tree).glob("**/test_*.c"))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tree", "source"),
     SOURCES,

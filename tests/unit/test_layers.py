@@ -40,13 +40,15 @@ MAY_INCLUDE = {
 EXEC_ROOMS = {
     "record": set(),
     "queue": set(),
+    "advice": set(),
     "sandbox": set(),
-    "session": {"record"},
+    "used": set(),
+    "session": {"record", "used"},
     "job": {"record", "queue"},
-    "pool": {"record", "queue", "sandbox", "job"},
-    "run": {"record", "queue", "sandbox", "session", "job", "pool"},
+    "pool": {"record", "queue", "advice", "sandbox", "job"},
+    "run": {"record", "queue", "sandbox", "used", "session", "job", "pool"},
     "flow": {"record", "queue", "job", "pool"},
-    "tell": {"record", "queue", "sandbox", "session", "job", "pool", "run", "flow"},
+    "tell": {"record", "queue", "sandbox", "used", "session", "job", "pool", "run", "flow"},
 }
 EXEC_HEADERS = {
     **{room: {f"{room}.h"} for room in EXEC_ROOMS},
@@ -63,12 +65,22 @@ EXEC_CONTRACTS = {
 OBJECT_LAYERS = {
     "formats": {"attr_table", "copy_extents", "index_key", "key_list", "range_lock", "record"},
     "store": {
-        *("heads", "index_keep", "methods", "objects", "partition", "partition_record"),
+        *("created", "heads", "index_keep", "methods", "objects", "partition", "partition_record"),
         *("quota", "run", "space", "tally", "txn_store", "upkeep"),
     },
-    "memory": {"cache", "data_version", "entry", "sums", "txn", "txn_run", "version"},
-    "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time"},
-    "data": {"allocated", "change", "data", "resize", "settle", "share"},
+    "memory": {
+        "cache",
+        "data_version",
+        "entry",
+        "hook_mask",
+        "name_cache",
+        "sums",
+        "txn",
+        "txn_run",
+        "version",
+    },
+    "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time", "due", "hooks", "stack"},
+    "data": {"allocated", "change", "data", "pin", "resize", "settle", "share"},
     "objects": {
         *(
             "collection",
@@ -76,6 +88,8 @@ OBJECT_LAYERS = {
             "key_record",
             "list",
             "membership",
+            "name_find",
+            "name_inside",
             "name_walk",
             "names",
             "object",
@@ -239,7 +253,7 @@ def test_object_is_built_in_layers() -> None:
 def test_rooms_of_exec_have_one_header() -> None:
     for room, headers in EXEC_HEADERS.items():
         found = {path.name for path in (ROOT / "target" / "exec" / room).glob("*.h")}
-        assert found == headers, room
+        assert {each for each in found if not each.startswith("test_")} == headers, room
     folders = {path.name for path in (ROOT / "target" / "exec").iterdir() if path.is_dir()}
     assert folders == set(EXEC_ROOMS)
 

@@ -29,7 +29,7 @@ from iosd_host.common.rate_limited_log import Limited
 from iosd_host.http.console.crowd import Crowd, Guest
 from iosd_host.http.console.live import Live
 from iosd_host.http.console.sessions import Session, Sessions, TokenError
-from iosd_host.http.console.state import reading_of, serial_of, thinned, unready
+from iosd_host.http.console.state import pushed, reading_of, serial_of, thinned, unready
 from iosd_host.http.exporter import exposition
 from iosd_host.http.sockets import listener, peer_uid, process_of
 from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
@@ -355,7 +355,9 @@ class Console:
         except RequestRefused as error:
             found = {"error": error.fields()}
             return web.json_response(found, status=STATUS_OF.get(error.code, 409))
-        return web.json_response({"jobs": jobs, "now": round(time.time() * 1000)})
+        given_back = pushed(reading_of(target))
+        now = round(time.time() * 1000)
+        return web.json_response({"jobs": jobs, "pushed": given_back, "now": now})
 
     # ---- who, and changes ----
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from iosd_host.http.metrics import samples
-from iosd_host.http.readings import Histogram, Reading, Sample, table
+from iosd_host.http.readings import Histogram, Reading, Sample, at, number, table
 from iosd_host.manager.state_store import merge
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "SCHEMA",
     "STALE_S",
     "is_stale",
+    "pushed",
     "reading_of",
     "serial_of",
     "state_of",
@@ -33,6 +34,9 @@ __all__ = [
 
 SCHEMA = "iosd.console/1"
 STALE_S = 5.0
+PUSHED_MOST, PUSHED_TEXT = 16, 64
+PUSHED_NUMBERS = ("at_ms", "near", "wait", "client")
+LAST_MS = 8.64e15  # that a browser has a date of
 
 
 def reading_of(target: ManagedTarget) -> Reading:
@@ -89,6 +93,18 @@ def figures(reading: Reading | None) -> dict[str, Any]:
         }
         for metric, found in samples(reading)
     }
+
+
+def pushed(reading: Reading) -> list[dict[str, Any]]:
+    """Jobs that the target gave back to their clients, the last first, and the times it compared."""
+    found = at(reading.snapshot, "offload.recent")
+    return [
+        {
+            **{key: str(row.get(key, ""))[:PUSHED_TEXT] for key in ("name", "principal", "stage")},
+            **{key: min(number(row.get(key)) or 0, LAST_MS) for key in PUSHED_NUMBERS},
+        }
+        for row in map(table, (found if isinstance(found, list) else [])[:PUSHED_MOST])
+    ]
 
 
 def thinned(loads: Iterable[Mapping[str, Any]], step: int) -> list[dict[str, Any]]:

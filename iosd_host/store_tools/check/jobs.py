@@ -94,7 +94,7 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     if parsed.kind is JobKeyKind.EXPIRY:
         if record is None or not record.has_ended or record.expiry_ms != parsed.number:
             yield Problem(ProblemKind.JOB_EXPIRY_STALE, where, "", Table.JOBS, key, parsed.job)
-    elif record is None:
+    elif record is None or (parsed.kind is JobKeyKind.USED and parsed.number >= record.used_pieces):
         detail = f"{parsed.kind.name.lower()} {parsed.number}"
         yield Problem(ProblemKind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
 

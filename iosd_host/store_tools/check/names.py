@@ -17,7 +17,7 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
-__all__ = ["check_names"]
+__all__ = ["check_names", "read_entry"]
 
 TELL_EVERY = 1024
 
@@ -30,8 +30,25 @@ def check_names(store: Store, progress: StoreProgress) -> Iterator[Problem]:
     yield from check_cycles(store)
 
 
+def read_entry(store: Store, key: bytes, value: bytes) -> NameRecord:
+    """A record of names.db.  Raises: FormatError."""
+
+    def incarnation(partition_id: int) -> int:
+        partition = store.partition(partition_id)
+        return partition.incarnation if partition is not None else 0
+
+    return NameRecord.of_entry(key, value, incarnation)
+
+
+def exists(store: Store, found: NameRecord) -> bool:
+    """What has the name is there, and it is alive."""
+    if found.type is None:
+        return store.life(found.object) is Life.LIVE
+    return store.intact(found.object, found.type) is not None
+
+
 def is_directory(store: Store, place: Place) -> bool:
-    """Of a live partition; object id 0 is the partition itself."""
+    """Of a live partition; object id 0 is the partition itself, or the root."""
     if place.object_id == 0:
         return store.life(place) is Life.LIVE
     record = store.intact(place, RecordType.COLLECTION)
@@ -45,7 +62,7 @@ def check_entries(store: Store, progress: StoreProgress) -> Iterator[Problem]:
         if number % TELL_EVERY == 0:
             progress("names", number, total)
         try:
-            found = NameRecord.of_entry(key, value)
+            found = read_entry(store, key, value)
         except FormatError as error:
             where = f"names.db {key.hex()}"
             yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), Table.NAMES, key)
@@ -55,7 +72,7 @@ def check_entries(store: Store, progress: StoreProgress) -> Iterator[Problem]:
         where = f"{found.directory} {found.name!r}"
         if not is_directory(store, found.directory):
             detail = "no such directory"
-        elif store.intact(found.object, found.type) is None:
+        elif not exists(store, found):
             detail = "no such object"
         else:
             detail = ""
@@ -69,15 +86,16 @@ def check_named(store: Store) -> Iterator[Problem]:
     """named.db: the directory has an entry that says the same."""
     for key, _ in store.db.walk(Table.NAMED):
         try:
-            place, directory, name = NameRecord.parse_named(key)
+            place, directory, name = NameRecord.parse_named(key, store.epoch)
         except FormatError as error:
             where = f"named.db {key.hex()}"
             yield Problem(ProblemKind.KEY_DAMAGED, where, str(error), Table.NAMED, key)
             continue
         if store.life(place) is Life.DEAD:
             continue
-        entry = store.db.get(Table.NAMES, directory.encode() + name)
-        if entry is None or entry[1:] != place.object_id.to_bytes(8, "big"):
+        value = store.db.get(Table.NAMES, directory.encode() + name)
+        wanted = place.object_id or place.partition_id
+        if value is None or value[1:] != wanted.to_bytes(8, "big"):
             where = f"{place} named {name!r}"
             yield Problem(ProblemKind.NAMED_STALE, where, "", Table.NAMED, key)
 
@@ -100,7 +118,7 @@ def check_cycles(store: Store) -> Iterator[Problem]:
     parents = dict[Place, tuple[Place, bytes]]()
     for key, value in store.db.walk(Table.NAMES):
         try:
-            found = NameRecord.of_entry(key, value)
+            found = read_entry(store, key, value)
         except FormatError:
             continue
         if found.type is RecordType.COLLECTION:

@@ -42,6 +42,7 @@ class JobKeyKind(IntEnum):
     CODE = 2
     PAYLOAD = 3
     COMPANION = 4
+    USED = 5
 
 
 # name, bytes: the numbers of a record in stored order, behind the version
@@ -102,6 +103,7 @@ _ARRAY_NUMBERS = (
 _PREDECESSOR_NUMBERS = (("predecessor_partition_id", 8), ("predecessor_object_id", 8))
 _CHARGE_NUMBERS = (("starved_usec", 8), ("charged", 8))
 _BEGIN_NUMBERS = (("begin_ms", 8),)
+_USED_NUMBERS = (("used_length", 4),)
 _Numbers = tuple[tuple[str, int], ...]
 
 
@@ -118,6 +120,9 @@ class FieldTag(IntEnum):
     PRINCIPAL = 8
     POOL = 9
     SET = 10
+    SIGNER = 11
+    USED = 12
+    FUNCTION = 0x8001
 
 
 MUST_UNDERSTAND = 0x8000
@@ -126,6 +131,7 @@ _NUMBERS_OF: dict[int, _Numbers] = {
     FieldTag.BEGIN: _BEGIN_NUMBERS,
     FieldTag.ARRAY: _ARRAY_NUMBERS,
     FieldTag.PREDECESSOR: _PREDECESSOR_NUMBERS,
+    FieldTag.USED: _USED_NUMBERS,
 }
 _RIGHTS = 121
 BASE_BYTES = 1024
@@ -136,8 +142,13 @@ _UNCOUNTED = (1 << 64) - 1
 _DIGEST = 32
 # name, bytes at most, in the order of versions 1 to 6; the last two since version 2
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_MOST = {FieldTag.KEY: 64, FieldTag.RIGHTS: _RIGHTS} | {
-    FieldTag[name.upper()]: most for name, most in _TEXTS
+_FUNCTION_HEAD = 17  # partition, object, access class; the name of the entry point follows
+_MOST = {
+    FieldTag.KEY: 64,
+    FieldTag.RIGHTS: _RIGHTS,
+    **{FieldTag[name.upper()]: most for name, most in _TEXTS},
+    FieldTag.SIGNER: 128,
+    FieldTag.FUNCTION: _FUNCTION_HEAD + 64,
 }
 
 
@@ -173,13 +184,15 @@ _LENGTHS = {
     JobKeyKind.CODE: 21,
     JobKeyKind.PAYLOAD: 18,
     JobKeyKind.COMPANION: 17,
+    JobKeyKind.USED: 21,
 }
 """Bytes of a whole key."""
 
 
 @dataclass(frozen=True)
 class JobKey:
-    """A key of jobs.db.  number: expiry in ms, piece of the code, or kind of payload.
+    """A key of jobs.db.  number: expiry in ms, piece of the code or of the list of objects used, or kind
+    of payload.
 
     Of kind COMPANION, job is the object that holds a result; the value says whose.
     """
@@ -264,7 +277,7 @@ def _tagged(reader: _Reader) -> _Parts:
         value = reader.take(reader.number(2))
         if tag <= before:
             raise FormatError(f"a job record with field {tag:#x} behind field {before:#x}")
-        if tag >= MUST_UNDERSTAND:
+        if tag >= MUST_UNDERSTAND and tag not in tuple(FieldTag):
             raise FormatError(f"a job record with field {tag:#x}: of a later release, or damaged")
         before = tag
         if tag in _NUMBERS_OF:
@@ -305,7 +318,10 @@ def _check(parts: _Parts) -> None:
         value = parts.fields.get(tag, b"")
         if len(value) > most or (tag is FieldTag.RIGHTS and len(value) not in (0, most)):
             raise FormatError(f"a job record whose {tag.name.lower()} has {len(value)} bytes")
-        if tag >= FieldTag.NAME and b"\0" in value:
+        if tag is FieldTag.FUNCTION:
+            if value and len(value) <= _FUNCTION_HEAD:
+                raise FormatError(f"a job record whose function has {len(value)} bytes")
+        elif tag >= FieldTag.NAME and b"\0" in value:
             raise FormatError(f"a job record whose {tag.name.lower()} has a zero byte")
 
 
@@ -323,6 +339,8 @@ class JobRecord:
     pool: bytes = b""
     set: bytes = b""
     rights: bytes = b""
+    signer: bytes = b""
+    function: bytes = b""
     version: int = VERSION
     """Of the bytes that it was read from."""
     charged: int | None = None
@@ -339,7 +357,9 @@ class JobRecord:
             raise FormatError(f"a job record of version {version}: of a later release, or damaged")
         parts = _tagged(reader) if version == VERSION else _earlier(reader, version)
         _check(parts)
-        numbers = dict.fromkeys((name for name, _ in _ARRAY_NUMBERS + _PREDECESSOR_NUMBERS), 0)
+        numbers = dict.fromkeys(
+            (name for name, _ in _ARRAY_NUMBERS + _PREDECESSOR_NUMBERS + _USED_NUMBERS), 0
+        )
         numbers |= parts.numbers
         charged = numbers.pop("charged")
         named = {tag.name.lower(): parts.fields.pop(tag, b"") for tag in _MOST}
@@ -412,9 +432,15 @@ class JobRecord:
             return 0
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
 
+    @property
+    def used_pieces(self) -> int:
+        """Records of kind USED: the list of objects that it has used."""
+        return -(-self.numbers["used_length"] // CODE_PIECE)
+
     def charge(self, payload_bytes: int) -> int:
         """Its charge, given the bytes in its records of kind PAYLOAD."""
         numbers = self.numbers
+        payload_bytes += numbers["used_length"]
         if numbers["flags"] & _MEMBER:
             return payload_bytes
         kept = not self.has_ended or numbers["flags"] & _CODE_KEPT

@@ -101,6 +101,12 @@ class RecordFlag(IntFlag):
     SURROGATE = 8
     NAMED = 16
     DIRECTORY = 32
+    STACKED = 64
+    CHECKS_WRITE = 128
+    CHECKS_REMOVE = 256
+    CHECKS_SET = 512
+    FOLLOWED = 1024
+    DUE = 2048
 
 
 NO_FLAGS = RecordFlag(0)

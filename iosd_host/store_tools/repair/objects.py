@@ -31,7 +31,8 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root
 from iosd_host.store_tools.opening.store import Life, Store, size_of
-from iosd_host.store_tools.repair.records import Mender, Mending, collection_record
+from iosd_host.store_tools.repair.mending import Mender, Mending
+from iosd_host.store_tools.repair.relations import collection_record
 
 __all__ = ["OBJECT_MENDERS"]
 

@@ -20,8 +20,9 @@ from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
 from iosd_host.store_tools.opening.store import Store, StoreProgress
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
+from iosd_host.store_tools.repair.mending import Mending
 from iosd_host.store_tools.repair.objects import OBJECT_MENDERS
-from iosd_host.store_tools.repair.records import MENDERS, Mending
+from iosd_host.store_tools.repair.records import MENDERS
 
 __all__ = ["LOG", "RepairOutcome", "repair_store"]
 

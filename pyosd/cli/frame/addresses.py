@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyosd.types import ObjectRef
 
-__all__ = ["JobName", "LoneId", "MemberRef"]
+__all__ = ["JobName", "LoneId", "MemberRef", "PathRef", "is_job_path", "is_path"]
 
 
 @dataclass(frozen=True)
@@ -39,3 +39,23 @@ class JobName(ObjectRef):
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class PathRef(ObjectRef):
+    """A path where an address is wanted; the target is asked for the ids before the verb runs."""
+
+    path: str = ""
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def is_path(text: str) -> bool:
+    """Whether an address is a path: from the root on, or with osd: before it."""
+    return text.startswith(("/", "osd:"))
+
+
+def is_job_path(text: str) -> bool:
+    """Whether it is a path of a job.  Other texts with slashes can be names of jobs."""
+    return text.removeprefix("osd:").startswith("/.jobs/")

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["addresses", "collections", "jobs"]
+__all__ = ["addresses", "collections", "jobs", "paths"]
 
 PATIENCE_S = 0.2
 MOST = 200  # words that a person can still look through
@@ -31,13 +31,28 @@ def collections(ctx: click.Context, incomplete: str) -> list[str]:
     return _collect(ctx, incomplete, _collections)
 
 
+def paths(ctx: click.Context, incomplete: str) -> list[str]:
+    """Entries of the directory before the last slash; directories end in one."""
+    return _collect(ctx, incomplete, _paths)
+
+
 def jobs(ctx: click.Context, incomplete: str) -> list[str]:
     """Jobs of all partitions."""
     return _collect(ctx, incomplete, _jobs)
 
 
+def _paths(target: Target, incomplete: str) -> Iterator[str]:
+    above = incomplete.rpartition("/")[0]
+    for each in target.fs.iterdir(above or "/"):
+        yield f"{above}/{each.name}" + ("/" if each.is_directory else "")
+
+
 def _addresses(target: Target, incomplete: str) -> Iterator[str]:
     from pyosd.types import ref
+
+    if incomplete.startswith("/"):
+        yield from _paths(target, incomplete)
+        return
 
     partition, slash, _ = incomplete.partition("/")
     if slash:

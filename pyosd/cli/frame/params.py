@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pyosd.cli.frame import completion_words
-from pyosd.cli.frame.addresses import JobName, LoneId, MemberRef
+from pyosd.cli.frame.addresses import JobName, LoneId, MemberRef, PathRef, is_job_path, is_path
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.jobs.begin import parse_begin
 from pyosd.types import ROOT, ObjectRef
@@ -32,18 +32,21 @@ __all__ = [
     "MOMENT",
     "NUMBER",
     "OBJECT",
+    "PATH",
     "RETRY_ON",
     "SIZE",
     "TAG",
     "DurationParam",
+    "PathParam",
     "SizeParam",
 ]
 
 
 class AddressParam(ParamType[ObjectRef]):
-    """``root``, PID or PID/OID, each decimal or 0x; inside: only what lies in a partition."""
+    """``root``, PID or PID/OID, each decimal or 0x, or a path; inside: only what lies in a partition."""
 
-    forms = "root, PID or PID/OID"
+    forms = "root, PID, PID/OID or a path"
+    paths = True
 
     def __init__(
         self, name: str, complete: Callable[[click.Context, str], list[str]], inside: bool = False
@@ -64,13 +67,34 @@ class AddressParam(ParamType[ObjectRef]):
         """Parse an address; the object's type is looked up later."""
         if isinstance(value, ObjectRef):
             return value
+        if self.paths and is_path(str(value)):
+            return PathRef(ROOT.partition_id, ROOT.object_id, str(value))
         try:
             address = ObjectRef.parse(str(value))
         except ValueError:
-            self.fail(f"'{value}' is not {self.forms} (decimal or 0x)", param, ctx)
+            self.fail(f"'{value}' is not {self.forms} (ids decimal or 0x)", param, ctx)
         if self.inside and not address.object_id:
             self.fail(f"'{value}' is not {self.name}", param, ctx)
         return address
+
+
+class PathParam(ParamType[str]):
+    """A path of the target: /PARTITION/NAME/..., by a partition's id or name."""
+
+    name = "PATH"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete with names that the target has now."""
+        return [CompletionItem(each) for each in completion_words.paths(ctx, incomplete)]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check its length; the target checks the names."""
+        text = str(value)
+        if not text or "\0" in text:
+            self.fail("a path has at least one character, and none is NUL", param, ctx)
+        return text
 
 
 class SizeParam(ParamType[int]):
@@ -206,9 +230,10 @@ def _uint32(text: str) -> int | None:
 
 
 class JobAddress(AddressParam):
-    """A job: an address, a member of an array, ARRAY[INDEX], or a name."""
+    """A job: an address, a path /.jobs/..., a member of an array, ARRAY[INDEX], or a name."""
 
     forms = "a job's id, PID/OID"
+    paths = False
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -216,6 +241,8 @@ class JobAddress(AddressParam):
         """Parse; what the target calls a member is found out later."""
         if isinstance(value, ObjectRef):
             return value
+        if is_job_path(str(value)):
+            return PathRef(ROOT.partition_id, ROOT.object_id, str(value))
         array, bracket, index = str(value).partition("[")
         if not bracket:
             return self._whole(str(value), param, ctx)
@@ -329,6 +356,7 @@ ADDRESS = AddressParam("ADDRESS", completion_words.addresses)
 OBJECT = AddressParam("PID/OID", completion_words.addresses, inside=True)
 COLLECTION = AddressParam("PID/CID", completion_words.collections, inside=True)
 JOB = JobAddress("JOB", completion_words.jobs)
+PATH = PathParam()
 ARRAY = ArrayIndices()
 RETRY_ON = RetryOn()
 AFTER = AfterJob()

@@ -17,7 +17,7 @@ __all__ = ["Profile", "ProfileError", "config_path", "load_profile"]
 
 DEFAULT_PROFILE = "default"
 NOBODY = Identity()
-KEYS = {"target": str, "partition": int} | {
+KEYS = {"target": str, "targets": str, "partition": int} | {
     each.name.replace("_", "-"): str for each in fields(Identity)
 }
 
@@ -31,6 +31,7 @@ class Profile:
     """The settings of a profile. Each can be absent."""
 
     target: str | None = None
+    targets: str | None = None
     partition: int | None = None
     identity: Identity = NOBODY
     unread: str = ""  # the file of another user that was left out of account
@@ -101,4 +102,4 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
     said = {key.replace("-", "_"): value for key, value in table.items()}
     names = {each.name for each in fields(Identity)}
     identity = Identity(**{key: value for key, value in said.items() if key in names})
-    return Profile(said.get("target"), said.get("partition"), identity)
+    return Profile(said.get("target"), said.get("targets"), said.get("partition"), identity)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyosd import errors
-from pyosd.cli.frame.addresses import LoneId, MemberRef
+from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.help import HelpPage
@@ -33,12 +33,14 @@ from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
 
 if TYPE_CHECKING:
+    from pyosd.iscsi.login import Chap
+    from pyosd.security.credentials import CredentialSource
     from pyosd.target import Target
 
 __all__ = ["Failure", "Listing", "LocalVerb", "Settings", "Verb", "expected_empty", "explain"]
 
 # Sense codes of a refusal that another state of things would lift (design D15).
-WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
+WRONG_STATE = {(0x80, 0x11), (0x80, 0x14), (0x80, 0x28)}
 # Sense codes of an absent logical unit, and of OSD commands to tgtd's controller (LUN 0).
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
 WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
@@ -93,6 +95,7 @@ class Settings:
     output: str = "table"
     header: bool = True
     _profile: Profile | None = field(default=None, repr=False)
+    _session: Target | None = field(default=None, repr=False)  # of resolve(), for connect()
 
     @property
     def profile(self) -> Profile:
@@ -137,16 +140,35 @@ class Settings:
         Raises:
             ProfileError: nobody said which, or the secret cannot be read.
         """
+        return self.login(self.url())
+
+    def login(self, url: str) -> Target:
+        """Open a session with the target of that URL.
+
+        Raises:
+            ProfileError: the secret cannot be read.
+        """
         from pyosd import connect
 
+        if self._session is not None:
+            session, self._session = self._session, None
+            return session
+        chap, source = self.access(url)
+        return connect(url, chap=chap, credentials=source)
+
+    def access(self, url: str) -> tuple[Chap | None, CredentialSource | None]:
+        """The arguments chap and credentials of connect() to that target.
+
+        Raises:
+            ProfileError: the secret cannot be read.
+        """
         identity = self.identity()
         try:
-            chap, source = identity.chap(), identity.source(self.url())
+            return identity.chap(), identity.source(url)
         except OSError as error:
             raise ProfileError(f"cannot read {error.filename}: {error.strerror}") from None
         except ValueError as error:
             raise ProfileError(str(error)) from None
-        return connect(self.url(), chap=chap, credentials=source)
 
     def identity(self) -> Identity:
         """The client's identity at the target, from flag, environment or profile."""
@@ -188,8 +210,43 @@ class Settings:
         else:
             self.show([record], columns, "", "", wide=wide)
 
+    def path(self, text: str) -> str:
+        """A path from the root on; one without a slash in front is inside the profile's partition.
+
+        Raises: click.UsageError: the profile has no partition.
+        """
+        from pyosd.fs.paths import SCHEME, join, named_id
+
+        inside = text.removeprefix(SCHEME)
+        first = inside.partition("/")[0]
+        if inside.startswith("/") or inside == "" or named_id(first) is not None:
+            return join(inside)
+        if self.profile.partition is None:
+            raise click.UsageError(
+                f"'{text}' does not begin with a partition: write /PARTITION/{inside}, or set "
+                "'partition' in the profile"
+            )
+        return join(f"{self.profile.partition:#x}", inside)
+
+    def resolve(self, value: Any) -> Any:
+        """What the function of a verb gets for a parameter: the ids in place of paths."""
+        if not has_path(value):
+            return value
+        if isinstance(value, tuple):
+            return tuple(map(self.resolve, value))
+        if self._session is None:
+            self._session = self.connect()
+        return self._session.fs.resolve(self.path(value.path))
+
+    def close(self) -> None:
+        """End a session that no verb has taken over."""
+        if self._session is not None:
+            self._session.close()
+
     def job(self, address: ObjectRef) -> ObjectRef:
         """The job meant by an address; a lone id is inside the profile's partition."""
+        if isinstance(address, PathRef):
+            address = self.resolve(address)
         if address.object_id or not address.partition_id:
             return address
         if isinstance(address, MemberRef):
@@ -223,6 +280,13 @@ class Settings:
     def can_ask(self) -> bool:
         """Whether a person is there to answer."""
         return not self.no_input and sys.stdin.isatty()
+
+
+def has_path(value: Any) -> bool:
+    """Whether the value of a parameter is a path, or has one."""
+    if isinstance(value, tuple):
+        return any(map(has_path, value))
+    return isinstance(value, PathRef)
 
 
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -299,6 +363,10 @@ class Verb(HelpPage):
             profile_name=ctx.params.pop("profile", None), colour=ctx.params.pop("color"), **taken
         )
         try:
+            if "target" in self.left_out and any(map(has_path, ctx.params.values())):
+                raise click.UsageError("this verb asks no target: give ids, not paths")
+            for name, value in ctx.params.items():
+                ctx.params[name] = settings.resolve(value)
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -315,6 +383,8 @@ class Verb(HelpPage):
 
                 traceback.print_exception(error)
             ctx.exit(code)
+        finally:
+            settings.close()
 
 
 class LocalVerb(Verb):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,17 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
+from pyosd.cli.functions.engines import engines
+from pyosd.cli.functions.log import log
+from pyosd.cli.functions.names import NAME, PARTITION, functions_of
+from pyosd.cli.jobs.exec_options import limit_options
 from pyosd.cli.jobs.result import as_lists
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
-from pyosd.cli.output.terminal import RAW, output_to
-from pyosd.functions import Access, Function, Functions
-from pyosd.functions.dialogues import FIRST, LAST
-from pyosd.target import Target
+from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
+from pyosd.functions import Access, Contract, Function, OutputSize, RecordForm
+from pyosd.functions.stock import STOCK
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import Limits
 
@@ -30,6 +31,8 @@ __all__ = ["fn"]
 
 SCHEMA = "iosd.function/1"
 ACCESSES = [each.name.lower() for each in Access]
+SIZES = [each.name.lower() for each in OutputSize if each is not OutputSize.FIXED]
+RECORDS = [each.name.lower() for each in RecordForm]
 COLUMNS = (
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
     Column("ID", lambda row: row["id"]),
@@ -42,61 +45,17 @@ COLUMNS = (
     Column("METHODS", lambda row: " ".join(row["methods"]), wide=True),
     Column("SIGNER", lambda row: row["signer"] or "-", wide=True, shrink=True),
     Column("POOL", lambda row: row["pool"] or "default", wide=True),
-    Column("ACTIVATED", lambda row: format_time(row["activated"]), wide=True),
+    Column("ACTIVATED", lambda row: format_time(row["activated_ms"]), wide=True),
     Column("DESCRIPTION", lambda row: row["description"] or "-", wide=True, shrink=True),
 )
 
 
-class FunctionName(ParamType[str | int | ObjectRef]):
-    """A function as people name it."""
-
-    name = "NAME"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | int | ObjectRef:
-        """Tell ids from names: a name has a letter beyond those of hexadecimal digits, or few digits."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        if "/" in value:
-            try:
-                return ObjectRef.parse(value)
-            except ValueError:
-                self.fail(f"'{value}' is not PID/OID (decimal or 0x)", param, ctx)
-        if re.fullmatch(r"0x[0-9a-fA-F]+", value):
-            return int(value, 16)
-        if re.fullmatch(r"[0-9]{1,7}", value):
-            return int(value)
-        return value
-
-
-class PartitionParam(ParamType[int]):
-    """The id of a function partition."""
-
-    name = "PID"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse and check the range."""
-        try:
-            found = int(str(value), 0)
-        except ValueError:
-            found = 0
-        if not FIRST <= found <= LAST:
-            self.fail(f"'{value}' is not the id of a function partition, 0x1 to 0xffff", param, ctx)
-        return found
-
-
-NAME = FunctionName()
-PARTITION = click.option(
-    "--partition",
-    type=PartitionParam(),
-    help="Function partition, 0x1 to 0xffff.  [the only one; 'put' makes 0x1]",
-)
-
-
-def functions_of(target: Target, partition: int | None) -> Functions:
-    """The functions of the partition that was named."""
-    return Functions(target, partition)
+def contract_of(contract: Contract | None) -> JsonRow | None:
+    """A contract's record; None: the function has none."""
+    if contract is None:
+        return None
+    records = contract.records.name.lower() if contract.records else None
+    return vars(contract) | {"size": contract.size.name.lower(), "records": records}
 
 
 def record_of(function: Function) -> JsonRow:
@@ -113,13 +72,14 @@ def record_of(function: Function) -> JsonRow:
         "methods": list(manifest.methods),
         "pool": manifest.pool,
         "limits": limits,
+        "contract": contract_of(manifest.contract),
         "version": manifest.version,
         "description": manifest.description,
         "size_bytes": function.size,
         "sha256": function.sha256,
         "signer": function.signer,
         "key": function.fingerprint,
-        "activated": function.activated.timestamp() if function.activated else None,
+        "activated_ms": function.activated and round(function.activated.timestamp() * 1000),
     }
 
 
@@ -146,12 +106,24 @@ def fn() -> None:
 )
 @click.option("--engine", metavar="NAME", default="", help="Engine.  [by the file's suffix]")
 @click.option("--pool", metavar="NAME", default="", help="Pool of the calls.  [default]")
-@click.option("--limit-wall", type=DURATION, help="Limit the time of a call: 90s, 1h30m.")
-@click.option("--limit-cpu", type=DURATION, help="Limit the processor time of a call: 90s.")
-@click.option("--limit-mem", type=SIZE, help="Limit the memory of a call: 256MiB.")
-@click.option("--limit-output", type=SIZE, help="Limit the bytes that a call may print: 1MiB.")
+@limit_options("limit_wall", "limit_cpu", "limit_mem", "limit_output")
 @click.option("--version", metavar="TEXT", default="", help="Version of the code, for people.")
 @click.option("--description", metavar="TEXT", default="", help="Description, for people.")
+@click.option(
+    "--size",
+    "size",
+    type=click.Choice(SIZES),
+    help="Length of the output, of a function that data pass through: same or unknown.",
+)
+@click.option("--block", type=SIZE, help="Bytes of a block, if each block can be computed alone.")
+@click.option(
+    "--records",
+    type=click.Choice(RECORDS),
+    help="Parts of the input that can be computed alone: lines, or lines of a table with a header.",
+)
+@click.option("--inverse", metavar="NAME", default="", help="Entry point that undoes the first.")
+@click.option("--deterministic", is_flag=True, help="The same input always gives the same output.")
+@click.option("--optional", is_flag=True, help="Pass the data unchanged if the function fails.")
 @click.option(
     "--sign",
     "sign_with",
@@ -174,6 +146,12 @@ def put(
     limit_cpu: float | None,
     limit_mem: int | None,
     limit_output: int | None,
+    size: str | None,
+    block: int | None,
+    records: str | None,
+    inverse: str,
+    deterministic: bool,
+    optional: bool,
     **manifest: Any,
 ) -> None:
     """Store FILE as a function, permit calls of it, and print its id.
@@ -182,15 +160,63 @@ def put(
     one.
     """
     limits = Limits(wall=limit_wall, cpu=limit_cpu, mem=limit_mem, output=limit_output)
+    contract = None
+    if size:
+        contract = Contract(
+            OutputSize[size.upper()],
+            block or 0,
+            None,
+            inverse,
+            deterministic,
+            optional,
+            RecordForm[records.upper()] if records else None,
+        )
+    elif block or records or inverse or deterministic or optional:
+        raise click.UsageError("a contract begins with --size")
     with settings.connect() as target:
         made = functions_of(target, partition).put(
             Path(code),
             access=Access[access.upper()],
             methods=methods or ("main",),
             limits=limits,
+            contract=contract,
             **manifest,
         )
     click.echo(made.id)
+
+
+@fn.command(cls=Verb)
+@click.argument("names", metavar="[NAME]...", type=click.Choice(sorted(STOCK)), nargs=-1)
+@click.option(
+    "--sign",
+    "sign_with",
+    metavar="KEY",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Sign them with this key of SSH; a public key's file: with ssh-agent.",
+)
+@click.option("--pool", metavar="NAME", default="", help="Pool of the calls.  [default]")
+@PARTITION
+@click.pass_obj
+def stock(
+    settings: Settings,
+    names: tuple[str, ...],
+    sign_with: str | None,
+    pool: str,
+    partition: int | None,
+) -> None:
+    """Store functions that come with iosd, for 'osd attach' and 'osd hook', and print their ids.
+
+    Without a NAME: all that need no package of Python. The functions aes-gcm and blowfish need
+    cryptography, parquet needs pyarrow: name a pool whose package set has it.
+    """
+    chosen = names or [each for each in sorted(STOCK) if not STOCK[each].package]
+    if lacking := [each for each in chosen if STOCK[each].package and not pool]:
+        package = STOCK[lacking[0]].package
+        raise click.UsageError(f"'{lacking[0]}' needs --pool: its package set must have {package}")
+    with settings.connect() as target:
+        functions = functions_of(target, partition)
+        for each in chosen:
+            click.echo(functions.put_stock(each, pool=pool, sign_with=sign_with).id)
 
 
 @fn.command("ls", cls=Listing)
@@ -256,18 +282,27 @@ def deactivate(
 
 @fn.command(cls=Verb)
 @click.argument("names", metavar="NAME...", type=NAME, nargs=-1, required=True)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove also functions in use.  Calls under way continue with the code that they have.",
+)
 @PARTITION
 @YES
 @click.pass_obj
 def rm(
-    settings: Settings, names: tuple[str | int | ObjectRef, ...], partition: int | None, yes: bool
+    settings: Settings,
+    names: tuple[str | int | ObjectRef, ...],
+    force: bool,
+    partition: int | None,
+    yes: bool,
 ) -> None:
-    """Remove functions.  Calls under way continue."""
+    """Remove functions.  Exit 18 if calls of one are under way; the message names them."""
     if not yes:
         settings.confirm(f"Remove {', '.join(map(str, names))}?")
     with settings.connect() as target:
         for each in names:
-            functions_of(target, partition).remove(each)
+            functions_of(target, partition).remove(each, force=force)
 
 
 @fn.command(cls=Verb)
@@ -297,13 +332,7 @@ def rm(
 @click.option("--pool", metavar="NAME", default="", help="Pool of the call.  [the function's]")
 @PARTITION
 @RAW
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text, or one JSON object.  [text]",
-)
+@TEXT_OR_JSON
 @click.pass_obj
 def call(
     settings: Settings,
@@ -348,3 +377,7 @@ def argument_of(args: tuple[str, ...], document: str | None, file: Any) -> objec
         return json.loads(document)
     except ValueError as error:
         raise Failure(Exit.USAGE, f"--json: {error}") from None
+
+
+for each in (log, engines):
+    fn.add_command(each)

@@ -12,12 +12,14 @@ from typing import Any
 
 import click
 
-from pyosd.cli.frame.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, RETRY_ON, SIZE, TAG
-from pyosd.cli.frame.verb import Settings, Verb, common_options
-from pyosd.cli.jobs.exec_options import LIMITS, ExecOptions, describe
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, PATH, RETRY_ON, TAG
+from pyosd.cli.frame.verb import Failure, Settings, Verb, common_options
+from pyosd.cli.host.everywhere import targets_option
+from pyosd.cli.jobs.exec_options import LIMITS, ExecOptions, describe, limit_options
 from pyosd.cli.jobs.follow import await_end, id_kept, interrupted, left_by
 from pyosd.cli.jobs.job_verb import job_of
-from pyosd.cli.jobs.job_view import exit_code, record_of
+from pyosd.cli.jobs.job_view import exit_code
 from pyosd.cli.jobs.logs import print_streams
 from pyosd.cli.jobs.script import (
     KEY_OPTION,
@@ -32,15 +34,18 @@ from pyosd.cli.jobs.script import (
 )
 from pyosd.cli.output.tables import harmless, print_json
 from pyosd.cli.output.terminal import RAW
+from pyosd.cli.paths.listing import matches
+from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.target import Target
-from pyosd.types import ROOT
+from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import After, parse_duration
 
 __all__ = ["exec_command", "run", "submit"]
 
 WAIT = "--wait"
+REUSE = "--reuse-result"
 FOR_EVER = "inf"  # seconds; float() reads it
 
 
@@ -53,11 +58,12 @@ class Exec(Verb):
     waits: bool | None = None
     sections = MappingProxyType(
         {
-            "Input": ("zone", "modules", "check", "compress", "rights", "local"),
+            "Input": ("zone", "modules", "check", "compress", "rights", "pure"),
+            "Place": ("where", "local", "targets_file"),
             "Job": ("name", "tags", "partition", "pool", "priority", "key", "expire"),
-            "Start": ("hold", "begin", "after"),
+            "Start": ("hold", "begin", "after", "reuse_result"),
             "Limits": (*LIMITS, "grace"),
-            "Arrays": ("array",),
+            "Arrays": ("array", "over", "batch"),
             "Retry": ("retries", "retry_on", "idempotent"),
             "Waiting and result": (
                 "wait",
@@ -90,6 +96,10 @@ class Exec(Verb):
 
     def check_waiting(self, ctx: click.Context, look: click.Context) -> None:
         """Refuse options that contradict the verb.  Raises: UsageError."""
+        if self.waits is False and look.params["where"] == "auto":
+            raise click.UsageError(
+                "'osd submit' does not wait; for --where auto use 'osd run'", ctx
+            )
         if self.waits is True and look.params["no_wait"]:
             raise click.UsageError("'osd run' waits; to return at once use 'osd submit'", ctx)
         if self.waits is False and (look.params["wait"] is not None or look.params["follow"]):
@@ -105,7 +115,7 @@ class Exec(Verb):
                 f"line {number} of the script: {error.format_message()}", ctx
             ) from None
         # The script may be another's: it does not choose files of ours, nor what reaches a terminal.
-        for name, flag in (("raw", "--raw"), ("modules", "--with")):
+        for name, flag in (("raw", "--raw"), ("modules", "--with"), ("targets_file", "--targets")):
             if look.params[name]:
                 raise click.UsageError(
                     f"line {number} of the script: {flag} is for the command line alone", ctx
@@ -117,24 +127,26 @@ class Exec(Verb):
 
 
 def bare_wait(args: list[str]) -> list[str]:
-    """`--wait` takes the next word only if that is a duration, so that it never takes the script."""
+    """`--wait` and `--reuse-result` take the next word only if that is a duration, so that they never
+    take the script.
+    """
     end = args.index("--") if "--" in args else len(args)
     given: list[str] = []
     words = iter(args[:end])
     for word in words:
-        if word != WAIT:
+        if word not in (WAIT, REUSE):
             given.append(word)
             continue
         following = next(words, None)
         if following is not None and is_duration(following):
-            given.append(f"{WAIT}={following}")
+            given.append(f"{word}={following}")
             continue
         if following is not None and following[:1].isdigit() and not Path(following).exists():
             raise click.UsageError(
-                f"--wait {following}: not a duration, such as 30s, 5min or 1h30m; write --wait -- "
+                f"{word} {following}: not a duration, such as 30s, 5min or 1h30m; write {word} -- "
                 f"{following} if it is the script or an argument of it"
             )
-        given.append(f"{WAIT}={FOR_EVER}")
+        given.append(f"{word}={FOR_EVER}")
         if following is not None:
             given += bare_wait([following, *words])
     return given + args[end:]
@@ -156,7 +168,7 @@ def is_duration(word: str) -> bool:
     "--zone",
     type=ADDRESS,
     default=ROOT,
-    help="Object, partition or root that the script may access.  [root]",
+    help="Object, directory, partition or root that the script may access: an id or a path.  [root]",
 )
 @click.option(
     "--partition",
@@ -185,6 +197,13 @@ def is_duration(word: str) -> bool:
     help="Hold the job until this time: now+2h, 16:30, 2026-11-24T08:00 (local time).",
 )
 @click.option(
+    REUSE,
+    metavar="[AGE]",
+    type=DURATION,
+    help="Return an earlier job of the same script, arguments and zone if no object that it read "
+    "has changed, and it ended at most AGE ago.  The result must depend on nothing else.",
+)
+@click.option(
     "--after",
     type=AFTER,
     multiple=True,
@@ -195,6 +214,20 @@ def is_duration(word: str) -> bool:
     "--array",
     type=ARRAY,
     help="Run the script once for each index: 0-99, 1,3,10-20:2.  %N: at most N at once.",
+)
+@click.option(
+    "--over",
+    type=PATH,
+    multiple=True,
+    help="Run the script once for each file that matches PATH, such as '/logs/*.gz'; it finds the "
+    "object in osd.over.  May be given more than once.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1,
+    help="With --over, run the script once for N files.  [1]",
 )
 @KEY_OPTION
 @click.option(
@@ -222,23 +255,7 @@ def is_duration(word: str) -> bool:
 )
 @click.option("--pool", metavar="NAME", default="", help="Pool of sandboxes to run in.  [default]")
 @RIGHTS_OPTION
-@click.option("--limit-wall", type=DURATION, help="Limit the time from start to end: 90s, 1h30m.")
-@click.option("--limit-cpu", type=DURATION, help="Limit the processor time: 90s, 1h30m.")
-@click.option(
-    "--limit-mem", type=SIZE, help="Limit the memory: 256MiB.  Files may take a quarter of it."
-)
-@click.option(
-    "--limit-procs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Limit the number of threads, including the first.",
-)
-@click.option("--limit-output", type=SIZE, help="Limit the bytes that the script may print: 1MiB.")
-@click.option(
-    "--limit-io",
-    type=SIZE,
-    help="Limit the bytes of objects that the script reads and writes: 1GiB.",
-)
+@limit_options(*LIMITS)
 @modules_option(
     "Send modules with the script: a .py file, a package, a folder to import from, a .pyz or .zip.  "
     "May be given more than once."
@@ -262,10 +279,23 @@ def is_duration(word: str) -> bool:
 )
 @click.option("-f", "--follow", is_flag=True, help="Print the script's output while it runs.")
 @click.option(
+    "--pure",
+    is_flag=True,
+    help="The script reads its zone and returns a result. It may change no objects, so that it can run "
+    "in either place.",
+)
+@click.option(
+    "--where",
+    type=click.Choice(["auto", "near", "local"]),
+    help="Where the script runs: near the data; local, on this machine; auto, where it is expected "
+    "to end sooner, as --pure.  [auto with --pure if the command waits, else near]",
+)
+@click.option(
     "--local",
     is_flag=True,
-    help="Run the script on this machine; it accesses the target over the session.",
+    help="Run the script on this machine, as --where local; it accesses the target over the session.",
 )
+@targets_option("Run the script at each target of this file.")
 @click.option("--dry-run", is_flag=True, help="Print the request as JSON instead of sending it.")
 @click.option(
     "--exit-code",
@@ -307,23 +337,46 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     if options.check:
         check_script(options.script, code)
     code = with_modules(options.script, code, options.modules)
+    if options.over and options.array:
+        raise click.UsageError("--over and --array exclude each other: --over makes an array")
+    if options.over and (options.place == "local" or options.targets_file is not None):
+        raise click.UsageError("--over makes jobs of one target: it excludes --local and --targets")
+    if options.local and options.where not in (None, "local"):
+        raise click.UsageError(f"--local and --where {options.where} exclude each other")
+    if options.place == "auto":
+        check_auto(settings, options)
     request = options.request()
     if options.dry_run:
-        print_json(describe(request, code) | {"modules": [*options.modules]})
+        print_json(
+            describe(request, code) | {"modules": [*options.modules], "over": [*options.over]}
+        )
         return
-    if options.local:
-        from pyosd.cli.jobs.exec_local import run_here
+    if options.targets_file is not None:
+        from pyosd.cli.jobs.exec_places import run_everywhere
+
+        sys.exit(run_everywhere(settings, options, code, options.waits))
+    if options.place == "local":
+        from pyosd.cli.jobs.exec_places import run_here
 
         sys.exit(run_here(settings, options, code))
     with settings.connect() as target:
         request["after"] = [named_after(settings, target, each) for each in request["after"]]
+        if options.over:
+            request["over"] = files_over(settings, target, options.over)
+            request["batch"] = options.batch
+        if options.place == "auto":
+            from pyosd.cli.jobs.exec_places import run_where_sooner
+
+            sys.exit(run_where_sooner(settings, options, code, target, request))
         try:
             with advice_on_rights(options.rights):
                 job = target.exec(code, **request)
         except KeyboardInterrupt:
             raise interrupted("a job may nevertheless exist: osd ps --tail 1") from None
+        if job.cached_result:
+            settings.say(f"cached result: {job.id} has the same code and inputs")
         with id_kept(job):
-            if must_wait(options):
+            if options.waits:
                 sys.exit(wait_for(job, settings, options))
             tell_next(settings, job)
             report(settings, job)
@@ -359,11 +412,25 @@ def named_after(settings: Settings, target: Target, after: After) -> After:
     return replace(after, job=job_of(settings, target, after.job).id)
 
 
-def must_wait(options: ExecOptions) -> bool:
-    """Wait when told to, or when a person looks at stdout and said nothing."""
+def files_over(settings: Settings, target: Target, patterns: tuple[str, ...]) -> list[ObjectRef]:
+    """The objects of files that match patterns, each once.  Raises: Failure: there are none."""
+    files = [each for each in matches(settings, target.fs, patterns) if not each.is_directory]
+    if part := next((each.path for each in files if each.content is not None), None):
+        raise Failure(
+            Exit.FAILED, f"'{part}' is part of a job, and no object that scripts can read"
+        )
+    found = {each.object: None for each in files}
+    if not found:
+        raise Failure(Exit.NO_INPUT, f"no file matches {', '.join(patterns)}")
+    return [*found]
+
+
+def check_auto(settings: Settings, options: ExecOptions) -> None:
+    """Refuse options that need a job, where there may be none.  Raises: UsageError."""
     if options.no_wait:
-        return False
-    return options.wait is not None or options.follow or sys.stdout.isatty()
+        raise click.UsageError("--where auto waits for the end: it excludes --no-wait")
+    if options.targets_file is not None or settings.output != "text":
+        raise click.UsageError("--where auto excludes --targets and -o: say --where near")
 
 
 def tell_next(settings: Settings, job: Job) -> None:

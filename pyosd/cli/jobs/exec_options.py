@@ -4,20 +4,63 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import click
+
+from pyosd.cli.frame.params import DURATION, SIZE
 from pyosd.cli.jobs.script import RIGHTS
 from pyosd.jobs.source import BYTECODE_SUFFIX, pack
 from pyosd.types import ObjectRef, ref
-from pyosd.wire.exec_params import After, Limits
+from pyosd.wire.exec_params import After, HomeCost, Limits
 from pyosd.wire.indices import Ranges, indices_in, ranges_of, text_of
 
-__all__ = ["LIMITS", "ExecOptions", "describe"]
+__all__ = ["LIMITS", "ExecOptions", "describe", "limit_options"]
 
-LIMITS = ("limit_wall", "limit_cpu", "limit_mem", "limit_procs", "limit_output", "limit_io")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LIMITS = {
+    "limit_wall": click.option(
+        "--limit-wall", type=DURATION, help="Limit the time from start to end: 90s, 1h30m."
+    ),
+    "limit_cpu": click.option(
+        "--limit-cpu", type=DURATION, help="Limit the processor time: 90s, 1h30m."
+    ),
+    "limit_mem": click.option(
+        "--limit-mem", type=SIZE, help="Limit the memory: 256MiB.  Files may take a quarter of it."
+    ),
+    "limit_procs": click.option(
+        "--limit-procs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Limit the number of threads, including the first.",
+    ),
+    "limit_output": click.option(
+        "--limit-output", type=SIZE, help="Limit the bytes that the code may print: 1MiB."
+    ),
+    "limit_io": click.option(
+        "--limit-io",
+        type=SIZE,
+        help="Limit the bytes of objects that the code reads and writes: 1GiB.",
+    ),
+}
+"""The options of limits by the names of their parameters."""
+
+
+def limit_options(*names: str) -> Callable[[Function], Function]:
+    """Give a verb these options, in this order."""
+
+    def with_options(function: Function) -> Function:
+        for name in reversed(names):
+            function = LIMITS[name](function)
+        return function
+
+    return with_options
 
 
 @dataclass(frozen=True)
@@ -36,8 +79,11 @@ class ExecOptions:
     priority: int | None
     hold: bool
     begin: int | None
+    reuse_result: float | None
     after: tuple[After, ...]
     array: tuple[Ranges, int] | None
+    over: tuple[str, ...]
+    batch: int
     key: str | None
     retries: int | None
     retry_on: dict[str, int] | None
@@ -58,7 +104,10 @@ class ExecOptions:
     wait: float | None
     no_wait: bool
     follow: bool
+    where: str | None
+    pure: bool
     local: bool
+    targets_file: str | None
     dry_run: bool
     style: str
     raw: bool
@@ -74,9 +123,28 @@ class ExecOptions:
         return self.script.endswith(BYTECODE_SUFFIX)
 
     @property
+    def suffix(self) -> str:
+        """The end of the script's file name as Python wants it."""
+        return BYTECODE_SUFFIX if self.is_bytecode else ".py"
+
+    @property
     def patience(self) -> float | None:
         """Seconds to wait for the end; None: for ever."""
         return None if self.wait == inf else self.wait
+
+    @property
+    def place(self) -> str:
+        """Where the script runs: near, local, or auto, which waits for its end."""
+        if self.local:
+            return "local"
+        return self.where or ("auto" if self.pure and self.waits else "near")
+
+    @property
+    def waits(self) -> bool:
+        """Wait when told to, or when a person looks at stdout and said nothing."""
+        if self.no_wait:
+            return False
+        return self.wait is not None or self.follow or sys.stdout.isatty() or self.where == "auto"
 
     @property
     def limits(self) -> Limits:
@@ -106,6 +174,7 @@ class ExecOptions:
             "priority": self.priority,
             "hold": self.hold,
             "begin": self.begin and self.begin / 1000,
+            "reuse": False if self.reuse_result is None else self.reuse_result,
             "after": self.after,
             "key": self.key,
             "idempotent": self.idempotent,
@@ -118,6 +187,7 @@ class ExecOptions:
             "compress": self.compress,
             "bytecode": self.is_bytecode,
             "surrogate": None if self.partition is None else ref(self.partition.partition_id),
+            "home": HomeCost() if self.pure else None,
             "array": self.array and indices_in(self.array[0]),
             "at_once": self.array[1] if self.array else 0,
         }
@@ -137,6 +207,7 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         "compress": "zlib" if packing else None,
         "zone": str(request["zone"]),
         "rights": request["rights"].name or "",
+        "home": request["home"] and vars(request["home"]),
         "surrogate": request["surrogate"] and str(request["surrogate"]),
         "after": [str(each) for each in request["after"]],
         "limits": limits,

@@ -20,11 +20,12 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure, Settings
-from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, last_line, record_of
+from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, last_line
 from pyosd.cli.output.progress import REDRAWS_PER_S, watched
 from pyosd.cli.output.tables import colour_wanted, harmless, table_lines
 from pyosd.errors import OSDError, Unreachable
 from pyosd.jobs.dialogues.followed import Backoff
+from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.polling import job_statuses
 from pyosd.wire.job_status import WATCH_IDS, JobState, JobStatus

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyosd.cli.frame.addresses import LoneId
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.verb import Failure, Settings
+from pyosd.cli.host.everywhere import at_each, handle_of, report_errors, targets_option
 from pyosd.cli.jobs.job_filter import JobFilter, filter_options, submitted
 from pyosd.cli.jobs.job_verb import (
     JobListing,
@@ -25,12 +27,15 @@ from pyosd.cli.jobs.job_verb import (
     whole_of,
     wholes_of,
 )
-from pyosd.cli.jobs.job_view import COLUMNS, counted, explanation, last_lines, record_of, standing
+from pyosd.cli.jobs.job_view import COLUMNS, explanation, last_lines, standing
 from pyosd.cli.jobs.logs import logs
 from pyosd.cli.jobs.report import report, retry
 from pyosd.cli.jobs.result import result
 from pyosd.cli.jobs.watch import wait, watch
-from pyosd.cli.output.tables import harmless, print_lines, print_prose
+from pyosd.cli.output.tables import Column, harmless, print_lines, print_prose
+from pyosd.cli.replay.replay import diff, replay
+from pyosd.cli.replay.used import export, inputs, outputs
+from pyosd.jobs.dialogues.record import counted, record_of
 from pyosd.jobs.job_array import JobArray, known
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
@@ -62,6 +67,13 @@ def job() -> None:
     is_flag=True,
     help="Show the members of an array, one line each, instead of the array.",
 )
+@targets_option("List the jobs of all targets of this file.")
+@click.option(
+    "--all",
+    "everywhere",
+    is_flag=True,
+    help="List the jobs of all targets that IOSD_TARGETS or the profile names.",
+)
 @click.pass_obj
 def ls(
     settings: Settings,
@@ -70,6 +82,8 @@ def ls(
     head: int | None,
     tail: int | None,
     members: bool,
+    targets_file: str | None,
+    everywhere: bool,
     **wanted: Any,
 ) -> None:
     """List jobs in the order of submission: the jobs named, or all.
@@ -81,14 +95,33 @@ def ls(
     chosen_by = JobFilter(**wanted)
     if head is not None and tail is not None:
         raise click.UsageError("--head and --tail exclude each other")
-    with settings.connect() as target:
+
+    def chosen_at(name: str, target: Target) -> list[tuple[str, JobStatus]]:
         found = list(listed(settings, target, addresses, chosen_by.partition))
         if members:
             found = [each for status in found for each in members_of(target, status)]
-        chosen = list(chosen_by.of(target, found))
-    chosen.sort(key=lambda each: (submitted(each), each.id))
+        return [(name, each) for each in chosen_by.of(target, found)]
+
+    code, many = Exit.OK, everywhere or targets_file is not None
+    if many:
+        if addresses or settings.target:
+            raise click.UsageError(
+                "--targets and --all list the jobs of all targets: name no other"
+            )
+        with handle_of(settings, targets_file) as handle:
+            at, errors = at_each(handle, chosen_at)
+        chosen = [each for pairs in at.values() for each in pairs]
+        code = report_errors(errors)
+    else:
+        with settings.connect() as target:
+            chosen = chosen_at("", target)
+    chosen.sort(key=lambda each: (submitted(each[1]), each[1].id))
     chosen = chosen[:head] if tail is None else chosen[max(0, len(chosen) - tail) :]
-    settings.show([record_of(each) for each in chosen], COLUMNS, "iosd.jobs/1", "jobs")
+    records = [record_of(status) | ({"target": name} if many else {}) for name, status in chosen]
+    columns = (Column("TARGET", lambda row: row["target"]), *COLUMNS) if many else COLUMNS
+    settings.show(records, columns, "iosd.jobs/1", "jobs")
+    if code:
+        sys.exit(code)
 
 
 def members_of(target: Target, status: JobStatus) -> Iterator[JobStatus]:
@@ -223,5 +256,5 @@ def array_lines(array: JobArray) -> list[str]:
     return lines
 
 
-for each in (wait, watch, logs, report, result, retry):
+for each in (wait, watch, logs, report, result, retry, inputs, outputs, export, replay, diff):
     job.add_command(each)

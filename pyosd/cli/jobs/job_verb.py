@@ -18,11 +18,13 @@ from pyosd.jobs.job_array import known
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.job_status import JobStatus
 
 __all__ = [
     "JobListing",
     "JobVerb",
     "any_jobs",
+    "ended_job",
     "job_of",
     "jobs_of",
     "one_job",
@@ -94,6 +96,15 @@ def job_of(settings: Settings, target: Target, address: ObjectRef) -> Job:
         return array.member(named.index)
     except (ValueError, IndexError) as error:
         raise Failure(Exit.JOB_UNKNOWN, str(error)) from None
+
+
+def ended_job(settings: Settings, target: Target, address: ObjectRef) -> tuple[Job, JobStatus]:
+    """The same, and its status.  Raises: Failure: it has not ended."""
+    job = job_of(settings, target, address)
+    status = job.status()
+    if not status.done:
+        raise Failure(Exit.WRONG_STATE, f"{job.id} is {status.state.name}: osd job wait {job.id}")
+    return job, status
 
 
 def with_name(target: Target, name: str) -> ObjectRef:

@@ -1,32 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job's status as people and programs see it: records, columns, last lines, exit codes.  Pure."""
+"""A job's status as people see it: columns, last lines, exit codes.  Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds, format_time
 from pyosd.jobs.advice import advice
+from pyosd.jobs.dialogues.record import counted, milliseconds
 from pyosd.jobs.reasons import REASONS
 from pyosd.types import ObjectRef
-from pyosd.wire.job_status import JobFlag, JobState, JobStatus
+from pyosd.wire.job_status import JobFlag, JobState, JobStatus, Offload
 
 __all__ = [
     "COLUMNS",
-    "SCHEMA",
     "WATCH_COLUMNS",
     "by_interest",
     "exit_code",
     "explanation",
     "last_line",
-    "record_of",
     "tags_of",
 ]
-
-SCHEMA = "iosd.job/1"
 
 WAITS_FOR_SERVICE, WAITS_FOR_JOB, WAITS_FOR_POOL, WAITS_FOR_SANDBOX = 102, 109, 113, 114  # reasons
 WAITS_FOR_RESUME, WAITS_FOR_TIME = 115, 118
@@ -47,33 +40,7 @@ COLOURS = {
     JobState.QUEUED: "yellow",
     JobState.HELD: "yellow",
 }
-
-
-def milliseconds(when: datetime | None) -> int | None:
-    """Milliseconds since 1970; None stays None."""
-    return None if when is None else round(when.timestamp() * 1000)
-
-
 STARVED_SHOWN_S = 0.1  # less is nobody's concern
-
-
-def limits_of(status: JobStatus) -> dict[str, float | int | None]:
-    """The limits in force, units in the names; None: not limited."""
-    values: dict[str, Any] = vars(status.limits.stated())
-    return {
-        "wall_s": values["wall"],
-        "cpu_s": values["cpu"],
-        "memory_bytes": values["mem"],
-        "processes": values["procs"],
-        "output_bytes": values["output"],
-        "open_files": values["open_files"],
-        "io_bytes": values["io"],
-    }
-
-
-def counted(counts: Mapping[JobState, int]) -> str:
-    """How many are in which state."""
-    return ", ".join(f"{count} {state.name}" for state, count in counts.items())
 
 
 def standing(status: JobStatus) -> str:
@@ -87,89 +54,6 @@ def shown_id(status: JobStatus) -> str:
     if place is None or place.members:
         return str(status.id)
     return f"{place.array}[{place.index}]"
-
-
-def progress_in(status: JobStatus) -> float | None:
-    """As the script says; of an array the share of its members that have ended."""
-    if not status.counts:
-        return status.progress
-    ended = sum(count for state, count in status.counts.items() if state.terminal)
-    return ended / sum(status.counts.values())
-
-
-def message_of(status: JobStatus) -> str:
-    """The job's message; of an array that goes on, what its members do."""
-    return counted(status.counts) if status.counts and not status.done else status.message
-
-
-def array_of(status: JobStatus) -> JsonRow | None:
-    """Of an array, or of one of its members; None: it is neither."""
-    place = status.array
-    if place is None:
-        return None
-    if not place.members:
-        return {"id": str(place.array), "index": place.index}
-    counts = {state.name: count for state, count in status.counts.items()}
-    return {
-        "first": place.index,
-        "last": place.indices[-1],
-        "indices": place.text,
-        "at_once": place.at_once,
-        "members": counts,
-    }
-
-
-def record_of(status: JobStatus) -> JsonRow:
-    """The fields of "iosd.job/1"."""
-    return {
-        "schema": SCHEMA,
-        "id": str(status.id),
-        "name": status.name,
-        "state": status.state.name,
-        "tags": dict(status.tags),
-        "principal": status.principal,
-        "reason": {
-            "number": status.reason,
-            "label": status.reason_label,
-            "hint": status.hint,
-        },
-        "exit_code": status.exit_code,
-        "signal": status.signal,
-        "attempt": status.attempt,
-        "progress": progress_in(status),
-        "message": message_of(status),
-        "submitted_ms": milliseconds(status.submitted),
-        "started_ms": milliseconds(status.started),
-        "ended_ms": milliseconds(status.ended),
-        "expiry_ms": milliseconds(status.expiry),
-        "begin_ms": milliseconds(status.begin),
-        "queue_s": status.queue_time,
-        "run_s": status.run_time,
-        "starved_s": status.starved_time,
-        "position": status.position,
-        "cpu_user_s": status.cpu_user,
-        "cpu_system_s": status.cpu_system,
-        "peak_memory_bytes": status.peak_memory,
-        "read_bytes": status.bytes_read,
-        "written_bytes": status.bytes_written,
-        "calls": status.calls,
-        "result_bytes": status.result_length,
-        "stdout_bytes": status.stdout_length,
-        "stderr_bytes": status.stderr_length,
-        "flags": [flag.name.lower() for flag in JobFlag if flag in status.flags and flag.name],
-        "script_sha256": status.sha256,
-        "limits": limits_of(status),
-        "zone": str(status.zone) if status.zone is not None else None,
-        "pool": status.pool,
-        "sandbox": status.sandbox,
-        "engine": status.engine,
-        "after": [str(each) for each in status.after],
-        "awaited": status.awaited and str(status.awaited),
-        "predecessor": status.predecessor and str(status.predecessor),
-        "array": array_of(status),
-        "key": status.key.decode(errors="backslashreplace"),
-        "generation": status.generation,
-    }
 
 
 def colour_of(row: JsonRow) -> str | None:
@@ -210,6 +94,7 @@ COLUMNS = (
     Column("POOL", lambda row: row["pool"] or "-", wide=True),
     Column("ZONE", lambda row: row["zone"] or "-", wide=True),
     Column("USER", lambda row: row["principal"] or "-", wide=True),
+    Column("SIGNER", lambda row: row["signer"] or "-", wide=True, shrink=True),
     Column("TAGS", tags_of, wide=True),
     Column("SUBMITTED", lambda row: format_time(row["submitted_ms"]), drop=4),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
@@ -311,6 +196,18 @@ def waiting_for(status: JobStatus) -> str:
     return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
 
 
+def expectation(offload: Offload, status: JobStatus) -> str:
+    """What a pure job was expected to take in both places, and what it took."""
+    if not offload.near:
+        return "It may change no objects; its code had not run near the data before."
+    took = f"; it took {format_seconds(status.run_time)}" if status.run_time else ""
+    here = f", {format_seconds(offload.home)} at its client" if offload.home else ""
+    return (
+        f"Expected: {format_seconds(offload.near)} near the data after a wait of "
+        f"{format_seconds(offload.wait)}{here}{took}."
+    )
+
+
 def explanation(status: JobStatus, log: list[str]) -> list[str]:
     """One screen about a job: state, what it waits for or how it ended, its last lines, a hint."""
     lines = [f"{status.id}{f' ({status.name})' if status.name else ''}: {status.state.name}"]
@@ -329,6 +226,8 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
         f"written {format_bytes(status.bytes_written)}, "
         f"{status.calls} call{'' if status.calls == 1 else 's'}"
     )
+    if status.offload is not None:
+        lines.append(expectation(status.offload, status))
     if status.starved_time >= STARVED_SHOWN_S:
         lines.append(f"starved: waited {format_seconds(status.starved_time)} for a processor")
     if hint := advice(status.message) or status.hint:

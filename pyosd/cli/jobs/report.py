@@ -16,8 +16,8 @@ from pyosd.cli.frame.params import TAG
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.host.target import describe
 from pyosd.cli.jobs.follow import id_kept
-from pyosd.cli.jobs.job_verb import JobVerb, job_of, one_job
-from pyosd.cli.jobs.job_view import explanation, record_of, tags_of
+from pyosd.cli.jobs.job_verb import JobVerb, ended_job, job_of, one_job
+from pyosd.cli.jobs.job_view import explanation, tags_of
 from pyosd.cli.jobs.script import (
     KEY_OPTION,
     RIGHTS,
@@ -25,6 +25,7 @@ from pyosd.cli.jobs.script import (
     advice_on_rights,
     modules_option,
     read_script,
+    script_option,
     with_modules,
 )
 from pyosd.cli.output.tables import (
@@ -38,9 +39,11 @@ from pyosd.cli.output.tables import (
     print_lines,
     width_of_stdout,
 )
+from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import pack
 from pyosd.jobs.submission import Submission
+from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState, JobStatus
 
@@ -208,17 +211,35 @@ def was_sent(code: bytes, status: JobStatus) -> bool:
     return status.sha256 in (hashlib.sha256(each).hexdigest() for each in (code, pack(code)[0]))
 
 
+def submit_again(
+    target: Target,
+    old: Job,
+    code: bytes | None,
+    rights: str,
+    how: Submission,
+    *,
+    failed: bool = False,
+) -> None:
+    """Submit an ended job as a new one, and print its id.  code: None: that which the target keeps."""
+    try:
+        with advice_on_rights(rights):
+            new = target.retry(old, code=code, failed=failed, **how)
+    except ValueError as error:
+        if code is not None:
+            raise
+        raise Failure(Exit.WRONG_STATE, f"{error}: say --script FILE") from None
+    with id_kept(new):
+        click.echo(new.id)
+
+
 @click.command(cls=JobVerb)
 @one_job
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--failed", is_flag=True, help="Run only the members of the array that did not complete."
 )
-@click.option(
-    "--script",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    help="Run the script in FILE.  [the old job's, which the target keeps if that did "
-    "not complete]",
+@script_option(
+    "Run the script in FILE.  [the old job's, which the target keeps if that did not complete]"
 )
 @modules_option("Send modules with --script, as 'osd exec' does.")
 @click.option(
@@ -257,12 +278,7 @@ def retry(
         raise click.UsageError("--with goes with --script: modules travel with the code")
     code = None if script is None else with_modules(script, read_script(ctx, script), modules)
     with settings.connect() as target:
-        old = job_of(settings, target, address)
-        status = old.status()
-        if not status.done:
-            raise Failure(
-                Exit.WRONG_STATE, f"{old.id} is {status.state.name}: osd job wait {old.id}"
-            )
+        old, status = ended_job(settings, target, address)
         if failed and status.state is JobState.COMPLETED:
             raise Failure(Exit.WRONG_STATE, f"{old.label} COMPLETED: nothing of it failed")
         if code is not None and not was_sent(code, status):
@@ -270,12 +286,4 @@ def retry(
         how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
         if args or code is not None:
             how["args"] = list(args)
-        try:
-            with advice_on_rights(rights):
-                new = target.retry(old, code=code, failed=failed, **how)
-        except ValueError as error:
-            if code is not None:
-                raise
-            raise Failure(Exit.WRONG_STATE, f"{error}: say --script FILE") from None
-    with id_kept(new):
-        click.echo(new.id)
+        submit_again(target, old, code, rights, how, failed=failed)

@@ -20,7 +20,7 @@ from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import ObjectRef
 
-__all__ = ["result"]
+__all__ = ["print_result", "result"]
 
 NAMED_MOST = 10  # failed members that the last line names
 
@@ -65,7 +65,13 @@ def print_value(settings: Settings, job: Job, raw: bool) -> None:
     value = job.result()
     if value is None and not job.status().result_length:  # osd.result(None) leaves one: null
         settings.say(f"{job.label} left no result")
-    elif isinstance(value, bytes):
+    else:
+        print_result(value, raw)
+
+
+def print_result(value: Any, raw: bool) -> None:
+    """Print what a script gave to osd.result()."""
+    if isinstance(value, bytes):
         output_to(sys.stdout, raw).write(value)
     else:
         print_json(as_lists(value))

@@ -16,7 +16,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
-from pyosd.jobs.source import BYTECODE_SUFFIX, is_webassembly
+from pyosd.jobs.source import BYTECODE_SUFFIX, is_binary
 from pyosd.wire.capability import JOB_RIGHTS, READ_ONLY, Permission
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "late_options",
     "modules_option",
     "read_script",
+    "script_option",
     "with_modules",
 ]
 
@@ -55,6 +56,11 @@ def modules_option(help_: str) -> Callable[[click.decorators.FC], click.decorato
     return click.option(
         "--with", "modules", multiple=True, metavar="PATH", type=click.Path(), help=help_
     )
+
+
+def script_option(help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """--script, of a verb about a job that has ended."""
+    return click.option("--script", type=click.Path(dir_okay=False, allow_dash=True), help=help_)
 
 
 class UnfitScript(click.ClickException):
@@ -124,7 +130,7 @@ def with_modules(file: str, code: bytes, paths: Sequence[str]) -> bytes:
 
 def check_script(file: str, code: bytes) -> None:
     """Compile a script, so that a mistyped one makes no job.  Raises: UnfitScript."""
-    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)) or is_webassembly(code):
+    if file.endswith((BYTECODE_SUFFIX, *ARCHIVES)) or is_binary(code):
         return
     try:
         check_syntax(code, "stdin" if file == "-" else Path(file).name)

@@ -26,7 +26,7 @@ from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Settings, Verb
 from pyosd.cli.host.pool import record_of_pool
 from pyosd.cli.jobs.follow import LONGEST_PAUSE_S
-from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, record_of
+from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest
 from pyosd.cli.output.progress import REDRAWS_PER_S
 from pyosd.cli.output.tables import (
     JsonRow,
@@ -38,6 +38,7 @@ from pyosd.cli.output.tables import (
 )
 from pyosd.commands.pool_status import PoolStatus
 from pyosd.errors import NotFound
+from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import JOBS_COLLECTION, ROOT, AttributeId, ObjectRef, ref

@@ -17,10 +17,11 @@ from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Settings
 from pyosd.cli.jobs.follow import FollowedJobs, Show, await_end, follow, lines, shown_by, table
 from pyosd.cli.jobs.job_verb import JobVerb, any_jobs, jobs_of, some_jobs
-from pyosd.cli.jobs.job_view import exit_code, record_of
+from pyosd.cli.jobs.job_view import exit_code
 from pyosd.cli.output.progress import watched
 from pyosd.cli.output.tables import print_json
 from pyosd.jobs.dialogues.followed import expired
+from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target

@@ -18,6 +18,8 @@ from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped
+from pyosd.cli.paths.moving import CHECK, continued
+from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
@@ -56,6 +58,7 @@ def if_exists(what: str) -> Callable[[click.decorators.FC], click.decorators.FC]
 @click.argument("partition", metavar="PID", type=ADDRESS)
 @click.option("--prefix", default="", metavar="TEXT", help="Put TEXT before each name.")
 @if_exists("objects")
+@CHECK
 @PARALLEL
 @click.pass_obj
 def put(
@@ -64,13 +67,15 @@ def put(
     partition: ObjectRef,
     prefix: str,
     if_exists: str,
+    check: bool,
     parallel: int,
 ) -> None:
     """Store files and folders as objects of a partition.
 
     Prints the id and the name of each object.  An object's name is the path of its file, beginning with
     the folder that was given: 'osd put photos PID' makes photos/2024/a.jpg.  A new object gets its name
-    when all its bytes are stored.  Then the object that it replaces is removed.
+    when all its bytes are stored.  Then the object that it replaces is removed.  Files with paths, which
+    'osd cp' stores, are not replaced.
     """
     if not partition.partition_id or partition.object_id:
         raise click.UsageError("the last argument must be the PID of a partition, such as 0x10000")
@@ -109,6 +114,8 @@ def put(
                 found,
                 replace=lambda name: there.get(name, []),
                 parallel=parallel,
+                checked=check,
+                records=TransferRecords(target.url),
                 progress=progress,
             )
             report(settings, moved, len(found), total, lambda each: f"{each.obj} {each.name}")
@@ -123,11 +130,14 @@ def size_of(path: Path) -> int:
 
 
 def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
-    """The objects of a partition that have names.  Raises: Failure: there is no such partition."""
+    """The objects of a partition that have names, without those that have paths: 'osd cp' stores these.
+
+    Raises: Failure: there is no such partition.
+    """
     found: dict[str, list[ObjectRef]] = {}
     try:
         for entry in files.entries(target, partition.partition_id):
-            if entry.name:
+            if entry.name and not entry.placed:
                 found.setdefault(entry.name, []).append(entry.obj)
     except errors.NotFound:
         raise Failure(
@@ -154,6 +164,7 @@ def duplicate(names: Iterable[str]) -> str | None:
     help="Select only objects whose names match the pattern, such as 'logs/*.gz'.",
 )
 @if_exists("files")
+@CHECK
 @PARALLEL
 @click.pass_obj
 def get(
@@ -162,12 +173,13 @@ def get(
     destination: Path,
     pattern: str | None,
     if_exists: str,
+    check: bool,
     parallel: int,
 ) -> None:
     """Fetch objects as files into a folder and print their paths.
 
-    ADDRESS is a partition, for all its objects, or PID/OID. A file gets the name of its object, or
-    the object's id if it has no name. Missing folders are created. A file appears when all its
+    ADDRESS is a partition, for all its objects, or PID/OID. A file gets the path or the name of its
+    object, or the object's id if it has neither. Missing folders are created. A file appears when all its
     bytes are stored.
     """
     if any(not each.partition_id for each in addresses):
@@ -200,7 +212,14 @@ def get(
             wanted = [(path, entry) for path, entry in wanted if not path.exists()]
         total = sum(entry.length for _, entry in wanted)
         with byte_bar(f"get {counted(len(wanted), 'file')}", total, settings.quiet) as progress:
-            moved = files.get_many(target, wanted, parallel=parallel, progress=progress)
+            moved = files.get_many(
+                target,
+                wanted,
+                parallel=parallel,
+                checked=check,
+                records=TransferRecords(target.url),
+                progress=progress,
+            )
             report(settings, moved, len(wanted), total, lambda each: str(each.path))
 
 
@@ -226,6 +245,8 @@ def report(
     failed = 0
     for each in moved:
         if each.error is None:
+            if each.kept:
+                settings.say(continued(str(each.path), each.kept))
             click.echo(escaped(line(each)))
             continue
         failed += 1

@@ -13,7 +13,8 @@ from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.objects.object_table import show_objects
 from pyosd.cli.output.tables import Column, JsonRow
-from pyosd.osd._query import Condition
+from pyosd.functions.hooks import CURRENT
+from pyosd.osd._query import Condition, attr
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import ALL, Page
 
@@ -46,6 +47,11 @@ Without an index (see 'osd obj index') the target reads every member.
     is_flag=True,
     help="Select objects that match all criteria.  [the default]",
 )
+@click.option(
+    "--current",
+    is_flag=True,
+    help="Select objects whose derived attributes are of their present data.",
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N objects.")
 @click.pass_obj
 def find(
@@ -54,6 +60,7 @@ def find(
     criteria: tuple[Condition, ...],
     match_any: bool,
     match_all: bool,
+    current: bool,
     limit: int | None,
 ) -> None:
     """Find objects: FIND_HELP has the words for people."""
@@ -62,6 +69,9 @@ def find(
     if not address.partition_id:
         raise click.UsageError("objects are found in a partition or a collection")
     condition = condition_of(criteria, match_any)
+    if current:
+        is_current = attr(Page.HOOKS, CURRENT) == b"\x01"
+        condition = is_current if condition is None else condition & is_current
     with settings.connect() as target:
         show_objects(settings, target, islice(target.query(address, condition), limit))
 

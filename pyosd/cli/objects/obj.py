@@ -24,6 +24,7 @@ from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import print_lines
 from pyosd.cli.output.terminal import RAW, output_to
 from pyosd.commands.data import CHUNK
+from pyosd.files import pieces
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
@@ -84,15 +85,17 @@ def read(
 ) -> None:
     """Read an object's data to stdout or to a file."""
     with settings.connect() as target:
-        there = max(target.length(address) - offset, 0)
-        wanted = there if length is None else min(there, length)
+        known, wanted = target.known_length(address), length
+        if known is not None:
+            there = max(known - offset, 0)
+            wanted = there if length is None else min(there, length)
         quiet = settings.quiet or (file == "-" and sys.stdout.isatty())
         with (
             click.open_file(file, "wb") as out,
             byte_bar(f"read {address}", wanted, quiet) as progress,
         ):
             to = output_to(sys.stdout, raw) if file == "-" else out
-            for piece in target.iter_read(address, offset, wanted):
+            for piece in pieces(target, address, offset, wanted):
                 to.write(piece)
                 progress(len(piece))
             out.flush()

@@ -23,9 +23,15 @@ WANTED = {
 }
 USERNAME = AttributeId(Page.USER_INFORMATION, Information.NAME)
 
+
+def shown(length: int | None) -> str:
+    """A length; "?": it is not known before the data are read."""
+    return "?" if length is None else str(length)
+
+
 COLUMNS = (
     Column("OBJECT", lambda row: row["id"]),
-    Column("LENGTH", lambda row: str(row["length_bytes"]), right=True),
+    Column("LENGTH", lambda row: shown(row["length_bytes"]), right=True),
     Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True, wide=True),
     Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
     Column("MODIFIED", lambda row: format_time(row["modified_ms"])),
@@ -41,7 +47,12 @@ def describe(commands: Commands, address: ObjectRef) -> JsonRow:
 def record_of(address: ObjectRef, values: Iterable[AttributeValue]) -> JsonRow:
     """The record of an object from its attributes, which WANTED and USERNAME name."""
     found = {value.id: value for value in values}
-    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
+    numbers: JsonRow = {
+        key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()
+    }
+    length = found.get(WANTED["length_bytes"])
+    if length is None or not length.value:  # functions make the data (docs/views.md)
+        numbers["length_bytes"] = None
     name = found[USERNAME].text if USERNAME in found else ""
     return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
 

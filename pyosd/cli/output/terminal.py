@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol, TextIO
 
 import click
 
-__all__ = ["RAW", "Sink", "escaped", "output_to"]
+__all__ = ["RAW", "TEXT_OR_JSON", "Sink", "escaped", "output_to"]
 
 JOINERS = "\u200c\u200d"  # of scripts and emoji; no terminal obeys them
 SHOWN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of characters that nobody sees
@@ -24,6 +24,14 @@ RAW = click.option(
     "--raw",
     is_flag=True,
     help="Write the bytes unchanged.  Without it, control characters are escaped on a terminal.",
+)
+
+TEXT_OR_JSON = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format: text, or one JSON object.  [text]",
 )
 
 

@@ -53,6 +53,11 @@ class Followed:
         self.name = name
         self.label = str(job)  # for people; of a member of an array ARRAY[INDEX]
         self.member_of: ObjectRef | None = None  # the array, where that is known
+        self.cached_result = False
+        """Whether a submission with reuse was answered with this earlier job.
+
+        Of a member of an array, once it has ended: whether an earlier member answered it.
+        """
         self._final: JobStatus | None = None
         self._seen: JobState | None = None
 

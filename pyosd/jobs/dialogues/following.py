@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import partial
+from itertools import count
 from typing import Literal, TypeVar
 
 from pyosd import errors
@@ -37,18 +38,21 @@ from pyosd.jobs.dialogues.followed import (
     expired,
     job_error,
 )
+from pyosd.jobs.inputs import prov
 from pyosd.jobs.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, AttributeValue
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import (
     POLL_IDS,
     STATUS_IDS,
+    JobFlag,
     JobState,
     JobStatus,
     decode_state,
     decode_status,
 )
 from pyosd.wire.reply import ExecReply
+from pyosd.wire.used import CHANGES, PIECE, READS, ChangedInput, Used, UsedKind, decode_used
 
 CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
 CONTROL = AttributeId(Page.JOB_CONTROL, 1)
@@ -167,6 +171,64 @@ def usage(job: Followed) -> Dialogue[dict[str, float]]:
     }
 
 
+def used(job: Followed) -> Dialogue[Used]:
+    """The objects that the job has read and changed, with the versions of their data.
+
+    Raises: Conflict: the job has not ended, or it ended without such a list.
+    """
+    now = yield from status(job)
+    if JobFlag.LISTED not in now.flags:
+        why = "its list of used objects was not kept" if now.done else "it has not ended"
+        if JobFlag.ARRAY in now.flags:
+            why = "an array has no list of used objects; its members have"
+        raise errors.Conflict(0, 0, 0, f"job {job.id}: {why}")
+    data = bytearray()
+    for number in count(1):
+        piece = yield from recorded(job, get_attribute(job.id, Page.JOB_USED, number))
+        data += piece
+        if len(piece) < PIECE:
+            break
+    return decode_used(bytes(data))
+
+
+def inputs(job: Followed) -> Dialogue[Used]:
+    """The objects that the job has read.  Raises: as used()."""
+    return (yield from used(job)).only(READS)
+
+
+def outputs(job: Followed) -> Dialogue[Used]:
+    """The objects that the job has changed, made or removed.  Raises: as used()."""
+    return (yield from used(job)).only(CHANGES)
+
+
+def changed_inputs(job: Followed) -> Dialogue[tuple[ChangedInput, ...]]:
+    """The objects that the job has read and that have another version now, or are gone.
+
+    Only data and members of collections have versions.  Raises: as used().
+    """
+    changed = list[ChangedInput]()
+    for each in (yield from inputs(job)).objects:
+        page = Page.VERSION if each.kinds & UsedKind.DATA else Page.MEMBERS_VERSION
+        if not each.version:
+            continue
+        try:
+            now = yield from get_attribute(each.object, page, 1)
+        except errors.NotFound:
+            now = b""
+        if now != each.version:
+            changed.append(ChangedInput(each.object, each.version, now, now == each.after))
+    return tuple(changed)
+
+
+def provenance(job: Followed) -> Dialogue[prov.Document]:
+    """How the result came about, as PROV-JSON of the W3C, for json.dumps().
+
+    Raises: as used().
+    """
+    objects = yield from used(job)
+    return prov.document_of(job.commands.url, (yield from status(job)), objects)
+
+
 def payload(job: Followed, number: int) -> Dialogue[bytes]:
     """An attribute of the job's payload page."""
     return (yield from recorded(job, get_attribute(job.id, Page.JOB_PAYLOAD, number)))
@@ -200,6 +262,7 @@ def settle(job: Followed, now: JobStatus, result: bytes | None = None) -> Dialog
     if job.final is not None:
         return
     if now.state is JobState.COMPLETED:
+        job.cached_result |= JobFlag.ANSWERED in now.flags
         data = (yield from _fetch_result(job, now)) if result is None else result
         job.end(now, decode_result(now, data), None)
         return
@@ -365,6 +428,11 @@ class JobTable:
     wait = OwnMethod(wait)
     traceback = OwnMethod(traceback)
     usage = OwnMethod(usage)
+    used = OwnMethod(used)
+    inputs = OwnMethod(inputs)
+    outputs = OwnMethod(outputs)
+    changed_inputs = OwnMethod(changed_inputs)
+    provenance = OwnMethod(provenance)
     iter_output = OwnStreamMethod(iter_output)
     output = OwnMethod(output)
     stderr = OwnMethod(stderr)

@@ -7,6 +7,7 @@ IOSD_ARRAY_INDEX: what osd.array_index is.
 IOSD_RESULT: a file for the argument of osd.result().  IOSD_RESULT_KIND: a file for "json" or "bytes",
 which is not made if there is no result.
 IOSD_FETCHED: a folder of objects that were fetched (fetched.py).
+IOSD_PURE: if set, the script changes no objects (pure.py).
 IOSD_PROGRESS: if set, osd.progress() prints on standard error.
 IOSD_TRAFFIC: a file for the number of bytes that the session moved.
 IOSD_CHAP_USER and the like: the user's identity (pyosd/identity.py).
@@ -27,8 +28,9 @@ from pyosd.target import connect as connect_target
 from pyosd.types import ObjectRef
 
 from .._errors import NotFound
-from .._transport import Call, Context
+from .._transport import Call, Context, unwrapped
 from .fetched import FetchedTransport
+from .pure import PureTransport
 from .session import SessionTransport
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def context_of(environment: dict[str, str], words: list[str], commands: Commands
     args = json.loads(text) if text else (words or None)
     context = context_in(commands, args, environment.get("IOSD_ZONE", "root"))
     index = environment.get("IOSD_ARRAY_INDEX")
-    return replace(context, array_index=int(index)) if index else context
+    return unwrapped(replace(context, array_index=int(index)) if index else context)
 
 
 def context_in(commands: Commands, args: object, zone: str | ObjectRef) -> Context:
@@ -95,6 +97,8 @@ def connect() -> SessionTransport:
     folder = os.environ.get("IOSD_FETCHED")
     if folder:
         transport: SessionTransport = FetchedTransport(target, context, Path(folder))
+    elif os.environ.get("IOSD_PURE"):
+        transport = PureTransport(target, context)
     else:
         transport = SessionTransport(target, context)
     file, kind = os.environ.get("IOSD_RESULT"), os.environ.get("IOSD_RESULT_KIND")

@@ -15,9 +15,10 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from pyosd import errors
+from pyosd import errors, requests
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_TYPE, LOGICAL_LENGTH
+from pyosd.wire.names import NameVerb, decode_entry, decode_names, decode_params
 
 from .._errors import (
     Conflict,
@@ -57,6 +58,7 @@ PROGRESS_FULL = 1000
 PROGRESS_PACE_S = 0.05
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
 READ_PIECE = 4 << 20
+NAMES_HEADER = 8  # of a list of names
 USER_OBJECTS_ONLY = frozenset(
     {Call.READ, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH, Call.LENGTH}
     | {Call.FLUSH, Call.REMOVE, Call.SWAPATTR, Call.ADDATTR}
@@ -306,6 +308,26 @@ class SessionTransport:
         found = self.commands.get_attributes(obj, [AttributeId(a, 0xFFFF_FFFF)])
         return 0, 0, as_entries(tuple(each for each in found if each.value)[b:])
 
+    def names(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
+        """LOOKUP or LIST.  What a path of the zone leads to is in the zone."""
+        try:
+            params = decode_params(body)
+        except ValueError as error:
+            raise Invalid(str(error)) from None
+        if not params.verb.only_reads:
+            raise Invalid("a script only looks names up")
+        if params.verb is NameVerb.LOOKUP:
+            reply = self.commands.call(requests.names(obj, params))
+            entry = decode_entry(reply.data)
+            self.zone.reached.add(entry.object)
+            kind = ObjectType.COLLECTION if entry.is_directory else ObjectType.USER_OBJECT
+            whole = not entry.object.object_id
+            return entry.object.object_id, ObjectType.PARTITION if whole else kind, b""
+        reply = self.commands.call(requests.names(obj, params, CALL_IO_MAX))
+        found = decode_names(reply.data, obj.partition_id)
+        self.zone.reached.update(each.object for each in found.entries)
+        return len(found.entries), found.more, bytes(reply.data[NAMES_HEADER:])
+
     # -- data
 
     def read(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
@@ -380,6 +402,7 @@ HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview
     Call.ENTER: SessionTransport.enter,
     Call.CODE: SessionTransport.send_code,
     Call.LEAVE: SessionTransport.leave,
+    Call.NAMES: SessionTransport.names,
 }
 
 

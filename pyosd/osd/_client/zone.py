@@ -45,6 +45,7 @@ class Zone:
         self.id = ref(*context.zone)
         self.has_job = context.job != (0, 0)
         self.commands = commands
+        self.reached = set[ObjectRef]()  # by a path below the directory that is the zone
 
     def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
         """Raise PermissionDenied where the target would refuse a job this call."""
@@ -81,7 +82,7 @@ class Zone:
             return
         if self.type != ObjectType.COLLECTION or obj.partition_id != self.id.partition_id:
             refuse(obj)
-        if not obj.object_id or not self.has_member(obj):
+        if obj not in self.reached and (not obj.object_id or not self.has_member(obj)):
             refuse(obj)
 
     def has_member(self, obj: ObjectRef) -> bool:

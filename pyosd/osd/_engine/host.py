@@ -14,6 +14,7 @@ import atexit
 import builtins
 import errno
 import functools
+import gc
 import importlib
 import json
 import marshal
@@ -32,14 +33,14 @@ from typing import TYPE_CHECKING
 from .. import _archive
 from .._current import use
 from .._errors import Ended
-from .._job import result
+from .._job import encode_result, send_result
 from .._sandbox import SandboxTransport, core
-from .._transport import Context
+from .._transport import Context, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["preload", "rehearse", "run"]
+__all__ = ["keep", "preload", "rehearse", "run"]
 
 # Modules that scripts find already imported.  Other pure Python modules of the standard library can
 # still be imported; extension modules cannot, because the filter denies executable memory.
@@ -65,13 +66,18 @@ TRACEBACK_HEAD, TRACEBACK_TAIL = 8 << 10, 48 << 10  # bytes kept of a longer one
 NAMELESS = "<script>"  # in tracebacks of a job without a name
 LINE_BYTES = 256  # the surrogate's message
 RESERVE_BYTES = 256 << 10
+RESULT_BYTES = 32 << 10  # of a result that the report of a job's end carries
 
 # Run this in the zygote until the interpreter has specialised the code that each job executes. The
 # interpreter then writes to code objects once, and not to separate pages of every sandbox.
 DRY_RUN = b"import osd\ndef f(x):\n    return x\nf(osd.args)\nprint(end='')\n"
 DRY_RUNS = 20
 
-EndReport = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
+# Exit code, kind, traceback, one line for people; the result of a function, if it is short: 1 bytes,
+# 2 JSON, else 0.
+EndReport = tuple[int, int, bytes, bytes, int, bytes]
+KeptCode = tuple[CodeType, tuple[str, ...], int]  # the lines of its source, and their bytes
+NO_RESULT = 0, b""
 
 
 # Given back when memory runs out, so that there is some to say so; never touched, so it costs none.
@@ -84,6 +90,7 @@ write = os.write
 wait_for_threads: Callable[[], None] = threading._shutdown  # type: ignore[attr-defined]
 count_threads = _thread._count  # but the main one
 run_exit_functions = atexit._run_exitfuncs
+count_exit_functions = atexit._ncallbacks
 clear_exit_functions = atexit._clear
 
 
@@ -116,7 +123,7 @@ def keep_sqlite_in_memory() -> None:
 def rehearse() -> None:
     """Run trivial jobs, so that what they touch first is not touched first in every sandbox."""
     for _ in range(DRY_RUNS):
-        run(DRY_RUN, 0, "dry run", "", 0, b"", 1, (0, 0), (0, 0), (0, 0))
+        run(DRY_RUN, None, 0, "dry run", "", 0, b"", 1, (0, 0), (0, 0), (0, 0))
 
 
 def open_streams() -> None:
@@ -138,8 +145,25 @@ def open_reserve() -> None:
         reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
+def keep(code: bytes, name: str) -> KeptCode | None:
+    """Compile the code of a function for this job and later ones; None: it is not kept.
+
+    What is kept is known to python_engine.c alone, out of reach of scripts.  It is made before the job
+    and frozen, because what is not frozen is a job's (hygiene.py).
+
+    Raises: what compile() raises.
+    """
+    if code.startswith(_archive.MAGIC):
+        return None
+    compiled = compile(code, name or NAMELESS, "exec", dont_inherit=True)
+    kept = compiled, tuple(_archive.lines_of(code)), len(code)
+    gc.freeze()
+    return kept
+
+
 def run(
-    code: bytes,
+    code: bytes | None,
+    kept: KeptCode | None,
     form: int,
     name: str,
     method: str,
@@ -152,6 +176,7 @@ def run(
 ) -> EndReport:
     """Run a job's code as __main__ and report how it ended.
 
+    code: None if it is kept.
     method: the code is a function, and this entry point is called with the arguments; "": it is a script.
     place: of a member of an array, how far its id is behind the array's, and its index; else zeros.
     """
@@ -159,13 +184,14 @@ def run(
         context = Context(
             decode_args(args_encoding, args), zone_type, zone, job, *in_array(job, place)
         )
+        context = unwrapped(context)
         use(SandboxTransport(context))
-        execute(code, form, name, method, context)
+        found = execute((code, kept, form), name, method, context)
     except BaseException as error:
         core.script(False)
         reserve.close()
-        return report_error(error)
-    return 0, FINISH_OK, b"", b""
+        return *report_error(error), *NO_RESULT
+    return 0, FINISH_OK, b"", b"", *found
 
 
 def in_array(job: tuple[int, int], place: tuple[int, int]) -> tuple[tuple[int, int], int | None]:
@@ -226,7 +252,17 @@ KINDS: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-def load_code(code: bytes, form: int, name: str) -> CodeType:
+Given = tuple[bytes | None, KeptCode | None, int]  # of run(): code, kept, form
+
+
+def load_code(given: Given, name: str) -> CodeType:
+    code, kept, form = given
+    if kept is not None:
+        compiled, lines, length = kept
+        _archive.show_code(name, length, list(lines))
+        return compiled
+    if code is None:
+        raise BadCode("the code was not kept")
     if form & CODE_ZLIB:
         code = expand(code)
     if code.startswith(_archive.MAGIC):
@@ -242,7 +278,8 @@ def enter_archive(code: bytes, name: str) -> tuple[bytes, str]:
         raise BadCode(str(error)) from None
 
 
-def execute(code: bytes, form: int, name: str, method: str, context: Context) -> None:
+def execute(given: Given, name: str, method: str, context: Context) -> tuple[int, bytes]:
+    """The result of a function, if it is short."""
     name = name or NAMELESS
     main = ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __file__=name)
@@ -251,12 +288,12 @@ def execute(code: bytes, form: int, name: str, method: str, context: Context) ->
     words = args if isinstance(args, list) and all(isinstance(a, str) for a in args) else []
     sys.argv = [name, *words]
     clear_exit_functions()
-    run_main(code, form, name, (method, args), main.__dict__)
+    return run_main(given, name, (method, args), main.__dict__)
 
 
 def run_main(
-    code: bytes, form: int, name: str, call: tuple[str, object], namespace: dict[str, object]
-) -> None:
+    given: Given, name: str, call: tuple[str, object], namespace: dict[str, object]
+) -> tuple[int, bytes]:
     """Run the code, then the entry point that is called, then what it left to be run at its end.
 
     call: name of the entry point, "" for none, and its argument.
@@ -264,28 +301,38 @@ def run_main(
     Short on purpose: entering an exception handler more than 256 instructions into a function needs
     memory, and where there is none left CPython 3.11 tries again for ever.
     """
+    found = NO_RESULT
     core.script(True)
     try:
-        loaded = load_code(code, form, name)
+        loaded = load_code(given, name)
         copy_context().run(exec, loaded, namespace)
         if call[0]:
-            copy_context().run(call_method, namespace, *call)
+            found = copy_context().run(call_method, namespace, *call)
         if count_threads():
             wait_for_threads()  # once in a process's life: not after a dry run
     finally:
         core.script(False)
         run_exit_functions()
         flush()
+    return found
 
 
-def call_method(namespace: dict[str, object], method: str, args: object) -> None:
-    """Call an entry point of a function with the arguments; what it returns is the result."""
+def call_method(namespace: dict[str, object], method: str, args: object) -> tuple[int, bytes]:
+    """Call an entry point of a function with the arguments; what it returns is the result.
+
+    A short result travels with the report of the end, unless what runs before that may leave another.
+    """
     function = namespace.get(method)
     if not callable(function):
         raise TypeError(f"the function has no entry point {method!r}")
     value = function(args)
-    if value is not None:
-        result(value)
+    if value is None:
+        return NO_RESULT
+    encoding, data = encode_result(value)
+    if len(data) <= RESULT_BYTES and not (count_exit_functions() or count_threads()):
+        return 1 + encoding, bytes(data)
+    send_result(encoding, data)
+    return NO_RESULT
 
 
 def flush() -> None:
@@ -300,7 +347,7 @@ def flush() -> None:
 # ---- how it ended ------------------------------------------------------------------------------
 
 
-def report_error(error: BaseException) -> EndReport:
+def report_error(error: BaseException) -> tuple[int, int, bytes, bytes]:
     if isinstance(error, SystemExit):
         return report_exit(error)
     if is_memory(error):
@@ -331,7 +378,7 @@ def kind_of(error: BaseException) -> int:
     return FINISH_EXCEPTION
 
 
-def report_exit(error: SystemExit) -> EndReport:
+def report_exit(error: SystemExit) -> tuple[int, int, bytes, bytes]:
     """Exit codes as the interpreter gives them: None 0, a number itself, else 1 and the text."""
     code = error.code
     if code is None or code == 0:

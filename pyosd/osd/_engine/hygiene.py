@@ -204,22 +204,28 @@ def _items(thing: dict[Any, Any]) -> Items:
     return tuple(itertools.chain.from_iterable(thing.items()))
 
 
-def clean() -> bool:
-    """Undo what the last job did; False: this interpreter is not fit for another."""
+def clean(lightly: bool) -> bool:
+    """Undo what the last job did; False: this interpreter is not fit for another.
+
+    Args: lightly: the next job is a call of the same function.  What only step 2 notices may wait for the
+        next clean-up, which compares with the same former contents.
+    """
     try:
         if core.changed(baseline.builtins[:1], baseline.builtins_stamp):  # what follows uses them
             core.restore(*baseline.builtins)
         _stop_watching()
         _archive.leave()
         vars(sys.modules["__main__"]).clear()
-        _restore()
+        if not lightly:
+            _restore()
         _check()
         _restore_surroundings()
         gc.collect()
-        for _ in range(PASSES):
+        for _ in range(1 if lightly else PASSES):
             if not _restore():
                 break
-        _compare()
+        if not lightly or gc.get_objects():
+            _compare()
         _renew()
         gc.freeze()
     except BaseException:

@@ -30,10 +30,17 @@ PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 def prepare(
     pool: str, folder: str, wanted: str, preload: str, statm: int
-) -> tuple[Callable[..., host.EndReport], Callable[[], bool], Callable[[], None], bool, int]:
-    """Warm this interpreter up; give what runs a job, what cleans up after it, what is to be called in
-    a sandbox after the fork, whether the interpreter's own preparations for forks are needed, and how
-    many bytes of data the set's modules have, which are not the job's.
+) -> tuple[
+    Callable[..., host.EndReport],
+    Callable[[bytes, str], host.KeptCode | None],
+    Callable[[bool], bool],
+    Callable[[], None],
+    bool,
+    int,
+]:
+    """Warm this interpreter up; give what runs a job, what keeps code, what cleans up after a job, what
+    is to be called in a sandbox after the fork, whether the interpreter's own preparations for forks
+    are needed, and how many bytes of data the set's modules have, which are not the job's.
 
     Args: pool: whose sandboxes these will be.  folder, wanted: its package set and that one's id;
     wanted "": it has none.  preload: modules to import, of the set or of the standard library,
@@ -61,7 +68,7 @@ def prepare(
     host.rehearse()
     hygiene.remember()
     set_bytes = max(0, loaded - before)
-    made = host.run, hygiene.clean, forks.forked, forks.wants_all(), set_bytes
+    made = host.run, host.keep, hygiene.clean, forks.forked, forks.wants_all(), set_bytes
     gc.collect()
     gc.freeze()
     host.rehearse()  # again: what came between has put other types into the caches

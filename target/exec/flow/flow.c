@@ -12,6 +12,8 @@ enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_requ
 	if (status == OSD_OK && job->record.array.count)
 		status = osd_array_create(job);
 	if (status == OSD_OK && job->array)
+		job->array->reuse_usec = request->reuse_usec;
+	if (status == OSD_OK && job->array)
 		status = osd_array_prepare(job->array, &request->ranges);
 	return status;
 }

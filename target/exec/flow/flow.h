@@ -166,6 +166,7 @@ struct osd_array {
 	struct osd_array *next_found; /* at restart */
 	uint8_t *ranges;      /* owned: its indices (wire/index_ranges.h); NULL: contiguous */
 	size_t ranges_length; /* bytes */
+	uint64_t reuse_usec;  /* constant: greatest age of jobs that may answer its members */
 	uint8_t states[];     /* in order of index */
 };
 
@@ -266,6 +267,7 @@ struct osd_flow_request {
 	const struct osd_exec_after *after;
 	size_t after_count;
 	struct osd_exec_text ranges; /* the indices of an array, if they have gaps */
+	uint64_t reuse_usec;	     /* of an array */
 };
 enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_request *request);
 /* The record is final; no lock held. */

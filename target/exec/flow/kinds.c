@@ -23,6 +23,12 @@ static bool is_false(const struct osd_job *job)
 	return false;
 }
 
+static size_t none_behind(const struct osd_job *job)
+{
+	(void)job;
+	return 0;
+}
+
 static struct osd_job *itself(struct osd_job *job)
 {
 	return job;
@@ -144,6 +150,7 @@ const struct osd_job_kind osd_kind_plain = {
 	.change_ended = change_ended,
 	.may_start = plain_may_start,
 	.first = itself,
+	.behind = none_behind,
 	.take = itself,
 	.view = view_plain,
 	.view_parts = view_no_parts,
@@ -227,6 +234,7 @@ const struct osd_job_kind osd_kind_head = {
 	.change_ended = change_ended,
 	.may_start = is_false,
 	.first = first_member,
+	.behind = none_behind,
 	.take = take_member,
 	.view = view_head,
 	.view_parts = view_members,
@@ -306,6 +314,12 @@ static void member_changed(struct osd_job *job)
 		osd_array_work(job->exec, array, osd_array_at(&job->record));
 }
 
+/* It is the first of those that wait. */
+static size_t members_behind(const struct osd_job *job)
+{
+	return job->head->array->waiting.entry_count - 1;
+}
+
 /* A member also waits for what its array waits for. */
 static void view_member(const struct osd_job *job, struct osd_job_view *v)
 {
@@ -338,6 +352,7 @@ const struct osd_job_kind osd_kind_member = {
 	.change_ended = member_changed,
 	.may_start = is_false,
 	.first = itself,
+	.behind = members_behind,
 	.take = itself,
 	.view = view_member,
 	.view_parts = view_no_parts,

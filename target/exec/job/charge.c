@@ -211,7 +211,8 @@ enum osd_status osd_job_charge_ended(struct osd_exec *exec, struct osd_txn *txn,
 
 	if (remains)
 		after += remains->result_length + remains->stderr_stored +
-			 remains->traceback_length + remains->states_length;
+			 remains->traceback_length + remains->states_length +
+			 record->used_length;
 	*ret_charged = after;
 	return charge(exec, txn, record, record->charged, after, limited);
 }

@@ -71,7 +71,34 @@ static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record 
 	if (status == OSD_OK && remains)
 		status = put_payload(txn, record, OSD_PAYLOAD_STATES, remains->states,
 				     remains->states_length);
+	if (status == OSD_OK && remains && record->used_length)
+		status = osd_job_used_put(txn, record, remains->used);
 	return status;
+}
+
+static bool is_full(enum osd_status status)
+{
+	return status == OSD_E_QUOTA || status == OSD_E_NO_SPACE;
+}
+
+/* The list of objects used is kept if there is room. */
+static enum osd_status charge_used(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_job_record *record,
+				   const struct osd_job_remains *remains, uint64_t *ret_charged)
+{
+	enum osd_status status;
+
+	record->flags &= ~(uint32_t)OSD_JOB_LISTED;
+	if (remains && remains->listed) {
+		record->flags |= OSD_JOB_LISTED;
+		record->used_length = (uint32_t)remains->used_length;
+		status = osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+		if (!record->used_length || !is_full(status))
+			return status;
+		record->flags &= ~(uint32_t)OSD_JOB_LISTED;
+	}
+	record->used_length = 0;
+	return osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
 }
 
 /* Charges for what is left of the job.  Code and arguments are kept if there is room. */
@@ -84,12 +111,12 @@ static enum osd_status charge_end(struct osd_exec *exec, struct osd_txn *txn,
 	record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT; /* from a transaction that is run again */
 	if (osd_job_charge_keeps(exec, record)) {
 		record->flags |= OSD_JOB_CODE_KEPT;
-		status = osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
-		if (status != OSD_E_QUOTA && status != OSD_E_NO_SPACE)
+		status = charge_used(exec, txn, record, remains, ret_charged);
+		if (!is_full(status))
 			return status;
 		record->flags &= ~(uint32_t)OSD_JOB_CODE_KEPT;
 	}
-	return osd_job_charge_ended(exec, txn, record, remains, true, ret_charged);
+	return charge_used(exec, txn, record, remains, ret_charged);
 }
 
 enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
@@ -161,7 +188,7 @@ static enum osd_status write_end(struct osd_txn *txn, void *arg)
 		return status;
 	fix_record(ending);
 	status = charge_end(ending->exec, txn, &ending->record, ending->remains, &charged);
-	if (ending->remains && (status == OSD_E_QUOTA || status == OSD_E_NO_SPACE)) {
+	if (ending->remains && is_full(status)) {
 		cut_remains(ending);
 		status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains,
 					      false, &charged);
@@ -244,7 +271,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	job->record = ending.record;
 	if (!plain)
 		osd_exec_sweep_by(exec, ending.record.expiry_msec);
-	exec->ops->ended(exec, job, &ending.record);
+	exec->ops->ended(exec, job, &ending.record, plain ? &outcome : NULL);
 	waits = osd_exec_take_waits(exec, job);
 	if (status != OSD_OK)
 		job->kind->unended(job);

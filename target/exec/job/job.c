@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/job/job.h"
+#include "function/function.h"
 
 struct osd_job *osd_job_create(struct osd_exec *exec, const struct osd_job_record *record,
 			       struct osd_pool *pool)
@@ -41,6 +42,7 @@ void osd_job_unref(struct osd_job *job)
 		return;
 	job->kind->release(job);
 	free(job->content);
+	osd_function_code_put(job->code);
 	free(job);
 }
 
@@ -190,6 +192,7 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	    (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
 		return;
 	job->end_reason = reason;
+	pthread_cond_broadcast(&exec->changed);
 	job->end_asked_usec = osd_monotonic_usec();
 	osd_story_asked(job, reason);
 	osd_wake(exec->monitor.wake);

@@ -36,6 +36,8 @@
 #include "object/txn_run.h"
 
 struct osd_exec;
+struct osd_exec_data_ops;
+struct osd_function_code;
 struct osd_job;
 
 /* ---- the table (table.c) ------------------------------------------------------------------------- */
@@ -119,7 +121,10 @@ struct osd_job {
 	bool takes_turn;	 /* flow's: a member that counts as running */
 	bool stored;		 /* flow's: a member that may have a record of its own */
 	uint8_t *content;	 /* arguments and code, if small; else they are read at the start */
+	struct osd_function_code *code; /* of a call without a record, whose content are the arguments; constant,
+					 * a reference; NULL: none */
 	uint64_t accepted_usec, started_usec; /* monotonic */
+	double slowdown;	      /* pool's: by the jobs that ran when it got its slot */
 	struct osd_job *next_delayed; /* of the jobs that wait until not_before_usec for another
 				       * attempt */
 	uint64_t not_before_usec;
@@ -192,6 +197,8 @@ struct osd_job_kind {
 	/* first: the entry is first in its queue; returns the job to start.  take: the same, and
 	 * takes the job out to start it. */
 	struct osd_job *(*first)(struct osd_job *job);
+	/* How many jobs of the same array wait behind it for a start. */
+	size_t (*behind)(const struct osd_job *job);
 	struct osd_job *(*take)(struct osd_job *job);
 	/* Fills in the status page beyond the record; the state of each part; whether a pending
 	 * change is shown. */
@@ -235,9 +242,12 @@ struct osd_ended {
 /* Given at start. */
 struct osd_exec_ops {
 	const struct osd_job_kind *(*kind_of)(const struct osd_job_record *record);
-	/* Called when a job has ended with this record; exec->lock held. */
+	/* Called when a job has ended with this record; exec->lock held.  outcome: of a plain call; else NULL. */
 	void (*ended)(struct osd_exec *exec, const struct osd_job *job,
-		      const struct osd_job_record *record);
+		      const struct osd_job_record *record,
+		      const struct osd_exec_outcome *outcome);
+	/* With no lock: ends a job that has been taken from the queue, if an earlier job answers it. */
+	bool (*answer)(struct osd_exec *exec, struct osd_job *job);
 };
 
 /* The jobs of a target, and the link between the rooms: a room above this one has its part here, as
@@ -248,6 +258,7 @@ struct osd_exec {
 	const struct osd_exec_ops *ops; /* constant */
 	struct osd_objects *objects;	/* constant */
 	struct osd_keyring *keyring;	/* constant; NULL: no job has a capability */
+	struct osd_functions *functions; /* constant; NULL: there are none */
 	uint64_t opened_usec;		/* monotonic, constant */
 
 	struct osd_sandboxes *sandboxes; /* these are constant */
@@ -265,6 +276,8 @@ struct osd_exec {
 	struct osd_exec_wait *late;	/* timed out or aborted; the output thread delivers them */
 	struct osd_places wait_places;
 	size_t held_count, running_count;
+	const struct osd_exec_data_ops *data_ops; /* NULL: not set yet */
+	size_t passing; /* uses of data that pass through functions, by scripts */
 	size_t accepting; /* submissions whose job may be in the store but not yet in the table */
 	_Atomic bool ends_fail; /* the last job's end could not be stored (end.c) */
 	/* When the output thread checks for expired records next, and when it did last. */
@@ -386,6 +399,9 @@ struct osd_job_remains {
 	size_t result_length, stderr_stored, traceback_length;
 	const uint8_t *states; /* of an array's members */
 	size_t states_length;
+	bool listed;	     /* used has all objects that the job used */
+	const uint8_t *used; /* kept if there is room; NULL: it used none */
+	size_t used_length;
 };
 
 /* Fills in the terminal fields (state, reason, end, expiry) of a record. */

@@ -53,15 +53,18 @@ static struct osd_log_about about(const struct osd_job_record *record, uint64_t 
 void osd_story_accepted(struct osd_job *job, const struct osd_job_record *record)
 {
 	struct osd_log_about whom = about(record, 0);
-	char principal[512], name[256];
+	const char *signer = record->function.signer;
+	char principal[512], name[256], signed_by[160] = "";
 
 	if (!osd_story_is_told(job))
 		return;
 	osd_log_quote(principal, sizeof(principal), record->principal, strlen(record->principal));
 	osd_log_quote(name, sizeof(name), record->name, strlen(record->name));
+	osd_log_quote(signed_by, sizeof(signed_by), signer, strlen(signer));
 	osd_log_about(&whom, OSD_LOG_INFO,
-		      "accepted, state %s, members %u, name '%s', principal '%s'",
-		      osd_job_state_name(record->state), record->array.count, name, principal);
+		      "accepted, state %s, members %u, name '%s', principal '%s'%s%s%s",
+		      osd_job_state_name(record->state), record->array.count, name, principal,
+		      signer[0] ? ", signer '" : "", signed_by, signer[0] ? "'" : "");
 }
 
 void osd_story_started(struct osd_job *job, const struct osd_job_record *record, uint64_t sandbox,

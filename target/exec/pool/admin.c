@@ -47,7 +47,7 @@ struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 	struct osd_pool_config claim = *config;
 	struct largest largest = {pool, claim.maximum.memory_bytes};
 
-	claim.max = OSD_MAX(claim.max, (uint64_t)pool->supply.busy);
+	claim.max = OSD_MAX(claim.max, (uint64_t)pool->supply.busy - pool->supply.lent);
 	if (exec->pools->budget_bytes)
 		osd_job_table_each(&exec->table, note_memory, &largest);
 	claim.maximum.memory_bytes = largest.memory_bytes;
@@ -81,7 +81,8 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 {
 	struct osd_exec *exec = pool->exec;
 	bool other_reuse = pool->config.reuse != change->config.reuse;
-	bool other_set = strcmp(pool->config.set, change->config.set) != 0;
+	bool other_zygote = strcmp(pool->config.set, change->config.set) != 0 ||
+			    strcmp(pool->config.engine, change->config.engine) != 0;
 
 	pool->config = change->config;
 	pool->supply.active = (unsigned)change->active;
@@ -89,7 +90,7 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	osd_pool_settle(pool);
 	osd_pool_judge(pool);
 	osd_service_resize(exec->sandboxes);
-	if (other_set)
+	if (other_zygote)
 		osd_supply_replace(exec->sandboxes, &pool->supply);
 	else if (other_reuse)
 		osd_supply_drop_kept(exec->sandboxes, &pool->supply);

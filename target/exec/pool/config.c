@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "exec/pool/pool.h"
@@ -82,6 +81,17 @@ static struct osd_pool_config blank(void)
 #undef X
 	config.standard.cpu_usec = 0; /* as wall */
 	return config;
+}
+
+bool osd_pool_is_native(const struct osd_pool_config *config)
+{
+	return strcmp(config->engine, OSD_POOL_NATIVE) == 0;
+}
+
+/* Machine code can leave traces that nothing finds. */
+static bool may_reuse(const struct osd_pool_config *config)
+{
+	return config->reuse == OSD_REUSE_NEVER || !osd_pool_is_native(config);
 }
 
 /* Derives the values that were not given from those that were. */
@@ -255,6 +265,8 @@ static enum osd_status add(struct parse *parse, struct osd_pool_config *config)
 		return wrong(parse, "a pool needs both", "name and max");
 	if (!complete(config))
 		return wrong(parse, "min or a limit is above its maximum in pool", config->name);
+	if (!may_reuse(config))
+		return wrong(parse, "the engine native has no reuse: pool", config->name);
 	if (!first && find(table, config->name))
 		return wrong(parse, "another pool", config->name);
 	if (!first && table->count == OSD_POOLS_MAX)
@@ -381,6 +393,10 @@ static enum osd_status settle_change(const struct osd_pool_change *before,
 		snprintf(message, 256, "min is above max, or a limit above its maximum");
 		return OSD_E_PARAM_FIELD;
 	}
+	if (!may_reuse(config)) {
+		snprintf(message, 256, "the engine native has no reuse");
+		return OSD_E_PARAM_FIELD;
+	}
 	least = OSD_MAX(config->min, UINT64_C(1));
 	if (change->active == UNSET)
 		change->active =
@@ -455,31 +471,6 @@ void osd_pool_table_release(struct osd_pool_table *table)
 {
 	free(table->pools);
 	*table = (struct osd_pool_table){0};
-}
-
-bool osd_pool_admits(const struct osd_pool_config *config, const char *principal)
-{
-	size_t length = strlen(principal);
-
-	for (const char *at = config->users; *at; at += strcspn(at, ",")) {
-		at += *at == ',';
-		if (strcspn(at, ",") == length && memcmp(at, principal, length) == 0)
-			return true;
-	}
-	return !config->users[0];
-}
-
-static uint64_t host_memory(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
-}
-
-uint64_t osd_pool_memory_most(const struct osd_pool_config *config)
-{
-	return OSD_MAX(config->standard.memory_bytes,
-		       OSD_MIN(config->maximum.memory_bytes, host_memory()));
 }
 
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits)

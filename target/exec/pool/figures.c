@@ -14,11 +14,12 @@ void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)
 	osd_principal_accepted(exec, job->record.principal, count);
 }
 
-void osd_figures_started(const struct osd_job *job)
+void osd_figures_started(struct osd_job *job)
 {
 	struct osd_pool_figures *figures = &job->pool->figures;
 
 	figures->started++;
+	osd_pool_work_starts(job);
 	if (job->record.attempt == 1)
 		osd_histogram_add(&figures->queue, job->started_usec - job->accepted_usec);
 }
@@ -43,6 +44,7 @@ void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 	exec->pools->finished++;
 	exec->pools->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	figures->ended++;
+	osd_pool_work_ended(job, record);
 	osd_principal_ended(exec, record);
 	figures->finished[osd_job_reason_row(record->reason)]++;
 	figures->cpu_usec += record->cpu_user_usec + record->cpu_system_usec;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -169,10 +170,36 @@ struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *lim
 	};
 }
 
-struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
-					const struct osd_job_limits *limits)
+static uint64_t host_memory(void)
 {
-	return (struct osd_sandbox_order){&pool->supply, principal, osd_sandbox_limits_of(limits)};
+	static _Atomic uint64_t known; /* asked once: each acceptance of a job needs it */
+
+	if (!atomic_load(&known)) {
+		long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+		atomic_store(&known, pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size
+							    : UINT64_MAX);
+	}
+	return atomic_load(&known);
+}
+
+uint64_t osd_pool_memory_most(const struct osd_pool_config *config)
+{
+	return OSD_MAX(config->standard.memory_bytes,
+		       OSD_MIN(config->maximum.memory_bytes, host_memory()));
+}
+
+struct osd_sandbox_order osd_pool_order(const struct osd_job *job)
+{
+	const struct osd_job_record *record = &job->record;
+
+	return (struct osd_sandbox_order){
+		.supply = &job->pool->supply,
+		.principal = record->principal,
+		.limits = osd_sandbox_limits_of(&record->limits),
+		.code_sha256 = record->function.id.object_id ? record->code_sha256 : NULL,
+		.code_name = record->name,
+	};
 }
 
 bool osd_pool_may_run(const struct osd_pool *pool)
@@ -181,12 +208,42 @@ bool osd_pool_may_run(const struct osd_pool *pool)
 	       osd_supply_has_any(pool->exec->sandboxes, &pool->supply);
 }
 
-bool osd_pool_starts(const struct osd_pool *pool)
+bool osd_pool_starts(const struct osd_pool *pool, bool lendable)
 {
 	const struct osd_exec *exec = pool->exec;
+	const struct osd_supply *supply = &pool->supply;
 
-	return pool->supply.busy < pool->supply.active && pool->mode != OSD_POOL_PAUSED &&
-	       !exec->formatting && !exec->stopping;
+	return supply->busy < supply->active + (lendable ? supply->lent : 0) &&
+	       pool->mode != OSD_POOL_PAUSED && !exec->formatting && !exec->stopping;
+}
+
+struct osd_fair_entry *osd_pool_next(const struct osd_pool *pool)
+{
+	if (osd_pool_starts(pool, false))
+		return osd_fair_queue_peek(&pool->queue);
+	return osd_pool_starts(pool, true) ? osd_fair_queue_peek_lendable(&pool->queue) : NULL;
+}
+
+static void settle_lent(struct osd_pool *pool)
+{
+	const bool bounded = pool->exec->pools->budget_bytes;
+
+	osd_assert_held(&pool->exec->lock);
+	pool->supply.lent = bounded ? OSD_MIN(pool->lenders, 1u) : pool->lenders;
+}
+
+void osd_pool_lend(struct osd_pool *pool)
+{
+	pool->lenders++;
+	settle_lent(pool);
+	osd_sandboxes_refill(pool->exec->sandboxes);
+	pool->exec->pools->work(pool->exec);
+}
+
+void osd_pool_take_back(struct osd_pool *pool)
+{
+	pool->lenders--;
+	settle_lent(pool);
 }
 
 void osd_pool_has_work(struct osd_pool *pool)

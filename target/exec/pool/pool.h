@@ -6,7 +6,8 @@
  * knows the kinds by which jobs are counted, but no arrays and no scripts.
  *
  * Inside: config.c (the file of pools), pool.c (the pools of a running target), admin.c and
- * reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting).
+ * reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting),
+ * offload.c (whether the client should run a job instead).
  *
  * Locking: exec->lock guards everything, also the configuration of a pool, which can change while
  * the target runs; only its name is constant.  The caller holds it in all functions from
@@ -21,6 +22,7 @@
 #include "base/histogram.h"
 #include "base/status.h"
 #include "exec/admin.h"
+#include "exec/advice/advice.h"
 #include "exec/job/job.h"
 #include "exec/queue/queue.h"
 #include "exec/sandbox/sandbox.h"
@@ -33,6 +35,7 @@ struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT   "default"
 #define OSD_POOL_ENGINE	   "python" /* of a pool that names none */
+#define OSD_POOL_NATIVE	   "native" /* runs signed functions only, each in a sandbox of its own */
 #define OSD_POOLS_MAX	   16
 #define OSD_POOLS_EVER	   256 /* including those that are gone */
 #define OSD_POOL_WHY_MAX   OSD_SUPPLY_WHY_MAX
@@ -114,6 +117,13 @@ struct osd_pool_figures {
 	struct osd_histogram queue, start, run, cancel;
 };
 
+/* For estimates of the time that a job would wait. */
+struct osd_pool_load {
+	uint64_t running;      /* jobs */
+	uint64_t started_usec; /* the sum of their starts */
+	uint64_t run_usec;     /* mean of jobs that have ended, later ones count more; 0: none has */
+};
+
 struct osd_pool {
 	struct osd_pool *next; /* pools are only added, at the end */
 	struct osd_exec *exec; /* constant */
@@ -122,6 +132,7 @@ struct osd_pool {
 	bool gone;		  /* not configured; kept for jobs of an earlier run that name it */
 	bool leaving;		  /* not configured any more: gone once its jobs have ended */
 	struct osd_supply supply; /* its sandboxes and slots */
+	unsigned lenders;	  /* jobs that wait for a stage */
 	struct osd_fair_queue queue;
 	struct osd_run *started; /* handed over; they wait for a proxy to serve them
 				  * (run/start.c) */
@@ -135,6 +146,7 @@ struct osd_pool {
 	bool failed;	/* iosd-sandboxd cannot make sandboxes for it, see why */
 	char why[OSD_POOL_WHY_MAX];
 	struct osd_pool_figures figures;
+	struct osd_pool_load load;
 };
 
 /* ---- principals (principals.c) ------------------------------------------------------------------ */
@@ -181,7 +193,10 @@ struct osd_pools {
 	/* Called when jobs begin to wait, even for a moment; may be NULL. */
 	void (*jobs_wait)(void *context);
 	void *context;
+	unsigned processors; /* that the target may use */
 
+	struct osd_advice advice;
+	struct osd_histogram advice_error; /* by how much predicted times near the data were wrong */
 	struct osd_pool *first; /* `default` */
 	uint64_t budget_bytes;	/* memory for all jobs together; 0: not declared */
 	bool shedding;		/* new jobs are refused (exec/admin.h) */
@@ -210,6 +225,9 @@ void osd_pools_close(struct osd_exec *exec);
 
 /* NULL: no configured pool has this name.  An empty name: `default`. */
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
+/* Whether its engine is OSD_POOL_NATIVE. */
+bool osd_pool_is_native(const struct osd_pool_config *config);
+
 /* The pool for an engine: the named one, if it has this engine; without a name, the first with this engine.  No
  * engine: any.  NULL: there is none. */
 struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *named,
@@ -217,8 +235,15 @@ struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *na
 /* The pool of a job found in the store.  If it is not configured, an entry marked gone is made.
  * NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
-/* Whether another job may start in it now. */
-bool osd_pool_starts(const struct osd_pool *pool);
+/* A job of the pool waits for a stage of data that it reads or writes (docs/views.md), and takes its slot back
+ * then.  Meanwhile a stage may run in its place: a stage waits for nothing, so all of them end.  Where the memory of
+ * all jobs is bounded, one stage at a time runs beside the slots of a pool. */
+void osd_pool_lend(struct osd_pool *pool);
+void osd_pool_take_back(struct osd_pool *pool);
+/* Whether another job may start in it now; lendable: one that may take a lent slot. */
+bool osd_pool_starts(const struct osd_pool *pool, bool lendable);
+/* The entry of its queue that may start now.  It stays in the queue.  NULL: none. */
+struct osd_fair_entry *osd_pool_next(const struct osd_pool *pool);
 /* A job was added to its queue: wakes a proxy, or the monitor if no slot is free. */
 void osd_pool_has_work(struct osd_pool *pool);
 /* A job of this principal takes a slot.  Pass the result to vacate once the slot is free again. */
@@ -253,9 +278,8 @@ void osd_pool_rotated(void *exec, const void *name, size_t length);
 void osd_pools_unserved(void *exec);
 /* The limits that iosd-sandboxd enforces for a job. */
 struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits);
-/* The sandbox that a job with these limits needs. */
-struct osd_sandbox_order osd_pool_order(struct osd_pool *pool, const char *principal,
-					const struct osd_job_limits *limits);
+/* The sandbox that a job needs; borrows from it. */
+struct osd_sandbox_order osd_pool_order(const struct osd_job *job);
 /* Reads the file of pools again; no lock held.  See osd_pool_table_load. */
 enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],
 			       struct osd_pool_table *ret_table);
@@ -276,12 +300,27 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 /* Counts an accepted job, with all members of an array. */
 void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job);
 /* Counts a job that has got a slot; started_usec is set. */
-void osd_figures_started(const struct osd_job *job);
+void osd_figures_started(struct osd_job *job);
 /* Counts a job that its sandbox received at this time. */
 void osd_figures_handed_over(const struct osd_job *job, uint64_t now_usec);
 void osd_figures_again(struct osd_exec *exec, uint16_t reason);
 /* Counts a job that has ended, with this record. */
 void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		       const struct osd_job_record *record);
+
+/* ---- work that its client can do (offload.c) ----------------------------------------------------- */
+
+/* A submission with this record: whether it is left to its client, which is then noted.  Sets the numbers
+ * of record->offload. */
+bool osd_pool_refuses_work(struct osd_pool *pool, struct osd_job_record *record);
+/* The same of a queued job that could start now.  The caller notes it, once no other thread ends or starts the job. */
+bool osd_pool_returns_work(struct osd_job *job);
+void osd_pool_work_returned(const struct osd_job *job);
+/* A job gets a slot; it has ended, with this record. */
+void osd_pool_work_starts(struct osd_job *job);
+void osd_pool_work_ended(const struct osd_job *job, const struct osd_job_record *record);
+/* A run of the pool begins that got its slot at this time; it is over. */
+void osd_pool_run_begins(struct osd_pool *pool, uint64_t started_usec);
+void osd_pool_run_ended(struct osd_pool *pool, uint64_t started_usec);
 
 #endif

@@ -18,6 +18,18 @@ struct osd_account {
 
 static const struct osd_principal_share plain = {.weight = 1};
 
+bool osd_pool_admits(const struct osd_pool_config *config, const char *principal)
+{
+	size_t length = strlen(principal);
+
+	for (const char *at = config->users; *at; at += strcspn(at, ",")) {
+		at += *at == ',';
+		if (strcspn(at, ",") == length && memcmp(at, principal, length) == 0)
+			return true;
+	}
+	return !config->users[0];
+}
+
 static bool is_plain(const struct osd_principal_share *share)
 {
 	return share->weight == 1 && !share->queue_max && !share->at_once;

@@ -140,6 +140,14 @@ static void test_all_or_nothing(void)
 	stop();
 }
 
+static void test_native_has_no_reuse(void)
+{
+	start("name=default;max=4\nname=n;max=1;engine=native\n");
+	check_refused("n", "max=2;reuse=trusted", "the engine native has no reuse");
+	CHECK_EQ(set("n", "max=2;reuse=never"), OSD_OK);
+	stop();
+}
+
 /* active stays as a resource manager has set it, as far as the bounds permit. */
 static void test_active_follows(void)
 {
@@ -182,17 +190,54 @@ static void test_busy_slots_count(void)
 	      "name=b;max=2;memory_max=268435456\n");
 	occupy(exec->pools->first, 6);
 	CHECK_EQ(set("default", "max=1"), OSD_OK);
-	CHECK(!osd_pool_starts(exec->pools->first));
+	CHECK(!osd_pool_starts(exec->pools->first, false));
 	check_refused("b", "max=7", "default 6 x 256 MiB, b 7 x 256 MiB");
 	occupy(exec->pools->first, 3);
-	CHECK(!osd_pool_starts(exec->pools->first));
+	CHECK(!osd_pool_starts(exec->pools->first, false));
 	check_refused("b", "max=7", "default 3 x 256 MiB");
 	occupy(exec->pools->first, 0);
-	CHECK(osd_pool_starts(exec->pools->first));
+	CHECK(osd_pool_starts(exec->pools->first, false));
 	CHECK_EQ(set("b", "max=7"), OSD_OK);
 	CHECK_EQ(set("b", "max=1"), OSD_OK);
 	CHECK_EQ(set("default", "max=7"), OSD_OK);
 	stop();
+}
+
+static void lend(struct osd_pool *pool, bool back)
+{
+	osd_lock(&exec->lock);
+	if (back)
+		osd_pool_take_back(pool);
+	else
+		osd_pool_lend(pool);
+	osd_unlock(&exec->lock);
+}
+
+/* Each job that waits for a stage lends its slot, to stages alone; with a budget one job at a time. */
+static void test_lent_slots(void)
+{
+	struct osd_pool *pool;
+
+	for (unsigned bounded = 0; bounded < 2; bounded++) {
+		start(bounded ? "budget=2147483648\nname=default;max=2;memory_max=268435456\n"
+			      : "name=default;max=2;memory_max=268435456\n");
+		pool = exec->pools->first;
+		occupy(pool, 2);
+		CHECK(!osd_pool_starts(pool, true));
+		lend(pool, false);
+		CHECK(osd_pool_starts(pool, true) && !osd_pool_starts(pool, false));
+		occupy(pool, 3);
+		CHECK(!osd_pool_starts(pool, true));
+		lend(pool, false);
+		CHECK_EQ(osd_pool_starts(pool, true), !bounded);
+		CHECK_EQ(set("default", "max=8"), OSD_OK);
+		CHECK_EQ(set("default", "max=2"), OSD_OK);
+		lend(pool, true);
+		lend(pool, true);
+		CHECK(!osd_pool_starts(pool, true) && pool->supply.lent == 0);
+		occupy(pool, 0);
+		stop();
+	}
 }
 
 /* A job keeps the memory it was accepted with. */
@@ -211,10 +256,10 @@ static void test_modes(void)
 {
 	start("name=default;max=2\nname=b;max=1\n");
 	CHECK_EQ(set("default", "mode=paused"), OSD_OK);
-	CHECK(!osd_pool_starts(exec->pools->first) && osd_pool_starts(exec->pools->first->next));
+	CHECK(!osd_pool_starts(exec->pools->first, false) && osd_pool_starts(exec->pools->first->next, false));
 	CHECK_EQ(submit("", "addr:a"), OSD_OK);
 	CHECK_EQ(set("default", "mode=draining"), OSD_OK);
-	CHECK(osd_pool_starts(exec->pools->first)); /* those it has */
+	CHECK(osd_pool_starts(exec->pools->first, false)); /* those it has */
 	CHECK_EQ(submit("", "addr:a"), OSD_E_QUEUE_FULL);
 	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
 	CHECK_EQ(set("default", "mode=running;queue=1"), OSD_OK);
@@ -335,7 +380,7 @@ static void test_reload(void)
 	/* A pool with a job leaves when the job has ended. */
 	CHECK_EQ(reload("name=default;max=4\n", "b: removed\nc: removed\n"), OSD_OK);
 	CHECK(!configured("b") && b->leaving && !b->gone &&
-	      osd_pool_starts(exec->pools->first) == false);
+	      osd_pool_starts(exec->pools->first, false) == false);
 	CHECK_EQ(submit("b", "addr:a"), OSD_E_CDB_FIELD);
 	CHECK(osd_pool_find_any(exec, "c")->gone);
 	osd_lock(&exec->lock);
@@ -360,9 +405,11 @@ int main(void)
 
 	CHECK(fd >= 0 && close(fd) == 0);
 	test_all_or_nothing();
+	test_native_has_no_reuse();
 	test_active_follows();
 	test_slots_and_budget();
 	test_busy_slots_count();
+	test_lent_slots();
 	test_jobs_keep_their_memory();
 	test_modes();
 	test_many_principals();

@@ -72,6 +72,7 @@ static void test_mistakes(void)
 	check_wrong("name=a;max=1;wall=2000000;wall_max=1000000", "above its maximum");
 	check_wrong("name=a;max=1;memory=1048576", "'memory'");
 	check_wrong("name=a;max=1\nname=a;max=1", "another pool 'a'");
+	check_wrong("name=a;max=1;engine=native;reuse=trusted", "no reuse: pool 'a'");
 	check_wrong("budget=much", "'much'");
 	check_wrong("name=a;max=40\nname=b;max=40", "82 slots together, at most 64");
 }

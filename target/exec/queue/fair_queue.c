@@ -316,34 +316,42 @@ static bool goes_before(const struct osd_fair_principal *a, const struct osd_fai
 	return before(a->heap[0], b->heap[0]);
 }
 
-static struct osd_fair_principal *next_principal(const struct osd_fair_queue *queue)
+static struct osd_fair_entry *next_entry(const struct osd_fair_queue *queue, bool lendable)
 {
 	struct osd_fair_principal *next = NULL;
 
 	for (struct osd_fair_principal *p = queue->active; p; p = p->next_active)
-		if (may_start(p) && (!next || goes_before(p, next)))
+		if (may_start(p) && (!lendable || p->heap[0]->lendable) &&
+		    (!next || goes_before(p, next)))
 			next = p;
-	return next;
+	return next ? next->heap[0] : NULL;
 }
 
 struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue)
 {
-	struct osd_fair_principal *next = next_principal(queue);
+	return next_entry(queue, false);
+}
 
-	return next ? next->heap[0] : NULL;
+struct osd_fair_entry *osd_fair_queue_peek_lendable(const struct osd_fair_queue *queue)
+{
+	return next_entry(queue, true);
+}
+
+void osd_fair_queue_take(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	struct osd_fair_principal *principal = entry->principal;
+
+	queue->virtual_time = OSD_MAX(queue->virtual_time, principal->virtual_time);
+	principal->virtual_time += STEP / principal->share.weight;
+	osd_fair_queue_drop(queue, entry);
 }
 
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
 {
-	struct osd_fair_principal *next = next_principal(queue);
-	struct osd_fair_entry *entry;
+	struct osd_fair_entry *entry = osd_fair_queue_peek(queue);
 
-	if (!next)
-		return NULL;
-	entry = next->heap[0];
-	queue->virtual_time = OSD_MAX(queue->virtual_time, next->virtual_time);
-	next->virtual_time += STEP / next->share.weight;
-	osd_fair_queue_drop(queue, entry);
+	if (entry)
+		osd_fair_queue_take(queue, entry);
 	return entry;
 }
 

@@ -36,6 +36,7 @@ struct osd_fair_entry {
 	uint64_t since; /* the caller's: when it began to wait; it was pushed then or later */
 	struct osd_fair_entry *older, *newer; /* by since; the queue's */
 	bool queued;
+	bool lendable; /* it may take a slot that is lent; constant, and the same for all of its principal */
 };
 
 struct osd_fair_queue {
@@ -68,6 +69,10 @@ enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t co
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 /* The entry that pop would yield; NULL when none, or those there are may not start. */
 struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue);
+/* The same of the entries that may take a lent slot. */
+struct osd_fair_entry *osd_fair_queue_peek_lendable(const struct osd_fair_queue *queue);
+/* Takes out an entry that one of these two has just yielded; its place is kept. */
+void osd_fair_queue_take(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 /* The next entry, no longer queued, its place kept; NULL when none. */
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);
 /* Takes an entry out from anywhere (held, cancelled); nothing when it is not queued. */

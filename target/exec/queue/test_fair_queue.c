@@ -85,6 +85,29 @@ static void test_weights(void)
 	finish();
 }
 
+/* Entries that may take a lent slot are in turn among themselves, whatever waits in front of them. */
+static void test_lent_slots(void)
+{
+	start(100, 100);
+	push(0, "job", 100);
+	CHECK(!osd_fair_queue_peek_lendable(&queue));
+	for (size_t i = 1; i < 4; i++)
+		entries[i].lendable = true;
+	push(1, "stage", -100);
+	push(2, "stage", -100);
+	push(3, "other stage", -100);
+	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[1]);
+	osd_fair_queue_take(&queue, &entries[1]);
+	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[3]);
+	osd_fair_queue_take(&queue, &entries[3]);
+	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[2]);
+	CHECK(pop() == 0 && pop() == 2);
+	CHECK(!osd_fair_queue_peek_lendable(&queue));
+	osd_fair_queue_unreserve(&queue, &entries[1]);
+	osd_fair_queue_unreserve(&queue, &entries[3]);
+	finish();
+}
+
 /* Ten seconds make up for one point, and not for more. */
 static void test_age(void)
 {
@@ -246,6 +269,7 @@ int main(void)
 	test_order_inside_a_principal();
 	test_one_job_is_not_stuck_behind_many();
 	test_weights();
+	test_lent_slots();
 	test_age();
 	test_at_once();
 	test_caps();

@@ -22,6 +22,9 @@ enum tag {
 	TAG_PRINCIPAL = 8,
 	TAG_POOL = 9,
 	TAG_SET = 10,
+	TAG_SIGNER = 11,
+	TAG_USED = 12,
+	TAG_OFFLOAD = 16,
 	TAG_MUST_UNDERSTAND = 0x8000,
 	TAG_FUNCTION = 0x8001,
 };
@@ -35,20 +38,22 @@ enum tag {
 	X(TAG_MESSAGE, message)                                                                    \
 	X(TAG_PRINCIPAL, principal)                                                                \
 	X(TAG_POOL, pool)                                                                          \
-	X(TAG_SET, set)
+	X(TAG_SET, set)                                                                            \
+	X(TAG_SIGNER, function.signer)
 
 enum {
 #define X(member, width) +width
 	HEAD_BYTES = 2 + 2 + (OSD_JOB_NUMBERS(X)) + 8 + 8 + 32 + 32,
 	ARRAY_BYTES = (OSD_JOB_ARRAY_NUMBERS(X)),
 	PREDECESSOR_BYTES = (OSD_JOB_PREDECESSOR_NUMBERS(X)),
+	OFFLOAD_BYTES = (OSD_JOB_OFFLOAD_NUMBERS(X)),
 #undef X
 #define X(tag, member) +FIELD_HEAD + (int)sizeof(((struct osd_job_record *)NULL)->member)
 	TEXTS_MAX = (TEXTS(X)),
 #undef X
 	FUNCTION_BYTES = 8 + 8 + 1, /* and the method */
-	FIELDS_MAX = 6 * FIELD_HEAD + 8 + FUNCTION_BYTES + OSD_JOB_METHOD_MAX + ARRAY_BYTES + PREDECESSOR_BYTES + OSD_JOB_RIGHTS_BYTES +
-		     OSD_JOB_KEY_MAX + TEXTS_MAX,
+	FIELDS_MAX = 8 * FIELD_HEAD + 8 + 4 + FUNCTION_BYTES + OSD_JOB_METHOD_MAX + ARRAY_BYTES + PREDECESSOR_BYTES + OFFLOAD_BYTES +
+		     OSD_JOB_RIGHTS_BYTES + OSD_JOB_KEY_MAX + TEXTS_MAX,
 };
 _Static_assert(HEAD_BYTES + FIELDS_MAX <= OSD_JOB_RECORD_MAX / 2, "half is for later releases");
 
@@ -122,6 +127,14 @@ static void write_fields(struct osd_wr *w, const struct osd_job_record *record)
 #define X(tag, member) write_field(w, tag, record->member, strlen(record->member));
 	TEXTS(X)
 #undef X
+	if (record->used_length) {
+		begin_field(w, TAG_USED, 4);
+		osd_wr_be(w, record->used_length, 4);
+	}
+	if (record->flags & OSD_JOB_PURE) {
+		begin_field(w, TAG_OFFLOAD, OFFLOAD_BYTES);
+		OSD_JOB_OFFLOAD_NUMBERS(OSD_JOB_WRITE)
+	}
 	if (record->function.id.object_id)
 		write_function(w, &record->function);
 }
@@ -196,11 +209,17 @@ static bool read_field(struct osd_rd *r, unsigned tag, struct osd_job_record *re
 	case TAG_PREDECESSOR:
 		OSD_JOB_PREDECESSOR_NUMBERS(OSD_JOB_READ)
 		break;
+	case TAG_OFFLOAD:
+		OSD_JOB_OFFLOAD_NUMBERS(OSD_JOB_READ)
+		break;
 	case TAG_RIGHTS:
 		osd_job_read_rights(r, &record->rights);
 		break;
 	case TAG_FUNCTION:
 		read_function(r, &record->function);
+		break;
+	case TAG_USED:
+		record->used_length = (uint32_t)osd_rd_be(r, 4);
 		break;
 	case TAG_KEY:
 		read_key(r, length, record);

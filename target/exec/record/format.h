@@ -60,7 +60,7 @@
 	X(args_length, 4)                                                                          \
 	X(code_length, 4)
 
-/* Numbers of an array, and of a job that is run again: member, bytes. */
+/* Numbers of an array, of a job that is run again, and of a pure one: member, bytes. */
 #define OSD_JOB_ARRAY_NUMBERS(X)                                                                   \
 	X(array.object_id, 8)                                                                      \
 	X(array.index, 4)                                                                          \
@@ -71,6 +71,13 @@
 #define OSD_JOB_PREDECESSOR_NUMBERS(X)                                                             \
 	X(predecessor.partition_id, 8)                                                             \
 	X(predecessor.object_id, 8)
+
+#define OSD_JOB_OFFLOAD_NUMBERS(X)                                                                 \
+	X(offload.home_usec, 8)                                                                    \
+	X(offload.home_bytes, 8)                                                                   \
+	X(offload.near_usec, 8)                                                                    \
+	X(offload.wait_usec, 8)                                                                    \
+	X(offload.weighed_usec, 8)
 
 /* Capability, level, partition of the key, stamp of the key. */
 #define OSD_JOB_RIGHTS_BYTES (OSD_CAPABILITY_LENGTH + 1 + 8 + OSD_KEY_STAMP)

@@ -22,6 +22,7 @@
 #include "security/grant.h"
 #include "wire/exec_limits.h"
 #include "wire/exec_param.h"
+#include "wire/signer_line.h"
 
 /* Bit 4 marks a terminal state. */
 #define OSD_JOB_STATES(X)                                                                          \
@@ -87,6 +88,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "it was submitted to run only if that job failed, and that job completed")               \
 	X(118, WAITS_FOR_TIME, 0, "held until its begin time",                                     \
 	  "it starts by itself then; release it to start it now")                                  \
+	X(119, PUSHED_BACK, CANCELLED, "the client is expected to run it sooner",                  \
+	  "run it at the client: osd exec --where local, or --where auto, which does both")        \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
@@ -240,6 +243,16 @@ enum osd_job_flags {
 	/* A plain call of a function: nothing of it is stored, it has no surrogate, and its id is no
 	 * object's.  Its submitter waits for it. */
 	OSD_JOB_PLAIN = 0x1000,
+	/* Its code is a function of the engine native, so a signer who is listed for that has signed it.  A sandbox
+	 * of this engine runs no other code, also if the pool had another engine when the job was accepted. */
+	OSD_JOB_NATIVE = 0x2000,
+	OSD_JOB_STAGE = 0x4000, /* a plain call that transforms data (osd_exec_submission.stage) */
+	OSD_JOB_LISTED = 0x8000, /* has ended; all objects that it used are in its list (exec/used/used.h) */
+	OSD_JOB_PURE = 0x10000, /* it may change no objects, and its client can run it too */
+	OSD_JOB_REUSABLE = 0x20000, /* its result depends on its inputs alone, the submitter says; after the
+				     * end: and they all have versions, and it has changed nothing */
+	OSD_JOB_ANSWERED = 0x40000, /* a member that an earlier job has answered: it has not run */
+	OSD_JOB_COMPILE = 0x80000, /* osd_exec_submission.compile */
 };
 
 /* The place of a job in an array: of the array itself, and of each of its members. */
@@ -256,10 +269,17 @@ struct osd_job_function {
 	struct osd_object_id id;
 	uint8_t access;				/* enum osd_job_access */
 	char method[OSD_JOB_METHOD_MAX + 1];
+	char signer[OSD_SIGNER_NAME_MAX + 1]; /* of the function at the call; "": it is not signed */
 };
 
 /* What the code of a job may do in its zone, within its rights. */
 enum osd_job_access { OSD_JOB_NO_ACCESS, OSD_JOB_READS, OSD_JOB_WRITES };
+
+/* Of a pure job: what its client said, and the last decision of the target (advice/advice.h). */
+struct osd_job_offload {
+	uint64_t home_usec, home_bytes;
+	uint64_t near_usec, wait_usec, weighed_usec; /* weighed: at home, with other work there */
+};
 
 #define OSD_KEY_STAMP 8
 
@@ -304,8 +324,10 @@ struct osd_job_record {
 	struct osd_job_array array;
 	struct osd_job_rights rights;
 	struct osd_job_function function;
+	struct osd_job_offload offload;
 	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
 	uint64_t charged;		  /* bytes, or OSD_JOB_UNCOUNTED (job/charge.c) */
+	uint32_t used_length;		  /* bytes of the stored list of objects used; 0: there is none */
 	uint8_t key[OSD_JOB_KEY_MAX];
 	char name[OSD_JOB_NAME_MAX + 1];
 	char message[OSD_JOB_MESSAGE_MAX + 1];
@@ -355,6 +377,43 @@ struct osd_exec_outcome {
 	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
 };
 
+/* ---- data that pass through functions ------------------------------------------------------------ */
+
+/* A script's READ, or WRITE, of an object whose data pass through functions (docs/views.md).  exec/ has checked what the
+ * script may do; command/ does it (osd_exec_set_data_ops). */
+#define OSD_DATA_WHY_MAX 96
+struct osd_exec_data {
+	struct osd_object *object; /* borrowed */
+	struct osd_object_id id;
+	const char *principal;	   /* of the job; borrowed */
+	uint64_t offset, length;
+	uint8_t *buffer;	   /* READ: room for capacity bytes, at most length; NULL: none are wanted */
+	size_t capacity;
+	const uint8_t *bytes;	   /* WRITE: length bytes; NULL: it is a READ */
+	/* WRITE: called in the step that changes the data; OSD_OK: the script may still do so. */
+	enum osd_status (*permit)(struct osd_exec_data *data);
+	struct osd_session *session; /* of permit */
+	/* Called once for each step that returned OSD_PENDING, perhaps before that; any thread. */
+	void (*done)(struct osd_exec_data *data);
+	void *arg;
+
+	/* Results. */
+	bool plain;		   /* no function concerns the object after all, and nothing was done */
+	uint64_t available;	   /* READ: bytes of the range that readers find */
+	struct osd_data_version before, version; /* of the stored bytes; WRITE: before and after it */
+	bool changed;			 /* WRITE: there was something to do */
+	char why[OSD_DATA_WHY_MAX]; /* it failed; "": the status says it */
+	void *own;		   /* of those functions, from the first step to the last */
+};
+
+struct osd_exec_data_ops {
+	/* Takes a step.  OSD_PENDING: when data->done has been called, call it again.  Otherwise it is over. */
+	enum osd_status (*step)(void *context, struct osd_exec_data *data);
+	/* Called after OSD_PENDING: data->done is called soon, and the last step fails. */
+	void (*abort)(void *context, struct osd_exec_data *data);
+	void *context;
+};
+
 static inline enum osd_result_form osd_job_result_form(const struct osd_job_record *record)
 {
 	if (record->flags & OSD_JOB_RESULT_JSON)
@@ -373,6 +432,7 @@ static inline enum osd_result_form osd_job_result_form(const struct osd_job_reco
  *       ends; with OSD_JOB_CODE_KEPT, with the record.
  *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
  *   04  be64 partition, be64 object that holds a result: be64 object, the surrogate of its job
+ *   05  be64 partition, be64 object, be32 n: n-th piece of the list of objects used (exec/used/used.h)
  *
  * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64 object.
  */
@@ -435,6 +495,18 @@ enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_recor
 enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
 				 uint8_t *buffer);
 enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_record *record);
+
+/* The list of objects that the job has used, in pieces of OSD_JOB_USED_PIECE bytes, record->used_length in
+ * all.  get: the n-th piece; OSD_E_NO_OBJECT when there is none. */
+#define OSD_JOB_USED_PIECE (60u << 10)
+enum osd_status osd_job_used_put(struct osd_txn *txn, const struct osd_job_record *record,
+				 const uint8_t *bytes);
+enum osd_status osd_job_used_get(struct osd_txn *txn, struct osd_object_id id, uint32_t n,
+				 uint8_t *buffer, size_t capacity, size_t *ret_length);
+static inline uint32_t osd_job_used_pieces(const struct osd_job_record *record)
+{
+	return (record->used_length + OSD_JOB_USED_PIECE - 1) / OSD_JOB_USED_PIECE;
+}
 
 enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
 				    enum osd_job_payload kind, const void *bytes, size_t length);

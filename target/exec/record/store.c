@@ -11,7 +11,7 @@
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
 
-enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION };
+enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION, KEY_USED };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -29,9 +29,9 @@ static struct key make_key(enum key_kind kind, struct osd_object_id id)
 	return key;
 }
 
-static struct key code_key(struct osd_object_id id, uint32_t piece)
+static struct key piece_key(enum key_kind kind, struct osd_object_id id, uint32_t piece)
 {
-	struct key key = make_key(KEY_CODE, id);
+	struct key key = make_key(kind, id);
 
 	osd_put_be(key.bytes + key.length, piece, 4);
 	key.length += 4;
@@ -200,7 +200,7 @@ enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_recor
 	uint8_t piece[PIECE_BYTES];
 
 	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
-		struct key key = code_key(record->id, (uint32_t)n);
+		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
 		size_t length = OSD_MIN(PIECE_BYTES, total - at);
 		enum osd_status status;
 
@@ -219,7 +219,7 @@ enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_recor
 	size_t total = content_length(record);
 
 	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
-		struct key key = code_key(record->id, (uint32_t)n);
+		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
 		size_t want = OSD_MIN(PIECE_BYTES, total - at), length = 0;
 		enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes,
 							    key.length, buffer + at, want, &length);
@@ -237,7 +237,7 @@ enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_re
 	size_t pieces = (content_length(record) + PIECE_BYTES - 1) / PIECE_BYTES;
 
 	for (size_t n = 0; n < pieces; n++) {
-		struct key key = code_key(record->id, (uint32_t)n);
+		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
 		enum osd_status status = delete_if_there(txn, OSD_TABLE_JOBS, &key);
 
 		if (status != OSD_OK)
@@ -262,6 +262,44 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 
 	return osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, buffer, capacity,
 				  ret_length);
+}
+
+/* ---- objects used ---------------------------------------------------------------------------- */
+
+enum osd_status osd_job_used_put(struct osd_txn *txn, const struct osd_job_record *record,
+				 const uint8_t *bytes)
+{
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t n = 0; status == OSD_OK && n < osd_job_used_pieces(record); n++) {
+		struct key key = piece_key(KEY_USED, record->id, n);
+		uint32_t at = n * OSD_JOB_USED_PIECE;
+
+		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes + at,
+					    OSD_MIN(record->used_length - at, OSD_JOB_USED_PIECE));
+	}
+	return status;
+}
+
+enum osd_status osd_job_used_get(struct osd_txn *txn, struct osd_object_id id, uint32_t n,
+				 uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	struct key key = piece_key(KEY_USED, id, n);
+
+	return osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, buffer, capacity,
+				  ret_length);
+}
+
+static enum osd_status delete_used(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t n = 0; status == OSD_OK && n < osd_job_used_pieces(record); n++) {
+		struct key key = piece_key(KEY_USED, record->id, n);
+
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &key);
+	}
+	return status;
 }
 
 /* ---- companions ------------------------------------------------------------------------------ */
@@ -368,6 +406,8 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
 	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &indices);
+	if (status == OSD_OK)
+		status = delete_used(txn, record);
 	if (status == OSD_OK && record->result_object)
 		status = osd_job_companion_delete(
 			txn,

@@ -42,6 +42,7 @@ static struct osd_job_record sample(void)
 		.pool = "numpy",
 		.set = "numpy-0123456789abcdef",
 		.charged = 201029,
+		.used_length = 100000,
 		.result_object = 0x10009,
 	};
 
@@ -218,6 +219,7 @@ static void test_longest(void)
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(memcmp(decoded.principal, record.principal, sizeof(record.principal)) == 0);
 	CHECK(decoded.begin_msec == record.begin_msec && decoded.charged == record.charged);
+	CHECK(decoded.used_length == record.used_length);
 }
 
 static bool count_record(void *arg, const struct osd_job_record *record)
@@ -237,6 +239,23 @@ static void test_code(struct osd_txn *txn, const struct osd_job_record *record)
 	CHECK(memcmp(back, "args!", 5) == 0 && memcmp(back + 5, code, sizeof(code)) == 0);
 	CHECK(osd_job_code_delete(txn, record) == OSD_OK);
 	CHECK(osd_job_code_get(txn, record, back) == OSD_E_NO_OBJECT);
+}
+
+static void test_used(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	static uint8_t list[100000], piece[OSD_JOB_USED_PIECE];
+	size_t length, at = 0;
+
+	for (size_t i = 0; i < sizeof(list); i++)
+		list[i] = (uint8_t)(i * 11 / 3);
+	CHECK(osd_job_used_put(txn, record, list) == OSD_OK);
+	for (uint32_t n = 0; n < osd_job_used_pieces(record); n++, at += length) {
+		CHECK(osd_job_used_get(txn, record->id, n, piece, sizeof(piece), &length) == OSD_OK);
+		CHECK(memcmp(piece, list + at, length) == 0);
+	}
+	CHECK_EQ(at, sizeof(list));
+	CHECK(osd_job_used_get(txn, record->id, 2, piece, sizeof(piece), &length) ==
+	      OSD_E_NO_OBJECT);
 }
 
 static void test_expiry(struct osd_txn *txn, struct osd_job_record *record)
@@ -306,6 +325,7 @@ int main(void)
 	CHECK(osd_job_payload_get(txn, record.id, OSD_PAYLOAD_RESULT, payload, sizeof(payload),
 				  &length) == OSD_OK);
 	CHECK(length == 2 && payload[1] == '2');
+	test_used(txn, &record);
 	test_expiry(txn, &record);
 	test_key(txn, &record);
 	test_companion(txn, &record);
@@ -315,6 +335,9 @@ int main(void)
 	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 0);
 	CHECK(osd_job_companion_find(txn, (struct osd_object_id){0x10000, record.result_object},
 				     &back.id) == OSD_E_NO_OBJECT);
+	for (uint32_t n = 0; n < 2; n++)
+		CHECK(osd_job_used_get(txn, record.id, n, payload, sizeof(payload), &length) ==
+		      OSD_E_NO_OBJECT);
 	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
 	osd_txn_abort(txn);
 	osd_objects_close(objects);

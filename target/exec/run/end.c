@@ -258,7 +258,7 @@ static void again(struct osd_run *run, uint16_t reason)
 static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t reason,
 		   uint8_t state)
 {
-	OSD_CLEANUP_FREE uint8_t *errors = NULL;
+	OSD_CLEANUP_FREE uint8_t *errors = NULL, *used = NULL;
 	struct osd_session *session = &run->session;
 	struct osd_job_remains remains = {
 		.traceback = session->traceback,
@@ -272,6 +272,11 @@ static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t 
 		remains.stderr_bytes = errors;
 		osd_output_errors(&run->output, errors, &remains.stderr_stored, &total);
 	}
+	osd_session_end_uses(session);
+	if (record->flags & OSD_JOB_WROTE || !osd_used_is_versioned(&session->used))
+		record->flags &= ~(uint32_t)OSD_JOB_REUSABLE;
+	remains.listed = osd_used_encode(&session->used, &used, &remains.used_length) == OSD_OK;
+	remains.used = used;
 	if (!session->result_object) {
 		remains.result = session->result;
 		remains.result_length = record->result_length;
@@ -318,7 +323,7 @@ static bool may_run_another(const struct osd_run *run)
 		.principal = run->job->record.principal,
 		.jobs = sandbox->jobs,
 		.jobs_max = sandbox->supply->sandbox_jobs,
-		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),
+		.cpu_used_usec = run->cpu_usec, /* at its end */
 		.cpu_limit_usec = sandbox->cpu_limit_usec,
 		.cpu_seconds = sandbox->limits.cpu_seconds,
 		.peak_bytes = atomic_load(&sandbox->shm->peak_bytes),
@@ -327,6 +332,21 @@ static bool may_run_another(const struct osd_run *run)
 
 	osd_assert_held(&run->exec->lock);
 	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->supply->reuse, &facts);
+}
+
+/* Whether the job that starts next is most likely another call of the run's function, by the same principal. */
+static bool same_follows(const struct osd_run *run)
+{
+	const struct osd_fair_entry *entry = osd_fair_queue_peek(&run->job->pool->queue);
+	const struct osd_job_record *record = &run->job->record, *next;
+
+	osd_assert_held(&run->exec->lock);
+	if (!entry || !run->session.kept_code)
+		return false;
+	next = &osd_container_of(entry, struct osd_job, entry)->record;
+	return next->function.id.object_id && strcmp(next->principal, record->principal) == 0 &&
+	       memcmp(next->code_sha256, record->code_sha256, sizeof(next->code_sha256)) == 0 &&
+	       strcmp(next->name, record->name) == 0;
 }
 
 /* The proxy no longer needs the run.  The output thread may still hold a reference for a moment. */
@@ -340,12 +360,16 @@ static void release(struct osd_run *run)
 	osd_session_release(&run->session);
 	osd_lock(&exec->lock);
 	exec->running_count--;
+	osd_pool_run_ended(run->job->pool, run->started_usec);
 	exec->runs->limited_count -= run->session.rights.limited;
 	if (run->job->run == run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
 	if (may_run_another(run)) {
-		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal);
+		if (run->code_slot && run->session.kept_code)
+			osd_kept_codes_note(&sandbox->codes, run->code_slot);
+		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal,
+				 same_follows(run) ? run->code_slot : 0);
 	} else {
 		sandbox->answer_due = finished(run);
 		osd_sandbox_give_back(exec->sandboxes, sandbox,

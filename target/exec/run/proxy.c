@@ -18,6 +18,9 @@
 
 #define TURN_USEC   100	    /* a proxy lets others go at least this often */
 #define LIMITS_USEC 1000000 /* iosd-sandboxd's answer to LIMITS */
+/* A call without a record that runs alone: its proxy spins for so long at first.  Asleep, it would take longer to
+ * wake up than a short function to run. */
+#define ALONE_SPIN_NSEC UINT64_C(150000)
 
 /* ---- what the session asks of its proxy ------------------------------------------------------ */
 
@@ -192,6 +195,7 @@ static bool open_session(struct osd_run *run)
 							.spilled = hook_spilled,
 							.progress = hook_progress,
 							.share = hook_share,
+							.pass = osd_run_pass,
 							.is_to_end = hook_is_to_end,
 							.is_over = hook_is_over,
 							.arg = run};
@@ -245,7 +249,7 @@ static enum handed_over hand_over(struct osd_run *run)
 	if (!wanted)
 		return NOT_WANTED;
 	osd_run_note_start(run, &record);
-	return osd_run_send(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
+	return osd_run_send(run, job, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
 
 /* Completes the handover of a job that its submitter has already started (start.c). */
@@ -292,19 +296,35 @@ static void let_others_go(uint64_t *turn_usec)
 	*turn_usec = now;
 }
 
+/* Whether it is the only job that runs, and none of its pool waits. */
+static bool is_alone(struct osd_run *run)
+{
+	struct osd_exec *exec = run->exec;
+	bool alone;
+
+	osd_lock(&exec->lock);
+	alone = exec->running_count == 1 && run->job->pool->queue.entry_count == 0;
+	osd_unlock(&exec->lock);
+	return alone;
+}
+
 /* Serves calls until the script finishes, breaks the protocol or dies.  The caller posts the answer
  * to FINISH. */
 static void serve(struct osd_run *run)
 {
 	struct osd_shm_area *areas = run->sandbox->shm->areas;
 	enum osd_served served;
-	uint64_t turn_usec = 0;
+	uint64_t spin_nsec = OSD_SHM_SPIN_NSEC, turn_usec = 0;
 	unsigned area = 0;
 
+	if (run->session.plain && is_alone(run))
+		spin_nsec = ALONE_SPIN_NSEC;
+
 	for (unsigned number = 0;; number++) {
-		if (osd_shm_wait(&areas[area].call, &run->calls_seen[area], OSD_SHM_FOREVER,
-				 &run->sandbox->dead) != OSD_SHM_POSTED)
+		if (osd_shm_wait_for(&areas[area].call, &run->calls_seen[area], spin_nsec,
+				     OSD_SHM_FOREVER, &run->sandbox->dead) != OSD_SHM_POSTED)
 			return;
+		spin_nsec = OSD_SHM_SPIN_NSEC;
 		served = serve_one(run, number, area);
 		if (served != OSD_SERVED)
 			return; /* a command waits for the end of the job */
@@ -337,11 +357,27 @@ static void serve_or_give_up(struct osd_run *run, enum handed_over outcome)
 	osd_run_end(run);
 }
 
+/* exec->lock held.  A sandbox that was taken for a job and has not seen it. */
+static void return_sandbox(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	if (sandbox->principal)
+		osd_sandbox_keep_on(exec->sandboxes, sandbox);
+	else
+		osd_sandbox_give_back(exec->sandboxes, sandbox, false);
+}
+
 static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandbox *sandbox)
 {
-	struct osd_run *run = osd_run_create(exec, sandbox);
+	bool answered = exec->ops->answer(exec, job);
+	struct osd_run *run = answered ? NULL : osd_run_create(exec, sandbox);
 
 	osd_lock(&exec->lock);
+	if (answered) {
+		return_sandbox(exec, sandbox);
+		osd_job_unref(job);
+		osd_unlock(&exec->lock);
+		return;
+	}
 	if (!run) { /* out of memory: try again later */
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
@@ -360,12 +396,11 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
  * start. */
 static struct osd_job *next_job(const struct osd_pool *pool)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_peek(&pool->queue);
-
+	struct osd_fair_entry *entry = osd_pool_next(pool);
 	struct osd_job *job;
 
 	osd_assert_held(&pool->exec->lock);
-	if (!entry || !osd_pool_starts(pool))
+	if (!entry)
 		return NULL;
 	job = osd_container_of(entry, struct osd_job, entry);
 	return job->kind->first(job);
@@ -373,8 +408,7 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 
 static struct osd_sandbox *take_for(const struct osd_job *job)
 {
-	struct osd_sandbox_order order =
-		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+	struct osd_sandbox_order order = osd_pool_order(job);
 
 	osd_assert_held(&job->exec->lock);
 	return osd_sandbox_take(job->exec->sandboxes, &order);
@@ -382,8 +416,7 @@ static struct osd_sandbox *take_for(const struct osd_job *job)
 
 static bool fits(const struct osd_sandbox *sandbox, const struct osd_job *job)
 {
-	struct osd_sandbox_order order =
-		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+	struct osd_sandbox_order order = osd_pool_order(job);
 
 	return osd_sandbox_fits(sandbox, &order);
 }
@@ -395,6 +428,7 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	struct osd_exec *exec = pool->exec;
 	struct osd_job *job = next_job(pool);
 	struct osd_sandbox *sandbox = job ? take_for(job) : NULL;
+	struct osd_sandbox_order order;
 	bool renewed;
 
 	osd_assert_held(&exec->lock);
@@ -405,7 +439,8 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
 	pool->supply.busy++; /* this proxy's slot: other proxies take no sandbox beyond the slots */
-	renewed = osd_sandbox_renew(exec->sandboxes, sandbox);
+	order = osd_pool_order(job);
+	renewed = osd_sandbox_renew(exec->sandboxes, sandbox, &order);
 	pool->supply.busy--;
 	if (!renewed)
 		return NULL;
@@ -416,12 +451,37 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	return NULL;
 }
 
+/* exec->lock held.  The next job, taken out of the queue, if its client should run it instead; NULL: it
+ * should not. */
+static struct osd_job *take_for_client(struct osd_pool *pool)
+{
+	struct osd_job *job = next_job(pool);
+
+	if (!job || !osd_pool_returns_work(job) ||
+	    !osd_exec_claim(pool->exec, job, OSD_REASON_PUSHED_BACK))
+		return NULL;
+	osd_pool_work_returned(job);
+	return job;
+}
+
+/* exec->lock held, released meanwhile. */
+static void push_back(struct osd_pool *pool, struct osd_job *job)
+{
+	struct osd_exec *exec = pool->exec;
+
+	osd_proxies_call_next(exec);
+	osd_unlock(&exec->lock);
+	osd_exec_end_claimed(exec, job, OSD_REASON_PUSHED_BACK);
+	osd_lock(&exec->lock);
+}
+
 static struct osd_job *take_job(struct osd_pool *pool, struct osd_fair_principal **ret_occupant)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
+	struct osd_fair_entry *entry = osd_pool_next(pool);
 	struct osd_job *job = osd_container_of(entry, struct osd_job, entry);
 
 	osd_assert_held(&pool->exec->lock);
+	osd_fair_queue_take(&pool->queue, entry);
 	job = osd_job_ref(job->kind->take(job));
 	osd_exec_unplace(job);
 	*ret_occupant = osd_pool_occupy(pool, job->record.principal);
@@ -445,6 +505,10 @@ bool osd_proxy_work(struct osd_pool *pool)
 	bool again = false;
 
 	osd_assert_held(&exec->lock);
+	if (!started && (job = take_for_client(pool))) {
+		push_back(pool, job);
+		return true;
+	}
 	if (!started)
 		sandbox = take_sandbox(pool, &again);
 	if (sandbox)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/run/run.h"
+#include "function/function.h"
 #include "security/box.h"
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -61,7 +62,7 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 		return;
 	record->sandbox_id = run->sandbox->id;
 	record->starved_usec = atomic_load(&run->sandbox->starved_usec);
-	total = osd_sandbox_cpu_usec(run->sandbox);
+	run->cpu_usec = total = osd_sandbox_cpu_usec(run->sandbox);
 	if (total < run->sandbox->cpu_before_usec)
 		return; /* it is gone */
 	total -= run->sandbox->cpu_before_usec;
@@ -91,8 +92,14 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 	return run;
 }
 
-static enum osd_session_denied denied_by(const struct osd_job_function *function)
+static enum osd_session_denied denied_by(const struct osd_job_record *record)
 {
+	const struct osd_job_function *function = &record->function;
+
+	if (record->flags & OSD_JOB_COMPILE)
+		return OSD_DENIES_ALL;
+	if (record->flags & OSD_JOB_PURE)
+		return OSD_DENIES_CHANGES;
 	if (!function->id.object_id || function->access == OSD_JOB_WRITES)
 		return OSD_DENIES_NOTHING;
 	return function->access == OSD_JOB_READS ? OSD_DENIES_CHANGES : OSD_DENIES_ALL;
@@ -114,17 +121,22 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.running = {denied_by(&job->record.function),
+		.running = {denied_by(&job->record),
 			    job->record.function.id.partition_id},
-		.shares_lock = OSD_LOCK_INITIALIZER(OSD_RANK_SHARES),
+		.shares_lock = OSD_SESSION_SHARES_LOCK,
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
 		.plain = plain,
+		.stage = job->record.flags & OSD_JOB_STAGE,
 	};
+	run->keeps_code = job->record.function.id.object_id &&
+			  run->sandbox->supply->reuse != OSD_REUSE_NEVER;
 	job->run = run;
 	run->policy_swept = UINT64_MAX;
 	run->exec->running_count++;
+	run->started_usec = job->started_usec;
+	osd_pool_run_begins(job->pool, run->started_usec);
 	if (job->record.rights.limited && run->exec->runs->limited_count++ == 0)
 		osd_wake(run->exec->output_wake);
 }
@@ -258,8 +270,39 @@ static int make_memfd(const struct iovec *parts, size_t count)
 	return kept;
 }
 
-static bool send_content(struct osd_run *run, const struct osd_job_record *record, uint8_t *args,
-			 uint8_t *code, uint32_t code_length)
+static bool send_by_socket(struct osd_run *run, struct iovec *parts, size_t count, bool in_memfd)
+{
+	OSD_CLEANUP_CLOSE int memfd = -1;
+
+	if (!in_memfd)
+		return osd_run_send_fds(run, parts, count, NULL, 0);
+	memfd = make_memfd(parts + 1, count - 1);
+	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+}
+
+/* Answers NEXT.  by_socket: the job lies in the job socket; else it goes into the shared memory. */
+static void answer_next(struct osd_run *run, const struct iovec *parts, size_t count, bool by_socket)
+{
+	uint8_t *shared = (uint8_t *)run->sandbox->shm, *to = shared + OSD_SHM_BODY_AT;
+	struct osd_answer answer = {.code = OSD_ANSWER_OK};
+
+	for (size_t i = 0; i < count && !by_socket; i++) {
+		if (parts[i].iov_len)
+			memcpy(to + answer.body_bytes, parts[i].iov_base, parts[i].iov_len);
+		answer.body_bytes += (uint32_t)parts[i].iov_len;
+	}
+	osd_answer_encode(&answer, shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
+	osd_shm_post(&run->sandbox->shm->areas[0].answer);
+}
+
+struct content {
+	uint8_t *args, *code, *machine;
+	uint32_t code_length, machine_length;
+	bool secret; /* the code must not lie in the shared memory */
+};
+
+static bool send_content(struct osd_run *run, const struct osd_job_record *record,
+			 const struct content *content)
 {
 	struct osd_job_run message = {
 		.job_partition = record->id.partition_id,
@@ -272,12 +315,15 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		.name_bytes = (uint32_t)strlen(record->name),
 		.method_bytes = (uint32_t)strlen(record->function.method),
 		.args_bytes = record->args_length,
-		.code_bytes = code_length,
+		.code_bytes = content->code_length,
+		.machine_bytes = content->machine_length,
 		.grace_usec = (uint32_t)osd_job_grace_usec(record),
 		.array_before = record->array.object_id
 					? (uint32_t)(record->id.object_id - record->array.object_id)
 					: 0,
 		.array_index = record->array.index,
+		.native = record->flags & OSD_JOB_NATIVE,
+		.compile = record->flags & OSD_JOB_COMPILE,
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];
 	char name[OSD_JOB_NAME_MAX + 1], method[OSD_JOB_METHOD_MAX + 1];
@@ -285,33 +331,79 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		{header, sizeof(header)},
 		{name, message.name_bytes},
 		{method, message.method_bytes},
-		{args, record->args_length},
-		{code, code_length},
+		{content->args, record->args_length},
+		{content->code, content->code_length},
+		{content->machine, content->machine_length},
 	};
-	OSD_CLEANUP_CLOSE int memfd = -1;
+	bool waits = run->sandbox->ready_again, by_socket;
 
+	if (run->keeps_code && !content->secret)
+		message.code_slot = run->code_slot =
+			osd_kept_codes_place(&run->sandbox->codes, record->code_sha256, record->name,
+					     &message.code_kept);
+	if (message.code_kept)
+		parts[4].iov_len = parts[5].iov_len = 0;
 	memcpy(name, record->name, sizeof(name));
 	memcpy(method, record->function.method, sizeof(method));
-	message.in_memfd = (size_t)record->args_length + code_length > OSD_JOB_INLINE_MAX;
+	message.in_memfd =
+		(size_t)record->args_length + osd_job_run_code_sent(&message) > OSD_JOB_INLINE_MAX;
+	by_socket = !waits || content->secret || message.in_memfd;
 	osd_job_run_encode(&message, header);
-	if (!message.in_memfd)
-		return osd_run_send_fds(run, parts, 5, NULL, 0);
-	memfd = make_memfd(parts + 1, 4);
-	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+	if (by_socket && !send_by_socket(run, parts, OSD_ARRAY_SIZE(parts), message.in_memfd))
+		return false;
+	if (waits)
+		answer_next(run, parts, OSD_ARRAY_SIZE(parts), by_socket);
+	return true;
+}
+
+/* The machine code of a function, of the present moment: a job in the queue does not keep it. */
+static struct osd_function_code *find_machine(struct osd_run *run, const struct osd_job *job,
+					      const struct osd_job_record *record)
+{
+	struct osd_functions *functions = run->exec->runs->host.functions;
+
+	if (job->code && job->code->machine_length)
+		return osd_function_code_ref(job->code);
+	return functions ? osd_function_machine(functions, record->function.id, record->code_sha256)
+			 : NULL;
+}
+
+static void add_machine(struct content *content, struct osd_function_code *code)
+{
+	if (!code)
+		return;
+	content->machine = code->bytes + code->length;
+	content->machine_length = (uint32_t)code->machine_length;
 }
 
 /* Encrypted code of a function is plain only from here on: in this buffer, and in the sandbox's memory. */
-bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
+bool osd_run_send(struct osd_run *run, const struct osd_job *job,
+		  const struct osd_job_record *record, uint8_t *content)
 {
-	uint8_t *code = content + record->args_length, *plain = NULL;
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *machine = NULL;
+	struct content sends = {
+		.args = content,
+		.code = job->code ? job->code->bytes : content + record->args_length,
+		.code_length = record->code_length,
+	};
+	uint8_t *plain = NULL;
 	size_t length = 0;
-	enum osd_status status = OSD_OK;
 	bool sent;
 
-	if (!record->function.id.object_id || !osd_box_is(code, record->code_length))
-		return send_content(run, record, content, code, record->code_length);
-	status = osd_box_open(run->exec->objects, code, record->code_length, &plain, &length);
-	sent = status == OSD_OK && send_content(run, record, content, plain, (uint32_t)length);
+	if (!record->function.id.object_id)
+		return send_content(run, record, &sends);
+	if (!osd_box_is(sends.code, record->code_length)) {
+		machine = find_machine(run, job, record);
+		add_machine(&sends, machine);
+		return send_content(run, record, &sends);
+	}
+	if (osd_box_open(run->exec->objects, sends.code, record->code_length, &plain, &length) !=
+	    OSD_OK)
+		return false;
+	sends.code = plain;
+	sends.code_length = (uint32_t)length;
+	sends.secret = true;
+	sent = send_content(run, record, &sends);
 	osd_box_free(plain, length);
 	return sent;
 }

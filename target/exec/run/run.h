@@ -4,7 +4,7 @@
  * differ.
  *
  * Inside: run.c (a run), start.c (a job that starts without waiting), proxy.c and threads.c (the
- * proxy threads), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
+ * proxy threads), pass.c (data that pass through functions), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
  * rights).
  *
  * Locking: the proxy thread creates a run and owns it.  Other threads hold short references,
@@ -89,10 +89,14 @@ struct osd_run {
 	struct osd_session session;  /* used by the proxy thread alone, but for its atomics */
 	struct osd_output output;
 	uint64_t handed_over_usec;	     /* 0: not yet */
+	uint64_t started_usec;		     /* as the pool's load knows it */
 	uint64_t policy_swept;		     /* the sweep's copy of session.policy_seen
 					      * (rights.c) */
 	bool unasked;			     /* the job ended although nothing had asked it to */
 	uint32_t calls_seen[OSD_SHM_AREAS];  /* the call lines before the job was handed over */
+	bool keeps_code;		     /* its sandbox may keep the code of its function */
+	uint8_t code_slot;		     /* where; 0: it does not */
+	uint64_t cpu_usec; /* that its sandbox had used at the last sample; 0: not sampled, or it is gone */
 	struct osd_run *next_started;	     /* exec->lock; of its pool's */
 	struct osd_fair_principal *occupant; /* started: the principal that occupies the slot */
 	bool sent;			     /* started: its sandbox has the job already */
@@ -121,8 +125,10 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 void osd_run_set_job(struct osd_run *run, struct osd_job *job);
 /* exec->lock held.  The job is RUNNING, and the monitor watches it.  osd_run_send comes next. */
 void osd_run_begin(struct osd_run *run);
-/* No lock held.  Sends the job to the sandbox; false: the sandbox does not accept it. */
-bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content);
+/* No lock held.  Sends the job to the sandbox; false: the sandbox does not accept it.  content: as that of the
+ * job. */
+bool osd_run_send(struct osd_run *run, const struct osd_job *job,
+		  const struct osd_job_record *record, uint8_t *content);
 /* Makes iosd-sandboxd's log lines name the job, if the job is logged.  Called before the sandbox
  * gets the job, because a job may end at once.  exec->lock not held. */
 void osd_run_name_job(struct osd_run *run, struct osd_job *job,
@@ -159,6 +165,9 @@ struct osd_run *osd_start_take(struct osd_pool *pool);
 /* proxy.c.  exec->lock held, released meanwhile.  Takes a job and a sandbox, and serves the job to
  * its end.  False: there was nothing to do. */
 bool osd_proxy_work(struct osd_pool *pool);
+
+/* pass.c: the session's hook pass. */
+enum osd_status osd_run_pass(void *arg, struct osd_exec_data *data);
 
 /* rights_sweep.c: runs on the output thread when a policy has changed, and every
  * OSD_RIGHTS_SWEEP_USEC while a job with a capability runs.  Asks jobs without sufficient rights to

@@ -11,15 +11,14 @@
 /* exec->lock held.  The job counts as having waited zero time. */
 static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
 {
-	struct osd_sandbox_order order =
-		osd_pool_order(job->pool, job->record.principal, &job->record.limits);
+	struct osd_sandbox_order order = osd_pool_order(job);
 	struct osd_sandbox *sandbox = osd_sandbox_take(exec->sandboxes, &order);
 
 	osd_assert_held(&exec->lock);
 	if (!sandbox)
 		return NULL;
 	if (sandbox->principal) {
-		if (osd_sandbox_is_renewed(sandbox))
+		if (osd_sandbox_is_renewed(sandbox, &order))
 			return sandbox;
 		osd_sandbox_keep_on(exec->sandboxes, sandbox);
 		return NULL;
@@ -49,7 +48,7 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 
 	osd_assert_held(&exec->lock);
 	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) || !job->content ||
-	    osd_fair_queue_peek(&pool->queue) || !osd_pool_starts(pool) ||
+	    osd_pool_next(pool) || !osd_pool_starts(pool, job->entry.lendable) ||
 	    !osd_fair_queue_may_start(&pool->queue, record->principal))
 		return NULL;
 	sandbox = take_fitting(exec, job);
@@ -100,7 +99,7 @@ void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
 			  const struct osd_job_record *record)
 {
 	osd_run_name_job(run, job, record);
-	run->sent = osd_run_send(run, record, job->content);
+	run->sent = osd_run_send(run, job, record, job->content);
 }
 
 void osd_start_begin(struct osd_run *run, struct osd_job *job)
@@ -127,7 +126,7 @@ void osd_start_send(struct osd_run *run)
 	content = OSD_STEAL(run->job->content);
 	osd_unlock(&exec->lock);
 	osd_run_note_start(run, &record);
-	sent = run->sent || osd_run_send(run, &record, content);
+	sent = run->sent || osd_run_send(run, run->job, &record, content);
 	osd_lock(&exec->lock);
 	run->not_sent = !sent;
 	run->next_started = pool->started;

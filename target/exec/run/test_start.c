@@ -198,7 +198,8 @@ static void test_loses(void)
 static struct osd_run *take_sandbox(void)
 {
 	struct osd_pool *pool = exec->pools->first;
-	struct osd_sandbox_order order = {&pool->supply, "addr:b", pool->supply.usual};
+	struct osd_sandbox_order order = {
+		.supply = &pool->supply, .principal = "addr:b", .limits = pool->supply.usual};
 	struct osd_run *run;
 
 	osd_assert_held(&exec->lock);

@@ -120,7 +120,7 @@ bool osd_proxies_start(struct osd_exec *exec)
 
 static bool has_work(const struct osd_pool *pool)
 {
-	return pool->started || (pool->queue.entry_count && osd_pool_starts(pool));
+	return pool->started || (pool->queue.entry_count && osd_pool_next(pool));
 }
 
 bool osd_proxies_prepare(struct osd_exec *exec)

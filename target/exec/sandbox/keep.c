@@ -2,12 +2,11 @@
 /* keep.c -- sandboxes that run more than one job (design D21).  They are kept for a principal, renewed before
  * the next job, and ended when nobody needs them (sandbox.h).  reuse.c decides which are kept.
  *
- * The answer to FINISH makes the sandbox prepare for another job.  The proxy that takes the sandbox reads
- * its READY, or the monitor does when READY is due.  So a stream of jobs wakes no other thread for it. */
-#include <poll.h>
+ * The answer to FINISH makes the sandbox prepare for another job, and then call NEXT.  The proxy that takes
+ * the sandbox sees that call, or the monitor does when it is due.  So a stream of jobs wakes no other thread
+ * for it, and needs the job socket no more. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,26 +14,48 @@
 #include "base/util.h"
 #include "exec/sandbox/sandbox.h"
 
-#define RENEW_MSEC   250 /* far longer than a clean-up takes on a busy machine */
+#define RENEW_USEC   250000 /* far longer than a clean-up takes on a busy machine */
 #define STALE_PIECES 4	 /* a pipe holds less */
+#define LIGHT_MOST   64	 /* calls of one function from one whole clean-up to the next */
 
-bool osd_sandbox_fits(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
+static bool is_for(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
 {
 	return sandbox->supply == order->supply &&
 	       osd_reuse_fits(sandbox->principal, &sandbox->limits, order->principal,
 			      &order->limits);
 }
 
-/* The one that has waited longest: it has been READY longest. */
+/* Whether it is clean enough for the job, or will be once it calls NEXT. */
+static bool is_clean_for(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
+{
+	return !sandbox->light_slot ||
+	       (order->code_sha256 &&
+		osd_kept_codes_holds(&sandbox->codes, sandbox->light_slot, order->code_sha256,
+				     order->code_name));
+}
+
+bool osd_sandbox_fits(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
+{
+	return is_for(sandbox, order) && is_clean_for(sandbox, order);
+}
+
+static bool goes_before(const struct osd_sandbox *a, const struct osd_sandbox *b,
+			const struct osd_sandbox_order *order)
+{
+	if (is_clean_for(a, order) != is_clean_for(b, order))
+		return is_clean_for(a, order);
+	return a->kill_usec < b->kill_usec;
+}
+
+/* The one that has waited longest: it has called NEXT longest ago. */
 static struct osd_sandbox *find_kept(struct osd_sandboxes *sandboxes,
 				     const struct osd_sandbox_order *order)
 {
 	struct osd_sandbox *found = NULL;
 
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next)
-		if (sandbox->state == OSD_SANDBOX_KEPT && !sandbox->dead &&
-		    osd_sandbox_fits(sandbox, order) &&
-		    (!found || sandbox->kill_usec < found->kill_usec))
+		if (sandbox->state == OSD_SANDBOX_KEPT && !sandbox->dead && is_for(sandbox, order) &&
+		    (!found || goes_before(sandbox, found, order)))
 			found = sandbox;
 	return found;
 }
@@ -95,10 +116,26 @@ static void set_kept(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbo
 	osd_sandbox_unref(sandbox);
 }
 
-void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
-		      const char *principal)
+/* Answers FINISH or NEXT; the sandbox calls NEXT, again. */
+static void tell_to_clean(struct osd_sandbox *sandbox, uint8_t same_slot)
 {
-	static const struct osd_answer again = {.code = OSD_ANSWER_OK, .a = 1};
+	struct osd_answer answer = {.code = OSD_ANSWER_OK, .a = OSD_AFTER_CLEAN};
+
+	sandbox->light_slot = 0;
+	if (same_slot && sandbox->light_count < LIGHT_MOST) {
+		answer.a = OSD_AFTER_CLEAN_LIGHTLY;
+		sandbox->light_slot = same_slot;
+	}
+	sandbox->light_count = sandbox->light_slot ? sandbox->light_count + 1 : 0;
+	sandbox->ready_again = false;
+	sandbox->calls_seen = atomic_load(&sandbox->shm->areas[0].call.seq);
+	osd_answer_encode(&answer, (uint8_t *)sandbox->shm + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
+	osd_shm_post(&sandbox->shm->areas[0].answer);
+}
+
+void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
+		      const char *principal, uint8_t same_slot)
+{
 	char *name = sandbox->principal ? sandbox->principal : strdup(principal);
 
 	if (!name || sandbox->dead || sandboxes->stopping) {
@@ -107,10 +144,7 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 	}
 	make_room(sandboxes, sandbox->supply);
 	sandbox->principal = name;
-	sandbox->ready_again = false;
-	sandbox->calls_seen = atomic_load(&sandbox->shm->areas[0].call.seq);
-	osd_answer_encode(&again, (uint8_t *)sandbox->shm + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
-	osd_shm_post(&sandbox->shm->areas[0].answer);
+	tell_to_clean(sandbox, same_slot);
 	set_kept(sandboxes, sandbox);
 	osd_sandboxes_refill(sandboxes);
 }
@@ -130,22 +164,18 @@ static void discard(int fd)
 		;
 }
 
-/* Its READY, if that is there: the one message, and no call after FINISH. */
+/* Whether it has called NEXT, and made no other call since FINISH. */
 static bool hear(struct osd_sandbox *sandbox)
 {
-	uint8_t bytes[64];
-	enum osd_job_message type;
-	const uint8_t *body;
-	size_t body_length;
-	ssize_t length;
+	uint8_t frame[OSD_FRAME_BYTES];
+	struct osd_call call;
 
 	if (sandbox->ready_again)
 		return true;
-	length = recv(sandbox->job_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-	if (length <= 0 ||
-	    !osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) ||
-	    type != OSD_JOB_READY || body_length != 0 ||
-	    atomic_load(&sandbox->shm->areas[0].call.seq) != sandbox->calls_seen)
+	if (atomic_load(&sandbox->shm->areas[0].call.seq) != sandbox->calls_seen + 1)
+		return false;
+	memcpy(frame, (uint8_t *)sandbox->shm + OSD_SHM_FRAME_AT, sizeof(frame));
+	if (!osd_call_decode(frame, &call) || call.op != OSD_CALL_NEXT || call.body_bytes)
 		return false;
 	discard(sandbox->stdout_fd);
 	discard(sandbox->stderr_fd);
@@ -153,17 +183,31 @@ static bool hear(struct osd_sandbox *sandbox)
 	return true;
 }
 
-bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
+/* Releases the lock meanwhile. */
+static bool await_next(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
 {
-	struct pollfd first_word = {.fd = sandbox->job_fd, .events = POLLIN};
+	uint32_t seen = sandbox->calls_seen;
 
-	sandbox->kill_usec = OSD_NEVER;
 	if (!hear(sandbox)) {
 		osd_unlock(sandboxes->lock);
-		poll(&first_word, 1, RENEW_MSEC); /* its end of the socket goes with it */
+		osd_shm_wait(&sandbox->shm->areas[0].call, &seen, RENEW_USEC, &sandbox->dead);
 		osd_lock(sandboxes->lock);
 	}
-	if (!sandbox->dead && hear(sandbox))
+	return !sandbox->dead && hear(sandbox);
+}
+
+bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
+		       const struct osd_sandbox_order *order)
+{
+	bool wholly = !is_clean_for(sandbox, order), heard;
+
+	sandbox->kill_usec = OSD_NEVER;
+	heard = await_next(sandboxes, sandbox);
+	if (heard && wholly) {
+		tell_to_clean(sandbox, 0);
+		heard = await_next(sandboxes, sandbox);
+	}
+	if (heard)
 		return true;
 	if (!sandbox->dead)
 		osd_debug("sandbox %llu is not fit for another job",
@@ -173,9 +217,9 @@ bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 	return false;
 }
 
-bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox)
+bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
 {
-	if (sandbox->dead || !hear(sandbox))
+	if (sandbox->dead || !is_clean_for(sandbox, order) || !hear(sandbox))
 		return false;
 	sandbox->kill_usec = OSD_NEVER;
 	return true;

@@ -82,6 +82,7 @@ struct osd_supply {
 	bool serving;	       /* iosd-sandboxd makes sandboxes for it */
 	unsigned active;       /* jobs that may run now; more do after it was lowered */
 	unsigned busy;	       /* jobs that have taken a sandbox, or are about to */
+	unsigned lent;	       /* of them, so many wait for others, which may run beside those that are active */
 	uint64_t used_usec;    /* when a job last took or left a sandbox */
 	const size_t *waiting; /* jobs that wait for a sandbox */
 
@@ -112,6 +113,27 @@ enum osd_sandbox_state {
 	OSD_SANDBOX_ENDING, /* its job is over: it exits, or is killed at kill_usec */
 	OSD_SANDBOX_GONE,
 };
+
+/* The codes of functions that a sandbox says it keeps, compiled (codes.c).  Nothing depends on its word but its
+ * own jobs, which are all of one principal. */
+struct osd_kept_codes {
+	struct osd_kept_code {
+		bool kept;
+		uint8_t sha256[32];
+		char name[OSD_RUN_NAME_MAX + 1]; /* that tracebacks show */
+	} slots[OSD_CODE_SLOTS];
+	unsigned next; /* the slot to fill next */
+};
+
+/* The slot of a code, 1 to OSD_CODE_SLOTS.  *ret_kept: it is there; otherwise it is to be sent, and replaces what
+ * was there. */
+uint8_t osd_kept_codes_place(struct osd_kept_codes *codes, const uint8_t sha256[32], const char *name,
+			     bool *ret_kept);
+/* Whether it is in this slot. */
+bool osd_kept_codes_holds(const struct osd_kept_codes *codes, uint8_t slot, const uint8_t sha256[32],
+			  const char *name);
+/* The sandbox says, at the end of the job, that it keeps the code of this slot. */
+void osd_kept_codes_note(struct osd_kept_codes *codes, uint8_t slot);
 
 struct osd_sandbox {
 	struct osd_sandbox *next;
@@ -156,8 +178,11 @@ struct osd_sandbox {
 	unsigned jobs;		   /* run so far, the present one included */
 	char *principal;	   /* kept for; owned; NULL: pristine */
 	bool stale;		   /* TAKEN: not for another job, its pool was recycled */
-	bool ready_again;	   /* KEPT, and has said READY after its last job */
+	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
 	uint32_t calls_seen;	   /* call line when its last job ended */
+	struct osd_kept_codes codes; /* used by whoever has taken it, without the lock */
+	uint8_t light_slot;	     /* cleaned lightly, for a call of the function whose code is there; 0: wholly */
+	unsigned light_count;	     /* times since it was cleaned wholly */
 	uint64_t peak_first_bytes; /* before its first job */
 };
 
@@ -289,22 +314,27 @@ struct osd_sandbox_order {
 	struct osd_supply *supply;
 	const char *principal;
 	struct osd_sandbox_limits limits;
+	/* Of a job that calls a function: its code, and the name that tracebacks show.  NULL: it is a script. */
+	const uint8_t *code_sha256;
+	const char *code_name;
 };
 
-/* Takes a sandbox for a job: a KEPT one that fits, else a READY one.  Returns a reference, or NULL: there is
+/* Takes a sandbox for a job: a KEPT one of its principal and limits, else a READY one.  Returns a reference, or NULL: there is
  * none.  Call osd_sandbox_renew first on one that was KEPT. */
 struct osd_sandbox *osd_sandbox_take(struct osd_sandboxes *sandboxes,
 				     const struct osd_sandbox_order *order);
 bool osd_sandbox_fits(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
-/* Releases the lock for a moment.  False: the sandbox did not say READY again in time, and is given
- * back. */
-bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
+/* Waits until it has cleaned up for the job, and releases the lock meanwhile: nothing of the order is used after
+ * that.  False: the sandbox did not call NEXT in time, and is given back. */
+bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
+		       const struct osd_sandbox_order *order);
 /* The same without waiting; false: keep it on. */
-bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox);
+bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
 /* Instead of giving it back: FINISH is answered, and the sandbox prepares for another job of this
- * principal.  The reference goes. */
+ * principal.  same_slot: that job is most likely a call of the function whose code is there; 0: of no such
+ * function.  The reference goes. */
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
-		      const char *principal);
+		      const char *principal, uint8_t same_slot);
 /* A renewed one was not needed after all. */
 void osd_sandbox_keep_on(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
 /* At its kill_usec: false when its time is over, true when that has been put off. */

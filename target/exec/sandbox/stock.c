@@ -104,7 +104,7 @@ static unsigned wanted_of(const struct osd_supply *supply, const struct census *
 	if (is_idle(supply, now))
 		return wanted;
 	wanted += OSD_MIN((unsigned)*supply->waiting, supply->active);
-	return OSD_MIN(wanted, supply->active) + supply->spares;
+	return OSD_MIN(wanted, supply->active + supply->lent) + supply->spares;
 }
 
 /* *left: how many more all supplies may have.  False: no connection. */

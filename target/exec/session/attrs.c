@@ -275,11 +275,16 @@ static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
 
 enum osd_status osd_op_swapattr(struct osd_op *op)
 {
+	enum osd_status status;
+
 	if (op->call.b > op->call.body_bytes || op->call.b > OSD_ATTRIBUTE_MAX ||
 	    op->call.body_bytes - op->call.b > OSD_ATTRIBUTE_MAX)
 		return OSD_E_PARAM_LENGTH;
 	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	return osd_op_transact(op, swapattr_in);
+	status = osd_op_transact(op, swapattr_in);
+	if (status == OSD_OK && op->answer.a)
+		osd_op_uses(op, OSD_MADE_ATTRIBUTES);
+	return status;
 }
 
 static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
@@ -326,21 +331,58 @@ static enum osd_status check_list(const struct osd_op *op)
 	}
 }
 
+/* What is listed, with its version if it has one. */
+struct listed {
+	struct osd_object_id id;
+	struct osd_data_version version;
+	bool versioned;
+};
+
+/* Of a collection, before its members are read: a change between the two then makes the version too old, which
+ * is noticed. */
+static enum osd_status get_version(struct osd_txn *txn, struct listed *listed)
+{
+	uint8_t bytes[OSD_VERSION_BYTES];
+	size_t length = 0;
+	enum osd_status status = osd_attr_get(txn, listed->id, OSD_PAGE_MEMBERS_VERSION,
+					      OSD_VERSION_NUMBER, bytes, sizeof(bytes), &length);
+
+	listed->versioned = status == OSD_OK && length == sizeof(bytes);
+	if (listed->versioned)
+		listed->version = (struct osd_data_version){osd_get_be(bytes, 8),
+							    (uint32_t)osd_get_be(bytes + 8, 4)};
+	return status == OSD_E_PARAM_FIELD ? OSD_OK : status; /* not a collection */
+}
+
+static void note_list(struct osd_op *op, const struct listed *listed)
+{
+	struct osd_session *session = op->session;
+
+	if (session->plain)
+		return;
+	if (listed->versioned)
+		osd_used_members(&session->used, listed->id, listed->version);
+	else
+		osd_used_note(&session->used, listed->id, OSD_USED_CONTENTS);
+}
+
 static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_list_request request = {op->call.a, op_id(op), op->call.b};
 	uint64_t ids[OSD_CALL_IDS];
 	struct osd_list_result result;
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
-	struct osd_object_id listed = op_id(op);
+	struct listed listed = {.id = op_id(op)};
 	enum osd_status status;
 
 	/* The permission to list a partition is that of the partition itself. */
 	if (op->call.a != OSD_LIST_MEMBERS)
-		listed.object_id = 0;
+		listed.id.object_id = 0;
 	if (op->call.a == OSD_LIST_PARTITIONS)
-		listed.partition_id = 0;
-	status = osd_session_check_zone(op->session, txn, listed);
+		listed.id.partition_id = 0;
+	status = osd_session_check_zone(op->session, txn, listed.id);
+	if (status == OSD_OK && op->call.a == OSD_LIST_MEMBERS)
+		status = get_version(txn, &listed);
 	if (status == OSD_OK)
 		status = osd_list(txn, &request, ids, OSD_CALL_IDS, &result);
 	if (status != OSD_OK)
@@ -350,6 +392,7 @@ static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 	op->answer.body_bytes = (uint32_t)osd_wr_used(&w);
 	op->answer.a = result.next_id;
 	op->answer.b = result.total_count;
+	note_list(op, &listed);
 	return OSD_OK;
 }
 

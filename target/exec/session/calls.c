@@ -23,6 +23,7 @@ static enum osd_call_kind kind_of(uint16_t op)
 		return OSD_CALL_KIND_ATTRIBUTES;
 	case OSD_CALL_LIST:
 	case OSD_CALL_QUERY:
+	case OSD_CALL_NAMES:
 		return OSD_CALL_KIND_LIST;
 	default:
 		return OSD_CALL_KIND_OTHER;

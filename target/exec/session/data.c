@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "exec/session/session.h"
+#include "object/stack.h"
 #include "object/sums.h"
 #include "object/txn_run.h"
 
@@ -94,22 +95,49 @@ static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret
 									 : status;
 }
 
+/* For changes other than writes: they do not pass through functions. */
+static enum osd_status open_to_change_plain(struct osd_op *op, struct osd_object **ret_object)
+{
+	enum osd_status status = open_to_change(op, ret_object);
+
+	return status == OSD_OK ? osd_op_check_plain(op, *ret_object) : status;
+}
+
 /* ---- data ------------------------------------------------------------------------------------ */
+
+/* Notes the bytes that a call read, in the version that it read them in. */
+static void note_read(struct osd_op *op, struct osd_data_version version, uint64_t length)
+{
+	const struct osd_call *call = &op->call;
+
+	if (!op->session->plain)
+		osd_used_read(&op->session->used,
+			      (struct osd_object_id){call->partition_id, call->object_id}, version,
+			      call->a, length);
+}
 
 enum osd_status osd_op_read(struct osd_op *op)
 {
+	struct osd_version_check check = {0};
 	struct osd_object *object;
 	enum osd_status status;
 	size_t got = 0;
+	bool plain = true;
 
 	if (op->call.b > OSD_CALL_IO_MAX)
 		return OSD_E_PARAM_LENGTH;
 	status = open_to_read(op, &object);
 	if (status == OSD_OK)
-		status = osd_object_read(object, op->call.a, op->out, op->call.b, 0, &got);
+		status = osd_op_read_through(op, object, &plain);
+	if (!plain)
+		return forget_removed(op, status);
+	if (status == OSD_OK)
+		status = osd_object_read_with(object, op->call.a, op->out, op->call.b, 0, &check,
+					      &got);
 	status = forget_removed(op, status);
 	if (status != OSD_OK)
 		return status;
+	note_read(op, check.found, got);
 	op->answer.a = got;
 	op->answer.body_bytes = (uint32_t)got;
 	return osd_session_count_io(op->session, &op->session->bytes_read, got);
@@ -121,7 +149,7 @@ static const uint8_t *settled_body(struct osd_op *op)
 {
 	if (!osd_objects_keep_sums(op->session->objects))
 		return op->body;
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	memmove(op->session->scratch, op->body, op->call.body_bytes); /* FINISH's is in there */
 	return op->session->scratch;
 }
 
@@ -138,46 +166,76 @@ static enum osd_status begin_write(struct osd_op *op, struct osd_object **ret_ob
 	return osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
 }
 
+/* Makes a change, and notes which version of the data came out of it. */
+static enum osd_status change(struct osd_op *op, struct osd_object *object,
+			      struct osd_change *what)
+{
+	enum osd_status status = osd_object_change(object, what);
+
+	if (status == OSD_OK)
+		osd_op_made(op, what);
+	return forget_removed(op, status);
+}
+
 enum osd_status osd_op_write(struct osd_op *op)
 {
+	struct osd_piece piece = {op->call.a, op->call.body_bytes};
+	struct osd_change what = {.kind = OSD_CHANGE_WRITE, .pieces = &piece, .piece_count = 1};
 	struct osd_object *object;
+	bool plain = true;
 	enum osd_status status = begin_write(op, &object);
 
+	if (status == OSD_OK)
+		status = osd_op_write_through(op, object, &plain);
+	if (!plain)
+		return forget_removed(op, status);
 	if (status != OSD_OK)
 		return status;
-	status = osd_object_write(object, op->call.a, settled_body(op), op->call.body_bytes, 0);
-	return forget_removed(op, status);
+	what.data = settled_body(op);
+	return change(op, object, &what);
 }
 
 enum osd_status osd_op_append(struct osd_op *op)
 {
+	struct osd_change what = {.kind = OSD_CHANGE_APPEND, .length = op->call.body_bytes};
 	struct osd_object *object;
 	enum osd_status status = begin_write(op, &object);
 
+	if (status == OSD_OK)
+		status = osd_op_check_plain(op, object);
 	if (status != OSD_OK)
 		return status;
-	status = osd_object_append(object, settled_body(op), op->call.body_bytes, 0, &op->answer.a);
-	return forget_removed(op, status);
+	what.data = settled_body(op);
+	status = change(op, object, &what);
+	op->answer.a = what.start;
+	return status;
 }
 
 enum osd_status osd_op_truncate(struct osd_op *op)
 {
+	struct osd_change what = {.length = op->call.a};
 	struct osd_object *object;
 	enum osd_status status = open_to_change(op, &object);
 
 	if (status == OSD_OK)
-		status = osd_object_truncate(object, op->call.a, 0);
+		status = osd_op_check_plain(op, object);
+	if (status == OSD_E_CONTRACT && op->call.a == 0)
+		return forget_removed(op, osd_op_empty_through(op));
+	if (status == OSD_OK)
+		status = osd_object_truncate_with(object, &what);
+	if (status == OSD_OK)
+		osd_op_made(op, &what);
 	return forget_removed(op, status);
 }
 
 enum osd_status osd_op_clear(struct osd_op *op)
 {
+	struct osd_change what = {
+		.kind = OSD_CHANGE_CLEAR, .offset = op->call.a, .length = op->call.b};
 	struct osd_object *object;
-	enum osd_status status = open_to_change(op, &object);
+	enum osd_status status = open_to_change_plain(op, &object);
 
-	if (status == OSD_OK)
-		status = osd_object_clear(object, op->call.a, op->call.b, 0);
-	return forget_removed(op, status);
+	return status == OSD_OK ? change(op, object, &what) : forget_removed(op, status);
 }
 
 static bool punch_goes_on(void *arg, uint64_t bytes)
@@ -194,8 +252,12 @@ static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct 
 {
 	const struct osd_change_steps steps = {punch_goes_on, punch_rests, op->session};
 	const struct osd_session_host *host = op->session->host;
+	struct osd_change what = {.kind = OSD_CHANGE_PUNCH,
+				  .offset = op->call.a,
+				  .length = op->call.b,
+				  .steps = &steps};
 	void *hold = host ? host->hold_object(host->exec, id) : NULL;
-	enum osd_status status = osd_object_punch(object, op->call.a, op->call.b, &steps, 0);
+	enum osd_status status = change(op, object, &what);
 
 	if (host)
 		host->release_object(host->exec, hold);
@@ -207,22 +269,27 @@ enum osd_status osd_op_punch(struct osd_op *op)
 {
 	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
 	struct osd_object *object;
-	enum osd_status status = open_to_change(op, &object);
+	enum osd_status status = open_to_change_plain(op, &object);
 
-	if (status == OSD_OK)
-		status = punch(op, id, object);
+	status = status == OSD_OK ? punch(op, id, object) : forget_removed(op, status);
 	if (status == OSD_E_TASK_ABORTED)
 		op->why = "the job is being ended; the object is as it was";
-	return forget_removed(op, status);
+	return status;
 }
 
 enum osd_status osd_op_length(struct osd_op *op)
 {
 	struct osd_object *object;
+	struct osd_data_version version;
+	bool plain = true;
 	enum osd_status status = open_to_read(op, &object);
 
 	if (status == OSD_OK)
-		status = osd_object_length(object, &op->answer.a);
+		status = osd_op_length_through(op, object, &plain);
+	if (status == OSD_OK && plain)
+		status = osd_object_state(object, &op->answer.a, &version);
+	if (status == OSD_OK && plain)
+		note_read(op, version, 0);
 	return forget_removed(op, status);
 }
 
@@ -277,12 +344,22 @@ static enum osd_status restart_result(struct osd_session *session)
 	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
 }
 
-/* Room in memory for OSD_JOB_PAYLOAD_MAX bytes of the result; for all of a plain call's. */
+/* The most that the result of a call without a surrogate can have. */
+static size_t plain_most(const struct osd_session *session)
+{
+	return session->stage ? OSD_STAGE_DATA_MAX : OSD_JOB_PLAIN_MAX;
+}
+
+/* Room in memory for OSD_JOB_PAYLOAD_MAX bytes of the result, for all of a plain call's.  That of a stage grows. */
 static bool has_result_room(struct osd_session *session, uint64_t end)
 {
-	size_t room = session->plain && end > OSD_JOB_PAYLOAD_MAX ? OSD_JOB_PLAIN_MAX
-								  : OSD_JOB_PAYLOAD_MAX;
+	size_t room = OSD_JOB_PAYLOAD_MAX;
 	uint8_t *result;
+
+	if (session->plain && end > OSD_JOB_PAYLOAD_MAX)
+		room = OSD_JOB_PLAIN_MAX;
+	while (room < end && room < plain_most(session))
+		room *= 2;
 
 	if (session->result_room >= room)
 		return true;
@@ -310,7 +387,7 @@ enum osd_status osd_op_result(struct osd_op *op)
 	if (op->call.a != length)
 		return OSD_E_PARAM_FIELD;
 	end = length + piece;
-	if (end > session->limits.result_bytes || (session->plain && end > OSD_JOB_PLAIN_MAX)) {
+	if (end > session->limits.result_bytes || (session->plain && end > plain_most(session))) {
 		session->fault = OSD_REASON_RESULT_LIMIT;
 		return OSD_E_PARAM_FIELD;
 	}

@@ -75,6 +75,10 @@ static enum osd_status find(struct osd_op *op, struct entering *entering)
 		op->why = "the function runs in another engine than the script";
 		return OSD_E_FUNCTION_ENGINE;
 	}
+	if (!osd_function_permits(function, op->session->zone.id.partition_id)) {
+		op->why = "the zone of the job is none of the function's signer";
+		return OSD_E_PERMISSION;
+	}
 	if (entering->method_length && !osd_function_has_method(function, entering->method,
 								entering->method_length)) {
 		op->why = "the function has no such entry point";
@@ -154,6 +158,8 @@ enum osd_status osd_op_enter(struct osd_op *op)
 	if (status != OSD_OK)
 		return status;
 	answer(op, &entering);
+	if (!session->plain)
+		osd_used_note(&session->used, entering.function.id, OSD_USED_FUNCTION);
 	session->callers[session->depth++] = session->running;
 	session->running = (struct osd_session_running){
 		OSD_MAX(session->running.denied, denied_by(&entering.function)),

@@ -3,6 +3,7 @@
  * collections. */
 #include "base/util.h"
 #include "exec/session/session.h"
+#include "object/stack.h"
 
 #define STEP_MEMBERS 64 /* members that leave a collection in one transaction */
 
@@ -72,7 +73,14 @@ enum osd_status osd_op_remove_partition(struct osd_op *op)
 static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
 {
 	enum osd_status status = osd_rights_check_made(op->session, OSD_USER_OBJECT, op_id(op));
+	bool view = false;
 
+	if (status == OSD_OK)
+		status = osd_stack_is_view(txn, op->call.partition_id, &view);
+	if (view) {
+		op->why = "the partition is a view: its objects are those of its base";
+		return OSD_E_PERMISSION;
+	}
 	return status == OSD_OK
 		       ? osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
 						(uint32_t)op->call.a, &op->answer.a)

@@ -287,9 +287,11 @@ static enum osd_status look_at_zone(const struct osd_session *session)
 	struct osd_object_facts facts;
 	struct osd_act act = {.facts = &facts, .access = {.permissions = OSD_PERM_FUN_EXE}};
 	uint16_t field;
-	enum osd_status status =
-		ask_partition(session, session->zone.id.partition_id, &act.least_method);
+	enum osd_status status;
 
+	if (session->stage)
+		return OSD_OK;
+	status = ask_partition(session, session->zone.id.partition_id, &act.least_method);
 	if (status != OSD_OK || !session->rights.limited)
 		return status;
 	if (session->host && key_is_lost(session->host->keyring, &session->rights))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* serve.c -- serves one call of a script: the table of operations, checks, answers (session.h).
- * Elsewhere: what the operations do (life.c, data.c, attrs.c, query.c). */
+ * Elsewhere: what the operations do (life.c, data.c, attrs.c, query.c, names.c). */
 #include "exec/session/session.h"
 
 #include <stdio.h>
@@ -39,6 +39,7 @@ enum op_flags {
 struct op_row {
 	uint16_t op, flags, permissions; /* enum osd_permission */
 	osd_op_fn *run;
+	uint32_t uses; /* enum osd_used_kind; 0: the function notes them */
 };
 
 static struct osd_object_id op_id(const struct osd_op *op)
@@ -48,18 +49,34 @@ static struct osd_object_id op_id(const struct osd_op *op)
 
 /* ---- the job itself -------------------------------------------------------------------------- */
 
+/* The result that comes with FINISH, in place of an earlier one. */
+static enum osd_status finish_result(struct osd_op *op, const uint8_t *bytes)
+{
+	struct osd_op result = {.session = op->session,
+				.call = {.op = OSD_CALL_RESULT,
+					 .b = op->call.partition_id - 1,
+					 .body_bytes = (uint32_t)op->call.object_id},
+				.body = bytes};
+
+	return osd_op_result(&result);
+}
+
 static enum osd_status op_finish(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
+	uint64_t kind = op->call.b & ~(uint64_t)OSD_FINISH_KEPT, form = op->call.partition_id;
 	struct osd_rd r;
-	const uint8_t *traceback;
+	const uint8_t *traceback, *result;
 	size_t length, line_length;
+	enum osd_status status = OSD_OK;
 
 	memcpy(session->scratch, op->body, op->call.body_bytes);
 	r = osd_rd_init(session->scratch, op->call.body_bytes);
 	length = osd_rd_be(&r, 4);
 	traceback = osd_rd_bytes(&r, length);
-	if (r.bad || op->call.b > OSD_FINISH_FILES) {
+	result = osd_rd_bytes(&r, OSD_MIN(op->call.object_id, (uint64_t)OSD_BODY_MAX));
+	if (r.bad || kind > OSD_FINISH_FILES || form > 2 ||
+	    op->call.object_id > (form ? OSD_FINISH_RESULT_MAX : 0)) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}
@@ -76,10 +93,15 @@ static enum osd_status op_finish(struct osd_op *op)
 		memcpy(session->line, r.at, line_length);
 		session->line[line_length] = '\0';
 	}
+	if (form)
+		status = finish_result(op, result);
+	if (status != OSD_OK) /* no answer can say so: the job is over */
+		session->fault = session->fault ? session->fault : OSD_REASON_STORAGE;
 	session->exit_code = (uint32_t)op->call.a;
-	session->finish_kind = (enum osd_finish_kind)op->call.b;
+	session->finish_kind = (enum osd_finish_kind)kind;
+	session->kept_code = op->call.b & OSD_FINISH_KEPT;
 	session->phase = OSD_PHASE_OVER;
-	return OSD_OK;
+	return status;
 }
 
 static enum osd_status op_progress(struct osd_op *op)
@@ -101,48 +123,49 @@ static enum osd_status op_progress(struct osd_op *op)
 
 /* All operations here are permitted from the handover to FINISH, and none after it. */
 static const struct op_row rows[] = {
-	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish},
-	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress},
-	{OSD_CALL_RESULT, OP_BODY | OP_OWN, 0, osd_op_result},
-	{OSD_CALL_TYPE, 0, 0, osd_op_type},
-	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, osd_op_create_partition},
+	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish, 0},
+	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress, 0},
+	{OSD_CALL_RESULT, OP_BODY | OP_OWN, 0, osd_op_result, 0},
+	{OSD_CALL_TYPE, 0, 0, osd_op_type, OSD_USED_TYPE},
+	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, osd_op_create_partition, OSD_MADE_OBJECT},
 	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT | OP_LONG, OSD_PERM_REMOVE,
-	 osd_op_remove_partition},
-	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, osd_op_create},
-	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, osd_op_remove},
+	 osd_op_remove_partition, OSD_MADE_GONE},
+	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, osd_op_create, OSD_MADE_OBJECT},
+	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, osd_op_remove, OSD_MADE_GONE},
 	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE,
-	 osd_op_create_collection},
+	 osd_op_create_collection, OSD_MADE_OBJECT},
 	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS | OP_LONG,
-	 OSD_PERM_REMOVE, osd_op_remove_collection},
+	 OSD_PERM_REMOVE, osd_op_remove_collection, OSD_MADE_GONE},
 	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 osd_op_collection_add},
+	 osd_op_collection_add, OSD_MADE_MEMBERS},
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 osd_op_collection_drop},
-	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list},
-	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_getattr},
-	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR, osd_op_setattr},
-	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_listattr},
-	{OSD_CALL_QUERY, OP_BODY | OP_LONG | OP_ATTRS, OSD_PERM_QUERY, osd_op_query},
+	 osd_op_collection_drop, OSD_MADE_MEMBERS},
+	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list, 0},
+	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_getattr, OSD_USED_ATTRIBUTES},
+	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR, osd_op_setattr, OSD_MADE_ATTRIBUTES},
+	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_listattr, OSD_USED_ATTRIBUTES},
+	{OSD_CALL_QUERY, OP_BODY | OP_LONG | OP_ATTRS, OSD_PERM_QUERY, osd_op_query, OSD_USED_QUERY},
 	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 osd_op_swapattr},
+	 osd_op_swapattr, OSD_USED_ATTRIBUTES},
 	{OSD_CALL_ADDATTR, OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 osd_op_addattr},
-	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read},
+	 osd_op_addattr, OSD_USED_ATTRIBUTES | OSD_MADE_ATTRIBUTES},
+	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read, 0},
 	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY | OP_AHEAD, OSD_PERM_WRITE,
-	 osd_op_write},
+	 osd_op_write, 0},
 	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_END | OP_AHEAD, OSD_PERM_APPEND,
-	 osd_op_append},
+	 osd_op_append, 0},
 	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE,
-	 osd_op_truncate},
-	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B | OP_LONG, OSD_PERM_WRITE, osd_op_clear},
-	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE, osd_op_punch},
-	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length},
-	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, osd_op_flush},
-	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share},
-	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, osd_op_unshare},
-	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, osd_op_enter},
-	{OSD_CALL_CODE, OP_OWN, 0, osd_op_code},
-	{OSD_CALL_LEAVE, OP_OWN, 0, osd_op_leave},
+	 osd_op_truncate, 0},
+	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B | OP_LONG, OSD_PERM_WRITE, osd_op_clear, 0},
+	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE, osd_op_punch, 0},
+	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length, 0},
+	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, osd_op_flush, 0},
+	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share, 0},
+	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, osd_op_unshare, 0},
+	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, osd_op_enter, 0},
+	{OSD_CALL_CODE, OP_OWN, 0, osd_op_code, 0},
+	{OSD_CALL_LEAVE, OP_OWN, 0, osd_op_leave, 0},
+	{OSD_CALL_NAMES, OP_BODY, OSD_PERM_READ, osd_op_names, OSD_USED_NAMES},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -257,23 +280,31 @@ static enum osd_answer_code answer_code(enum osd_status status)
 	case OSD_E_NO_PARTITION:
 	case OSD_E_NO_FUNCTION:
 	case OSD_E_FUNCTION_INACTIVE:
+	case OSD_E_NO_NAME:
 		return OSD_ANSWER_NOT_FOUND;
 	case OSD_E_EXISTS:
 		return OSD_ANSWER_EXISTS;
 	case OSD_E_PERMISSION:
+	case OSD_E_FUNCTION_CAPS:
+	case OSD_E_POOL_ACCESS:
 		return OSD_ANSWER_PERMISSION;
 	case OSD_E_QUOTA:
 	case OSD_E_NO_SPACE:
 		return OSD_ANSWER_NO_SPACE;
 	case OSD_E_NOT_EMPTY:
 		return OSD_ANSWER_NOT_EMPTY;
+	case OSD_E_STAGE:
+		return OSD_ANSWER_STAGE;
 	case OSD_E_JOB_IN_WAY:
+	case OSD_E_FUNCTION_IN_USE:
 		return OSD_ANSWER_CONFLICT;
 	case OSD_E_CDB_FIELD:
 	case OSD_E_PARAM_FIELD:
 	case OSD_E_PARAM_LENGTH:
 	case OSD_E_BEYOND_END:
 	case OSD_E_FUNCTION_ENGINE:
+	case OSD_E_NOT_DIRECTORY:
+	case OSD_E_CONTRACT:
 		return OSD_ANSWER_INVALID;
 	default:
 		return OSD_ANSWER_IO;
@@ -354,6 +385,25 @@ static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
 	return status;
 }
 
+/* What the script has learned or changed by the call.  It learns from a refusal, too. */
+static void note_uses(struct osd_op *op, const struct op_row *row, enum osd_status status)
+{
+	struct osd_object_id made = {op->call.partition_id, op->answer.a};
+	uint64_t count = row->op == OSD_CALL_CREATE ? op->call.a : 1;
+
+	if (op->session->plain)
+		return;
+	if (row->op == OSD_CALL_CREATE_PARTITION)
+		made = (struct osd_object_id){op->answer.a, 0};
+	if (status != OSD_OK && !(row->flags & OP_OWN))
+		osd_op_uses(op, OSD_USED_REFUSED);
+	else if (status == OSD_OK && row->uses == OSD_MADE_OBJECT)
+		for (; count; count--, made.object_id++)
+			osd_used_note(&op->session->used, made, OSD_MADE_OBJECT);
+	else if (status == OSD_OK && row->uses)
+		osd_op_uses(op, row->uses);
+}
+
 static enum osd_status run_and_judge(struct osd_op *op, const struct op_row *row, uint64_t changes)
 {
 	enum osd_status status = run_row(op, row);
@@ -361,6 +411,7 @@ static enum osd_status run_and_judge(struct osd_op *op, const struct op_row *row
 	if (status == OSD_OK && !(row->flags & (OP_CHANGES | OP_OWN)) &&
 	    osd_objects_policy_changes(op->session->objects) != changes)
 		status = judge_again(op, row);
+	note_uses(op, row, status);
 	return status;
 }
 
@@ -410,6 +461,7 @@ enum osd_status osd_session_init(struct osd_session *session)
 void osd_session_release(struct osd_session *session)
 {
 	osd_session_release_data(session);
+	osd_used_release(&session->used);
 	osd_allowed_release(&session->allowed);
 	free(session->result);
 	free(session->traceback);

@@ -4,6 +4,7 @@
 #include "exec/session/session.h"
 
 #include "base/util.h"
+#include "object/names.h"
 #include "object/txn_run.h"
 
 /* ---- zone ------------------------------------------------------------------------------------ */
@@ -30,6 +31,8 @@ static enum osd_status is_in_zone(struct osd_session *session, struct osd_txn *t
 	if (zone->type != OSD_COLLECTION || id.object_id == 0)
 		return OSD_E_PERMISSION;
 	status = osd_collection_has(txn, zone->id, id.object_id, &member);
+	if (status == OSD_OK && !member)
+		status = osd_name_is_inside(txn, id, zone->id, &member);
 	if (status != OSD_OK)
 		return status == OSD_E_CONFLICT ? status : OSD_E_PERMISSION;
 	return member ? OSD_OK : OSD_E_PERMISSION;
@@ -70,6 +73,23 @@ enum osd_status osd_op_transact(struct osd_op *op,
 				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
 {
 	return osd_txn_run(op->session->objects, 0, work_in, &(struct op_work){op, fn});
+}
+
+static struct osd_object_id op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
+void osd_op_uses(struct osd_op *op, uint32_t kinds)
+{
+	if (!op->session->plain)
+		osd_used_note(&op->session->used, op_id(op), kinds);
+}
+
+void osd_op_made(struct osd_op *op, const struct osd_change *change)
+{
+	if (!op->session->plain && change->changed)
+		osd_used_wrote(&op->session->used, op_id(op), change->before, change->version);
 }
 
 enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,

@@ -9,13 +9,13 @@
  *
  * Zones: a root or partition zone includes everything in it, and everything created there later.  A
  * collection zone includes the collection, to read, and each object that is a member when the script first
- * uses it.  An object zone is that object.  Calls in the last two create nothing and change no membership.
+ * uses it; a directory's zone also includes what has a name below it.  An object zone is that object.  Calls in the last two create nothing and change no membership.
  *
  * This room knows no sandbox, no queue and no job beyond what the owner of the session sets.  A call
  * reaches the rest of the target through operations given at start (struct osd_session_host).
  *
  * Inside: serve.c has the table and serves one call, session.c has what all calls use.  life.c, data.c,
- * share.c, attrs.c, query.c and function.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
+ * through.c, share.c, attrs.c, query.c, names.c and function.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
  * many calls run at a time, and calls.c counts them.
  *
  * Locking: none of the target's.  shares_lock guards the descriptors that the sweep looks at; the gate has a
@@ -31,6 +31,7 @@
 #include "base/lock.h"
 #include "base/histogram.h"
 #include "exec/record/record.h"
+#include "exec/used/used.h"
 #include "security/decide.h"
 #include "wire/proxy_frame.h"
 
@@ -83,7 +84,7 @@ enum osd_call_kind {
 };
 
 #define X(number, symbol) [number] = 0,
-enum { OSD_CALL_OPS = sizeof((char[]){OSD_CALLS(X)}), OSD_ANSWER_CODES = OSD_ANSWER_CONFLICT + 1 };
+enum { OSD_CALL_OPS = sizeof((char[]){OSD_CALLS(X)}), OSD_ANSWER_CODES = OSD_ANSWER_LAST + 1 };
 #undef X
 #define OSD_CALLS_PER_TIMED 8
 
@@ -135,6 +136,8 @@ struct osd_session_hooks {
 	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
 	/* Sends descriptors to the sandbox; the session still owns them. */
 	enum osd_status (*share)(void *arg, const int *fds, size_t count);
+	/* Uses data that pass through functions, and waits for that.  NULL: they cannot be used. */
+	enum osd_status (*pass)(void *arg, struct osd_exec_data *data);
 	/* Whether the job has been asked to end; whether its sandbox is gone.  A NULL function
 	 * means no. */
 	bool (*is_to_end)(void *arg);
@@ -160,6 +163,7 @@ struct osd_session {
 		uint64_t partition_id;
 	} running;
 	bool plain;			/* no surrogate: the result stays in memory */
+	bool stage;			/* transforms data: its rights are not checked, it has no access */
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */
@@ -183,7 +187,9 @@ struct osd_session {
 	uint32_t exit_code;
 	uint8_t *traceback;
 	size_t traceback_length;
+	bool kept_code;		  /* the sandbox says that it keeps the code for later jobs */
 	char line[OSD_JOB_MESSAGE_MAX + 1];
+	struct osd_used used; /* the objects that the script has used; empty if plain */
 
 	/* The session's own. */
 	struct osd_access access; /* what the call under way needs */
@@ -235,10 +241,16 @@ struct osd_session {
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 
+/* What the owner sets shares_lock to. */
+#define OSD_SESSION_SHARES_LOCK OSD_LOCK_INITIALIZER(OSD_RANK_SHARES)
 /* OSD_E_NO_MEMORY.  Keeps the fields that the owner has set, and initialises the rest. */
 enum osd_status osd_session_init(struct osd_session *session);
 /* Closes everything; also after a failed init. */
 void osd_session_release(struct osd_session *session);
+
+/* Called after the last call: completes session->used.  Data that the script may have read through
+ * descriptors up to now count as varied if the object has changed. */
+void osd_session_end_uses(struct osd_session *session);
 
 enum osd_served {
 	OSD_SERVED,	  /* answered */
@@ -283,6 +295,7 @@ struct osd_op {
 	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
 	enum osd_status status; /* of the object layer, for the answer's code */
 	const char *why;	/* overrides the status's meaning in the message */
+	char why_data[OSD_DATA_WHY_MAX]; /* why may point there */
 };
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
@@ -302,6 +315,9 @@ bool osd_session_owns_partition(const struct osd_session *session, uint64_t part
 /* Counts bytes against the job's limit, and ends the job beyond it. */
 enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
 				     uint64_t bytes);
+/* Notes what the call uses (session->used): kinds of the object; a change of its data, if there was one. */
+void osd_op_uses(struct osd_op *op, uint32_t kinds);
+void osd_op_made(struct osd_op *op, const struct osd_change *change);
 /* OSD_E_JOB_IN_WAY if the object is the surrogate of an unfinished job. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 
@@ -311,7 +327,16 @@ osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
 	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr, osd_op_enter, osd_op_code,
-	osd_op_leave;
+	osd_op_leave, osd_op_names;
+/* Data that pass through functions (through.c).  *ret_plain: those of the object do not, and nothing was done. */
+enum osd_status osd_op_read_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);
+enum osd_status osd_op_write_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);
+enum osd_status osd_op_length_through(struct osd_op *op, struct osd_object *object,
+				      bool *ret_plain);
+/* Sets the length of an object with a stack to 0. */
+enum osd_status osd_op_empty_through(struct osd_op *op);
+/* OSD_E_CONTRACT: they do, so the stored bytes must not be changed directly. */
+enum osd_status osd_op_check_plain(struct osd_op *op, struct osd_object *object);
 void osd_session_release_data(struct osd_session *session);
 void osd_session_release_shares(struct osd_session *session);
 

@@ -34,12 +34,35 @@ static struct osd_session_share *find_closed(struct osd_session *session, struct
 	return share;
 }
 
+/* The target does not see the reads through descriptors.  They found one version if it is still the present
+ * one. */
+static void end_use(struct osd_session *session, const struct osd_session_share *share)
+{
+	struct osd_data_version version;
+	uint64_t length;
+
+	if (!session->plain &&
+	    osd_object_state(share->object, &length, &version) == OSD_OK)
+		osd_used_read(&session->used, share->id, version, 0, 0);
+	else if (!session->plain)
+		osd_used_note(&session->used, share->id, OSD_USED_VARIED); /* removed */
+}
+
+void osd_session_end_uses(struct osd_session *session)
+{
+	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++)
+		for (struct osd_session_share *share = session->shares[i]; share; share = share->next)
+			if (share->object)
+				end_use(session, share);
+}
+
 /* The object may be changed in any way again.  The sweep still checks it, because the script may
  * have kept a copy of the descriptor. */
 static void close_share(struct osd_session *session, struct osd_session_share *share)
 {
 	struct osd_object *object = share->object;
 
+	end_use(session, share);
 	osd_lock(&session->shares_lock);
 	share->object = NULL;
 	osd_unlock(&session->shares_lock);
@@ -159,6 +182,10 @@ static enum osd_status pass(struct osd_op *op, struct osd_session_share *entry,
 	osd_closep(&share.head_fd);
 	osd_closep(&share.tail_fd);
 	osd_closep(&share.version_fd);
+	if (status == OSD_OK && !session->plain) {
+		osd_used_read(&session->used, entry->id, share.data_version, 0, 0);
+		osd_used_note(&session->used, entry->id, OSD_USED_WHOLE);
+	}
 	if (status == OSD_OK)
 		note_share(session, entry, object, count);
 	else
@@ -206,6 +233,12 @@ enum osd_status osd_op_share(struct osd_op *op)
 	status = osd_session_check_object(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
+	if (status == OSD_OK)
+		status = osd_op_check_plain(op, object);
+	if (status == OSD_E_CONTRACT) { /* the files have the stored bytes */
+		op->why = "its data pass through functions; read by calls";
+		status = OSD_E_UNSUPPORTED;
+	}
 	if (status == OSD_OK)
 		status = share_object(op, id, object, changes);
 	if (status != OSD_OK)

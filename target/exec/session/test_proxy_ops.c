@@ -1,109 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_proxy_ops.c -- a script's calls, as hand-made frames against the in-memory store: what each
- * zone may touch, what no script may touch, phases, lengths, results. */
-#include "exec/session/session.h"
-
-#include <string.h>
-
-#include "base/test.h"
+/* test_proxy_ops.c -- a script's calls against the in-memory store: what each zone may touch, what no script may
+ * touch, attributes, queries, lengths.  test_proxy_frames.c has pieces, results and phases. */
 #include "base/util.h"
+#include "exec/session/test_zones.h"
 #include "wire/attr_list.h"
 #include "wire/cursor.h"
-
-static struct osd_objects *objects;
-static uint64_t pid, other_pid, object, stranger, collection, elsewhere;
-static uint8_t shared[OSD_SHM_BYTES]; /* stands for a sandbox's memory */
-static uint64_t answer_a, answer_b;
-static uint32_t answer_bytes;
-static unsigned wrote_calls;
-static uint16_t progress_seen;
-
-static uint8_t *body(void)
-{
-	return shared + OSD_SHM_BODY_AT;
-}
-
-/* ---- the owner's side ------------------------------------------------------------------------ */
-
-static enum osd_status note_wrote(void *arg)
-{
-	(void)arg;
-	wrote_calls++;
-	return OSD_OK;
-}
-
-static enum osd_status note_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
-{
-	(void)arg, (void)txn;
-	CHECK(companion != 0);
-	return OSD_OK;
-}
-
-static void note_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
-{
-	(void)arg, (void)message, (void)length;
-	progress_seen = progress;
-}
-
-static enum osd_status note_share(void *arg, const int *fds, size_t count)
-{
-	(void)arg, (void)fds, (void)count;
-	return OSD_OK;
-}
-
-static struct osd_session start(enum osd_object_type type, uint64_t zone_pid, uint64_t zone_oid)
-{
-	struct osd_session session = {
-		.objects = objects,
-		.zone = {type, {zone_pid, zone_oid}},
-		.job = {pid, object},
-		.limits = {.io_bytes = UINT64_MAX, .result_bytes = 1 << 20},
-		.hooks = {.wrote = note_wrote,
-			  .spilled = note_spilled,
-			  .progress = note_progress,
-			  .share = note_share},
-	};
-
-	CHECK(osd_session_init(&session) == OSD_OK);
-	return session;
-}
-
-static enum osd_served serve(struct osd_session *session, const struct osd_call *call)
-{
-	osd_call_encode(call, shared + OSD_SHM_FRAME_AT);
-	return osd_session_serve(session, shared + OSD_SHM_FRAME_AT, body(),
-				 shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, body());
-}
-
-/* The answer's code to a call that must be answered. */
-static enum osd_answer_code ask(struct osd_session *session, struct osd_call call)
-{
-	struct osd_answer answer;
-
-	CHECK(serve(session, &call) == OSD_SERVED);
-	CHECK(osd_answer_decode(shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, &answer));
-	answer_a = answer.a;
-	answer_b = answer.b;
-	answer_bytes = answer.body_bytes;
-	if (answer.code != OSD_ANSWER_OK)
-		CHECK(answer.body_bytes > 0); /* the message */
-	return answer.code;
-}
-
-static struct osd_call call_on(uint16_t op, uint64_t partition, uint64_t id)
-{
-	return (struct osd_call){.op = op, .partition_id = partition, .object_id = id};
-}
-
-static enum osd_answer_code write_text(struct osd_session *session, uint64_t partition, uint64_t id,
-				       const char *text)
-{
-	struct osd_call call = call_on(OSD_CALL_WRITE, partition, id);
-
-	call.body_bytes = (uint32_t)strlen(text);
-	memcpy(body(), text, call.body_bytes);
-	return ask(session, call);
-}
 
 static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, uint32_t page,
 				     uint32_t number)
@@ -115,26 +16,6 @@ static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, u
 	CHECK(osd_attr_writer_add(&writer, page, number, "value", 5) == OSD_OK);
 	call.body_bytes = (uint32_t)osd_attr_writer_finish(&writer);
 	return ask(session, call);
-}
-
-/* ---- what it is tried on --------------------------------------------------------------------- */
-
-static void fill_store(void)
-{
-	struct osd_objects_config config = {0};
-	char message[256];
-	struct osd_txn *txn;
-
-	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
-	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
-	CHECK(osd_partition_create(txn, 0, &pid) == OSD_OK);
-	CHECK(osd_partition_create(txn, 0, &other_pid) == OSD_OK);
-	CHECK(osd_user_object_create(txn, pid, 0, 1, &object) == OSD_OK);
-	CHECK(osd_user_object_create(txn, pid, 0, 1, &stranger) == OSD_OK);
-	CHECK(osd_user_object_create(txn, other_pid, 0, 1, &elsewhere) == OSD_OK);
-	CHECK(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection) == OSD_OK);
-	CHECK(osd_collection_add(txn, (struct osd_object_id){pid, collection}, object) == OSD_OK);
-	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
 }
 
 static void test_object_zone(void)
@@ -149,11 +30,11 @@ static void test_object_zone(void)
 	read.a = 1;
 	read.b = 100;
 	CHECK(ask(&session, read) == OSD_ANSWER_OK);
-	CHECK(answer_a == 4 && answer_bytes == 4 && memcmp(body(), "orld", 4) == 0);
+	CHECK(answered.a == 4 && answered.body_bytes == 4 && memcmp(body(), "orld", 4) == 0);
 	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_PERMISSION);
 	CHECK(write_text(&session, other_pid, elsewhere, "no") == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, object)) == OSD_ANSWER_OK);
-	CHECK(answer_a == OSD_USER_OBJECT);
+	CHECK(answered.a == OSD_USER_OBJECT);
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, stranger)) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session,
 		  (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = 1}) ==
@@ -177,7 +58,7 @@ static void test_collection_zone(void)
 	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_PERMISSION);
 	list.a = OSD_LIST_MEMBERS;
 	CHECK(ask(&session, list) == OSD_ANSWER_OK);
-	CHECK(answer_bytes == 8 && osd_get_be(body(), 8) == object && answer_b == 1);
+	CHECK(answered.body_bytes == 8 && osd_get_be(body(), 8) == object && answered.b == 1);
 	add.a = stranger; /* would widen the zone */
 	CHECK(ask(&session, add) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_COLLECTION, pid, collection)) ==
@@ -193,10 +74,10 @@ static void test_partition_zone(void)
 	uint64_t made;
 
 	CHECK(ask(&session, create) == OSD_ANSWER_OK);
-	made = answer_a;
+	made = answered.a;
 	CHECK(write_text(&session, pid, made + 1, "new") == OSD_ANSWER_OK);
 	list.a = OSD_LIST_USER_OBJECTS;
-	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_b == 4);
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answered.b == 4);
 	list.a = OSD_LIST_PARTITIONS;
 	CHECK(ask(&session, list) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_REMOVE, pid, made)) == OSD_ANSWER_OK);
@@ -234,7 +115,7 @@ static void test_well_known_collection(void)
 		CHECK(ask(&session, call) == OSD_ANSWER_PERMISSION);
 	}
 	list.a = OSD_LIST_MEMBERS;
-	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_b == 1);
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answered.b == 1);
 	osd_session_release(&session);
 }
 
@@ -244,7 +125,7 @@ static void test_root_zone(void)
 	uint64_t made;
 
 	CHECK(ask(&session, call_on(OSD_CALL_CREATE_PARTITION, 0, 0)) == OSD_ANSWER_OK);
-	made = answer_a;
+	made = answered.a;
 	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_PARTITION, made, 0)) == OSD_ANSWER_OK);
 	CHECK(write_text(&session, other_pid, elsewhere, "yes") == OSD_ANSWER_OK);
 	osd_session_release(&session);
@@ -289,14 +170,14 @@ static void test_attributes(void)
 	osd_put_be(body() + 8, 0xb, 4);
 	osd_put_be(body() + 12, 8, 4);
 	CHECK(ask(&session, get) == OSD_ANSWER_OK);
-	CHECK(osd_attr_entries_open(body(), answer_bytes, OSD_LIST_SET, &entries) == OSD_OK);
+	CHECK(osd_attr_entries_open(body(), answered.body_bytes, OSD_LIST_SET, &entries) == OSD_OK);
 	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 5 &&
 	      memcmp(attr.value, "value", 5) == 0);
 	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 0);
 	list.a = 0xb;
-	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_a == 0 && answer_bytes > 0);
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answered.a == 0 && answered.body_bytes > 0);
 	list.b = 1;
-	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_bytes < 40);
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answered.body_bytes < 40);
 	get.body_bytes = 12; /* one and a half entries */
 	CHECK(ask(&session, get) == OSD_ANSWER_INVALID);
 	get.body_bytes = OSD_CALL_RECORDS * 8 + 8;
@@ -341,14 +222,14 @@ static void test_query(void)
 	CHECK(ask(&whole, add_call(object, 0xa, 7)) == OSD_ANSWER_OK);
 	CHECK(ask(&whole, add_call(stranger, 0xa, 8)) == OSD_ANSWER_OK);
 	CHECK(ask(&whole, query_call(0, 7, 8)) == OSD_ANSWER_OK);
-	CHECK(answer_bytes == 16 && answer_a == 0 && answer_b == 2);
+	CHECK(answered.body_bytes == 16 && answered.a == 0 && answered.b == 2);
 	CHECK(osd_get_be(body(), 8) == object && osd_get_be(body() + 8, 8) == stranger);
-	CHECK(ask(&whole, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(ask(&whole, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answered.body_bytes == 8);
 	call = query_call(0, 0, 9);
 	call.a = object + 1;
-	CHECK(ask(&whole, call) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(ask(&whole, call) == OSD_ANSWER_OK && answered.body_bytes == 8);
 	CHECK(osd_get_be(body(), 8) == stranger);
-	CHECK(ask(&whole, query_call(0, 9, 8)) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&whole, query_call(0, 9, 8)) == OSD_ANSWER_OK && answered.body_bytes == 0);
 	CHECK(ask(&whole, query_call(0x7fffffff, 7, 8)) == OSD_ANSWER_NOT_FOUND);
 	call = query_call(0, 7, 8);
 	call.partition_id = other_pid;
@@ -361,7 +242,7 @@ static void test_query(void)
 	call.body_bytes = 0;
 	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
 
-	CHECK(ask(&members, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(ask(&members, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answered.body_bytes == 8);
 	CHECK(ask(&members, query_call(0, 0, 9)) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&members, query_call(OSD_OBJECTS_COLLECTION, 0, 9)) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&one, query_call(collection, 0, 9)) == OSD_ANSWER_PERMISSION);
@@ -388,12 +269,12 @@ static void test_atomics(void)
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
 	struct osd_call call;
 
-	CHECK(ask(&session, swap_call(object, "", "one")) == OSD_ANSWER_OK && answer_a == 1);
-	CHECK(answer_bytes == 0);
-	CHECK(ask(&session, swap_call(object, "", "two")) == OSD_ANSWER_OK && answer_a == 0);
-	CHECK(answer_bytes == 3 && memcmp(body(), "one", 3) == 0);
-	CHECK(ask(&session, swap_call(object, "one", "")) == OSD_ANSWER_OK && answer_a == 1);
-	CHECK(ask(&session, swap_call(object, "", "")) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&session, swap_call(object, "", "one")) == OSD_ANSWER_OK && answered.a == 1);
+	CHECK(answered.body_bytes == 0);
+	CHECK(ask(&session, swap_call(object, "", "two")) == OSD_ANSWER_OK && answered.a == 0);
+	CHECK(answered.body_bytes == 3 && memcmp(body(), "one", 3) == 0);
+	CHECK(ask(&session, swap_call(object, "one", "")) == OSD_ANSWER_OK && answered.a == 1);
+	CHECK(ask(&session, swap_call(object, "", "")) == OSD_ANSWER_OK && answered.body_bytes == 0);
 	CHECK(ask(&session, swap_call(stranger, "", "no")) == OSD_ANSWER_PERMISSION);
 	call = swap_call(object, "", "no");
 	call.a = (uint64_t)OSD_REL_SECURITY << 32 | 1;
@@ -409,9 +290,9 @@ static void test_atomics(void)
 	call.body_bytes = 1 + OSD_ATTRIBUTE_MAX + 1;
 	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
 
-	CHECK(ask(&session, add_call(object, 0xb, 5)) == OSD_ANSWER_OK && answer_a == 0);
-	CHECK(ask(&session, add_call(object, 0xb, UINT64_MAX)) == OSD_ANSWER_OK && answer_a == 5);
-	CHECK(ask(&session, add_call(object, 0xb, 0)) == OSD_ANSWER_OK && answer_a == 4);
+	CHECK(ask(&session, add_call(object, 0xb, 5)) == OSD_ANSWER_OK && answered.a == 0);
+	CHECK(ask(&session, add_call(object, 0xb, UINT64_MAX)) == OSD_ANSWER_OK && answered.a == 5);
+	CHECK(ask(&session, add_call(object, 0xb, 0)) == OSD_ANSWER_OK && answered.a == 4);
 	CHECK(set_attr(&session, object, 0xc, 5) == OSD_ANSWER_OK);
 	CHECK(ask(&session, add_call(object, 0xc, 1)) == OSD_ANSWER_INVALID);
 	CHECK(ask(&session, add_call(stranger, 0xb, 1)) == OSD_ANSWER_PERMISSION);
@@ -440,117 +321,6 @@ static void test_lengths(void)
 	osd_session_release(&session);
 }
 
-/* A piece of a long write. */
-static struct osd_call piece(uint64_t id, uint64_t offset, uint32_t length, uint16_t flags)
-{
-	struct osd_call call = call_on(OSD_CALL_WRITE, pid, id);
-
-	call.a = offset;
-	call.body_bytes = length;
-	call.flags = flags;
-	return call;
-}
-
-static uint64_t length_of(struct osd_session *session, uint64_t id)
-{
-	CHECK(ask(session, call_on(OSD_CALL_LENGTH, pid, id)) == OSD_ANSWER_OK);
-	return answer_a;
-}
-
-static void check_fault(struct osd_call first, struct osd_call second)
-{
-	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
-
-	if (first.op)
-		CHECK(ask(&session, first) == OSD_ANSWER_OK && session.ahead);
-	CHECK(serve(&session, &second) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
-	osd_session_release(&session);
-}
-
-/* The calls sent ahead after a failed piece are skipped; later calls are served. */
-static void test_ahead(void)
-{
-	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
-	struct osd_call length = call_on(OSD_CALL_LENGTH, pid, object), none = {0};
-
-	CHECK(ask(&session, piece(object, 0, OSD_AHEAD_BYTES, OSD_CALL_AHEAD)) == OSD_ANSWER_OK);
-	CHECK(session.ahead);
-	CHECK(ask(&session, piece(object, OSD_AHEAD_BYTES, 7, 0)) == OSD_ANSWER_OK);
-	CHECK(!session.ahead);
-	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
-	CHECK(ask(&session, piece(stranger, 0, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
-	CHECK(ask(&session, piece(object, 1 << 20, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
-	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_PERMISSION);
-	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
-	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_OK);
-	CHECK_EQ(length_of(&session, object), (1 << 20) + 1);
-	osd_session_release(&session);
-
-	check_fault(none, piece(object, 0, OSD_AHEAD_BYTES + 1, OSD_CALL_AHEAD));
-	check_fault(none, piece(object, 0, 1, 2));
-	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), piece(object, 0, OSD_AHEAD_BYTES + 1, 0));
-	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), length);
-	length.flags = OSD_CALL_AHEAD;
-	check_fault(none, length);
-}
-
-static void test_result(void)
-{
-	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
-	struct osd_call call = {.op = OSD_CALL_RESULT, .body_bytes = 2, .b = 1};
-
-	memcpy(body(), "42", 2);
-	CHECK(ask(&session, call) == OSD_ANSWER_OK);
-	CHECK(session.result_length == 2 && memcmp(session.result, "42", 2) == 0 &&
-	      session.result_json);
-	call.a = 5; /* a gap */
-	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
-	call.a = 2;
-	call.body_bytes = OSD_JOB_PAYLOAD_MAX;
-	CHECK(ask(&session, call) == OSD_ANSWER_OK);
-	CHECK(session.result_object && session.result_length == OSD_JOB_PAYLOAD_MAX + 2);
-	call.a = session.result_length;
-	call.body_bytes = (uint32_t)(session.limits.result_bytes - session.result_length);
-	CHECK(ask(&session, call) == OSD_ANSWER_OK); /* just its limit */
-	CHECK_EQ(session.result_length, session.limits.result_bytes);
-	call.a = session.result_length;
-	call.body_bytes = 1;
-	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
-	      session.fault == OSD_REASON_RESULT_LIMIT);
-	osd_session_release(&session);
-}
-
-static void test_phases_and_nonsense(void)
-{
-	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
-	struct osd_call progress = {.op = OSD_CALL_PROGRESS, .a = 500, .body_bytes = 4};
-	struct osd_call finish = {
-		.op = OSD_CALL_FINISH, .a = 3, .b = OSD_FINISH_EXIT, .body_bytes = 11};
-
-	memcpy(body(), "half", 4);
-	CHECK(ask(&session, progress) == OSD_ANSWER_OK && progress_seen == 500);
-	progress.a = 1001;
-	CHECK(ask(&session, progress) == OSD_ANSWER_INVALID);
-	memcpy(body(), "\0\0\0\2tbbye!!", 11);
-	CHECK(serve(&session, &finish) == OSD_SERVED_LAST);
-	CHECK(session.exit_code == 3 && session.traceback_length == 2 &&
-	      strcmp(session.line, "bye!!") == 0);
-	CHECK(serve(&session, &progress) == OSD_SERVED_FAULT &&
-	      session.fault == OSD_REASON_PROTOCOL);
-	osd_session_release(&session);
-
-	session = start(OSD_USER_OBJECT, pid, object);
-	memset(shared + OSD_SHM_FRAME_AT, 0xff, OSD_FRAME_BYTES);
-	CHECK(osd_session_serve(&session, shared + OSD_SHM_FRAME_AT, body(), shared, body()) ==
-	      OSD_SERVED_FAULT);
-	osd_session_release(&session);
-
-	session = start(OSD_USER_OBJECT, pid, object);
-	osd_put_be(body(), 100, 4); /* a traceback longer than the body */
-	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
-	osd_session_release(&session);
-}
-
 int main(void)
 {
 	fill_store();
@@ -564,9 +334,6 @@ int main(void)
 	test_query();
 	test_atomics();
 	test_lengths();
-	test_ahead();
-	test_result();
-	test_phases_and_nonsense();
 	osd_objects_close(objects);
 	return 0;
 }

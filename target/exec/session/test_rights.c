@@ -2,14 +2,13 @@
 /* test_rights.c -- what a script may do under a capability, call by call, against the in-memory
  * store: permissions, tags, ranges, attributes, collections, created objects, query results, the
  * present policy of partitions, and the end of rights. */
-#include "exec/session/session.h"
+#include "exec/session/test_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/test.h"
 #include "base/util.h"
 #include "exec/target.h"
 #include "security/keys.h"
@@ -20,13 +19,6 @@
 
 static struct osd_objects *objects;
 static uint64_t pid, tagged, plain;
-static uint8_t shared[OSD_SHM_BYTES]; /* stands for a sandbox's memory */
-static uint32_t answer_bytes;
-
-static uint8_t *body(void)
-{
-	return shared + OSD_SHM_BODY_AT;
-}
 
 static enum osd_status accept_all(void *arg)
 {
@@ -70,23 +62,6 @@ static struct osd_session start(const struct osd_capability *capability)
 
 	CHECK(osd_session_init(&session) == OSD_OK);
 	return session;
-}
-
-static enum osd_served serve(struct osd_session *session, const struct osd_call *call)
-{
-	osd_call_encode(call, shared + OSD_SHM_FRAME_AT);
-	return osd_session_serve(session, shared + OSD_SHM_FRAME_AT, body(),
-				 shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, body());
-}
-
-static enum osd_answer_code ask(struct osd_session *session, struct osd_call call)
-{
-	struct osd_answer answer;
-
-	CHECK(serve(session, &call) == OSD_SERVED);
-	CHECK(osd_answer_decode(shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, &answer));
-	answer_bytes = answer.body_bytes;
-	return answer.code;
 }
 
 static struct osd_call call_on(uint16_t op, uint64_t id, uint64_t a, uint64_t b)
@@ -205,13 +180,13 @@ static void test_query(void)
 	memset(body(), 0, 8);
 	query.body_bytes = 8; /* no criteria: all objects */
 	CHECK(ask(&session, query) == OSD_ANSWER_OK);
-	CHECK(answer_bytes == 8 && osd_get_be(body(), 8) == tagged);
+	CHECK(answered.body_bytes == 8 && osd_get_be(body(), 8) == tagged);
 	osd_session_release(&session);
 	capability.policy_access_tag = 0;
 	session = start(&capability);
 	memset(body(), 0, 8);
 	CHECK(ask(&session, query) == OSD_ANSWER_OK);
-	CHECK(answer_bytes > 8);
+	CHECK(answered.body_bytes > 8);
 	osd_session_release(&session);
 	set_tag(0, 0x30000005, 0);
 }
@@ -506,12 +481,12 @@ static void test_allowed_attributes(void)
 	CHECK(ask(&session, set_of(plain, 0x10000, 1, "v", 1)) == OSD_ANSWER_OK);
 	CHECK(ask(&session, set_of(plain, 0x10000, 2, "v", 1)) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_LISTATTR, plain, 0x10000, 0)) == OSD_ANSWER_OK);
-	CHECK(answer_bytes > 0);
+	CHECK(answered.body_bytes > 0);
 	CHECK(ask(&session, call_on(OSD_CALL_ADDATTR, plain, UINT64_C(0x10000) << 32 | 2, 1)) ==
 	      OSD_ANSWER_PERMISSION);
 	allow(0x10000, 2);
 	CHECK(ask(&session, call_on(OSD_CALL_LISTATTR, plain, 0x10000, 0)) == OSD_ANSWER_OK);
-	CHECK(answer_bytes == 0);
+	CHECK(answered.body_bytes == 0);
 	CHECK(ask(&session, call_on(OSD_CALL_ADDATTR, plain, UINT64_C(0x10000) << 32 | 2, 1)) ==
 	      OSD_ANSWER_OK);
 	osd_session_release(&session);

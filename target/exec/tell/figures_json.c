@@ -9,6 +9,8 @@
 #include "exec/pool/pool.h"
 #include "exec/run/run.h"
 #include "exec/tell/tell.h"
+#include "function/function.h"
+#include "function/kept.h"
 #include "wire/json.h"
 
 #define SANDBOX_STATES OSD_SANDBOX_GONE
@@ -197,6 +199,52 @@ static void write_pool(const struct view *view, struct osd_json *json)
 	osd_json_close(json, '}');
 }
 
+static void write_push(const struct osd_advice_push *push, struct osd_json *json)
+{
+	osd_json_open(json, NULL, '{');
+	osd_json_number(json, "at_ms", push->at_msec);
+	osd_json_text(json, "stage", osd_advice_stage_name(push->stage));
+	osd_json_text(json, "name", push->name);
+	osd_json_text(json, "principal", push->principal);
+	osd_json_usec(json, "near", push->numbers.near_usec);
+	osd_json_usec(json, "wait", push->numbers.wait_usec);
+	osd_json_usec(json, "client", push->numbers.home_usec);
+	osd_json_close(json, '}');
+}
+
+/* Decisions whether clients run their jobs themselves; the last push-back first. */
+static void write_offload(struct osd_exec *exec, struct osd_json *json)
+{
+	const struct osd_advice *advice = &exec->pools->advice;
+	struct osd_advice_push recent[OSD_ADVICE_RECENT];
+	uint64_t pushed[OSD_ADVICE_STAGES], stayed, unknown, pushes, shown;
+	double factor;
+
+	osd_lock(&exec->lock);
+	memcpy(pushed, advice->pushed, sizeof(pushed));
+	memcpy(recent, advice->recent, sizeof(recent));
+	stayed = advice->stayed;
+	unknown = advice->unknown;
+	pushes = advice->pushes;
+	factor = osd_advice_factor(advice, osd_monotonic_usec());
+	osd_unlock(&exec->lock);
+	shown = OSD_MIN(pushes, (uint64_t)OSD_ADVICE_RECENT);
+	osd_json_open(json, "offload", '{');
+	osd_json_open(json, "decisions", '{');
+	for (unsigned stage = 0; stage < OSD_ADVICE_STAGES; stage++)
+		osd_json_number(json, osd_advice_stage_name(stage), pushed[stage]);
+	osd_json_number(json, "near", stayed);
+	osd_json_number(json, "unknown", unknown);
+	osd_json_close(json, '}');
+	osd_json_number(json, "factor_percent", (uint64_t)(100 * factor));
+	osd_json_histogram(json, "error", &exec->pools->advice_error);
+	osd_json_open(json, "recent", '[');
+	for (uint64_t i = 1; i <= shown; i++)
+		write_push(&recent[(pushes - i) % OSD_ADVICE_RECENT], json);
+	osd_json_close(json, ']');
+	osd_json_close(json, '}');
+}
+
 static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 {
 	uint64_t refused[OSD_REFUSAL_COUNT], retried[OSD_JOB_REASON_COUNT];
@@ -251,6 +299,7 @@ static void write_calls(struct osd_exec *exec, struct osd_json *json)
 		[OSD_ANSWER_IO] = "io",
 		[OSD_ANSWER_NOT_EMPTY] = "not_empty",
 		[OSD_ANSWER_CONFLICT] = "conflict",
+		[OSD_ANSWER_STAGE] = "stage",
 	};
 	static const char *const kinds[] = {
 #define X(symbol, name) name,
@@ -281,13 +330,67 @@ static void write_calls(struct osd_exec *exec, struct osd_json *json)
 	osd_json_close(json, '}');
 }
 
+static void write_signer(const char *signer, const char *outcome, uint64_t count,
+			 struct osd_json *json)
+{
+	osd_json_open(json, NULL, '{');
+	osd_json_text(json, "signer", signer);
+	osd_json_text(json, "outcome", outcome);
+	osd_json_number(json, "count", count);
+	osd_json_close(json, '}');
+}
+
+static void write_results(struct osd_exec *exec, struct osd_json *json)
+{
+	struct osd_kept_figures figures;
+
+	osd_kept_figures(osd_functions_kept(exec->functions), &figures);
+	osd_json_open(json, "results", '{');
+	osd_json_number(json, "quota_bytes", figures.quota_bytes);
+	osd_json_number(json, "kept_bytes", figures.kept_bytes);
+	osd_json_open(json, "reads", '{');
+	osd_json_number(json, "kept", figures.hits);
+	osd_json_number(json, "computed", figures.misses);
+	osd_json_close(json, '}');
+	osd_json_number(json, "shared", figures.shared);
+	osd_json_number(json, "evicted", figures.evicted);
+	osd_json_number(json, "failed", figures.failed);
+	osd_json_usec(json, "compute_seconds", figures.computed_usec);
+	osd_json_close(json, '}');
+}
+
+static void write_functions(struct osd_exec *exec, struct osd_json *json)
+{
+	struct osd_signer_calls rows[OSD_FUNCTION_SIGNERS];
+	struct osd_function_figures figures;
+	size_t count;
+
+	if (!exec->functions)
+		return;
+	osd_functions_figures(exec->functions, NULL, &figures);
+	count = osd_functions_signer_calls(exec->functions, rows);
+	osd_json_open(json, "functions", '{');
+	osd_json_number(json, "active", figures.active);
+	osd_json_number(json, "reserved_bytes", figures.reserved_bytes);
+	osd_json_open(json, "calls", '[');
+	for (size_t i = 0; i < count; i++) {
+		write_signer(rows[i].signer, "completed", rows[i].completed, json);
+		write_signer(rows[i].signer, "failed", rows[i].failed, json);
+	}
+	osd_json_close(json, ']');
+	write_results(exec, json);
+	osd_json_close(json, '}');
+}
+
 void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 {
 	struct osd_pool *pool;
 	struct view view;
 
 	write_all_jobs(exec, json);
+	write_offload(exec, json);
 	write_calls(exec, json);
+	write_functions(exec, json);
 	osd_json_open(json, "pools", '[');
 	osd_lock(&exec->lock);
 	for (pool = exec->pools->first; pool; pool = pool->next) {

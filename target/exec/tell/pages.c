@@ -30,6 +30,9 @@ enum {
 	STATUS_INDICES = 0x2f,	 /* of an array with gaps: its indices (wire/index_ranges.h) */
 	STATUS_BEGIN = 0x30,	 /* be48 ms since 1970: it is held until then */
 	STATUS_PRINCIPAL = 0x32, /* the principal that submitted it */
+	STATUS_FUNCTION = 0x33,	 /* the function that it calls: partition, object */
+	STATUS_SIGNER = 0x34,	 /* the function's signer */
+	STATUS_OFFLOAD = 0x3a,	 /* of a pure job: five be64, struct osd_job_offload */
 	STATUS_END
 };
 
@@ -155,6 +158,19 @@ static enum osd_status get_after(struct osd_txn *txn, const struct osd_job_view 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+static void put_offload(const struct osd_job_record *record, struct osd_wr *w)
+{
+	const struct osd_job_offload *offload = &record->offload;
+
+	if (!(record->flags & OSD_JOB_PURE))
+		return;
+	osd_wr_be(w, offload->home_usec, 8);
+	osd_wr_be(w, offload->home_bytes, 8);
+	osd_wr_be(w, offload->near_usec, 8);
+	osd_wr_be(w, offload->wait_usec, 8);
+	osd_wr_be(w, offload->weighed_usec, 8);
+}
+
 /* One of the attributes behind the rows. */
 static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *v,
 				struct osd_object_id id, uint32_t number, struct osd_wr *w)
@@ -175,9 +191,18 @@ static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *
 	case STATUS_PRINCIPAL:
 		osd_wr_bytes(w, v->record->principal, strlen(v->record->principal));
 		return OSD_OK;
+	case STATUS_SIGNER:
+		osd_wr_bytes(w, v->record->function.signer, strlen(v->record->function.signer));
+		return OSD_OK;
+	case STATUS_FUNCTION:
+		osd_job_put_id(w, v->record->function.id);
+		return OSD_OK;
 	case STATUS_BEGIN:
 		if (v->record->begin_msec)
 			osd_wr_be(w, v->record->begin_msec, 6);
+		return OSD_OK;
+	case STATUS_OFFLOAD:
+		put_offload(v->record, w);
 		return OSD_OK;
 	case STATUS_MEMBERS:
 		return osd_array_put_counts(txn, v->record, v->counts, w);
@@ -227,6 +252,23 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+/* The attributes from first to last behind the rows. */
+static enum osd_status each_more(struct osd_txn *txn, const struct osd_job_view *v, uint32_t first,
+				 uint32_t last, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[OSD_JOB_TAGS_MAX];
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t number = first; number <= last && status == OSD_OK; number++) {
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		status = get_more(txn, v, v->record->id, number, &w);
+		if (status == OSD_OK && osd_wr_used(&w))
+			status = fn(arg, OSD_PAGE_JOB_STATUS, number, value, osd_wr_used(&w));
+	}
+	return status;
+}
+
 static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
 				   uint32_t page, osd_attr_fn *fn, void *arg)
 {
@@ -248,31 +290,17 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 		status = get_tags(txn, v, value, sizeof(value), &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
-	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK; number++) {
-		struct osd_wr w = osd_wr_init(value, sizeof(value));
-
-		status = get_more(txn, v, id, number, &w);
-		if (status == OSD_OK && osd_wr_used(&w))
-			status = fn(arg, page, number, value, osd_wr_used(&w));
-	}
+	if (status == OSD_OK)
+		status = each_more(txn, v, STATUS_AFTER, STATUS_MEMBERS, fn, arg);
 	if (status != OSD_OK)
 		return status;
 	status = v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
 			    : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
-	if (status == OSD_OK && v->record->starved_usec) {
-		osd_put_be(value, v->record->starved_usec, 8);
-		status = fn(arg, page, STATUS_STARVED, value, 8);
-	}
+	if (status == OSD_OK)
+		status = each_more(txn, v, STATUS_STARVED, STATUS_STARVED, fn, arg);
 	if (status == OSD_OK)
 		status = osd_array_each_indices(txn, v->record, STATUS_INDICES, fn, arg);
-	if (status == OSD_OK && v->record->begin_msec) {
-		osd_put_be(value, v->record->begin_msec, 6);
-		status = fn(arg, page, STATUS_BEGIN, value, 6);
-	}
-	if (status != OSD_OK || !v->record->principal[0])
-		return status;
-	return fn(arg, page, STATUS_PRINCIPAL, (const uint8_t *)v->record->principal,
-		  strlen(v->record->principal));
+	return status == OSD_OK ? each_more(txn, v, STATUS_BEGIN, STATUS_END - 1, fn, arg) : status;
 }
 
 static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -410,10 +438,14 @@ void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider added[OS
 		 .has_peek = osd_job_status_polled},
 		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
 		 read_only, exec, .form = NULL},
+		{OSD_PAGE_JOB_USED, "iosd job used", osd_used_get, osd_used_each, read_only, exec,
+		 .form = NULL},
 		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
 		 exec, .controls = true},
 		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, osd_root_page_each, read_only,
 		 exec, .form = NULL},
+		{OSD_PAGE_FUNCTIONS_ROOT, "iosd functions", osd_function_page_get,
+		 osd_function_page_each, read_only, exec, .form = NULL},
 	};
 
 	_Static_assert(OSD_ARRAY_SIZE(pages) == OSD_JOB_PAGES, "one provider per page");

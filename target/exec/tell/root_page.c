@@ -52,8 +52,7 @@ static const char *state_of(const struct osd_pool *pool)
 	return pool->supply.serving ? "serving" : pool->failed ? "failed" : "starting";
 }
 
-/* exec->lock held.  default/maximum, in the units of EXEC parameters. */
-static size_t describe_limits(const struct osd_pool_config *config, char *text, size_t size)
+size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t size)
 {
 	const struct osd_job_limits *standard = &config->standard, *maximum = &config->maximum;
 
@@ -86,7 +85,7 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 		pool->queue.place_count, (unsigned long long)config->queue_max,
 		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
 		(unsigned long long)config->sandbox_jobs, config->engine, config->set[0] ? config->set : "-");
-	used += describe_limits(config, line + used, sizeof(line) - used);
+	used += osd_tell_limits(config, line + used, sizeof(line) - used);
 	if (pool->why[0])
 		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
 	put_text(w, line);

@@ -3,7 +3,7 @@
  * figures, and the jobs that ended last.  Nothing here changes a job, except the control page through job/.
  *
  * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), array_pages.c, payload.c,
- * root_page.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
+ * root_page.c, function_page.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
  *
  * Locking: page providers run inside transactions and take exec->lock for moments. */
 #ifndef OSD_EXEC_TELL_TELL_H
@@ -14,12 +14,13 @@
 
 #include "exec/exec.h"
 #include "exec/job/job.h"
+#include "exec/pool/pool.h"
 #include "exec/recent.h"
 #include "object/page_provider.h"
 #include "wire/cursor.h"
 
-#define OSD_JOB_PAGES 4
-/* Adds pages 2000_0001h to 2000_0003h and B000_0001h; the providers live as long as the objects. */
+#define OSD_JOB_PAGES 6
+/* Adds pages 2000_0001h to 2000_0003h, B000_0001h and B000_0005h; the providers live as long as the objects. */
 void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider pages[OSD_JOB_PAGES]);
 
 /* Under exec->lock. */
@@ -52,11 +53,25 @@ enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd
 				  size_t *ret_length);
 enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
 				   uint32_t page, osd_attr_fn *fn, void *arg);
+enum osd_status osd_function_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				      uint32_t page, uint32_t number, uint8_t *buffer,
+				      size_t capacity, size_t *ret_length);
+enum osd_status osd_function_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				       uint32_t page, osd_attr_fn *fn, void *arg);
 enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 				size_t *ret_length);
 enum osd_status osd_payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
 				 uint32_t page, osd_attr_fn *fn, void *arg);
+enum osd_status osd_used_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+			     uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+			     size_t *ret_length);
+enum osd_status osd_used_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+			      uint32_t page, osd_attr_fn *fn, void *arg);
+
+/* root_page.c.  The limits of a pool's jobs: " NAME=DEFAULT/MAXIMUM"..., in the units of EXEC parameters.  Returns the
+ * length, as snprintf. */
+size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t size);
 
 /* ---- attributes (array_pages.c), in the caller's transaction; no lock held --------------------- */
 

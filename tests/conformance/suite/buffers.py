@@ -19,7 +19,10 @@ from tests.conformance.suite.instances import (
 )
 from tests.conformance.wire import CURRENT_COMMAND, PAGE
 
-WITH_DATA = ("WRITE", "APPEND", "CREATE AND WRITE", "EXEC", "EXECUTE FUNCTION")
+WITH_DATA = (
+    *("WRITE", "APPEND", "CREATE AND WRITE", "EXEC", "EXECUTE FUNCTION"),
+    *("READ NAMES", "CHANGE NAMES"),
+)
 IDENTITY = tuple((CURRENT_COMMAND, each) for each in (2, 3, 4))
 LIST_BYTES = 8 + 3 * 24
 

@@ -34,6 +34,8 @@ def example(t: LogicalUnit, row: Row) -> Request:
     request = MAKE[row.name](t)
     if row.name in ("APPEND", "CLEAR", "PUNCH"):
         return request.but(segment=versions.wanting(row.code, versions.version(t, request.oid)))
+    if row.name in versions.COMPARING:
+        return versions.comparing(t, row)
     if row.name == "CREATE USER TRACKING COLLECTION":
         extension = w.descriptor(0xFFEE, bytes(104))
         return request.but(address=t.collection(), segment=w.segment(row.code, extension))

@@ -127,6 +127,36 @@ def held_call(t: LogicalUnit) -> Request:
     return Request(0x8F82, t.pid, length=4, byte11=0x80, segment=part, data=b"args")
 
 
+READ_NAMES, CHANGE_NAMES = 0x8F88, 0x8F89
+FIRST_CHANGE = 0x11
+
+
+def naming(
+    t: LogicalUnit,
+    verb: int,
+    path: bytes,
+    other: bytes = b"",
+    prefix: bytes = b"",
+    *,
+    flags: int = 0,
+    expected: int = 0,
+    action: int = 0,
+    room: int = ROOM,
+) -> Request:
+    """READ NAMES or CHANGE NAMES, as the verb needs, in the root directory of the suite's partition."""
+    t.need("READ NAMES")
+    lengths = (len(path), len(other), 0, len(prefix))
+    head = struct.pack(">BB2xHHIH2xQQ", verb, flags, *lengths, 0, expected)
+    data = head + path + other + prefix
+    action = action or (CHANGE_NAMES if verb >= FIRST_CHANGE else READ_NAMES)
+    return Request(action, t.pid, 0, len(data), room, data=data, data_in=room)
+
+
+def _new_name(t: LogicalUnit) -> Request:
+    """CREATE of a name that the object keeps; both go with the partition."""
+    return naming(t, FIRST_CHANGE, b"made%d" % t.free_oid(), room=24)
+
+
 def _task_management(t: LogicalUnit) -> Request:
     return Request(0x8F7D, length=8 << 48 | 0x81, data_in=8)
 
@@ -174,6 +204,8 @@ MAKE: dict[str, Callable[[LogicalUnit], Request]] = {
     "EXEC": held_job,
     "EXECUTE FUNCTION": held_call,
     "ACTIVATE FUNCTION": lambda t: Request(0x8F83, FUNCTIONS, function(t)),
+    "READ NAMES": lambda t: naming(t, 1, b"", room=24),
+    "CHANGE NAMES": _new_name,
 }
 UNKNOWN_CDB = tuple(row.name for row in rows_but() if row.name not in MAKE)
 """No source gives the fields of these commands (SET KEY's are known, but they change keys)."""

@@ -6,18 +6,27 @@ Skipped where the target does not have it.  No script is run: the jobs are accep
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.conformance.cells import cell, each
 from tests.conformance.commands import BY_NAME, Row
 from tests.conformance.lu import LogicalUnit
-from tests.conformance.sense import JOB_IN_WAY
+from tests.conformance.sense import INVALID_FIELD_IN_LIST, JOB_IN_WAY
 from tests.conformance.suite.instances import MAKE, held_job
-from tests.conformance.wire import CURRENT_COMMAND, USER_OBJECT, Request, object_blocks
+from tests.conformance.wire import (
+    CURRENT_COMMAND,
+    USER_OBJECT,
+    Request,
+    descriptor,
+    object_blocks,
+    segment,
+)
 
 STATE = (0x2000_0001, 3)
 CONTROL = (0x2000_0003, 1)
+USED = (0x2000_0007, 1)
 JOBS = 0x1001
 CANCEL = b"\x01"
 HELD, CANCELLED = 0x02, 0x12
@@ -49,6 +58,15 @@ def job_is_accepted_and_held(t: LogicalUnit) -> None:
     t.good(Request(0x888A, t.pid, job))
 
 
+@cell("EXEC", "own fields", "docs/jobs-internals.md Objects used")
+def used_objects_are_read_only(t: LogicalUnit) -> None:
+    with unfinished(t) as job:
+        t.same(t.get(job, *USED), b"", "list of a job that has not ended")
+    t.same(t.get(job, *USED), b"", "list of a job that has not run")
+    t.same(t.get(t.object(), *USED), b"", "list of an object that is no job")
+    t.refused(Request(0x888F, t.pid, job, sets=((*USED, b"x"),)), INVALID_FIELD_IN_LIST)
+
+
 @cell("EXEC", "zero length", "docs/wire.md EXEC, length of the code")
 def no_code(t: LogicalUnit) -> None:
     t.bad_field(held_job(t).but(length=0, data=b""), 32)
@@ -59,6 +77,31 @@ def parameters_nobody_knows(t: LogicalUnit) -> None:
     request = held_job(t)
     for at, value in ((48, b"\0\2"), (52, b"\x7f\xff"), (56, b"\0\0\0\5")):
         t.bad_field(request.but(out_patches={at: value}), 48)
+
+
+def with_cost(t: LogicalUnit, value: bytes) -> Request:
+    """A held job with this value of the parameter HOME."""
+    parameters = struct.pack(">HH", 1, 2) + struct.pack(">HHII4x", 17, 1, 4, 1)
+    parameters += struct.pack(">HHI", 26, 1, len(value)) + value + bytes(-len(value) % 8)
+    request = held_job(t)
+    return request.but(segment=segment(0x8F81, descriptor(0xF081, parameters)))
+
+
+@cell("EXEC", "own fields", "docs/where-scripts-run.md, EXEC parameter 26")
+def cost_at_the_client(t: LogicalUnit) -> None:
+    day = 86400 * 10**6
+    for value in (
+        *(bytes(15), bytes(17), b""),
+        struct.pack(">QQ", day + 1, 0),
+        struct.pack(">QQ", 0, 1 << 63),
+    ):
+        t.bad_field(with_cost(t, value), 48)
+    request = with_cost(t, struct.pack(">QQ", day, (1 << 63) - 1))
+    answer = t.good(request.but(gets=((CURRENT_COMMAND, 4),)))
+    job = int.from_bytes(answer.values[0], "big")
+    t.same(t.number(job, *STATE), HELD, "state")
+    t.good(Request(0x888F, t.pid, job, sets=((*CONTROL, CANCEL),)))
+    t.good(Request(0x888A, t.pid, job))
 
 
 @each([BY_NAME[name] for name in CHANGES], "unfinished job", "docs/commands.md 80/11")

@@ -89,3 +89,84 @@ def members_that_join_and_leave(t: LogicalUnit) -> None:
         t.good(Request(0x888F, t.pid, oid, sets=((0x4, 1, value),)))
         seen.append(version(t, collection, MEMBERS))
     t.same(len(set(seen)), 3, "different versions")
+
+
+# ---- commands that compare in a transaction ----
+
+
+COMPARING = {
+    "REMOVE": DATA,
+    "SET ATTRIBUTES": DATA,
+    "REMOVE COLLECTION": MEMBERS,
+    "SET MEMBER ATTRIBUTES": MEMBERS,
+    "REMOVE MEMBER OBJECTS": MEMBERS,
+}
+
+
+def comparing(t: LogicalUnit, row: Row) -> Request:
+    """A valid request with the version that its object has."""
+    name = COMPARING[row.name]
+    oid = t.collection() if name == MEMBERS else t.object(CONTENT)
+    return Request(row.code, t.pid, oid, segment=wanting_of(row.code, name, version(t, oid, name)))
+
+
+def wanting_of(action: int, name: tuple[int, int], value: bytes) -> bytes:
+    return w.segment(action, entry(struct.pack(">II6xH12s4x", *name, 12, value)))
+
+
+@cell("REMOVE", "continuation", "docs/wire.md precondition")
+def removed_with_the_wanted_version_only(t: LogicalUnit) -> None:
+    oid = t.object(CONTENT)
+    before = version(t, oid)
+    t.good(Request(0x8886, t.pid, oid, 4, 60, data=b"else"))
+    request = Request(0x888A, t.pid, oid)
+    refused = request.but(segment=wanting_of(0x888A, DATA, before), sets=((0x1_0000, 1, b"set"),))
+    t.refused(refused, ANOTHER_VERSION, key=MISCOMPARE)
+    t.same(t.get(oid, 0x1_0000, 1), b"", "an attribute that was not set")
+    for name in (MEMBERS, (DATA[0], 2)):
+        t.bad_field(request.but(segment=wanting_of(0x888A, name, before)), 48)
+    t.good(request.but(segment=wanting_of(0x888A, DATA, version(t, oid))))
+
+
+@cell("SET ATTRIBUTES", "continuation", "docs/wire.md precondition")
+def set_with_the_wanted_version_only(t: LogicalUnit) -> None:
+    oid, collection = t.object(CONTENT), t.collection()
+    for target, name, attribute in (
+        (oid, DATA, (0x1_0000, 1)),
+        (collection, MEMBERS, (0x6001_0000, 1)),
+    ):
+        now = version(t, target, name)
+        request = Request(0x888F, t.pid, target, sets=((*attribute, b"set"),))
+        refused = request.but(segment=wanting_of(0x888F, name, bytes(12)))
+        t.refused(refused, ANOTHER_VERSION, key=MISCOMPARE)
+        t.same(t.get(target, *attribute), b"", "an attribute that was not set")
+        t.good(request.but(segment=wanting_of(0x888F, name, now)))
+        t.same(t.get(target, *attribute), b"set", "the attribute")
+        t.same(version(t, target, name), now, "the version, which attributes do not change")
+    for target, name in ((oid, MEMBERS), (collection, DATA)):
+        request = Request(0x888F, t.pid, target)
+        t.bad_field(request.but(segment=wanting_of(0x888F, name, bytes(12))), 48)
+
+
+@each(
+    known(
+        having=lambda row: (
+            row.name in ("REMOVE COLLECTION", "SET MEMBER ATTRIBUTES", "REMOVE MEMBER OBJECTS")
+        )
+    ),
+    "continuation",
+    "docs/wire.md precondition",
+)
+def with_the_wanted_membership_only(t: LogicalUnit, row: Row) -> None:
+    collection, oid = t.collection(), t.object(CONTENT)
+    before = version(t, collection, MEMBERS)
+    t.good(Request(0x888F, t.pid, oid, sets=((0x4, 1, struct.pack(">Q", collection)),)))
+    bits = {"byte11": 1} if row.name == "REMOVE COLLECTION" else {}
+    sets = ((0x1_0000, 1, b"set"),) if row.name == "SET MEMBER ATTRIBUTES" else ()
+    request = Request(row.code, t.pid, collection, sets=sets).but(**bits)
+    refused = request.but(segment=wanting_of(row.code, MEMBERS, before))
+    t.refused(refused, ANOTHER_VERSION, key=MISCOMPARE)
+    t.same(t.read(oid), CONTENT, "the member")
+    t.same(t.get(oid, 0x1_0000, 1), b"", "an attribute of the member that was not set")
+    t.bad_field(request.but(segment=wanting_of(row.code, DATA, before)), 48)
+    t.good(request.but(segment=wanting_of(row.code, MEMBERS, version(t, collection, MEMBERS))))

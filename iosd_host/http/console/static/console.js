@@ -240,6 +240,12 @@ function when(milliseconds) {
   return made;
 }
 
+function drawPushed() {
+  fill($("pushed"), (jobs?.pushed ?? []).map((job, at) => ({key: `=${job.at_ms} ${at}`, cells: [
+    text(when(job.at_ms), {mark: String(job.at_ms)}), text(job.name || NOTHING), text(job.principal || NOTHING),
+    text(job.stage), right(seconds(job.near)), right(seconds(job.wait)), right(seconds(job.client))]})), "None.");
+}
+
 function drawChanges() {
   const words = (values) => Object.entries(values ?? {}).map(([key, value]) => [key, value === null ? NOTHING : String(value)]);
   const makers = $("makers").value;
@@ -274,6 +280,7 @@ function drawJobs() {
       text(job.pool, {label: "Pool"}), text(when(job.submitted_ms), {mark: String(job.submitted_ms), label: "Submitted", className: "wide"}),
       right(ran, "Ran")]};
   }), session.user ? "There are none." : "Log in to see jobs. Their names and users are not shown to everybody.");
+  drawPushed();
 }
 
 async function askJobs() {

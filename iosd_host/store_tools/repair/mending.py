@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all repairs share.
+
+A repair checks again before it acts, because an earlier repair may have solved its problem. It returns a
+description of its action, or None if there was nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iosd_host.store_tools.check.problems import Problem
+from iosd_host.store_tools.format.jobs import JobId, JobKey
+from iosd_host.store_tools.format.records import MetaKind
+from iosd_host.store_tools.opening.bdb import Table
+from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.repair.lost_and_found import LostAndFound
+
+__all__ = ["Mender", "Mending", "keep_job", "keep_record", "remove_record"]
+
+
+@dataclass
+class Mending:
+    """Context of repairs."""
+
+    store: Store
+    lost: LostAndFound
+
+    def put(self, table: Table, key: bytes, value: bytes) -> None:
+        """One change that stands alone."""
+        with self.store.db.transaction() as transaction:
+            transaction.put(table, key, value)
+
+    def remove(self, table: Table, key: bytes) -> None:
+        """One removal that stands alone."""
+        with self.store.db.transaction() as transaction:
+            transaction.remove(table, key)
+
+    def void_versions(self) -> None:
+        """What is mended may change data, or what a record says of them: without this record, the
+        target gives every object another version.
+        """
+        if self.store.db.get(Table.META, MetaKind.VERSIONS.key) is not None:
+            self.remove(Table.META, MetaKind.VERSIONS.key)
+
+
+Mender = Callable[[Mending, Problem], str | None]
+
+
+def keep_record(mending: Mending, problem: Problem) -> str | None:
+    """Moved, with its key."""
+    assert problem.table is not None
+    value = mending.store.db.get(problem.table, problem.key)
+    if value is None:
+        return None
+    label = f"{problem.table.value} {problem.key.hex()[:64]}"
+    record = (problem.table, problem.key, value)
+    return f"moved to {mending.lost.keep(label, problem.kind, records=[record])}"
+
+
+def keep_job(mending: Mending, problem: Problem) -> str | None:
+    """A job's record or part: all that is kept of one job comes together."""
+    assert problem.table is not None
+    value = mending.store.db.get(problem.table, problem.key)
+    if value is None:
+        return None
+    job = problem.subject if isinstance(problem.subject, JobId) else JobKey.decode(problem.key).job
+    record = (problem.table, problem.key, value)
+    where = mending.lost.keep(f"job {job}", problem.kind, records=[record])
+    return f"moved to {where}"
+
+
+def remove_record(mending: Mending, problem: Problem) -> str | None:
+    """For records that can be derived from others, or that belong to nothing."""
+    assert problem.table is not None
+    value = mending.store.db.get(problem.table, problem.key)
+    if value is None:
+        return None
+    mending.remove(problem.table, problem.key)
+    return f"removed {problem.key.hex()}={value.hex()[:128]}"

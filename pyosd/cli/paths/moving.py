@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What ``osd cp`` and ``osd sync`` share: operands, options, and the report about many files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyosd import errors
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.verb import Failure, Settings
+from pyosd.cli.output.progress import byte_bar
+from pyosd.cli.output.tables import counted, format_bytes
+from pyosd.cli.output.terminal import escaped
+from pyosd.commands.dialogue import Stream
+from pyosd.fs.paths import SCHEME
+from pyosd.fs.transfer import (
+    DEPTH,
+    FileMoved,
+    Incoming,
+    Outgoing,
+    differs,
+    get_files,
+    put_files,
+)
+from pyosd.fs.transfer_record import TransferRecords
+from pyosd.target import Target
+
+__all__ = [
+    "CHECK",
+    "OPERAND",
+    "PARALLEL",
+    "VERIFY",
+    "CopyReport",
+    "Operand",
+    "below",
+    "continued",
+    "download",
+    "encoded_name",
+    "in_partition",
+    "upload",
+]
+
+PARALLEL = click.option(
+    "-P",
+    "--parallel",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    default=DEPTH,
+    help=f"Number of small files to transfer at once.  [{DEPTH}]",
+)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A path on one side: of the target, of this machine, or - for stdin or stdout."""
+
+    text: str
+    remote: bool
+
+    @property
+    def stream(self) -> bool:
+        """Whether it is stdin or stdout."""
+        return self.text == "-" and not self.remote
+
+
+class OperandParam(ParamType[Operand]):
+    """osd:/PARTITION/NAME/..., a local path, or -."""
+
+    name = "PATH"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Operand:
+        """Decide the side."""
+        text = str(value)
+        if not text or "\0" in text:
+            self.fail("a path has at least one character, and none is NUL", param, ctx)
+        return Operand(text, text.startswith(SCHEME))
+
+
+OPERAND = OperandParam()
+
+
+VERIFY = click.option(
+    "--verify", is_flag=True, help="Read each copy back, and compare it with its source."
+)
+CHECK = click.option(
+    "--check",
+    is_flag=True,
+    help="Compare checksums with the target's for small files, too, as for files above 1 MiB.",
+)
+
+
+def check_sides(operands: Iterable[Operand]) -> None:
+    """Raises: click.UsageError: no operand is on the target."""
+    texts = list(operands)
+    if not any(each.remote for each in texts):
+        raise click.UsageError(
+            f"no path is one of the target: write osd:{texts[-1].text} for a path there"
+        )
+
+
+def in_partition(path: str) -> str:
+    """The path, where files can be stored.  Raises: Failure: it is the root."""
+    if path == "/":
+        raise Failure(Exit.FAILED, "files are stored in a partition: osd:/PARTITION/...")
+    return path
+
+
+def encoded_name(name: str) -> bytes:
+    """The bytes of a local name."""
+    return os.fsencode(name)
+
+
+def below(folder: Path, relative: str) -> Path:
+    """The local path for a path of the target.
+
+    Raises: Failure: a name of it is none of a file here, and would lead out of the folder.
+    """
+    if any(name in ("", ".", "..") or "\0" in name for name in relative.split("/")):
+        raise Failure(Exit.FAILED, f"no file can have the name '{relative}'")
+    return folder / relative
+
+
+class CopyReport:
+    """Counts what was moved, and prints each failure as it comes.
+
+    names: whether to print the name of each file, too.  verify: compare each copy with its source.
+    check: compare checksums of small files, too.
+    """
+
+    def __init__(self, settings: Settings, names: bool, verify: bool, check: bool) -> None:
+        self.settings, self.names, self.verify, self.check = settings, names, verify, check
+        self.files = self.bytes = self.failed = 0
+
+    def of(self, target: Target, moved: Stream[FileMoved]) -> None:
+        """Take outcomes as they come."""
+        for each in target.carry_stream(moved):
+            error = each.error or (self._difference(target, each) if self.verify else None)
+            if error is not None:
+                self.fail(str(each.local), error)
+            else:
+                if each.kept:
+                    self.settings.say(continued(str(each.local), each.kept))
+                self.count(str(each.local), each.length)
+
+    def _difference(self, target: Target, moved: FileMoved) -> Exception | None:
+        """Why a copy is not equal to its source; None: it is."""
+        try:
+            different = target.carry(differs(moved))
+        except errors.Unreachable:
+            raise
+        except (OSError, errors.OSDError) as error:
+            return error
+        return OSError(errno.EIO, "the copy differs from its source") if different else None
+
+    def count(self, name: str, length: int) -> None:
+        """One that was moved."""
+        self.files += 1
+        self.bytes += length
+        if self.names:
+            click.echo(escaped(name))
+
+    def fail(self, name: str, error: Exception) -> None:
+        """One that was not moved."""
+        self.failed += 1
+        click.echo(escaped(f"osd: {name}: {why(error)}"), err=True)
+
+    def end(self, more: str = "") -> None:
+        """Sum up.  Raises: Failure: not all were moved."""
+        if self.failed:
+            total = counted(self.files + self.failed, "file")
+            raise Failure(Exit.FAILED, f"{self.failed} of {total} failed")
+        self.settings.say(f"{counted(self.files, 'file')}, {format_bytes(self.bytes)}{more}")
+
+
+def continued(name: str, kept: int) -> str:
+    """The line about a file of which an earlier transfer had moved the beginning."""
+    return f"{escaped(name)}: continued at {format_bytes(kept)}"
+
+
+def why(error: Exception) -> str:
+    """The reason, without the name of a file that the line has already."""
+    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
+        return error.strerror
+    return str(error)
+
+
+def upload(
+    settings: Settings,
+    target: Target,
+    destination: str,
+    files: list[Outgoing],
+    folders: Iterable[str],
+    replace: bool,
+    parallel: int,
+    report: CopyReport,
+) -> None:
+    """Make folders of the target, then store files.  destination: a path of the partition."""
+    fs = target.fs
+    for folder in folders:
+        fs.mkdir(folder, parents=True, exist_ok=True)
+    base = fs.resolve("/" + destination.split("/")[1])
+    total = sum(size_of(each.source) for each in files)
+    with byte_bar(f"store {counted(len(files), 'file')}", total, settings.quiet) as progress:
+        stream = put_files(
+            base,
+            files,
+            replace=replace,
+            depth=parallel,
+            checked=report.check,
+            records=TransferRecords(target.url),
+            progress=progress,
+        )
+        report.of(target, stream)
+
+
+def download(
+    settings: Settings,
+    target: Target,
+    files: list[Incoming],
+    folders: Iterable[Path],
+    parallel: int,
+    report: CopyReport,
+) -> None:
+    """Make local folders, then fetch files."""
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    total = sum(each.info.length for each in files)
+    with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
+        stream = get_files(
+            files,
+            depth=parallel,
+            checked=report.check,
+            records=TransferRecords(target.url),
+            progress=progress,
+        )
+        report.of(target, stream)
+
+
+def size_of(path: Path) -> int:
+    """Of a file; 0 if it has vanished, which is an error of that file alone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

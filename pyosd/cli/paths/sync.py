@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd sync``: a directory of the target made equal to a local folder, or the other way round."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.verb import YES, Failure, Settings, Verb
+from pyosd.cli.output.tables import counted
+from pyosd.cli.output.terminal import escaped
+from pyosd.cli.paths.moving import (
+    CHECK,
+    OPERAND,
+    PARALLEL,
+    VERIFY,
+    CopyReport,
+    Operand,
+    below,
+    check_sides,
+    download,
+    encoded_name,
+    in_partition,
+    upload,
+)
+from pyosd.fs.faces import FileSystem
+from pyosd.fs.paths import PathInfo, encoded, join, split
+from pyosd.fs.transfer import Incoming, Outgoing, local_tree
+from pyosd.target import Target
+
+__all__ = ["sync"]
+
+
+@dataclass(frozen=True)
+class LocalEntry:
+    """A file or directory at one side: whether it is a directory, length, modified time."""
+
+    is_directory: bool
+    length: int
+    modified_ms: int
+
+
+@click.command(cls=Verb)
+@click.argument("source", metavar="SOURCE", type=OPERAND)
+@click.argument("destination", metavar="DESTINATION", type=OPERAND)
+@click.option("--delete", is_flag=True, help="Remove files of DESTINATION that SOURCE lacks.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--size-only", is_flag=True, help="Compare lengths only, not times.")
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="GLOB",
+    help="Leave out names or relative paths that match the pattern.",
+)
+@click.option("--names", is_flag=True, help="Print the name of each file that is copied.")
+@YES
+@VERIFY
+@CHECK
+@PARALLEL
+@click.pass_obj
+def sync(
+    settings: Settings,
+    source: Operand,
+    destination: Operand,
+    delete: bool,
+    dry_run: bool,
+    size_only: bool,
+    exclude: tuple[str, ...],
+    names: bool,
+    yes: bool,
+    verify: bool,
+    check: bool,
+    parallel: int,
+) -> None:
+    """Copy what is new or changed from one folder to another.
+
+    One of both is a directory of the target, such as osd:/photos/2024. A file is copied if it is
+    absent, has another length, or was modified later than the copy. A copy that was interrupted
+    goes on when the command is repeated. --delete asks for confirmation on a terminal.
+    """
+    check_sides([source, destination])
+    if source.remote and destination.remote:
+        raise click.UsageError("one of both folders is local; 'osd cp -r' copies inside the target")
+    report = CopyReport(settings, names, verify, check)
+    with settings.connect() as target:
+        if source.remote:
+            here, there = Path(destination.text), settings.path(source.text)
+        else:
+            here, there = Path(source.text), in_partition(settings.path(destination.text))
+        plan = Plan(target, here, there, exclude)
+        plan.read(to_target=destination.remote)
+        wanted = plan.changed(destination.remote, size_only)
+        extra = plan.extra(destination.remote) if delete else []
+        if dry_run:
+            for name in wanted:
+                click.echo(escaped(f"copy {name}"))
+            for name in extra:
+                click.echo(escaped(f"remove {name}"))
+            return
+        if extra and not yes:
+            settings.confirm(f"Remove {counted(len(extra), 'file')} of {destination.text}?")
+        plan.copy(settings, wanted, destination.remote, parallel, report)
+        plan.remove(extra, destination.remote)
+    report.end(f"; removed {len(extra)}" if extra else "")
+
+
+class Plan:
+    """Both folders, by names relative to them."""
+
+    def __init__(self, target: Target, here: Path, there: str, exclude: Iterable[str]) -> None:
+        self.target, self.fs = target, target.fs
+        self.here, self.there = here, there
+        self.exclude = tuple(exclude)
+        self.local = dict[str, LocalEntry]()
+        self.remote = dict[str, PathInfo]()
+
+    def read(self, to_target: bool) -> None:
+        """List both.  Raises: Failure, NoSuchName: the source is absent."""
+        if self.here.is_dir():
+            for path, name, is_folder in local_tree(self.here):
+                if not self._excluded(name):
+                    state = path.stat()
+                    kept = LocalEntry(is_folder, state.st_size, state.st_mtime_ns // 1_000_000)
+                    self.local[name] = kept
+        elif to_target:
+            raise Failure(Exit.NO_INPUT, f"'{self.here}' is no folder")
+        if to_target and not self.fs.is_dir(self.there):
+            return
+        start = len(self.there.rstrip("/")) + 1
+        for info in self.fs.walk(self.there):
+            name = info.path[start:]
+            if name and not self._excluded(name):
+                self.remote[name] = info
+
+    def _excluded(self, name: str) -> bool:
+        return any(
+            fnmatch.fnmatchcase(text, each)
+            for each in self.exclude
+            for text in (name, *name.split("/"))
+        )
+
+    def changed(self, to_target: bool, size_only: bool) -> list[str]:
+        """Names to copy, directories first."""
+        sources: dict[str, LocalEntry] | dict[str, PathInfo]
+        sources, others = self._sides(to_target)
+        found = list[str]()
+        for name, each in sources.items():
+            other = others.get(name)
+            if other is not None and other.is_directory != each.is_directory:
+                raise Failure(Exit.FAILED, f"'{name}' is a directory on one side only")
+            if other is None or (
+                not each.is_directory
+                and (
+                    other.length != each.length
+                    or (not size_only and each.modified_ms > other.modified_ms)
+                )
+            ):
+                found.append(name)
+        return found
+
+    def extra(self, to_target: bool) -> list[str]:
+        """Names that only the destination has, the deepest first."""
+        sources, others = self._sides(to_target)
+        return sorted((name for name in others if name not in sources), reverse=True)
+
+    def _sides(
+        self, to_target: bool
+    ) -> tuple[
+        dict[str, LocalEntry] | dict[str, PathInfo], dict[str, LocalEntry] | dict[str, PathInfo]
+    ]:
+        return (self.local, self.remote) if to_target else (self.remote, self.local)
+
+    def copy(
+        self,
+        settings: Settings,
+        wanted: list[str],
+        to_target: bool,
+        parallel: int,
+        report: CopyReport,
+    ) -> None:
+        """Copy names."""
+        if to_target:
+            folders = [
+                self.there,
+                *(join(self.there, n) for n in wanted if self.local[n].is_directory),
+            ]
+            prefix = encoded(split(self.there)[1:])
+            files = [
+                Outgoing(self.here / name, prefix + b"/" * bool(prefix) + encoded_name(name))
+                for name in wanted
+                if not self.local[name].is_directory
+            ]
+            upload(settings, self.target, self.there, files, folders, True, parallel, report)
+            return
+        places = {name: below(self.here, name) for name in wanted}
+        local_folders = [self.here, *(places[n] for n in wanted if self.remote[n].is_directory)]
+        incoming = [
+            Incoming(self.remote[name], places[name])
+            for name in wanted
+            if not self.remote[name].is_directory
+        ]
+        download(settings, self.target, incoming, local_folders, parallel, report)
+
+    def remove(self, names: list[str], at_target: bool) -> None:
+        """Remove names of the destination."""
+        for name in names:
+            if at_target:
+                remove_there(self.fs, join(self.there, name), self.remote[name].is_directory)
+            elif self.local[name].is_directory:
+                (self.here / name).rmdir()
+            else:
+                (self.here / name).unlink()
+
+
+def remove_there(fs: FileSystem, path: str, is_directory: bool) -> None:
+    """Remove one name of the target."""
+    if is_directory:
+        fs.rmdir(path)
+    else:
+        fs.unlink(path)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One function over a few objects as a coroutine: the leaf of graphs of other schedulers (pyosd.dask).
+
+A leaf waits for jobs and holds no thread.  All leaves of an event loop share a session for each
+target, and one task that polls the jobs of that target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import weakref
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyosd import aio
+from pyosd.cluster import near
+from pyosd.cluster.placement import Copies
+from pyosd.errors import JobError, OSDError, TargetBusy, Unreachable
+from pyosd.types import ObjectRef, ref
+from pyosd.wire.exec_params import Limits
+
+__all__ = ["NearError", "Sites", "Work", "close_sessions", "run_leaf"]
+
+_FAULTS = 10  # of sessions with one target that a leaf survives
+_RETRY = 0.1  # seconds between two attempts
+
+
+class NearError(Exception):
+    """Objects of a leaf have no value.  failed: the objects, and why."""
+
+    def __init__(self, failed: Mapping[ObjectRef, str]) -> None:
+        first, why = next(iter(failed.items()))
+        super().__init__(f"{len(failed)} objects have no value; the first is {first}: {why}")
+        self.failed = dict(failed)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.failed,))
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Targets as a worker needs them.  urls: by name.  options: of aio.connect(), for each."""
+
+    urls: Mapping[str, str]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with each object.
+
+    sources: source of the function, and of those that combine and weigh.  weighted: combining takes
+    weights.  combines: values of a leaf become one.  limits, pool: of each job.
+    """
+
+    sources: Mapping[str, str]
+    weighted: bool = False
+    combines: bool = False
+    limits: Limits | None = None
+    pool: str = ""
+    name: str = ""
+
+
+_Sessions = dict[str, "asyncio.Task[aio.AsyncTarget]"]
+_sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Sessions] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def _login(url: str, options: Mapping[str, Any]) -> aio.AsyncTarget:
+    return await aio.connect(url, **options)
+
+
+async def _session(sites: Sites, name: str, old: aio.AsyncTarget | None) -> aio.AsyncTarget:
+    """The session of this loop with a target; a new one in place of old."""
+    known = _sessions.setdefault(asyncio.get_running_loop(), {})
+    url = sites.urls[name]
+    task = known.get(url)
+    if task is None or (task.done() and (_failed(task) or task.result() is old)):
+        if old is not None:
+            await old.close()
+        task = known[url] = asyncio.create_task(_login(url, sites.options))
+    return await asyncio.shield(task)
+
+
+def _failed(task: asyncio.Task[aio.AsyncTarget]) -> bool:
+    return task.cancelled() or task.exception() is not None
+
+
+async def close_sessions() -> None:
+    """Log out of all targets on which leaves of this loop have worked."""
+    for task in _sessions.pop(asyncio.get_running_loop(), {}).values():
+        try:
+            await (await task).close()
+        except OSDError:
+            continue
+
+
+async def _at(sites: Sites, name: str, work: Work, objects: list[ObjectRef]) -> Any:
+    """Run the function for objects of one partition at one target, in one job.
+
+    A lost session is replaced, and the job found again by its key, for reconnect_timeout.
+
+    Raises: OSDError, JobError: the target, or the job, cannot do it.
+    """
+    partition, numbers = objects[0].partition_id, [each.object_id for each in objects]
+    key, target, faults = secrets.token_hex(8), None, 0
+    patience, end = float(sites.options.get("reconnect_timeout", 10.0)), 0.0
+    while True:
+        try:
+            target = await _session(sites, name, target)
+            while True:
+                try:
+                    job = await target.exec(
+                        near.run_slice,
+                        zone=ref(partition),
+                        args=[dict(work.sources), work.weighted, partition, [numbers]],
+                        key=key,
+                        idempotent=True,
+                        name=work.name,
+                        limits=work.limits,
+                        pool=work.pool,
+                    )
+                    break
+                except TargetBusy as busy:
+                    await asyncio.sleep(busy.retry_after)
+            end = 0.0
+            return await job
+        except Unreachable:
+            faults, now = faults + 1, time.monotonic()
+            end = end or now + patience
+            if faults > _FAULTS or now >= end:
+                raise
+        await asyncio.sleep(_RETRY)
+
+
+async def run_leaf(sites: Sites, work: Work, objects: list[Copies]) -> list[Any]:
+    """Run the function for each object at a target that has it, at another if that fails.
+
+    Returns: the values in the order of the objects; where values are combined a list of one pair of
+        value and weight, or [] of no objects.
+    Raises: NearError: an object has no value at any target that has it.
+    """
+    values: dict[ObjectRef, Any] = {}
+    pairs: list[Any] = []
+    failed: dict[ObjectRef, str] = {}
+    places = {
+        each.object: [name for name in each.targets if name in sites.urls] for each in objects
+    }
+    waiting = [each.object for each in objects]
+    while waiting:
+        groups: dict[tuple[str, int], list[ObjectRef]] = defaultdict(list)
+        for obj in waiting:
+            if places[obj]:
+                groups[places[obj].pop(0), obj.partition_id].append(obj)
+            else:
+                failed.setdefault(obj, "no target of these has it")
+        waiting = []
+        ends = await asyncio.gather(
+            *(_at(sites, name, work, group) for (name, _), group in groups.items()),
+            return_exceptions=True,
+        )
+        for group, found in zip(groups.values(), ends, strict=True):
+            if isinstance(found, OSDError | JobError):
+                failed |= {obj: f"{type(found).__name__}: {found}" for obj in group}
+                waiting += [obj for obj in group if places[obj]]
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            refused = {position: rest for position, *rest in found["failed"]}
+            for position, (kind, text, storage) in refused.items():
+                obj = group[position]
+                failed[obj] = f"{kind}: {text}"
+                if storage and places[obj]:
+                    waiting.append(obj)
+            for position, obj in enumerate(group):
+                if position not in refused:
+                    failed.pop(obj, None)
+            if work.combines:
+                pairs += found["values"]
+            else:
+                values |= {group[position]: value for position, value in found["values"]}
+    if failed:
+        raise NearError(failed)
+    return pairs if work.combines else [values[each.object] for each in objects]

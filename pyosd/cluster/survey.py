@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the copies of a partition stand, and what each object needs.
+
+survey() asks the targets.  judge() decides about one object; it sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pyosd.cluster import near
+from pyosd.cluster.board import ObjectOutcome
+from pyosd.cluster.many import Many
+from pyosd.cluster.map_object import MAP
+from pyosd.cluster.placement import (
+    COPIES,
+    SEAL,
+    SEEN,
+    UNFINISHED,
+    Copies,
+    Seal,
+    decode_copies,
+    place,
+)
+from pyosd.errors import Unreachable
+from pyosd.types import AttributeId, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import DATA_VERSION, LOGICAL_LENGTH, Page, Timestamp
+from pyosd.wire.exec_params import Limits
+
+__all__ = ["CopyFault", "CopyFinding", "KnownCopy", "ObjectNeeds", "Prefer", "judge", "survey"]
+
+_MODIFIED = AttributeId(Page.USER_TIMESTAMPS, Timestamp.DATA_MODIFIED)
+_WANTED = (COPIES, SEAL, SEEN, UNFINISHED, DATA_VERSION, LOGICAL_LENGTH, _MODIFIED)
+_LIMITS = Limits(wall=3600.0, cpu=3600.0)  # of a job that computes hashes
+_SHOWN = 12  # hexadecimal digits of a hash in a sentence
+
+
+class CopyFault(StrEnum):
+    """What is wrong with an object or with one of its copies."""
+
+    MISSING = "missing"
+    UNFINISHED = "unfinished"
+    UNREADABLE = "unreadable"
+    DIFFERS = "differs"
+    MISPLACED = "misplaced"
+    UNNAMED = "unnamed"
+    TOO_FEW = "too few targets"
+    FAILED = "failed"
+
+
+class Prefer(StrEnum):
+    """Which copy counts where copies differ."""
+
+    NEWEST = "newest"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class CopyFinding:
+    """One fault.  target: the one that has, or should have, the copy; "" where none is meant."""
+
+    object: ObjectRef
+    target: str
+    fault: CopyFault
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class KnownCopy:
+    """One copy as its target describes it.
+
+    names: targets that the copy names.  version: of its data.  modified: ms since 1970 by the
+    target's clock.  seal: what was written; None: not recorded.  checked: the data were found to fit
+    the seal at this version.  digest: SHA-256 of the data; b"" while it is not known.
+    unreadable: why the data cannot be read, "" if they can.  unchecked: why nothing is known of them.
+    """
+
+    target: str
+    names: tuple[str, ...]
+    length: int
+    version: bytes
+    modified: int
+    seal: Seal | None = None
+    checked: bool = False
+    unfinished: bool = False
+    digest: bytes = b""
+    unreadable: str = ""
+    unchecked: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the copy is whole and its data are known."""
+        return not self.unfinished and not self.unreadable and bool(self.digest)
+
+    @property
+    def as_written(self) -> bool:
+        """Whether the data are those that the seal describes."""
+        return self.seal == Seal(self.digest, self.length)
+
+
+@dataclass
+class ObjectNeeds:
+    """What an object needs.
+
+    source: a copy to read from; None: there is none, or copies differ.  wanted: the targets that
+    belong to it.  write: targets that need a copy.  replace: what such a target has instead.
+    label: targets whose attributes are out of date.  versions: of the data of good copies.
+    drop: copies that belong elsewhere.
+    """
+
+    object: ObjectRef
+    wanted: tuple[str, ...]
+    source: KnownCopy | None = None
+    write: list[str] = field(default_factory=list)
+    replace: dict[str, KnownCopy] = field(default_factory=dict)
+    label: list[str] = field(default_factory=list)
+    versions: dict[str, bytes] = field(default_factory=dict)
+    drop: list[KnownCopy] = field(default_factory=list)
+    findings: list[CopyFinding] = field(default_factory=list)
+
+
+States = dict[ObjectRef, dict[str, KnownCopy]]
+
+
+def _listed(cluster: Many, name: str, partition_id: int) -> dict[ObjectRef, KnownCopy]:
+    found = {}
+    for each in cluster.target(name).list_attributes(PartitionId(partition_id), _WANTED):
+        has = {attribute.id: bytes(attribute.value) for attribute in each.attributes}
+        names, unfinished = decode_copies(has.get(COPIES, b"")), bool(has.get(UNFINISHED))
+        if each.object_id == MAP or not (names or unfinished):
+            continue
+        seal, version = Seal.decode(has.get(SEAL, b"")), has.get(DATA_VERSION, b"")
+        checked = seal is not None and bool(version) and has.get(SEEN) == version
+        found[ref(partition_id, each.object_id)] = KnownCopy(
+            name,
+            names,
+            int.from_bytes(has.get(LOGICAL_LENGTH, b""), "big"),
+            version,
+            int.from_bytes(has.get(_MODIFIED, b""), "big"),
+            seal,
+            checked,
+            unfinished,
+            seal.digest if checked and seal else b"",
+        )
+    return found
+
+
+def survey(
+    cluster: Many, partition_id: int, names: Iterable[str], *, all_data: bool = False
+) -> States:
+    """Ask targets for the copies that they have of the objects that put() wrote.
+
+    Jobs at the targets compute the hashes of data that have changed since they were last checked.
+
+    Args: names: of the targets to ask.  all_data: compute the hashes of all data.
+    Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
+        ValueError: an attribute of a copy is no longer what put() wrote.
+    """
+    asked = list(names)
+    found: States = {}
+    with ThreadPoolExecutor(len(asked) or 1) as pool:
+        for listed in pool.map(lambda name: _listed(cluster, name, partition_id), asked):
+            for obj, state in listed.items():
+                found.setdefault(obj, {})[state.target] = state
+    runs = {}
+    for name in asked:
+        unknown = [
+            Copies(obj, (name,))
+            for obj, states in found.items()
+            if name in states and not states[name].unfinished
+            if all_data or not states[name].digest
+        ]
+        if unknown:
+            runs[name] = cluster.map_objects(
+                near.digest_of, unknown, speculate=False, limits=_LIMITS
+            )
+    try:
+        for name, run in runs.items():
+            for outcome in run:
+                if name in run.lost:
+                    raise Unreachable(f"{name}: {run.lost[name]}")
+                if outcome.error.startswith("NotFound:"):  # removed since the list was made
+                    del found[outcome.object][name]
+                else:
+                    found[outcome.object][name] = _read(found[outcome.object][name], outcome)
+    finally:
+        for run in runs.values():
+            run.close()
+    return {obj: states for obj, states in found.items() if states}
+
+
+def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
+    """The state of a copy whose data were read, or could not be."""
+    state = replace(state, digest=b"", checked=False)
+    if outcome.error.startswith("StorageError:"):
+        return replace(state, unreadable=outcome.error)
+    if not outcome.ok:
+        return replace(state, unchecked=outcome.error)
+    digest, before, after = (bytes.fromhex(each) for each in outcome.value)
+    if before != after:
+        return replace(state, unchecked="the data changed while they were read")
+    return replace(state, digest=digest, version=before)
+
+
+def _source(
+    usable: Sequence[KnownCopy], prefer: Prefer | None
+) -> tuple[KnownCopy | None, list[KnownCopy]]:
+    """The copy that counts, and the copies of which one has to be chosen first."""
+    contents = {(state.digest, state.length) for state in usable}
+    if len(contents) <= 1:
+        return (usable[0] if usable else None), []
+    if prefer is Prefer.NEWEST:
+        last = max(state.modified for state in usable)
+        chosen = [state for state in usable if state.modified == last]
+    elif prefer is Prefer.UNCHANGED:
+        chosen = [state for state in usable if state.as_written]
+    else:
+        chosen = []
+    if len({(state.digest, state.length) for state in chosen}) == 1:
+        return chosen[0], []
+    return None, [*usable]
+
+
+def judge(
+    obj: ObjectRef,
+    states: Mapping[str, KnownCopy],
+    members: Sequence[str],
+    *,
+    copies: int | None = None,
+    prefer: Prefer | None = None,
+) -> ObjectNeeds:
+    """Decide what an object needs.
+
+    Args: states: its copies, by target.  members: targets over which objects are placed.
+        copies: how many it shall have; None: as many as its copies name.
+        prefer: which copy counts where they differ; None: that is a fault, and nothing is written.
+    """
+    count = copies or max(len(state.names) for state in states.values()) or 1
+    wanted = place(obj, members, min(count, len(members)))
+    found = ObjectNeeds(obj, wanted)
+    say = found.findings.append
+    if count > len(members):
+        say(CopyFinding(obj, "", CopyFault.TOO_FEW, f"{count} copies, {len(members)} targets"))
+    usable = [state for state in states.values() if state.usable]
+    found.source, differing = _source(usable, prefer)
+    for state in differing:
+        how = "as written" if state.as_written else "changed since it was written"
+        text = f"{state.length} bytes, SHA-256 {state.digest.hex()[:_SHOWN]}, {how}"
+        say(CopyFinding(obj, state.target, CopyFault.DIFFERS, text))
+    for name in wanted:
+        if name not in states:
+            say(CopyFinding(obj, name, CopyFault.MISSING))
+    for name, state in states.items():
+        if state.unfinished:
+            say(CopyFinding(obj, name, CopyFault.UNFINISHED))
+        elif state.unreadable:
+            say(CopyFinding(obj, name, CopyFault.UNREADABLE, state.unreadable))
+        elif {*state.names} != {*wanted}:
+            say(CopyFinding(obj, name, CopyFault.UNNAMED, f"names {', '.join(state.names)}"))
+        if name not in wanted:
+            say(CopyFinding(obj, name, CopyFault.MISPLACED, f"belongs to {', '.join(wanted)}"))
+        if state.unchecked:
+            found.source = None
+            say(CopyFinding(obj, name, CopyFault.FAILED, state.unchecked))
+    if found.source is None:
+        return found
+    content = found.source.digest, found.source.length
+    good = {state.target for state in usable if (state.digest, state.length) == content}
+    found.write = [name for name in wanted if name not in good]
+    found.replace = {name: states[name] for name in found.write if name in states}
+    found.versions = {name: states[name].version for name in good}
+    found.label = [
+        name
+        for name in wanted
+        if name in good
+        and not (states[name].names == wanted and states[name].as_written and states[name].checked)
+    ]
+    found.drop = [state for name, state in states.items() if name not in wanted]
+    return found

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Upkeep: checks the copies of a partition, restores them, and moves them to where they belong.
+
+Nothing is remembered between two calls: each asks the targets how things stand and does what is
+left. So a call that was killed is continued by calling it again.
+
+Not here: how copies stand and what an object needs (survey.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from pyosd import requests
+from pyosd.cluster.many import Many
+from pyosd.cluster.map_object import ClusterMap, MapConflict, read_map, write_map
+from pyosd.cluster.placement import PAGE, SEEN, UNFINISHED, Seal, encode_copies
+from pyosd.cluster.survey import (
+    CopyFault,
+    CopyFinding,
+    KnownCopy,
+    ObjectNeeds,
+    Prefer,
+    judge,
+    survey,
+)
+from pyosd.errors import NotFound, OSDError, Unreachable
+from pyosd.target import Target
+from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, PartitionId
+from pyosd.wire.attributes import ALL, DATA_VERSION, Page
+from pyosd.wire.cdb import lists_of
+
+__all__ = ["ClusterReport", "Throttle", "Upkeep"]
+
+_PIECE = (
+    4 << 20
+)  # bytes of one READ and one WRITE; an object up to this size is copied by one command
+_AT_ONCE = 4
+_APPLICATION = range(0x1_0000, 0x2000_0000)  # attribute pages that belong to applications
+_USERNAME = AttributeId(Page.USER_INFORMATION, 9)
+
+
+class _ChangedError(Exception):
+    """An object changed while it was worked on."""
+
+
+@dataclass
+class ClusterReport:
+    """How the copies of a partition stand, or stood before they were restored.
+
+    objects, copies: how many there are.  findings: the faults that are left.  maps: the map of each
+    target; None: it has none.  written, removed: copies.  bytes: of the copies written.
+    """
+
+    objects: int = 0
+    copies: int = 0
+    findings: list[CopyFinding] = field(default_factory=list)
+    maps: dict[str, ClusterMap | None] = field(default_factory=dict)
+    written: int = 0
+    removed: int = 0
+    bytes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+class Throttle:
+    """Lets at most so many bytes pass per second, over all threads.  rate: 0: no limit."""
+
+    def __init__(
+        self,
+        rate: float = 0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if rate < 0:
+            raise ValueError("a rate is not negative")
+        self._rate, self._clock, self._sleep = rate, clock, sleep
+        self._lock = threading.Lock()
+        self._free = clock()
+
+    def take(self, count: int) -> None:
+        """Wait until the bytes before these have had their time."""
+        if not self._rate:
+            return
+        with self._lock:
+            now = self._clock()
+            begin = max(self._free, now)
+            self._free = begin + count / self._rate
+        if begin > now:
+            self._sleep(begin - now)
+
+
+class Upkeep:
+    """Checks and restores the copies of one partition.
+
+    Args:
+        cluster: the targets over which the objects are to be placed.
+        partition_id: the partition, which each target has.
+        without: names of targets that are known to be lost; their copies belong to others meanwhile.
+        rate: most bytes to copy per second; 0: no limit.
+        at_once: objects that are worked on at a time.
+        all_data: compute the hashes of all data, instead of those that have changed since the last
+            repair.
+    """
+
+    def __init__(
+        self,
+        cluster: Many,
+        partition_id: int,
+        *,
+        without: Iterable[str] = (),
+        rate: float = 0,
+        at_once: int = _AT_ONCE,
+        all_data: bool = False,
+    ) -> None:
+        self._cluster, self._partition = cluster, partition_id
+        self._asked = self._known(cluster.names, without)
+        self._members = self._asked
+        if at_once < 1:
+            raise ValueError("at_once is at least 1")
+        self._at_once, self._all_data = at_once, all_data
+        self._throttle = Throttle(rate)
+        self._lock = threading.Lock()
+
+    # ---- what people ask for --------------------------------------------------------------------
+
+    def check(self) -> ClusterReport:
+        """Report what is wrong; nothing is changed.
+
+        Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
+        """
+        report = ClusterReport(maps=self._maps())
+        for verdict in self._verdicts(report, None, None):
+            report.findings += verdict.findings
+        return report
+
+    def repair(self, *, prefer: Prefer | None = None) -> ClusterReport:
+        """Write the copies that are missing, and replace those that cannot be used.
+
+        Nothing is removed but a copy that is replaced.
+
+        Args: prefer: which copy counts where copies differ; None: report such an object and leave it.
+        Raises: as check(); MapConflict: the map names other targets than this handle.
+        """
+        report = ClusterReport(maps=self._maps())
+        self._require_members(report.maps)
+        return self._apply(report, None, prefer, drop=False)
+
+    def rebalance(
+        self,
+        *,
+        copies: int | None = None,
+        prefer: Prefer | None = None,
+        leaving: Iterable[str] = (),
+    ) -> ClusterReport:
+        """Make the targets of this handle those of the partition, and move copies accordingly.
+
+        A copy is removed after all targets that belong to its object have theirs.
+
+        Args: copies: how many each object shall have; None: as many as it has now.
+            prefer: as for repair().  leaving: names of targets whose copies all move to the others.
+        Raises: as check(); MapConflict: another client changes the map, too.
+        """
+        if self._asked != [*self._cluster.names]:
+            raise ValueError("rebalancing needs all targets: leave lost ones out of the handle")
+        self._members = self._known(self._asked, leaving)
+        if copies is not None and not 1 <= copies <= len(self._members):
+            raise ValueError(f"{copies} copies need 1 to {len(self._members)} targets")
+        report = ClusterReport(maps=self._maps())
+        known = [each for each in report.maps.values() if each]
+        last = max(known, key=lambda each: each.version, default=ClusterMap(0, ()))
+        new = last if {*last.targets} == {*self._members} else last.after(self._members)
+        for name in self._asked:
+            write_map(self._cluster.target(name), self._partition, new)
+            report.maps[name] = new
+        return self._apply(report, copies, prefer, drop=True)
+
+    # ---- how ------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _known(names: Iterable[str], without: Iterable[str]) -> list[str]:
+        """The names but some.  Raises: ValueError: one is not known, or none is left."""
+        known, absent = [*names], {*without}
+        if unknown := absent - {*known}:
+            raise ValueError(f"no target of this handle is named {', '.join(sorted(unknown))}")
+        if not (left := [name for name in known if name not in absent]):
+            raise ValueError("no target is left")
+        return left
+
+    def _maps(self) -> dict[str, ClusterMap | None]:
+        with ThreadPoolExecutor(len(self._asked)) as pool:
+            found = pool.map(
+                lambda name: read_map(self._cluster.target(name), self._partition), self._asked
+            )
+            return dict(zip(self._asked, found, strict=True))
+
+    def _require_members(self, maps: dict[str, ClusterMap | None]) -> None:
+        for name, found in maps.items():
+            if found is not None and {*found.targets} != {*self._cluster.names}:
+                raise MapConflict(
+                    f"the map of {name}, version {found.version}, names {', '.join(found.targets)}; "
+                    f"these targets are {', '.join(self._cluster.names)}: rebalance first, or "
+                    "correct the list of targets"
+                )
+
+    def _verdicts(
+        self, report: ClusterReport, copies: int | None, prefer: Prefer | None
+    ) -> list[ObjectNeeds]:
+        states = survey(self._cluster, self._partition, self._asked, all_data=self._all_data)
+        report.objects = len(states)
+        report.copies = sum(map(len, states.values()))
+        return [
+            judge(obj, each, self._members, copies=copies, prefer=prefer)
+            for obj, each in sorted(states.items())
+        ]
+
+    def _apply(
+        self, report: ClusterReport, copies: int | None, prefer: Prefer | None, *, drop: bool
+    ) -> ClusterReport:
+        """Do what the verdicts say, several objects at a time."""
+        verdicts = self._verdicts(report, copies, prefer)
+        pool = ThreadPoolExecutor(self._at_once)
+        try:
+            work = [pool.submit(self._restore, report, each, drop) for each in verdicts]
+            done, _ = wait(work, return_when=FIRST_EXCEPTION)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for each in done:
+            each.result()
+        return report
+
+    def _restore(self, report: ClusterReport, verdict: ObjectNeeds, drop: bool) -> None:
+        """One object.  Raises: Unreachable: a target is lost; all other errors become findings."""
+        source, at = verdict.source, ""
+        if source is None:
+            self._say(report, verdict.findings)
+            return
+        try:
+            for at in verdict.write:
+                if at in verdict.replace:
+                    self._remove(verdict.replace[at], verdict.object)
+                self._copy(verdict, source, at)
+                with self._lock:
+                    report.written += 1
+                    report.bytes += source.length
+            for at in verdict.label:
+                self._label(verdict, source, at)
+            left = [each for each in verdict.findings if each.fault is CopyFault.TOO_FEW]
+            if drop:
+                for extra in verdict.drop:
+                    at = extra.target
+                    self._remove(extra, verdict.object)
+                    with self._lock:
+                        report.removed += 1
+            else:
+                left += [each for each in verdict.findings if each.fault is CopyFault.MISPLACED]
+            self._say(report, left)
+        except Unreachable:
+            raise
+        except (OSDError, _ChangedError) as error:
+            self._say(report, [CopyFinding(verdict.object, at, CopyFault.FAILED, str(error))])
+
+    def _say(self, report: ClusterReport, findings: Iterable[CopyFinding]) -> None:
+        with self._lock:
+            report.findings += findings
+
+    def _copy(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
+        """Write a copy to a target, by one command or as unfinished until its end.
+
+        Raises: _ChangedError: the data read are not those that were checked; OSDError.
+        """
+        obj, origin, target = (
+            verdict.object,
+            self._cluster.target(source.target),
+            self._cluster.target(name),
+        )
+        seal = Seal(source.digest, source.length)
+        said = [encode_copies(verdict.wanted), seal.encode(), *_own_attributes(origin, obj)]
+        partition = PartitionId(obj.partition_id)
+        if source.length <= _PIECE:
+            self._throttle.take(source.length)
+            data = origin.read(obj, 0, source.length, if_version=source.version)
+            _require(seal, Seal.of(data), source.target)
+            self._create(target, obj, data, said)
+            return
+        target.create(partition, obj.object_id, attributes=[AttributeValue(*UNFINISHED, b"1")])
+        digest, at = hashlib.sha256(), 0
+        while at < source.length:
+            size = min(_PIECE, source.length - at)
+            self._throttle.take(size)
+            data = origin.read(obj, at, size, if_version=source.version)
+            digest.update(data)
+            if len(data) != size:
+                break
+            target.write(obj, at, data)
+            at += size
+        _require(seal, Seal(digest.digest(), at), source.target)
+        target.set_attributes(obj, [*said, AttributeValue(*UNFINISHED, b"")])
+
+    def _create(
+        self, target: Target, obj: ObjectRef, data: Buffer, said: list[AttributeValue]
+    ) -> None:
+        """CREATE AND WRITE; then record at which version of the data they fit the seal."""
+        request = requests.create_and_write(
+            PartitionId(obj.partition_id),
+            obj.object_id,
+            0,
+            data,
+            attributes=lists_of([DATA_VERSION], said),
+        )
+        version = target.call(request).attribute(DATA_VERSION).value
+        target.set_attributes(obj, [AttributeValue(*SEEN, bytes(version))])
+
+    def _label(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
+        """Bring the attributes of a good copy up to date."""
+        values = [
+            encode_copies(verdict.wanted),
+            Seal(source.digest, source.length).encode(),
+        ]
+        values.append(AttributeValue(*SEEN, verdict.versions[name]))
+        self._cluster.target(name).set_attributes(verdict.object, values)
+
+    def _remove(self, state: KnownCopy, obj: ObjectRef) -> None:
+        """Remove a copy.  Raises: _ChangedError: its data have changed since they were checked."""
+        target = self._cluster.target(state.target)
+        try:
+            if state.usable and target.data_version(obj) != state.version:
+                raise _ChangedError("the copy was changed meanwhile")
+            target.remove(obj)
+        except NotFound:
+            pass
+
+
+def _own_attributes(target: Target, obj: ObjectRef) -> list[AttributeValue]:
+    """The attributes that applications have set, and the object's username."""
+    asked = [_USERNAME, AttributeId(ALL, ALL)]
+    found = {each.id: each for each in target.get_attributes(obj, asked)}
+    return [
+        each
+        for key, each in found.items()
+        if each.value and (key == _USERNAME or (key.page in _APPLICATION and key.page != PAGE))
+    ]
+
+
+def _require(expected: Seal, found: Seal, name: str) -> None:
+    if found != expected:
+        raise _ChangedError(f"the data read from {name} are not those that were checked")

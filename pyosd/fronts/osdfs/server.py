@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads the kernel's requests in an event loop, and writes the replies."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+
+from pyosd.fronts.osdfs.errnos import number_of
+from pyosd.fronts.osdfs.kernel import (
+    BUFFER,
+    INIT_IN,
+    MAJOR,
+    KernelRequest,
+    Op,
+    decode_request,
+    error_reply,
+    init_out,
+    reply_header,
+)
+from pyosd.types import Buffer
+
+__all__ = ["KernelHandler", "KernelServer"]
+
+KernelHandler = Callable[[KernelRequest], Awaitable[Buffer]]
+"""Carries out one operation.  Returns: the reply without its header."""
+
+_AT_ONCE = 32  # requests read before others have their turn
+_SMALL = 64 << 10  # requests up to this length are copied out of the buffer
+_OVER = (errno.ENODEV, errno.ECONNABORTED)
+_log = logging.getLogger("osdfs")
+
+
+class KernelServer:
+    """Answers requests from a descriptor of /dev/fuse until the file system is unmounted."""
+
+    def __init__(
+        self,
+        fd: int,
+        handlers: Mapping[int, KernelHandler],
+        forget: Callable[[KernelRequest], None],
+    ) -> None:
+        """Args: handlers: by operation.  forget: takes FORGET and BATCH_FORGET, which have no reply."""
+        self._fd, self._handlers, self._forget = fd, handlers, forget
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(BUFFER)
+        self._tasks = set[asyncio.Task[None]]()
+        self._over = self._loop.create_future()
+        self._loop.add_reader(fd, self._read)
+
+    async def serve(self) -> None:
+        """Return when the file system has been unmounted and each request has its reply."""
+        await self._over
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def stop(self) -> None:
+        """Have serve() return although the file system is in use."""
+        if not self._over.done():
+            self._loop.remove_reader(self._fd)
+            self._over.set_result(None)
+
+    def notify(self, data: bytes) -> None:
+        """Send what is no reply."""
+        self._write(data)
+
+    def _read(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                length = os.readv(self._fd, [self._buffer])
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EINTR, errno.ENOENT):  # ENOENT: its caller was killed
+                    continue
+                self._end(error)
+                return
+            if length > _SMALL:
+                data, self._buffer = memoryview(self._buffer)[:length], bytearray(BUFFER)
+            else:
+                data = memoryview(bytes(memoryview(self._buffer)[:length]))
+            self._take(decode_request(data))
+
+    def _end(self, error: OSError) -> None:
+        if error.errno in _OVER:
+            self.stop()
+            return
+        self._loop.remove_reader(self._fd)
+        self._over.set_exception(error)
+
+    def _take(self, request: KernelRequest) -> None:
+        handler = self._handlers.get(request.op)
+        if handler:
+            task = self._loop.create_task(self._answer(handler, request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif request.op in (Op.FORGET, Op.BATCH_FORGET):
+            self._forget(request)
+        elif request.op == Op.INIT:
+            self._init(request)
+        else:
+            self._write(error_reply(request.unique, errno.ENOSYS))
+
+    def _init(self, request: KernelRequest) -> None:
+        major, _, readahead, features = INIT_IN.unpack_from(request.body)
+        if major != MAJOR:
+            self._write(error_reply(request.unique, errno.EPROTO))
+            return
+        data = init_out(features, readahead)
+        self._write(reply_header(request.unique, len(data)), data)
+
+    async def _answer(self, handler: KernelHandler, request: KernelRequest) -> None:
+        try:
+            data = await handler(request)
+        except Exception as error:
+            number = number_of(error)
+            if number == errno.EIO:
+                _log.error("%s: %s", Op(request.op).name, error or type(error).__name__)
+            self._write(error_reply(request.unique, number))
+            return
+        self._write(reply_header(request.unique, memoryview(data).nbytes), data)
+
+    def _write(self, *parts: Buffer) -> None:
+        try:
+            os.writev(self._fd, parts)
+        except OSError as error:
+            # ENOENT: the caller was killed, or the node forgotten.  After an unmount nobody waits.
+            if error.errno not in (errno.ENOENT, *_OVER):
+                _log.error("cannot answer the kernel: %s", error)

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Operations of the kernel on names: look up, make, remove, move and list.
+
+Commands address a directory by its id, so names that other clients move do no harm.  Where a command needs
+two directories, it has their paths from the partition, or from the top of the file system.
+Not here: attributes and data (files.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+import stat as modes
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from pyosd import errors
+from pyosd.commands import names
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.fronts.osdfs import file_page, kernel
+from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
+from pyosd.fronts.osdfs.mounted import Mounted, regular
+from pyosd.fronts.osdfs.nodes import Node
+from pyosd.fronts.osdfs.server import KernelHandler
+from pyosd.fronts.osdfs.shown import check_changes
+from pyosd.fs.paths import JOBS, named_id, text_of
+from pyosd.types import FIRST_ID, ROOT, AttributeValue, ObjectRef, ref
+from pyosd.wire.names import ListedName, NameEntry, NameParams, NameVerb
+
+__all__ = ["NameOperations"]
+
+_HIDDEN = b".osd-open-"
+_PLUS_ENTRY = 152  # bytes of an entry of READDIRPLUS without its name
+_ABSENT = (errors.NoSuchName, errors.NotADirectory)
+
+
+class NameOperations:
+    """The operations.  handlers: by their numbers."""
+
+    def __init__(self, mounted: Mounted) -> None:
+        self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
+        self._listings = dict[int, list[kernel.Dirent]]()
+        self._last_listing = 0
+        self.handlers: dict[int, KernelHandler] = {
+            Op.LOOKUP: self.lookup,
+            Op.MKNOD: self.mknod,
+            Op.CREATE: self.create,
+            Op.MKDIR: self.mkdir,
+            Op.SYMLINK: self.symlink,
+            Op.LINK: self.link,
+            Op.UNLINK: self.unlink,
+            Op.RMDIR: self.rmdir,
+            Op.RENAME: self.rename,
+            Op.RENAME2: self.rename2,
+            Op.OPENDIR: self.opendir,
+            Op.READDIR: self.readdir,
+            Op.READDIRPLUS: self.readdirplus,
+            Op.RELEASEDIR: self.releasedir,
+        }
+
+    # ---- look up --------------------------------------------------------------------------------
+
+    async def lookup(self, request: KernelRequest) -> bytes:
+        """Find a name in a directory."""
+        parent, (name,) = self._nodes.get(request.node), kernel.names_in(request.body)
+        _check(name)
+        return self._mounted.entry(await self._find(parent, name))
+
+    async def _find(self, parent: Node, name: bytes) -> Node:
+        """Raises: NoSuchName."""
+        if parent.shown:
+            return await self._mounted.shown.find(parent, name)
+        known = self._nodes.at(parent, name)
+        try:
+            if parent.object == ROOT:
+                return await self._find_partition(parent, name)
+            # The wanted attributes depend on the type.  A wrong guess costs a second command.
+            first = known is not None and known.is_directory
+            try:
+                return await self._find_as(parent, name, is_directory=first)
+            except errors.Invalid as error:
+                if isinstance(error, errors.NotADirectory):
+                    raise
+                return await self._find_as(parent, name, is_directory=not first)
+        except _ABSENT:
+            if shown := await self._mounted.shown.at_top(parent, name):
+                return shown
+            self._nodes.leave(parent, name)
+            raise
+
+    async def _find_as(self, parent: Node, name: bytes, *, is_directory: bool) -> Node:
+        return await self._act(
+            parent, name, NameParams(NameVerb.LOOKUP, name), is_directory=is_directory
+        )
+
+    async def _find_partition(self, parent: Node, name: bytes) -> Node:
+        def found() -> Dialogue[tuple[ObjectRef, tuple[AttributeValue, ...]]]:
+            number = named_id(text_of(name))
+            if number is None and text_of(name) == JOBS:
+                raise errors.NoSuchName(0, 0, 0, JOBS)  # a partition with that name has only an id
+            if number is None:
+                obj = (yield from names.lookup(ROOT, name)).object
+            elif number < FIRST_ID:
+                raise WithErrno(errno.ENOENT)
+            else:
+                obj = ref(number)
+            return obj, (
+                yield from get_attributes(obj, file_page.wanted_of(obj, is_directory=True))
+            )
+
+        try:
+            obj, values = await self._line.carry(found)
+        except (errors.NotFound, errors.Invalid):
+            raise errors.NoSuchName(0, 0, 0, text_of(name)) from None
+        facts = file_page.facts_of(values, self._mounted.defaults, is_directory=True, links=1)
+        return self._nodes.found(parent, name, obj, is_directory=True, facts=facts)
+
+    async def _act(
+        self,
+        parent: Node,
+        name: bytes,
+        params: NameParams,
+        values: Sequence[AttributeValue] = (),
+        *,
+        is_directory: bool,
+        base: ObjectRef | None = None,
+        again: bool = True,
+    ) -> Node:
+        """A command whose path is a name in a directory.  Returns: the node of what it names then.
+
+        base: what the path of the command begins at; None: the directory.
+        """
+        wanted = file_page.wanted_of(ref(1, 1), is_directory=is_directory)
+
+        def acted() -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
+            return names.act(base or parent.object, params, values, wanted)
+
+        entry, found = await self._line.carry(acted, again=again)
+        facts = file_page.facts_of(
+            found, self._mounted.defaults, is_directory=is_directory, links=entry.names
+        )
+        node = self._nodes.found(parent, name, entry.object, is_directory=is_directory, facts=facts)
+        if node.writer and not node.writer.clean:  # the target does not know its length yet
+            await self._mounted.refresh(node)
+        return node
+
+    # ---- make -----------------------------------------------------------------------------------
+
+    async def _make(
+        self,
+        request: KernelRequest,
+        name: bytes,
+        stat: Stat,
+        values: Sequence[AttributeValue] = (),
+    ) -> Node:
+        parent = self._parent(request)
+        _check(name)
+        is_directory = modes.S_ISDIR(stat.mode)
+        stat.uid, stat.gid = request.uid, request.gid
+        above = parent.facts.stat
+        if above.mode & modes.S_ISGID:
+            stat.gid = above.gid
+            stat.mode |= modes.S_ISGID if is_directory else 0
+        verb = NameVerb.MKDIR if is_directory else NameVerb.CREATE
+        return await self._act(
+            parent,
+            name,
+            NameParams(verb, name),
+            [file_page.owner_value(stat), *values],
+            is_directory=is_directory,
+            again=False,
+        )
+
+    def _parent(self, request: KernelRequest) -> Node:
+        """The directory that an operation changes.  Raises: WithErrno: it is the root, or only shown."""
+        parent = self._nodes.get(request.node)
+        check_changes(parent)
+        if parent.object == ROOT:
+            raise WithErrno(errno.EPERM)
+        return parent
+
+    async def mknod(self, request: KernelRequest) -> bytes:
+        """Make a file, a FIFO, a socket or a device."""
+        mode, device, _, _ = kernel.MKNOD_IN.unpack_from(request.body)
+        (name,) = kernel.names_in(request.body[kernel.MKNOD_IN.size :])
+        return self._mounted.entry(await self._make(request, name, Stat(mode, device=device)))
+
+    async def create(self, request: KernelRequest) -> bytes:
+        """Make a file and open it."""
+        flags, mode, _, _ = kernel.CREATE_IN.unpack_from(request.body)
+        (name,) = kernel.names_in(request.body[kernel.CREATE_IN.size :])
+        made = True
+        try:
+            node = await self._make(request, name, Stat(modes.S_IFREG | modes.S_IMODE(mode)))
+        except errors.NameExists:
+            if flags & os.O_EXCL:
+                raise
+            made = False
+            node = regular(await self._find(self._nodes.get(request.node), name))
+        opened = await self._mounted.open(node, flags, made=made)
+        return self._mounted.entry(node) + opened
+
+    async def mkdir(self, request: KernelRequest) -> bytes:
+        """Make a directory."""
+        mode, _ = kernel.MKDIR_IN.unpack_from(request.body)
+        (name,) = kernel.names_in(request.body[kernel.MKDIR_IN.size :])
+        node = await self._make(request, name, Stat(modes.S_IFDIR | modes.S_IMODE(mode)))
+        return self._mounted.entry(node)
+
+    async def symlink(self, request: KernelRequest) -> bytes:
+        """Make a symbolic link."""
+        name, target = kernel.names_in(request.body, 2)
+        stat = Stat(modes.S_IFLNK | 0o777, size=len(target))
+        value = AttributeValue(*file_page.LINK_TARGET, target)
+        return self._mounted.entry(await self._make(request, name, stat, [value]))
+
+    async def link(self, request: KernelRequest) -> bytes:
+        """Give a file one more name."""
+        (number,) = kernel.LINK_IN.unpack_from(request.body)
+        (name,) = kernel.names_in(request.body[kernel.LINK_IN.size :])
+        parent, node = self._parent(request), self._nodes.get(number)
+        _check(name)
+        if node.shown:
+            raise WithErrno(errno.EXDEV)
+        base, params = await self._link_params(parent, name, node)
+        made = await self._act(parent, name, params, is_directory=False, base=base, again=False)
+        if made is not node:  # its name was given to another object meanwhile
+            await self._line.carry(lambda: names.unlink(parent.object, name), again=False)
+            raise WithErrno(errno.ESTALE)
+        return self._mounted.entry(node)
+
+    async def _link_params(
+        self, parent: Node, name: bytes, node: Node
+    ) -> tuple[ObjectRef, NameParams]:
+        """What LINK addresses, and its parameters: by the id of the object where that is allowed."""
+        base, above = await self._verified(parent)
+        if base.partition_id != node.object.partition_id:
+            raise WithErrno(errno.EXDEV)
+        path = b"/".join([*above, name])
+        if not base.object_id:
+            return base, NameParams(NameVerb.LINK, path, object_id=int(node.object.object_id))
+        if node.above is None or node.hidden:
+            raise WithErrno(errno.ENOENT)
+        _, source = await self._verified(node.above[0])
+        return base, NameParams(NameVerb.LINK, path, b"/".join([*source, node.above[1]]))
+
+    async def _verified(self, directory: Node) -> tuple[ObjectRef, list[bytes]]:
+        """The anchor of a directory.  Raises: WithErrno: another client has moved it."""
+        base, path = self._nodes.anchor(directory)
+        if path:
+            try:
+                entry = await self._line.carry(lambda: names.lookup(base, b"/".join(path)))
+            except _ABSENT:
+                raise WithErrno(errno.ESTALE) from None
+            if entry.object != directory.object:
+                raise WithErrno(errno.ESTALE)
+        return base, path
+
+    # ---- remove and move ------------------------------------------------------------------------
+
+    async def unlink(self, request: KernelRequest) -> bytes:
+        """Take a name from a file."""
+        parent, (name,) = self._parent(request), kernel.names_in(request.body)
+        node = await self._keep(parent, name)
+        await self._taken(parent, name, node, lambda: names.unlink(parent.object, name))
+        return b""
+
+    async def rmdir(self, request: KernelRequest) -> bytes:
+        """Remove a directory."""
+        parent, (name,) = self._parent(request), kernel.names_in(request.body)
+        await self._taken(parent, name, None, lambda: names.remove_directory(parent.object, name))
+        return b""
+
+    async def _taken(
+        self, parent: Node, name: bytes, node: Node | None, dialogue: Callable[[], Dialogue[object]]
+    ) -> None:
+        await self._line.carry(dialogue, again=False)
+        self._nodes.leave(parent, name)
+        await self._lost_name(node)
+
+    async def _lost_name(self, node: Node | None) -> None:
+        """A name of a file is gone.  If it has others, its time of change is now."""
+        if node is None or node.is_directory:
+            return
+        node.facts.stat.links = max(node.facts.stat.links - 1, 0)
+        if node.facts.stat.links:
+            with suppress(errors.OSDError):  # the name is gone, whatever this says
+                await self._mounted.set(node, [file_page.NOTHING])
+
+    async def _keep(self, parent: Node, name: bytes) -> Node | None:
+        """Give the file of a last name another one, if it is open: it lives until it is closed."""
+        node = self._nodes.at(parent, name)
+        if node is None or not node.opens or node.hidden or node.facts.stat.links > 1:
+            return node
+        top, hidden = self._nodes.anchor(parent)[0], _HIDDEN + secrets.token_hex(8).encode()
+        if top.object_id:
+            _, path = await self._verified(parent)
+            params = NameParams(NameVerb.LINK, hidden, b"/".join([*path, name]))
+        else:
+            params = NameParams(NameVerb.LINK, hidden, object_id=int(node.object.object_id))
+        try:
+            entry, _ = await self._line.carry(lambda: names.act(top, params), again=False)
+        except (*_ABSENT, errors.Invalid):
+            return node  # another client was first
+        if entry.object != node.object:
+            await self._line.carry(lambda: names.unlink(top, hidden), again=False)
+            return node
+        node.hidden = hidden
+        return node
+
+    async def rename(self, request: KernelRequest) -> bytes:
+        """Move a name; what has the new name loses it."""
+        (new_directory,) = kernel.LINK_IN.unpack_from(request.body)
+        old, new = kernel.names_in(request.body[kernel.LINK_IN.size :], 2)
+        return await self._rename(request, new_directory, old, new, 0)
+
+    async def rename2(self, request: KernelRequest) -> bytes:
+        """The same with flags."""
+        new_directory, flags, _ = kernel.RENAME2_IN.unpack_from(request.body)
+        old, new = kernel.names_in(request.body[kernel.RENAME2_IN.size :], 2)
+        return await self._rename(request, new_directory, old, new, flags)
+
+    async def _rename(
+        self, request: KernelRequest, new_directory: int, old: bytes, new: bytes, flags: int
+    ) -> bytes:
+        parent, to = self._parent(request), self._nodes.get(new_directory)
+        if flags not in (0, kernel.RENAME_NOREPLACE, kernel.RENAME_EXCHANGE):
+            raise WithErrno(errno.EINVAL)
+        check_changes(to)
+        _check(new)
+        base, above, below = parent.object, list[bytes](), list[bytes]()
+        if parent is not to:
+            base, above = await self._verified(parent)
+            other, below = await self._verified(to)
+            if other != base:
+                raise WithErrno(errno.EXDEV)
+        exchange = flags == kernel.RENAME_EXCHANGE
+        moved, victim = self._nodes.at(parent, old), self._nodes.at(to, new)
+        if not flags and victim is not moved:
+            await self._keep(to, new)
+        source, path = b"/".join([*above, old]), b"/".join([*below, new])
+        await self._line.carry(
+            lambda: names.rename(base, source, path, replace=not flags, exchange=exchange),
+            again=False,
+        )
+        if moved is victim and moved is not None and not exchange:
+            return b""  # two names of one file: both stay
+        self._moved(parent, old, victim if exchange else None)
+        self._moved(to, new, moved)
+        if not exchange:
+            await self._lost_name(victim)
+        return b""
+
+    def _moved(self, parent: Node, name: bytes, node: Node | None) -> None:
+        """A node has a name now; None: nothing that is known here."""
+        self._nodes.leave(parent, name)
+        if node:
+            self._nodes.place(node, parent, name)
+
+    # ---- list -----------------------------------------------------------------------------------
+
+    async def opendir(self, request: KernelRequest) -> bytes:
+        """Open a directory: it is listed when it is read."""
+        self._last_listing += 1
+        return kernel.opened_out(self._last_listing)
+
+    async def releasedir(self, request: KernelRequest) -> bytes:
+        """Close a directory."""
+        handle, *_ = kernel.RELEASE_IN.unpack_from(request.body)
+        self._listings.pop(handle, None)
+        return b""
+
+    async def readdir(self, request: KernelRequest) -> bytes:
+        """Entries from a position on."""
+        handle, at, room, *_ = kernel.READ_IN.unpack_from(request.body)
+        entries = await self._listing(request.node, handle, at)
+        pieces = (kernel.dirent_out(each, after) for after, each in enumerate(entries[at:], at + 1))
+        return kernel.filled(pieces, room)[0]
+
+    async def readdirplus(self, request: KernelRequest) -> bytes:
+        """Entries from a position on, each with its node."""
+        handle, at, room, *_ = kernel.READ_IN.unpack_from(request.body)
+        entries, parent = (
+            await self._listing(request.node, handle, at),
+            self._nodes.get(request.node),
+        )
+        shown = list[kernel.Dirent]()
+        for each in entries[at:]:
+            room -= _PLUS_ENTRY + (len(each.name) + 7 & ~7)
+            if room < 0:
+                break
+            shown.append(each)
+        found = await asyncio.gather(*(self._entry_plus(parent, each.name) for each in shown))
+        return b"".join(
+            entry + kernel.dirent_out(each, after)
+            for after, (entry, each) in enumerate(zip(found, shown, strict=True), at + 1)
+        )
+
+    async def _entry_plus(self, parent: Node, name: bytes) -> bytes:
+        if name not in (b".", b"..") and not parent.shown:
+            try:
+                return self._mounted.entry(await self._find(parent, name))
+            except (errors.OSDError, WithErrno):
+                pass  # the kernel will look it up
+        return kernel.entry_out(0, 0, Stat(0), 0, 0)
+
+    async def _listing(self, number: int, handle: int, at: int) -> list[kernel.Dirent]:
+        """The listing of an open directory, made when it is read from the beginning."""
+        if at == 0 or handle not in self._listings:
+            self._listings[handle] = await self._list(self._nodes.get(number))
+        return self._listings[handle]
+
+    async def _list(self, node: Node) -> list[kernel.Dirent]:
+        number = self._nodes.number
+        above = node.above[0] if node.above else node
+        found = [
+            kernel.Dirent(number(node.object), modes.S_IFDIR, b"."),
+            kernel.Dirent(number(above.object), modes.S_IFDIR, b".."),
+        ]
+        if node.shown:
+            return found + await self._mounted.shown.entries(node)
+        if node.object == ROOT:
+            async for each in self._line.target.fs.iterdir():
+                name = each.name.encode("utf-8", "surrogateescape")
+                found.append(kernel.Dirent(number(each.object), modes.S_IFDIR, name))
+            return found
+        after, more = b"", True
+        while more:
+            page = await self._line.carry(
+                partial(names.list_names, node.object, after=after, details=True)
+            )
+            found += [
+                kernel.Dirent(number(each.object), self._kind(each), each.name)
+                for each in page.entries
+            ]
+            more = page.more
+            after = page.entries[-1].name if page.entries else b""
+        return found
+
+    def _kind(self, entry: ListedName) -> int:
+        """The type of an entry, 0 if only its attributes say it.  Files of other types have no data."""
+        if entry.is_directory:
+            return modes.S_IFDIR
+        if entry.length:
+            return modes.S_IFREG
+        node = self._nodes.of_object(entry.object)
+        return modes.S_IFMT(node.facts.stat.mode) if node else 0
+
+
+def _check(name: bytes) -> None:
+    """Raises: WithErrno: the target has no such names."""
+    if len(name) > kernel.NAME_MAX:
+        raise WithErrno(errno.ENAMETOOLONG)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first names of paths: the partitions, by id or by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyosd import errors
+from pyosd.commands import names
+from pyosd.commands.attributes import get_attributes
+from pyosd.commands.collections import list_partitions
+from pyosd.commands.dialogue import Dialogue
+from pyosd.fs.paths import JOBS, PathInfo, encoded, named_id, text_of
+from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ref
+from pyosd.wire.attributes import Page, Timestamp
+
+__all__ = ["absent", "find_partition", "named_partitions", "top_info"]
+
+_TIMES = (
+    AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
+    AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.DATA_MODIFIED),
+)
+_NO_NAME = (0x5, 0x80, 0x30)
+
+
+def absent(path: str) -> errors.NoSuchName:
+    """The refusal of a path that nothing has."""
+    return errors.NoSuchName(*_NO_NAME, f"'{path}': no such file or directory")
+
+
+def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
+    """The partition that has an id or a name.  A name is looked up once for each file system.
+
+    Raises: NoSuchName: no partition has the name.
+    """
+    number = named_id(name)
+    if number is not None:
+        return ref(number)
+    known: dict[str, ObjectRef] = fs.partitions
+    if name not in known:
+        try:
+            entry = yield from names.lookup(ROOT, encoded([name]))
+        except (errors.Invalid, errors.NotFound):
+            raise absent(f"/{name}") from None
+        known[name] = ref(entry.object.partition_id)
+    return known[name]
+
+
+def named_partitions() -> Dialogue[list[tuple[str, ObjectRef]]]:
+    """All partitions for data, each with its first name in paths: its name, or else its id."""
+    found = yield from list_partitions()
+    named = yield from _names()
+    return [(named.get(each) or hex(each), ref(each)) for each in found if each >= FIRST_ID]
+
+
+def _names() -> Dialogue[dict[int, str]]:
+    """Partition -> its name; none without the permission to list the root's."""
+    found, after, more = dict[int, str](), b"", True
+    try:
+        while more:
+            page = yield from names.list_names(ROOT, after=after)
+            found |= {each.object.partition_id: text_of(each.name) for each in page.entries}
+            more = page.more
+            after = page.entries[-1].name if page.entries else b""
+    except (errors.PermissionDenied, errors.Invalid):
+        return {}
+    return {number: name for number, name in found.items() if name != JOBS}
+
+
+def top_info(base: ObjectRef, path: str) -> Dialogue[PathInfo]:
+    """A directory that paths begin at: the root, a partition, or a directory without a name here."""
+    if base == ROOT or base.object_id:
+        return PathInfo(path, base, True)
+    try:
+        created, modified = yield from get_attributes(base, _TIMES)
+    except errors.NotFound:
+        raise absent(path) from None
+    return PathInfo(path, base, True, 0, created.uint, modified.uint)

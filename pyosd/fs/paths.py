@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Paths as text.  No I/O.
+
+An absolute path begins with a partition: /0x10000/2024/a.jpg by its id, /photos/2024/a.jpg by its name.
+Names are bytes; in a str, bytes that are no UTF-8 are surrogates, as in Python's own file names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyosd.osd._paths.patterns import has_pattern
+from pyosd.types import FIRST_ID, U64_MAX, ObjectRef
+
+__all__ = [
+    "JOBS",
+    "PathInfo",
+    "encoded",
+    "fixed_part",
+    "join",
+    "named_id",
+    "split",
+    "text_of",
+]
+
+SCHEME = "osd:"
+JOBS = ".jobs"
+"""First name of the paths of jobs."""
+
+
+@dataclass(frozen=True)
+class PathInfo:
+    """What a path names.
+
+    path: from the root of the file system on.  length: bytes; 0 of a directory.  created_ms,
+    modified_ms: since 1970.  version: of the data, or of a directory's entries; 12 bytes.
+    content: the data, of a file that is no object; then object is the job that it belongs to.
+    """
+
+    path: str
+    object: ObjectRef
+    is_directory: bool
+    length: int = 0
+    created_ms: int = 0
+    modified_ms: int = 0
+    version: bytes = bytes(12)
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The last name of the path; "" of the root."""
+        return self.path.rpartition("/")[2]
+
+
+def split(path: str) -> list[str]:
+    """The names of a path, from the root on; "." and ".." are resolved, empty names left out.
+
+    The text may begin with osd: or osd://, as addresses of files in other programs do.
+    """
+    names = list[str]()
+    for name in path.removeprefix(SCHEME).split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in ("", "."):
+            names.append(name)
+    return names
+
+
+def join(*parts: str) -> str:
+    """The absolute path of these names or relative paths."""
+    return "/" + "/".join(name for part in parts for name in split(part))
+
+
+def encoded(names: list[str]) -> bytes:
+    """The bytes of a relative path."""
+    return "/".join(names).encode("utf-8", "surrogateescape")
+
+
+def text_of(name: bytes) -> str:
+    """A name as str."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def named_id(name: str) -> int | None:
+    """The partition that a first name stands for by its id; None: it is a partition's name."""
+    try:
+        number = int(name, 0)
+    except ValueError:
+        return None
+    return number if FIRST_ID <= number <= U64_MAX else None
+
+
+def fixed_part(pattern: str) -> tuple[str, list[str]]:
+    """The directory that a pattern begins with, and the names of the rest."""
+    names = split(pattern)
+    count = next((at for at, name in enumerate(names) if has_pattern(name)), len(names))
+    return join(*names[:count]), names[count:]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions that the data of objects pass through: methods of Functions, as dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyosd.commands.attributes import get_attributes, set_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.functions.stages import FunctionStage, decode, encode, stage_ids
+from pyosd.types import ObjectRef, ObjectType
+from pyosd.wire.attributes import CURRENT_TYPE
+
+__all__ = ["attach", "attached", "detach"]
+
+
+def kind_of(address: ObjectRef) -> Dialogue[ObjectType]:
+    """The type of an object.  The target knows whether an id is that of a collection."""
+    if not address.object_id:
+        return ObjectType.PARTITION if address.partition_id else ObjectType.ROOT
+    found = yield from get_attributes(address, [CURRENT_TYPE])
+    return ObjectType(found[0].value[0])
+
+
+def attach(table: Any, address: ObjectRef, stages: Iterable[FunctionStage]) -> Dialogue[None]:
+    """Let the data of objects pass through functions, in place of those that they pass through now.
+
+    A READ passes the stages in this order.  The object's own stages count, else the inherited ones of
+    its collection, of its partition, or of the root.  If several of its collections have some, the one
+    with the least id counts.
+
+    Args:
+        address: a user object; or a collection, a partition or the root, for the objects in it.
+        stages: at most 16.  FunctionStage(None) alone: none, not even those of the levels above.
+
+    Raises: OSDError: a function is not active, or has no contract; ValueError.
+    """
+    kind = yield from kind_of(address)
+    yield from set_attributes(address, encode(kind, list(stages)))
+
+
+def detach(table: Any, address: ObjectRef) -> Dialogue[None]:
+    """Remove the stages of an object, a collection, a partition or the root."""
+    yield from attach(table, address, [])
+
+
+def attached(table: Any, address: ObjectRef) -> Dialogue[list[FunctionStage]]:
+    """The stages of an object, a collection, a partition or the root itself, in the order of a READ."""
+    kind = yield from kind_of(address)
+    return decode((yield from get_attributes(address, stage_ids(kind))))

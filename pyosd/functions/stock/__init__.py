@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions that come with iosd: for data that pass through them (docs/views.md), and for hooks
+(docs/hooks.md).
+
+Each is a file of this folder.  It is stored in a target, and runs there alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pyosd.functions.manifest import Access, Contract, OutputSize, RecordForm
+
+__all__ = ["STOCK", "StockFunction"]
+
+
+@dataclass(frozen=True)
+class StockFunction:
+    """A function that comes with iosd.
+
+    methods: the first is for READ.  contract: of a function that data pass through.  description: text
+    for people.  package: of Python, which the package set of its pool must have; "": none.
+    """
+
+    file: Path
+    methods: tuple[str, ...]
+    contract: Contract | None
+    description: str
+    access: Access = Access.NONE
+    package: str = ""
+
+
+_LINES = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
+_TABLE = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.TABLE)
+_CIPHER = Contract(OutputSize.UNKNOWN, inverse="encrypt")  # the disk never has what it returns
+_FOLDER = Path(__file__).parent
+
+STOCK = MappingProxyType(
+    {
+        "gzip": StockFunction(
+            _FOLDER / "gzipped.py",
+            ("decompress", "compress"),
+            Contract(OutputSize.UNKNOWN, inverse="compress", deterministic=True),
+            "Decompress gzip; compress when written",
+        ),
+        "csv": StockFunction(
+            _FOLDER / "rows.py", ("main",), _TABLE, "Select rows and columns of CSV"
+        ),
+        "count": StockFunction(
+            _FOLDER / "count.py",
+            ("main",),
+            None,
+            "Derive bytes, lines, least and greatest number of a text",
+            Access.READ,
+        ),
+        "worm": StockFunction(
+            _FOLDER / "worm.py", ("main",), None, "Forbid changes of what was written"
+        ),
+        "schema": StockFunction(
+            _FOLDER / "schema.py", ("main",), None, "Derive the columns of CSV", Access.READ
+        ),
+        "jsonl": StockFunction(
+            _FOLDER / "jsonl.py", ("main",), _LINES, "Select objects and fields of JSON lines"
+        ),
+        "aes-gcm": StockFunction(
+            _FOLDER / "aesgcm.py",
+            ("decrypt", "encrypt"),
+            _CIPHER,
+            "Decrypt with AES-GCM; encrypt when written",
+            package="cryptography",
+        ),
+        "blowfish": StockFunction(
+            _FOLDER / "blowfish.py",
+            ("decrypt", "encrypt"),
+            _CIPHER,
+            "Decrypt with Blowfish; encrypt when written",
+            package="cryptography",
+        ),
+        "parquet": StockFunction(
+            _FOLDER / "parquet.py",
+            ("main",),
+            Contract(OutputSize.UNKNOWN, deterministic=True),
+            "Select rows and columns of Parquet",
+            package="pyarrow",
+        ),
+        "lines": StockFunction(
+            _FOLDER / "lines.py", ("main",), _LINES, "Select lines that contain a text"
+        ),
+    }
+)
+"""The functions by name."""

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stock function `blowfish`: objects that other programs have encrypted with Blowfish, in CBC.
+
+The stored bytes are an initialisation vector of 8 bytes, which each WRITE chooses, and the encrypted
+bytes, filled up as PKCS#7 says.  Parameters: key=HEX, 4 to 56 bytes.  Nothing shows that stored bytes were
+changed, and blocks of 64 bits repeat in long data: use `aes-gcm` for new objects.
+"""
+
+from __future__ import annotations
+
+import os
+
+import osd
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
+from cryptography.hazmat.primitives.padding import PKCS7
+
+try:
+    from cryptography.hazmat.decrepit.ciphers.algorithms import Blowfish
+except ImportError:  # before release 43
+    from cryptography.hazmat.primitives.ciphers.algorithms import Blowfish
+
+BLOCK = 8
+
+
+def cipher(stage: osd.StageInput, vector: bytes) -> Cipher[modes.CBC]:
+    """The cipher with the key of the parameters."""
+    return Cipher(Blowfish(bytes.fromhex(stage.options["key"])), modes.CBC(vector))
+
+
+def decrypt(args: bytes) -> bytes:
+    """Stored bytes to text."""
+    stage = osd.stage(args)
+    context = cipher(stage, stage.data[:BLOCK]).decryptor()
+    filler = PKCS7(8 * BLOCK).unpadder()
+    text = filler.update(context.update(stage.data[BLOCK:]) + context.finalize())
+    return text + filler.finalize()
+
+
+def encrypt(args: bytes) -> bytes:
+    """Text to stored bytes."""
+    stage, vector = osd.stage(args), os.urandom(BLOCK)
+    filler = PKCS7(8 * BLOCK).padder()
+    text = filler.update(stage.data) + filler.finalize()
+    context = cipher(stage, vector).encryptor()
+    return vector + context.update(text) + context.finalize()

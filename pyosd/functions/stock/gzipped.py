@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stock function `gzip`: objects that are stored in the format of gzip, read and written as text.
+
+Parameters: level=0..9 of the compression; default 6.
+"""
+
+from __future__ import annotations
+
+import gzip
+
+import osd
+
+
+def decompress(args: bytes) -> bytes:
+    """Gzip's format to text."""
+    return gzip.decompress(osd.stage(args).data)
+
+
+def compress(args: bytes) -> bytes:
+    """Text to gzip's format.  Without a time, so that the same text gives the same bytes."""
+    stage = osd.stage(args)
+    return gzip.compress(stage.data, int(stage.options.get("level", "6")), mtime=0)

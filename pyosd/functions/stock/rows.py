@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stock function `csv`: some rows and some columns of CSV with a header.
+
+Parameters: columns=NAME,NAME...: these, in this order; default: all.  where=NAME and is=TEXT: the rows
+with this text in the column.  separator=CHARACTER; default: a comma.  A name that the header does not
+have is a failure.  So is a row of several lines, if the object is longer than 16 MiB and the row lies
+between two parts of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import osd
+
+
+def main(args: bytes) -> bytes:
+    """CSV to CSV, UTF-8, with lines that end with LF."""
+    stage = osd.stage(args)
+    separator = stage.options.get("separator", ",")
+    if (stage.header or len(stage.data) != stage.whole) and stage.data.count(b'"') % 2:
+        raise ValueError("a row of several lines lies between two parts of the object")
+    text = (stage.header + stage.data).decode()
+    if not text:
+        return b""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    header = next(rows)
+    wanted = stage.options.get("columns")
+    names = wanted.split(",") if wanted else header
+    places = [header.index(name) for name in names]
+    where, value = stage.options.get("where"), stage.options.get("is", "")
+    place = header.index(where) if where else 0
+    made = io.StringIO(newline="")
+    writer = csv.writer(made, delimiter=separator, lineterminator="\n")
+    if not stage.header:
+        writer.writerow(names)
+    for row in rows:
+        if row and (where is None or row[place] == value):
+            writer.writerow([row[each] for each in places])
+    return made.getvalue().encode()

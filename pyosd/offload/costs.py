@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What scripts cost at this client, and how fast its links are: learned from its own runs.
+
+Kept in a file of the user, $XDG_CACHE_HOME/iosd/costs.json, of bounded size.  A file that cannot be read is
+as none, and one that cannot be written is not: what is learned then lasts as long as the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyosd.wire.exec_params import HomeCost
+
+__all__ = ["CostLine", "Costs"]
+
+SCHEMA = "iosd.costs/1"
+SCRIPTS_MOST, LINKS_MOST = 256, 64
+KEPT = 0.8  # of the weight of earlier points, with each new one
+APART = 0.05  # points whose variance is below this part of the square have no slope
+START = 0.05  # seconds a process takes that was started ahead, before there is a measure
+LINK_AGE = 3600.0  # seconds after which a link is measured again
+
+
+@dataclass
+class CostLine:
+    """A line through points that rises and begins at 0 or above; later points count more.
+
+    Through points at about one place it goes through the origin.
+    """
+
+    count: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    xx: float = 0.0
+    xy: float = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        """Another point."""
+        new = {"count": 1.0, "x": x, "y": y, "xx": x * x, "xy": x * y}
+        for name, value in new.items():
+            setattr(self, name, KEPT * getattr(self, name) + value)
+
+    def at(self, x: float) -> float:
+        """The line there; 0.0: no point is known.  x of 0 or less: at the mean."""
+        if not self.count:
+            return 0.0
+        mean_x, mean_y = self.x / self.count, self.y / self.count
+        if x <= 0 or mean_x <= 0:
+            return mean_y
+        slope, start = mean_y / mean_x, 0.0
+        variance = self.xx / self.count - mean_x * mean_x
+        if variance > APART * mean_x * mean_x:
+            slope = min(max((self.xy / self.count - mean_x * mean_y) / variance, 0.0), slope)
+            start = mean_y - slope * mean_x
+        return start + slope * x
+
+
+@dataclass
+class ScriptCost:
+    """What is known of one: bytes read by bytes of the zone, then seconds by bytes read."""
+
+    used: float = 0.0
+    reads: CostLine = field(default_factory=CostLine)
+    near: CostLine = field(default_factory=CostLine)  # processor seconds
+    home: CostLine = field(default_factory=CostLine)
+
+
+@dataclass
+class LinkCost:
+    """Seconds by bytes received, and when they were measured."""
+
+    used: float = 0.0
+    line: CostLine = field(default_factory=CostLine)
+
+
+def costs_file() -> Path:
+    """Where they are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "iosd/costs.json"
+
+
+class Costs:
+    """What was learned.  clock: seconds since 1970."""
+
+    def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        self.file, self.clock = file or costs_file(), clock
+        self.scripts: dict[str, ScriptCost] = {}
+        self.links: dict[str, LinkCost] = {}
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            self._read(json.loads(self.file.read_text()))
+
+    def _read(self, kept: dict[str, Any]) -> None:
+        if kept["schema"] != SCHEMA:
+            return
+        for sha256, found in kept["scripts"].items():
+            lines = {name: CostLine(**found[name]) for name in ("reads", "near", "home")}
+            self.scripts[sha256] = ScriptCost(float(found["used"]), **lines)
+        for url, found in kept["links"].items():
+            self.links[url] = LinkCost(float(found["used"]), CostLine(**found["line"]))
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        for known, most in ((self.scripts, SCRIPTS_MOST), (self.links, LINKS_MOST)):
+            for name in sorted(known, key=lambda each: known[each].used)[: len(known) - most]:
+                del known[name]
+        text = json.dumps(
+            {
+                "schema": SCHEMA,
+                "scripts": {name: asdict(each) for name, each in self.scripts.items()},
+                "links": {name: asdict(each) for name, each in self.links.items()},
+            }
+        )
+        with contextlib.suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            new = self.file.with_name(f"{self.file.name}.{os.getpid()}")
+            new.write_text(text)
+            new.replace(self.file)
+
+    @staticmethod
+    def name(code: bytes) -> str:
+        """The key of a script, by its code as it is sent."""
+        return hashlib.sha256(code).hexdigest()
+
+    def _script(self, sha256: str) -> ScriptCost:
+        script = self.scripts.setdefault(sha256, ScriptCost())
+        script.used = self.clock()
+        return script
+
+    # ---- what a script will cost ----------------------------------------------------------------
+
+    def cost(self, url: str, sha256: str, size: int) -> HomeCost:
+        """Of a script over a zone of so many bytes; seconds 0.0: it never ran, or the link is new."""
+        script, link = self.scripts.get(sha256), self.links.get(url)
+        if script is None or not script.reads.count:
+            return HomeCost()
+        reads = script.reads.at(size)
+        if script.home.count:
+            return HomeCost(script.home.at(reads), round(reads))
+        if link is None or not link.line.count:
+            return HomeCost(0.0, round(reads))
+        busiest = max(link.line.at(reads), script.near.at(reads))
+        return HomeCost(START + busiest, round(reads))
+
+    def needs_link(self, url: str) -> bool:
+        """Whether the link has not been measured lately."""
+        link = self.links.get(url)
+        return link is None or link.used < self.clock() - LINK_AGE
+
+    # ---- what runs have cost --------------------------------------------------------------------
+
+    def ran_near(self, sha256: str, size: int, read: int, cpu: float) -> None:
+        """A run near the data; cpu: seconds of processor time."""
+        script = self._script(sha256)
+        script.reads.add(size, read)
+        script.near.add(read, cpu)
+
+    def ran_home(self, sha256: str, size: int, received: int, seconds: float) -> None:
+        """A run at the client."""
+        script = self._script(sha256)
+        script.reads.add(size, received)
+        script.home.add(received, seconds)
+
+    def measured(self, url: str, points: dict[int, float]) -> None:
+        """A link carried so many bytes in so many seconds."""
+        link = self.links[url] = LinkCost(self.clock())
+        for size, seconds in points.items():
+            link.line.add(size, seconds)

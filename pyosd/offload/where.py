@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs a script near the data or at the client, whichever is expected to end sooner, and waits for it.
+
+The client says what the script would cost here (costs.py).  The target compares, and refuses the job, or
+ends it before it starts, if it expects to take longer (target/exec/advice/advice.h).
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal, Unpack
+
+from pyosd.commands import Commands
+from pyosd.errors import JobCancelled, OSDError, PushedBack, ScriptError
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import submit_array, submit_prepared
+from pyosd.jobs.source import Code
+from pyosd.jobs.submission import Prepared, Submission, prepare
+from pyosd.offload.costs import Costs
+from pyosd.offload.home import HomeProcess, HomeScript, Outcome
+from pyosd.security.credentials import CredentialSource
+from pyosd.types import ObjectRef, ref
+from pyosd.wire.attributes import LOGICAL_LENGTH, Information, Page
+from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, HomeCost
+from pyosd.wire.job_status import JobStatus
+from pyosd.wire.transport import CommandTransport
+
+__all__ = ["Placement", "ScriptPlaces", "Where", "compared", "near_outcome", "returned"]
+
+Where = Literal["auto", "near", "local"]
+PUSHED_BACK = 119  # reason of a job that its client is to run
+PROBE_LEAST, PROBE_MOST = 256 << 10, 4 << 20  # bytes that measure a link
+
+
+def near_outcome(job: Job, timeout: float | None = None) -> Outcome:
+    """Wait for a job, and read what it left.  Raises: as Job.result(), but for ScriptError."""
+    try:
+        result, code = job.result(timeout), 0
+    except ScriptError as error:
+        result, code = None, error.exit_code
+    return Outcome(job.output(), job.stderr(), result, code)
+
+
+def compared(near: float, wait: float, home: float) -> str:
+    """The numbers of a decision in words."""
+    return f"expected {near:.3g} s near the data after a wait of {wait:.3g} s, {home:.3g} s here"
+
+
+def size_of(target: Commands, zone: ObjectRef) -> int:
+    """Bytes of data in a zone; 0: not known."""
+    with suppress(OSDError):
+        if zone.object_id:
+            return target.get_attributes(zone, [LOGICAL_LENGTH])[0].uint
+        if zone.partition_id:
+            page = Page.PARTITION_INFORMATION
+            value = target.get_attribute(zone, page, Information.USED_CAPACITY)
+            return int.from_bytes(value, "big")
+    return 0
+
+
+def link_points(target: Commands, zone: ObjectRef) -> dict[int, float]:
+    """Read the start of an object of the zone twice; seconds by bytes.  Empty: none is large enough."""
+    with suppress(OSDError):
+        if zone.object_id == 0:
+            zone = ref(zone.partition_id, next(iter(target.list_page(zone).ids), 0))
+        most = min(size_of(target, zone), PROBE_MOST) if zone.object_id else 0
+        points = {}
+        for part in (most // 4, most) if most >= PROBE_LEAST else ():
+            start = time.perf_counter()
+            received = sum(map(len, target.iter_read(zone, 0, part)))
+            points[received] = time.perf_counter() - start
+        return points
+    return {}
+
+
+class Placement:
+    """A prepared script, and where it runs.
+
+    pure: it changes no objects.  spare: a process started ahead for it; taken, or None.
+    """
+
+    def __init__(self, target: ScriptPlaces, costs: Costs, prepared: Prepared, pure: bool) -> None:
+        self.target, self.costs, self.prepared, self.pure = target, costs, prepared, pure
+        self.sha256 = Costs.name(prepared.code)
+        self.size = size_of(target, prepared.zone) if pure else 0
+        params = prepared.params
+        if params.array is not None:
+            first, last, _ = params.array
+            self.size //= sum(map(len, params.array_ranges)) or last - first + 1
+        self.cost = HomeCost()
+
+    def learn_link(self) -> None:
+        """Measure the link if that is due, and its speed is wanted: the script has run before."""
+        known = self.costs.scripts.get(self.sha256)
+        if known is None or known.home.count or not self.costs.needs_link(self.target.url):
+            return
+        if points := link_points(self.target, self.prepared.zone):
+            self.costs.measured(self.target.url, points)
+
+    def offered(self) -> Prepared:
+        """The job with what it would cost here."""
+        if self.target.inherited and self.prepared.params.args_encoding is not ArgsEncoding.BYTES:
+            self.learn_link()
+            self.cost = self.costs.cost(self.target.url, self.sha256, self.size)
+        return replace(self.prepared, params=replace(self.prepared.params, home=self.cost))
+
+    def script(self, index: int | None = None) -> HomeScript:
+        """The script as it runs here.  Raises: ValueError: its arguments are bytes."""
+        params, code = self.prepared.params, self.prepared.code
+        if params.args_encoding is ArgsEncoding.BYTES:
+            raise ValueError("a script whose arguments are bytes runs near the data alone")
+        return HomeScript(
+            zlib.decompress(code) if ExecFlag.CODE_ZLIB in params.flags else code,
+            self.target.url,
+            self.prepared.zone,
+            params.args,
+            params.name,
+            index,
+            self.pure,
+            ExecFlag.CODE_BYTECODE in params.flags,
+        )
+
+    def learn_near(self, status: JobStatus) -> None:
+        """What a run near the data says of the script."""
+        cpu = status.cpu_user + status.cpu_system
+        self.costs.ran_near(self.sha256, self.size, status.bytes_read, cpu)
+
+    def learn_home(self, received: int, seconds: float) -> None:
+        """What a run here says of it."""
+        self.costs.ran_home(self.sha256, self.size, received, seconds)
+        self.costs.save()
+
+    # ---- for Target.run() -----------------------------------------------------------------------
+
+    def at_home(self, index: int | None, timeout: float | None, why: str) -> Outcome:
+        """Run it here.  Raises: ValueError: nothing here can log in as the session's user."""
+        if not self.target.inherited:
+            raise ValueError("a session with chap or credentials of its own runs no scripts here")
+        script = self.script(index)
+        process = self.target.take_spare() or HomeProcess()
+        try:
+            found = process.run(script, timeout)
+        finally:
+            process.close()
+        if found.exit_code == 0 and self.pure:
+            self.learn_home(process.received, process.seconds)
+        seconds = process.seconds
+        return replace(found, seconds=seconds, predicted=self.cost.seconds, why=why)
+
+    def near(self, timeout: float | None) -> Outcome:
+        """Run it near the data, whatever that takes."""
+        start = time.perf_counter()
+        home = HomeCost() if self.pure else None
+        params = replace(self.prepared.params, home=home)
+        job = submit_prepared(self.target, replace(self.prepared, params=params))
+        found = near_outcome(job, timeout)
+        if self.pure:
+            self.learn_near(job.status())
+            self.costs.save()
+        return replace(found, seconds=time.perf_counter() - start)
+
+    def auto(self, timeout: float | None) -> Outcome:
+        """Run it where the target expects it to end sooner."""
+        start = time.perf_counter()
+        offered = self.offered()
+        if self.cost.seconds:
+            self.target.start_spare()
+        try:
+            job = submit_prepared(self.target, offered)
+            found = self.ended_near(job, timeout)
+        except PushedBack as refused:
+            why = compared(refused.near, refused.wait, refused.home)
+            found = self.at_home(None, timeout, why)
+        except JobCancelled:
+            given_back = returned(job.status())
+            if given_back is None:
+                raise
+            found = self.at_home(None, timeout, given_back)
+        self.costs.save()
+        return replace(found, seconds=time.perf_counter() - start)
+
+    def ended_near(self, job: Job, timeout: float | None) -> Outcome:
+        """The outcome of a job that was accepted.  Raises: JobCancelled: also if it was returned."""
+        found = near_outcome(job, timeout)
+        status = job.status()
+        self.learn_near(status)
+        if status.offload is None:
+            return found
+        expected = status.offload
+        why = (
+            compared(expected.near, expected.wait, expected.home)
+            if expected.near
+            else "it has not run near the data before"
+        )
+        return replace(found, predicted=expected.near, why=why)
+
+    def members(self, timeout: float | None) -> Iterator[tuple[int, Outcome]]:
+        """Run an array: members near the data, and here those that the target returns, as they end."""
+        array = submit_array(self.target, self.offered())
+        indices = {job.id: index for index, job in zip(array.indices, array, strict=True)}
+        with stopped_unless_whole(array):
+            for job in array.as_completed(timeout):
+                why = returned(job.status())
+                if why is None:
+                    yield indices[job.id], self.ended_near(job, timeout)
+                else:
+                    yield indices[job.id], self.at_home(indices[job.id], timeout, why)
+        self.costs.save()
+
+
+@contextmanager
+def stopped_unless_whole(array: Job) -> Iterator[None]:
+    """Stop an array whose ends are not wanted any more."""
+    try:
+        yield
+    except BaseException:
+        array.kill()
+        raise
+
+
+def returned(status: JobStatus) -> str | None:
+    """Why a job that has ended was returned to the client; None: it was not."""
+    if status.reason != PUSHED_BACK:
+        return None
+    expected = status.offload
+    return compared(expected.near, expected.wait, expected.home) if expected else ""
+
+
+class ScriptPlaces(Commands):
+    """Commands over a session, and scripts that run near the data or at the client.
+
+    url: of the target.  inherited: a child of this process logs in as the same user, by the URL and the
+    environment.
+    """
+
+    def __init__(
+        self,
+        transport: CommandTransport,
+        url: str = "",
+        credentials: CredentialSource | None = None,
+        inherited: bool = False,
+    ) -> None:
+        super().__init__(transport, credentials)
+        self.url, self.inherited = url, inherited
+        self._spare: HomeProcess | None = None
+
+    def run(
+        self,
+        code: Code,
+        *,
+        zone: ObjectRef,
+        where: Where | None = None,
+        pure: bool = False,
+        timeout: float | None = None,
+        **options: Unpack[Submission],
+    ) -> Outcome:
+        """Run code near the data or here, and wait for its end.
+
+        Args:
+            code, zone, options: as for exec().
+            where: "near" the data; "local", here, in a process of its own with the rights of this
+                session; "auto": where it is expected to end sooner.  None: "auto" if pure, else "near".
+                A session with chap or credentials of its own has no scripts here, and "auto" is "near".
+            pure: the code reads its zone and returns a result.  Wherever it runs, it may change no
+                objects.  where="auto" implies that.
+            timeout: seconds.
+
+        Returns: its output and result, the same from both places, and why it ran there.
+        Raises: TimeoutError: it continues near the data, or was ended here.  ValueError: an array; or
+            a run here with arguments of bytes, or over a session as above.  Otherwise as exec() and
+            Job.result(), but a script that raised has an exit code instead.
+        """
+        prepared = prepare(code, zone=zone, **options)
+        if prepared.params.array is not None:
+            raise ValueError("an array has many outcomes: run_array()")
+        where = where or ("auto" if pure else "near")
+        place = Placement(self, self.costs, prepared, pure or where == "auto")
+        if where == "auto":
+            return place.auto(timeout)
+        return place.near(timeout) if where == "near" else place.at_home(None, timeout, "")
+
+    def run_array(
+        self,
+        code: Code,
+        *,
+        zone: ObjectRef,
+        timeout: float | None = None,
+        **options: Unpack[Submission],
+    ) -> list[Outcome]:
+        """Run code that changes no objects once for each index, and wait for all ends.
+
+        Members run near the data, and meanwhile here, one after the other, those that the target
+        expects to end sooner here.
+
+        Args: as run(); array or over is required.
+        Returns: the outcomes in order of index.
+        Raises: as run(); then the array is killed.
+        """
+        prepared = prepare(code, zone=zone, **options)
+        found = dict(Placement(self, self.costs, prepared, True).members(timeout))
+        return [found[index] for index in sorted(found)]
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What scripts cost at this client, by its earlier runs."""
+        return Costs()
+
+    def start_spare(self) -> None:
+        """Start a process for a script that may have to run here, so that it is ready then."""
+        if self._spare is None:
+            self._spare = HomeProcess()
+
+    def take_spare(self) -> HomeProcess | None:
+        """The process that was started ahead; the caller closes it."""
+        spare, self._spare = self._spare, None
+        return spare

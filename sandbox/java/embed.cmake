@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# embed.cmake -- writes the header OUT with the bytes of the classes NAMES below FOLDER, in this order.
+set(rows "")
+set(count 0)
+set(text "/* made by embed.cmake */\nstruct osd_java_bytes {\n\tconst int8_t *bytes;\n\tsize_t length;\n};\n\n")
+foreach(name IN LISTS NAMES)
+  file(READ ${FOLDER}/iosd/${name}.class hex HEX)
+  string(LENGTH ${hex} digits)
+  math(EXPR length "${digits} / 2")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "(int8_t)0x\\1," hex ${hex})
+  string(APPEND text "static const int8_t osd_java_${name}[] = {${hex}};\n")
+  string(APPEND rows "{osd_java_${name}, ${length}}, ")
+  math(EXPR count "${count} + 1")
+endforeach()
+if(count EQUAL 0)
+  set(rows "{0, 0}")
+endif()
+string(APPEND text "\nstatic const struct osd_java_bytes osd_java_classes[] = {${rows}};\n"
+                   "static const size_t osd_java_class_count = ${count};\n")
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* naming.h -- one READ NAMES or CHANGE NAMES under way, and the steps that its verbs have in common.  All are
+ * made inside the command's transaction; a failure has its field or the name of the path in the sense data. */
+#ifndef OSD_COMMAND_NAMING_H
+#define OSD_COMMAND_NAMING_H
+
+#include "command/context.h"
+#include "object/names.h"
+#include "wire/name_list.h"
+
+struct osd_naming {
+	struct osd_command_context *ctx;
+	struct osd_txn *txn;
+	struct osd_name_params params; /* borrows from the copy of Data-Out */
+	struct osd_object_id from;     /* where the paths in params begin: what the CDB addresses, or a partition */
+	unsigned entered;	       /* names that were taken off the paths because of that */
+	struct osd_name_place place;   /* where the path leads */
+	struct osd_named result;
+	uint32_t names;	 /* of the result, if the verb has counted them; else 0 */
+	uint8_t outcome; /* enum osd_name_outcome */
+};
+
+/* ---- failures; each returns a status --------------------------------------------------------- */
+
+/* About a byte of Data-Out. */
+enum osd_status osd_naming_fail_in_data(struct osd_request *request, enum osd_status status,
+					uint16_t field);
+/* About one name of a path. */
+enum osd_status osd_naming_fail_at(struct osd_naming *naming, enum osd_status status,
+				   unsigned component);
+/* About the last name of a path. */
+enum osd_status osd_naming_fail_last(struct osd_naming *naming, enum osd_status status,
+				     struct osd_name_text path);
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static inline struct osd_name osd_naming_name(struct osd_name_text text)
+{
+	return (struct osd_name){text.bytes, text.length};
+}
+
+/* Finds where the paths begin.  If the CDB addresses the root, the first name of a path with more names is a
+ * partition's.  A capability of the root does not reach into it: that needs NOSEC on both. */
+enum osd_status osd_naming_begin(struct osd_naming *naming);
+/* The capability permits that on the directory, which the path has led to.  The one that the CDB addresses was
+ * checked before. */
+enum osd_status osd_naming_may_use(struct osd_naming *naming, struct osd_object_id directory,
+				   uint16_t permissions);
+/* Follows a path, which only LIST may leave empty, and checks the directory that has its last name.  If CREATE
+ * does not open an existing object, osd_naming_give() finds out whether the last name exists. */
+enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_text path,
+				  uint16_t permissions, struct osd_name_place *ret_place);
+/* The path has its last name, and it is that of the object that is expected. */
+enum osd_status osd_naming_must_exist(struct osd_naming *naming);
+/* If the path has its last name, it is that of the object that is expected, if any. */
+enum osd_status osd_naming_check_expected(struct osd_naming *naming);
+/* The object has the policy access tag that the capability wants, and no unfinished job. */
+enum osd_status osd_naming_may_touch(struct osd_naming *naming, const struct osd_named *named,
+				     uint16_t permissions);
+/* The object takes the name, and remembers it as its username. */
+enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name_place *place,
+				const struct osd_named *named);
+/* The object loses the name.  Without another one it is removed, unless it is a partition. */
+enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name_place *place);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* precondition.c -- see precondition.h. */
+#include "command/precondition.h"
+
+#include <string.h>
+
+#include "command/check.h"
+#include "command/resolve.h"
+
+bool osd_precondition_given(const struct osd_command_context *ctx)
+{
+	struct osd_descriptor descriptor;
+
+	return ctx->copy &&
+	       osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor);
+}
+
+/* false: it is none, or damaged. */
+static bool find(const struct osd_command_context *ctx, struct osd_precondition *ret_wanted,
+		 enum osd_status *ret_status)
+{
+	struct osd_descriptor descriptor;
+
+	*ret_status = OSD_OK;
+	if (!ctx->copy ||
+	    !osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
+		return false;
+	*ret_status = osd_precondition_decode(&descriptor, ret_wanted);
+	return *ret_status == OSD_OK;
+}
+
+enum osd_status osd_precondition_load(struct osd_command_context *ctx, uint32_t page,
+				      struct osd_data_version *version,
+				      const struct osd_data_version **ret_wanted)
+{
+	struct osd_precondition wanted;
+	enum osd_status status;
+
+	*ret_wanted = NULL;
+	if (find(ctx, &wanted, &status) &&
+	    (wanted.page != page || wanted.number != OSD_VERSION_NUMBER))
+		status = OSD_E_CDB_FIELD;
+	if (status != OSD_OK)
+		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	if (!osd_precondition_given(ctx)) {
+		*ret_wanted = page == OSD_PAGE_VERSION ? osd_checked_version(ctx->request) : NULL;
+		return OSD_OK;
+	}
+	*version = (struct osd_data_version){wanted.counter, wanted.opening};
+	*ret_wanted = version;
+	return OSD_OK;
+}
+
+/* 0: this type has no version.  The type is known once the transaction has found the object. */
+static uint32_t page_of(const struct osd_command_context *ctx)
+{
+	switch (ctx->request->object_type) {
+	case OSD_USER_OBJECT:
+		return OSD_PAGE_VERSION;
+	case OSD_COLLECTION:
+		return OSD_PAGE_MEMBERS_VERSION;
+	default:
+		return 0;
+	}
+}
+
+enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct osd_pin **ret_pin)
+{
+	struct osd_precondition wanted;
+	enum osd_status status;
+	bool given = find(ctx, &wanted, &status);
+
+	*ret_pin = NULL;
+	if (status != OSD_OK || (given ? wanted.page != OSD_PAGE_VERSION
+				       : !osd_checked_version(ctx->request)))
+		return status == OSD_OK ? OSD_OK
+					: osd_command_fail(ctx->request, status,
+							   OSD_CONTINUATION_FIELD);
+	status = osd_resolve_object(ctx);
+	if (status == OSD_OK)
+		status = osd_pin_begin(ctx->object, ret_pin);
+	/* The transaction reports an object that is absent, or of another type. */
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
+static enum osd_status compare(struct osd_command_context *ctx, struct osd_txn *txn)
+{
+	const struct osd_data_version *wanted;
+	struct osd_data_version version;
+	uint8_t is[OSD_VERSION_BYTES] = {0}, should[OSD_VERSION_BYTES];
+	uint32_t page = page_of(ctx);
+	size_t length = 0;
+	enum osd_status status = osd_precondition_load(ctx, page, &version, &wanted);
+
+	if (status != OSD_OK || !wanted)
+		return status;
+	status = osd_attr_get(txn, ctx->request->object, page, OSD_VERSION_NUMBER, is, sizeof(is),
+			      &length);
+	if (status != OSD_OK)
+		return status;
+	osd_version_encode(*wanted, should);
+	return length == sizeof(is) && memcmp(is, should, sizeof(is)) == 0 ? OSD_OK : OSD_E_VERSION;
+}
+
+enum osd_status osd_precondition_check(struct osd_command_context *ctx, struct osd_txn *txn,
+				       struct osd_pin *pin)
+{
+	enum osd_status status = pin ? osd_pin_hold(pin, txn) : OSD_OK;
+
+	return status == OSD_OK ? compare(ctx, txn) : status;
+}
+
+enum osd_status osd_precondition_members(struct osd_command_context *ctx, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (!osd_precondition_given(ctx))
+		return OSD_OK;
+	status = osd_object_hold(txn, ctx->request->object);
+	return status == OSD_OK ? compare(ctx, txn) : status;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_read.c -- see stack_read.h. */
+#include "command/stack_read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/stack_read_impl.h"
+#include "function/stack_note.h"
+
+#define TRIES 16 /* of a READ, while others change the object */
+
+static void free_read(struct osd_stack_reading *read)
+{
+	if (!read)
+		return;
+	osd_flights_end(read->flights, &read->flight, read->kept, read->status);
+	osd_stack_parts_close(read);
+	osd_stack_run_release(&read->run);
+	free(read);
+}
+
+static void free_readp(struct osd_stack_reading **read)
+{
+	free_read(*read);
+}
+
+/* For the figures and for users who ask how the data came about. */
+static void note(struct osd_functions *functions, struct osd_object_id id,
+		 const struct osd_kept_key *key, enum osd_kept_use use, uint64_t began_usec)
+{
+	struct osd_stack_read read = {.use = use,
+				      .version = key->version,
+				      .usec = osd_monotonic_usec() - began_usec,
+				      .ended_msec = osd_wall_msec()};
+
+	memcpy(read.stack, key->stack, sizeof(read.stack));
+	osd_stack_note_read(functions, id, &read);
+	if (osd_functions_kept(functions))
+		osd_kept_count(osd_functions_kept(functions), use, read.usec);
+}
+
+/* ---- the stored bytes ------------------------------------------------------------------------- */
+
+static uint64_t round_up(uint64_t value, uint64_t block)
+{
+	uint64_t rest = value % block;
+
+	return rest && value <= UINT64_MAX - block ? value + block - rest : value;
+}
+
+/* The bytes from *ret_first to *ret_end of a stored object that the pieces need, in whole blocks. */
+static void span_pieces(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
+{
+	uint32_t block = read->run.stack->contract.block;
+	uint64_t first = UINT64_MAX, last = 0, end, length = read->run.whole;
+
+	for (size_t i = 0; i < read->answer.piece_count; i++) {
+		const struct osd_piece *piece = &read->pieces[i];
+
+		if (piece->length == 0)
+			continue;
+		if (!osd_add_u64(piece->offset, piece->length, &end))
+			end = UINT64_MAX;
+		first = OSD_MIN(first, piece->offset);
+		last = OSD_MAX(last, end);
+	}
+	*ret_first = 0;
+	*ret_end = last ? length : 0;
+	if (!block || last == 0)
+		return;
+	*ret_first = OSD_MIN(first - first % block, length);
+	*ret_end = OSD_MIN(round_up(last, block), length);
+}
+
+/* If the result is kept, whole units are computed, from the first to the last that is missing. */
+static void span(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
+{
+	const struct osd_stack_answer *answer = &read->answer;
+
+	if (!answer->kept || !answer->unit) {
+		span_pieces(read, ret_first, ret_end);
+		return;
+	}
+	*ret_first = answer->first_missing * answer->unit;
+	*ret_end = OSD_MIN((answer->last_missing + 1) * answer->unit, read->run.whole);
+}
+
+enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd_stack_reading *read,
+			       struct osd_object *source, uint64_t offset, uint8_t *bytes,
+			       size_t length)
+{
+	struct osd_version_check check = {.wanted = &read->answer.key.version};
+	size_t got = 0;
+	enum osd_status status = osd_object_read_with(source, offset, bytes, length,
+						      ctx->data_flags, &check, &got);
+
+	return status == OSD_E_VERSION || (status == OSD_OK && got != length) ? OSD_E_CONFLICT
+									      : status;
+}
+
+static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_reading *read,
+			    struct osd_object *source)
+{
+	struct osd_stack_run *run = &read->run;
+	uint64_t first, end;
+	enum osd_status status;
+
+	span(read, &first, &end);
+	run->offset = first;
+	status = end - first > SIZE_MAX ? OSD_E_NO_MEMORY
+					: osd_stack_run_allocate(run, (size_t)(end - first));
+	return status == OSD_OK ? osd_stack_load(ctx, read, source, first, run->data, run->length)
+				: status;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static enum osd_status end_computed(struct osd_stack_reading *read)
+{
+	struct osd_stack_answer *answer = &read->answer;
+	const struct osd_stack_run *run = &read->run;
+
+	if (!run->stack->contract.block)
+		answer->end = run->length;
+	if (answer->kept && !run->skipped) {
+		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
+		read->kept = true;
+	}
+	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
+	return osd_stack_answer_end(answer);
+}
+
+static void done(struct osd_stack_run *run, enum osd_status status)
+{
+	struct osd_stack_reading *read = osd_container_of(run, struct osd_stack_reading, run);
+	void (*resume)(struct osd_request *request) = read->resume;
+	struct osd_request *request = run->request;
+	uint64_t end;
+
+	if (status == OSD_OK && run->stream && !osd_stack_stream_ended(run, &end)) {
+		osd_attributes_free(OSD_STEAL(request->attributes));
+		request->reading = read;
+		request->again = true;
+		resume(request);
+		return;
+	}
+	read->status = status;
+	if (status == OSD_OK) {
+		status = run->stream ? osd_stack_parts_end(read, end) : end_computed(read);
+		note(read->functions, run->id, &read->answer.key, OSD_KEPT_MISS, read->began_usec);
+	}
+	request->fault.status = status;
+	free_read(read);
+	resume(request);
+}
+
+static enum osd_status end_kept(struct osd_stack_reading *read)
+{
+	note(read->functions, read->run.id, &read->answer.key, OSD_KEPT_HIT, read->began_usec);
+	read->kept = true;
+	return osd_stack_answer_end(&read->answer);
+}
+
+/* What is missing may be computed by another READ just now.  That one may also have ended a moment ago: so it is looked
+ * for again. */
+static enum osd_status begin_flight(struct osd_stack_reading *read, bool *ret_found)
+{
+	struct osd_stack_answer *answer = &read->answer;
+	enum osd_status status;
+
+	*ret_found = osd_stack_answer_keeps(answer, false);
+	if (*ret_found)
+		return OSD_OK;
+	read->flight.key = answer->key;
+	read->flight.first = answer->first_missing;
+	read->flight.last = answer->last_missing;
+	status = osd_flights_begin(read->flights, &read->flight, answer->request, read->resume);
+	if (status == OSD_PENDING)
+		osd_kept_count(answer->kept, OSD_KEPT_SHARED, 0);
+	if (status == OSD_OK && read->flight.begun)
+		*ret_found = osd_stack_answer_keeps(answer, false);
+	return status;
+}
+
+/* Whether nothing need be computed if no bytes are wanted. */
+static bool has_known_end(const struct osd_stack_reading *read)
+{
+	return read->answer.request->data_in_capacity == 0 && read->run.stack->contract.block;
+}
+
+/* *ret_runs: the read is done()'s. */
+static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack_reading *read,
+			       struct osd_object *source, const struct osd_data_version *wanted,
+			       bool *ret_runs)
+{
+	struct osd_stack_answer *answer = &read->answer;
+	struct osd_stack_run *run = &read->run;
+	bool found = false;
+	enum osd_status status = osd_stack_answer_look(source, ctx->data_flags, wanted, &run->whole,
+						       &answer->key.version);
+
+	if (status != OSD_OK)
+		return status;
+	answer->end = run->whole;
+	ctx->request->shows_version = true;
+	ctx->request->version = answer->key.version;
+	if (run->whole == 0 || ctx->request->decoded.length == 0 || has_known_end(read))
+		return osd_stack_answer_end(answer);
+	if (answer->kept)
+		status = begin_flight(read, &found);
+	if (found)
+		return end_kept(read);
+	if (status == OSD_OK && osd_stack_parts_needed(run))
+		status = osd_stack_parts_open(read);
+	if (status == OSD_OK)
+		status = run->stream ? osd_stack_parts_load(ctx, read, source) : load(ctx, read, source);
+	if (status != OSD_OK)
+		return status;
+	if (run->stream || (run->length && run->stack->count)) {
+		status = run->stream ? osd_stack_stream_begin(run) : osd_stack_run_begin(run);
+		*ret_runs = status == OSD_PENDING;
+		return status;
+	}
+	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
+	return osd_stack_answer_end(answer);
+}
+
+/* A later object with the id of the source may have been found, after the source was removed.  Between two parts, the
+ * functions may have changed together with the data. */
+static enum osd_status check_source(struct osd_command_context *ctx,
+				    const struct osd_stack *stack)
+{
+	struct osd_stack_run again = {0};
+	bool plain;
+	enum osd_status status = osd_stack_run_open(ctx, NULL, &again, &plain);
+
+	if (status == OSD_OK && (!osd_same_id(again.stack->source, stack->source) ||
+				 !osd_stack_same(again.stack, stack)))
+		status = OSD_E_BUSY;
+	osd_stack_run_release(&again);
+	return status;
+}
+
+static enum osd_status find_source(struct osd_command_context *ctx, const struct osd_stack_reading *read,
+				   struct osd_object **ret_source)
+{
+	const struct osd_stack *stack = read->run.stack;
+	enum osd_status status = osd_object_get(ctx->objects, stack->source, ret_source);
+	bool gone = status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+
+	if ((osd_same_id(stack->source, read->run.id) && !read->run.stream) ||
+	    (status != OSD_OK && !gone))
+		return status;
+	status = check_source(ctx, stack); /* the object may have been removed before its source was */
+	return status == OSD_OK && gone ? OSD_E_BUSY : status;
+}
+
+/* The request was dispatched again for the next part. */
+static enum osd_status go_on(struct osd_command_context *ctx, struct osd_stack_reading *read,
+			     struct osd_object *source, bool *ret_runs)
+{
+	enum osd_status status = osd_stack_parts_load(ctx, read, source);
+
+	ctx->request->shows_version = true;
+	ctx->request->version = read->answer.key.version;
+	if (status != OSD_OK)
+		return status;
+	status = osd_stack_stream_begin(&read->run);
+	*ret_runs = status == OSD_PENDING;
+	return status;
+}
+
+/* OSD_PENDING: another thread may own the request. */
+static enum osd_status serve(struct osd_command_context *ctx, struct osd_stack_reading *read,
+			     const struct osd_data_version *wanted, bool *ret_runs)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	enum osd_status status = find_source(ctx, read, &source);
+
+	if (status != OSD_OK)
+		return status;
+	status = read->run.stream ? go_on(ctx, read, source, ret_runs) : OSD_E_CONFLICT;
+	while (status == OSD_E_CONFLICT && read->tries++ < TRIES) {
+		/* READs that wait for data of an earlier version look for the present one. */
+		osd_flights_end(read->flights, &read->flight, true, OSD_E_CONFLICT);
+		osd_stack_parts_close(read);
+		status = attempt(ctx, read, source, wanted, ret_runs);
+	}
+	return status == OSD_E_CONFLICT ? OSD_E_BUSY : status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------ */
+
+static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *read,
+		    const struct osd_piece *pieces, size_t piece_count, uint64_t changes)
+{
+	struct osd_stack_run *run = &read->run;
+	struct osd_stack_answer *answer = &read->answer;
+	struct osd_stack_note stack;
+
+	run->done = done;
+	read->resume = ctx->resume;
+	memcpy(read->pieces, pieces, piece_count * sizeof(*pieces));
+	answer->request = ctx->request;
+	answer->pieces = read->pieces;
+	answer->piece_count = piece_count;
+	if (run->stack->count == 0)
+		return;
+	stack = osd_stack_note_put(ctx->functions, run->id, changes, run->stack, run->codes);
+	answer->key.source = stack.source;
+	memcpy(answer->key.stack, stack.hash, sizeof(stack.hash));
+	answer->unit = stack.unit;
+	answer->kept = stack.deterministic ? osd_functions_kept(ctx->functions) : NULL;
+}
+
+static enum osd_status open_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+				 size_t piece_count, struct osd_stack_reading **ret_read,
+				 bool *ret_plain)
+{
+	OSD_CLEANUP(free_readp)
+	struct osd_stack_reading *read = calloc(1, sizeof(*read) + piece_count * sizeof(*pieces));
+	uint64_t changes = osd_stack_changes(ctx->functions);
+	enum osd_status status;
+
+	if (!read)
+		return OSD_E_NO_MEMORY;
+	read->functions = ctx->functions;
+	read->flights = ctx->flights;
+	read->began_usec = osd_monotonic_usec();
+	read->status = OSD_E_BUSY;
+	status = osd_stack_run_open(ctx, NULL, &read->run, ret_plain);
+	if (status != OSD_OK || *ret_plain)
+		return status;
+	fill_in(ctx, read, pieces, piece_count, changes);
+	*ret_read = OSD_STEAL(read);
+	return OSD_OK;
+}
+
+enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+			       size_t piece_count, const struct osd_data_version *wanted,
+			       bool *ret_plain)
+{
+	OSD_CLEANUP(free_readp)
+	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	bool runs = false;
+	enum osd_status status = OSD_OK;
+
+	*ret_plain = false;
+	if (!read)
+		status = open_read(ctx, pieces, piece_count, &read, ret_plain);
+	if (status != OSD_OK || *ret_plain)
+		return status;
+	status = serve(ctx, read, wanted, &runs);
+	if (runs)
+		read = NULL; /* from here on done() owns it and the request */
+	return status;
+}
+
+/* READs that wait for its result go on without it. */
+void osd_stack_read_forget(struct osd_request *request)
+{
+	struct osd_stack_reading *read = OSD_STEAL(request->reading);
+
+	read->status = OSD_E_TASK_ABORTED;
+	free_read(read);
+}
+
+static enum osd_status look_at_once(struct osd_command_context *ctx,
+				    const struct osd_stack_note *stack,
+				    struct osd_stack_answer *answer)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	enum osd_status status = osd_object_get_cached(ctx->objects, stack->source, &source);
+
+	if (status == OSD_OK)
+		status = osd_stack_answer_look(source, ctx->data_flags, NULL, &answer->end,
+					       &answer->key.version);
+	return status == OSD_OK && answer->end ? OSD_OK : OSD_E_WOULD_BLOCK;
+}
+
+enum osd_status osd_stack_read_kept(struct osd_command_context *ctx)
+{
+	const struct osd_cdb *cdb = &ctx->request->decoded;
+	struct osd_piece piece = {cdb->starting_byte_address, cdb->length};
+	struct osd_stack_answer answer = {.request = ctx->request,
+					  .pieces = &piece,
+					  .piece_count = 1,
+					  .kept = osd_functions_kept(ctx->functions)};
+	uint64_t began_usec = osd_monotonic_usec();
+	struct osd_stack_note stack;
+
+	if (!answer.kept || cdb->continuation_length ||
+	    !osd_stack_note_get(ctx->functions, ctx->addressed, &stack) || !stack.deterministic)
+		return OSD_E_WOULD_BLOCK;
+	answer.unit = stack.unit;
+	answer.key.source = stack.source;
+	memcpy(answer.key.stack, stack.hash, sizeof(stack.hash));
+	if (look_at_once(ctx, &stack, &answer) != OSD_OK || !osd_stack_answer_keeps(&answer, true))
+		return OSD_E_WOULD_BLOCK;
+	ctx->request->shows_version = true;
+	ctx->request->version = answer.key.version;
+	note(ctx->functions, ctx->addressed, &answer.key, OSD_KEPT_HIT, began_usec);
+	return osd_stack_answer_end(&answer);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_read_impl.h -- what the files of a READ through functions share (stack_read.h). */
+#ifndef OSD_COMMAND_STACK_READ_IMPL_H
+#define OSD_COMMAND_STACK_READ_IMPL_H
+
+#include "command/flights.h"
+#include "command/stack_answer.h"
+#include "command/stack_stream.h"
+
+struct osd_stack_reading {
+	struct osd_stack_run run;
+	void (*resume)(struct osd_request *request);
+	struct osd_functions *functions;
+	struct osd_flights *flights;
+	struct osd_flight flight;
+	struct osd_stack_answer answer;
+	uint64_t began_usec;
+	bool kept;
+	enum osd_status status; /* of the run */
+	unsigned tries;
+	struct osd_kept_draft *draft; /* owned: of what passes in parts */
+	struct osd_piece pieces[]; /* that the command asks for */
+};
+
+/* stack_read.c.  Stored bytes of the version that the READ has found.  OSD_E_CONFLICT: the object has another one. */
+enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd_stack_reading *read,
+			       struct osd_object *source, uint64_t offset, uint8_t *bytes,
+			       size_t length);
+
+/* stack_read_parts.c.  Whether the data are too long for one call, and the first function takes parts. */
+bool osd_stack_parts_needed(const struct osd_stack_run *run);
+/* run->stream is there then, and the draft of the result.  OSD_E_CONTRACT: the result cannot be kept. */
+enum osd_status osd_stack_parts_open(struct osd_stack_reading *read);
+/* The next part of the stored bytes. */
+enum osd_status osd_stack_parts_load(struct osd_command_context *ctx,
+				     struct osd_stack_reading *read, struct osd_object *source);
+/* All have passed; end: bytes of the result.  The status of the command. */
+enum osd_status osd_stack_parts_end(struct osd_stack_reading *read, uint64_t end);
+void osd_stack_parts_close(struct osd_stack_reading *read); /* also if it is not open */
+
+#endif

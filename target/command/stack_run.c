@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_run.c -- see stack_run.h. */
+#include "command/stack_run.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/ration.h"
+#include "base/util.h"
+#include "command/compile.h"
+#include "command/stack_stream.h"
+#include "command/submission.h"
+#include "object/txn_run.h"
+
+#define MEMORY_MAX (UINT64_C(256) << 20) /* of the data of all runs */
+#define DATA_MAX   (UINT64_C(72) << 20)	 /* of one: the longest transfer, and blocks at its ends */
+
+static _Atomic uint64_t memory_used;
+static _Atomic uint64_t tokens; /* of failures, to find them in the log */
+
+enum osd_status osd_stack_refuse(struct osd_request *request, enum osd_contract_refusal why)
+{
+	request->fault.has_command_information = true;
+	request->fault.command_information = why;
+	return OSD_E_CONTRACT;
+}
+
+/* ---- open and release -------------------------------------------------------------------------- */
+
+struct resolving {
+	struct osd_functions *functions;
+	struct osd_object_id id;
+	const struct osd_stack_made *made;
+	struct osd_stack *stack;
+	bool source_gone; /* the object is there, its source is not */
+};
+
+static enum osd_status resolve_in(struct osd_txn *txn, void *arg)
+{
+	struct resolving *resolving = arg;
+	enum osd_status status;
+	bool stacked;
+
+	free(resolving->stack);
+	resolving->stack = NULL;
+	if (resolving->made)
+		return osd_stack_resolve_new(resolving->functions, txn, resolving->made,
+					     &resolving->stack);
+	status = osd_stack_resolve(resolving->functions, txn, resolving->id, &resolving->stack);
+	resolving->source_gone = status == OSD_E_NO_OBJECT &&
+				 osd_stack_is_there(txn, resolving->id, &stacked) == OSD_OK;
+	return status;
+}
+
+/* All calls of the run have one version of each function. */
+static enum osd_status take_codes(struct osd_functions *functions, struct osd_exec *exec,
+				  struct osd_stack_run *run)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < run->stack->count && status == OSD_OK; i++) {
+		const struct osd_function *function = &run->stack->stages[i].function;
+
+		status = osd_function_permits(function, run->id.partition_id)
+				 ? osd_function_code(functions, function, &run->codes[i])
+				 : OSD_E_FUNCTION_CAPS;
+		if (status == OSD_OK)
+			osd_compile_for_calls(functions, exec, function, run->codes[i]);
+	}
+	return status == OSD_E_NO_FUNCTION ? OSD_E_FUNCTION_INACTIVE : status;
+}
+
+enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
+				   const struct osd_stack_made *made, struct osd_stack_run *run,
+				   bool *ret_plain)
+{
+	struct resolving resolving = {ctx->functions, ctx->addressed, made, NULL, false};
+	const struct osd_nexus *nexus = &ctx->request->nexus;
+	struct osd_principal principal;
+	enum osd_status status =
+		osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY, resolve_in, &resolving);
+
+	run->stack = resolving.stack;
+	if (status == OSD_E_CONTRACT)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_MISSING);
+	if (resolving.source_gone)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_SOURCE);
+	if (status != OSD_OK)
+		return status;
+	run->request = ctx->request;
+	run->exec = ctx->exec;
+	run->id = made ? (struct osd_object_id){ctx->addressed.partition_id, 0} : ctx->addressed;
+	*ret_plain = osd_stack_is_plain(run->stack, run->id);
+	if (run->stack->count == 0)
+		return OSD_OK;
+	if (!ctx->exec)
+		return OSD_E_ISOLATION;
+	run->for_script = ctx->script;
+	if (!ctx->script)
+		osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name,
+				     nexus->address, &principal);
+	snprintf(run->reader, sizeof(run->reader), "%s", ctx->script ? ctx->script : principal.key);
+	return take_codes(ctx->functions, ctx->exec, run);
+}
+
+void osd_stack_run_release(struct osd_stack_run *run)
+{
+	atomic_fetch_sub(&memory_used, run->charged);
+	for (size_t i = 0; i < OSD_STACK_STAGES; i++)
+		osd_function_code_put(run->codes[i]);
+	osd_stack_stream_free(run->stream);
+	free(run->stack);
+	free(run->data);
+	free(run->args);
+}
+
+enum osd_status osd_stack_run_charge(struct osd_stack_run *run, size_t length)
+{
+	atomic_fetch_sub(&memory_used, run->charged);
+	run->charged = length;
+	return atomic_fetch_add(&memory_used, length) + length > MEMORY_MAX ? OSD_E_BUSY : OSD_OK;
+}
+
+enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length)
+{
+	bool blocks = run->stack->contract.block;
+
+	if (length > (blocks ? DATA_MAX : OSD_STAGE_DATA_MAX))
+		return osd_stack_refuse(run->request, OSD_CONTRACT_TOO_LARGE);
+	if (osd_stack_run_charge(run, length) != OSD_OK)
+		return OSD_E_BUSY;
+	free(run->data);
+	run->data = malloc(OSD_MAX(length, 1));
+	run->length = length;
+	return run->data ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+/* ---- stages ------------------------------------------------------------------------------------- */
+
+static void stage_ended(void *arg, const struct osd_exec_outcome *outcome);
+
+static size_t place_of(const struct osd_stack_run *run)
+{
+	return run->inverse ? run->stack->count - 1 - run->passed : run->passed;
+}
+
+static const struct osd_stage *stage_of(const struct osd_stack_run *run)
+{
+	return &run->stack->stages[place_of(run)];
+}
+
+static const char *method_of(const struct osd_stack_run *run)
+{
+	return run->inverse ? stage_of(run)->inverse : stage_of(run)->method;
+}
+
+/* Sandboxes are kept for a principal.  This one has the function in its name: no other code, neither the reader's nor
+ * that of another function, ever runs where this function sees data. */
+static void name_principal(const struct osd_stack_run *run, const struct osd_function *function,
+			   char principal[OSD_PRINCIPAL_MAX])
+{
+	snprintf(principal, OSD_PRINCIPAL_MAX,
+		 "stage:%" PRIx64 "/%" PRIx64 ":%02x%02x%02x%02x:%.400s", function->id.partition_id,
+		 function->id.object_id, function->sha256[0], function->sha256[1],
+		 function->sha256[2], function->sha256[3], run->reader);
+}
+
+static struct osd_exec_submission submission_of(struct osd_stack_run *run)
+{
+	const struct osd_function *function = &stage_of(run)->function;
+	struct osd_function_code *code = run->codes[place_of(run)];
+	struct osd_exec_submission submission = {
+		.zone = run->id,
+		.zone_type = run->id.object_id ? OSD_USER_OBJECT : OSD_PARTITION,
+		.code = code->bytes,
+		.code_length = code->length,
+		.function_code = code,
+		.has_args = true,
+		.args_encoding = OSD_ARGS_BYTES,
+		.args = {run->args, (uint32_t)(run->frame_length + run->data_length)},
+		.function.access = OSD_JOB_NO_ACCESS,
+		.plain = true,
+		.stage = true,
+		.for_script = run->for_script,
+		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
+		.done = stage_ended,
+		.arg = run,
+		.aborted = &run->request->aborted,
+	};
+
+	memcpy(submission.function.method, method_of(run), strlen(method_of(run)) + 1);
+	osd_submission_call(&submission, function);
+	return submission;
+}
+
+/* OSD_PENDING: stage_ended will be called, or has been; then the run may be gone. */
+enum osd_status osd_stack_run_call(struct osd_stack_run *run)
+{
+	struct osd_exec_submission submission = submission_of(run);
+	struct osd_fault *fault = &run->request->fault;
+	char principal[OSD_PRINCIPAL_MAX];
+	struct osd_exec_refusal refusal = {0};
+	struct osd_object_id job;
+	enum osd_status status;
+
+	name_principal(run, &stage_of(run)->function, principal);
+	submission.principal = principal;
+	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
+	if (status == OSD_E_QUEUE_FULL) {
+		fault->has_information = fault->has_command_information = true;
+		fault->information = refusal.queue_depth;
+		fault->command_information = refusal.retry_after_msec;
+	}
+	return status == OSD_E_CDB_FIELD ? OSD_E_POOL_ACCESS : status;
+}
+
+enum osd_status osd_stack_run_prepare(struct osd_stack_run *run, uint64_t whole, const void *header,
+				      size_t header_length, const void *data, size_t length)
+{
+	const struct osd_stage_frame frame = {run->offset + run->piece, whole,
+					      (uint32_t)header_length, stage_of(run)->parameters,
+					      stage_of(run)->parameters_length};
+	uint8_t *args = malloc(OSD_STAGE_FRAME_MAX + header_length + length);
+
+	if (!args)
+		return OSD_E_NO_MEMORY;
+	run->frame_length = osd_stage_frame_encode(&frame, args);
+	if (header_length)
+		memcpy(args + run->frame_length, header, header_length);
+	run->frame_length += header_length;
+	if (length)
+		memcpy(args + run->frame_length, data, length);
+	free(run->args);
+	run->args = args;
+	run->data_length = length;
+	return OSD_OK;
+}
+
+/* Hands data to the stage at hand.  whole: bytes that its input has in all. */
+static enum osd_status pass(struct osd_stack_run *run, const uint8_t *data, size_t length,
+			    uint64_t whole)
+{
+	enum osd_status status = osd_stack_run_prepare(run, whole, NULL, 0, data, length);
+
+	return status == OSD_OK ? osd_stack_run_call(run) : status;
+}
+
+static size_t piece_length(const struct osd_stack_run *run)
+{
+	uint32_t block = run->stack->contract.block;
+	size_t most = block ? OSD_STAGE_DATA_MAX / block * block : OSD_STAGE_DATA_MAX;
+
+	return OSD_MIN(run->length - run->piece, most);
+}
+
+static enum osd_status begin_piece(struct osd_stack_run *run)
+{
+	run->passed = 0;
+	return pass(run, run->data + run->piece, piece_length(run), run->whole);
+}
+
+enum osd_status osd_stack_run_begin(struct osd_stack_run *run)
+{
+	run->piece = 0;
+	return begin_piece(run);
+}
+
+/* The last stage's output takes the place of the input.  That of blocks has the same length. */
+static enum osd_status keep(struct osd_stack_run *run, const uint8_t *data, size_t length)
+{
+	uint8_t *whole;
+
+	if (run->stack->contract.block) {
+		memcpy(run->data + run->piece, data, length);
+		run->piece += length;
+		return run->piece < run->length ? begin_piece(run) : OSD_OK;
+	}
+	whole = malloc(OSD_MAX(length, 1));
+	if (!whole)
+		return OSD_E_NO_MEMORY;
+	if (length)
+		memcpy(whole, data, length);
+	free(run->data);
+	run->data = whole;
+	run->length = length;
+	return OSD_OK;
+}
+
+/* OSD_PENDING: another stage was submitted. */
+static enum osd_status go_on(struct osd_stack_run *run, const uint8_t *data, size_t length)
+{
+	bool blocks = run->stack->contract.block;
+
+	if (run->stream)
+		return osd_stack_stream_take(run, data, length);
+	if (++run->passed < run->stack->count)
+		return pass(run, data, length, blocks ? run->whole : length);
+	return keep(run, data, length);
+}
+
+/* ---- failures ----------------------------------------------------------------------------------- */
+
+/* The last line of a traceback, without what would spoil a log. */
+static void last_line(const uint8_t *text, size_t length, char line[160])
+{
+	size_t from, used = 0;
+
+	while (length && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+		length--;
+	for (from = length; from && text[from - 1] != '\n';)
+		from--;
+	for (; from < length && used < 159; from++)
+		line[used++] = text[from] < 0x20 || text[from] >= 0x7f ? '?' : (char)text[from];
+	line[used] = '\0';
+}
+
+static enum osd_status fail(struct osd_stack_run *run, uint16_t reason, const char *why)
+{
+	static struct osd_ration ration = OSD_RATION(20, 1000000);
+	const struct osd_stage *stage = stage_of(run);
+	const struct osd_function *function = &stage->function;
+	struct osd_fault *fault = &run->request->fault;
+	unsigned withheld;
+
+	fault->has_information = fault->has_command_information = true;
+	fault->information = atomic_fetch_add(&tokens, 1) + 1;
+	fault->command_information = reason;
+	if (osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
+		osd_warning("%s of 0x%" PRIx64 "/0x%" PRIx64 " failed in function %s "
+			    "(0x%" PRIx64 "/0x%" PRIx64 ", %s, attribute %" PRIu32
+			    ") at byte %" PRIu64 ", reason %u, token %" PRIu64 ": %s",
+			    run->inverse ? "WRITE" : "READ", run->id.partition_id, run->id.object_id,
+			    function->alias, function->id.partition_id, function->id.object_id,
+			    method_of(run), stage->number, run->offset + run->piece, reason,
+			    fault->information, why);
+	return OSD_E_STAGE;
+}
+
+/* A function that breaks its contract fails as if it had raised an exception. */
+static const char *broken_promise(const struct osd_stack_run *run,
+				  const struct osd_exec_outcome *outcome)
+{
+	struct osd_contract contract = osd_stage_contract(stage_of(run), run->inverse);
+	uint64_t wanted;
+
+	if (outcome->form != OSD_RESULT_BYTES && outcome->whole_length)
+		return "it returned no bytes";
+	if (osd_contract_length(&contract, run->data_length, &wanted) &&
+	    wanted != outcome->whole_length)
+		return "it returned another length than its contract promises";
+	return NULL;
+}
+
+static bool is_own_failure(enum osd_status status)
+{
+	return status == OSD_E_STILL_RUNNING ||
+	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
+}
+
+/* A WRITE never stores bytes that an optional function has not seen: a READ could not undo them.  And what a stream
+ * makes must be kept. */
+static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_outcome *outcome)
+{
+	bool optional = stage_of(run)->function.contract.optional && !run->inverse && !run->stream;
+	uint16_t reason = outcome->reason;
+	const char *why = NULL;
+	char line[160];
+
+	if (outcome->status == OSD_OK) {
+		why = broken_promise(run, outcome);
+		reason = OSD_REASON_EXCEPTION;
+		if (!why)
+			return go_on(run, outcome->result, (size_t)outcome->whole_length);
+	} else if (!is_own_failure(outcome->status)) {
+		return outcome->status;
+	}
+	run->skipped |= optional;
+	if (optional)
+		return go_on(run, run->args + run->frame_length, run->data_length);
+	if (!why) {
+		last_line(outcome->result, outcome->result ? outcome->result_length : 0, line);
+		why = line;
+	}
+	return fail(run, reason, why);
+}
+
+/* exec/ calls this once for each stage, from any thread. */
+static void stage_ended(void *arg, const struct osd_exec_outcome *outcome)
+{
+	struct osd_stack_run *run = arg;
+	enum osd_status status = judge(run, outcome);
+
+	if (status != OSD_PENDING)
+		run->done(run, status);
+}

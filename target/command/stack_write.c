@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_write.c -- see stack_write.h. */
+#include "command/stack_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/stack_answer.h"
+#include "command/stack_run.h"
+#include "wire/cursor.h"
+
+#define TRIES 16 /* of a WRITE, while others change the object */
+
+/* What is to be stored. */
+struct osd_stack_written {
+	struct osd_stack *stack; /* owned: that has made it */
+	uint8_t *data;		 /* owned */
+	struct osd_piece piece;	 /* in the stored object */
+	bool replaces;		 /* all of the object, and not a piece */
+	bool versioned;		 /* it holds for this version of the stored bytes alone */
+	struct osd_data_version version;
+	bool stale; /* the object has changed since */
+	unsigned tries;
+};
+
+struct stack_write {
+	struct osd_stack_run run;
+	void (*resume)(struct osd_request *request);
+	struct osd_object *source; /* owned: the one that is changed, if it is not that of the command */
+	const uint8_t *bytes; /* of the command, for [start, end) of the object; borrowed with the request */
+	uint64_t start, end;
+	uint64_t first, stop; /* stored bytes that are computed: whole blocks, or all */
+	bool computes, versioned;
+	struct osd_data_version version;
+	unsigned tries;
+};
+
+static void free_write(struct stack_write *write)
+{
+	if (write) {
+		osd_stack_run_release(&write->run);
+		osd_object_put(write->source);
+	}
+	free(write);
+}
+
+static void free_writep(struct stack_write **write)
+{
+	free_write(*write);
+}
+
+void osd_stack_forget(struct osd_request *request)
+{
+	struct osd_stack_written *written = request->written;
+
+	request->written = NULL;
+	if (!written)
+		return;
+	free(written->stack);
+	free(written->data);
+	free(written);
+}
+
+/* ---- what is computed --------------------------------------------------------------------------- */
+
+/* The stored bytes that must be computed first, of an object of so many stored bytes. */
+static void plan(struct stack_write *write, uint64_t whole)
+{
+	const struct osd_contract *contract = &write->run.stack->contract;
+	uint32_t block = contract->block;
+	uint64_t from = OSD_MIN(write->start, whole), rest;
+
+	write->run.whole = whole;
+	write->first = 0;
+	write->stop = whole;
+	write->versioned = true;
+	if (!block) {
+		write->computes = whole && !(contract->size == OSD_SIZE_SAME && write->start == 0 &&
+					     write->end >= whole);
+		return;
+	}
+	write->first = from - from % block;
+	rest = write->end % block;
+	if (rest && write->end < whole)
+		write->stop = OSD_MIN(write->end + (block - rest), whole);
+	else
+		write->stop = OSD_MIN(write->end, whole);
+	write->computes = write->stop > write->first &&
+			  (from % block || (rest && write->end < whole));
+	write->versioned = from % block || rest || write->start > whole;
+}
+
+static enum osd_status load(struct osd_command_context *ctx, struct stack_write *write,
+			    const struct osd_data_version *wanted)
+{
+	struct osd_stack_run *run = &write->run;
+	struct osd_object *object = write->source ? write->source : ctx->object;
+	struct osd_version_check check = {.wanted = &write->version};
+	uint64_t whole = 0;
+	size_t got = 0;
+	enum osd_status status = OSD_E_CONFLICT;
+
+	for (unsigned i = 0; i < TRIES && status == OSD_E_CONFLICT; i++)
+		status = osd_stack_answer_look(object, ctx->data_flags, wanted, &whole,
+					       &write->version);
+	if (status != OSD_OK)
+		return status == OSD_E_CONFLICT ? OSD_E_BUSY : status;
+	plan(write, whole);
+	if (!write->computes)
+		return OSD_OK;
+	status = osd_stack_run_allocate(run, (size_t)OSD_MIN(write->stop - write->first,
+							     (uint64_t)SIZE_MAX));
+	if (status != OSD_OK)
+		return status;
+	run->offset = write->first;
+	status = osd_object_read_with(object, write->first, run->data, run->length,
+				      ctx->data_flags, &check, &got);
+	if (status == OSD_E_VERSION)
+		return wanted ? status : OSD_E_BUSY;
+	return status == OSD_OK && got != run->length ? OSD_E_BUSY : status;
+}
+
+/* The bytes that readers will see: those that were computed, zeros behind them, and the command's. */
+static enum osd_status compose(struct stack_write *write)
+{
+	struct osd_stack_run *run = &write->run;
+	OSD_CLEANUP_FREE uint8_t *old = OSD_STEAL(run->data);
+	size_t had = write->computes ? run->length : 0;
+	uint64_t room = OSD_MAX(write->end - write->first, (uint64_t)had);
+	enum osd_status status =
+		osd_stack_run_allocate(run, (size_t)OSD_MIN(room, (uint64_t)SIZE_MAX));
+
+	if (status != OSD_OK)
+		return status;
+	if (had)
+		memcpy(run->data, old, had);
+	memset(run->data + had, 0, run->length - had);
+	memcpy(run->data + (write->start - write->first), write->bytes,
+	       (size_t)(write->end - write->start));
+	run->offset = write->first;
+	run->whole = run->stack->contract.block ? OSD_MAX(run->whole, write->end) : run->length;
+	run->inverse = true;
+	return osd_stack_run_begin(run);
+}
+
+/* ---- steps -------------------------------------------------------------------------------------- */
+
+/* The command is dispatched again, and finds this. */
+static enum osd_status hand_over(struct stack_write *write)
+{
+	struct osd_stack_run *run = &write->run;
+	struct osd_stack_written *written = malloc(sizeof(*written));
+
+	if (!written)
+		return OSD_E_NO_MEMORY;
+	*written = (struct osd_stack_written){
+		.piece = {write->first, run->length},
+		.replaces = !run->stack->contract.block,
+		.versioned = write->versioned,
+		.version = write->version,
+		.tries = write->tries,
+	};
+	written->data = OSD_STEAL(run->data);
+	written->stack = OSD_STEAL(run->stack);
+	osd_attributes_forget(run->request);
+	run->request->written = written;
+	run->request->again = true;
+	return OSD_OK;
+}
+
+static void done(struct osd_stack_run *run, enum osd_status status)
+{
+	struct stack_write *write = osd_container_of(run, struct stack_write, run);
+	void (*resume)(struct osd_request *request) = write->resume;
+	struct osd_request *request = run->request;
+
+	if (status == OSD_OK)
+		status = run->inverse ? hand_over(write) : compose(write);
+	if (status == OSD_PENDING)
+		return;
+	request->fault.status = status;
+	free_write(write);
+	resume(request);
+}
+
+static enum osd_status begin(struct osd_command_context *ctx, struct stack_write *write, bool made,
+			     const struct osd_change *change)
+{
+	const struct osd_contract *contract = &write->run.stack->contract;
+	enum osd_status status = OSD_OK;
+
+	if (!contract->inverse)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_NO_INVERSE);
+	if (change->piece_count != 1)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_PIECES);
+	write->run.done = done;
+	write->resume = ctx->resume;
+	write->bytes = change->data;
+	write->start = change->pieces[0].offset;
+	write->end = write->start + change->pieces[0].length;
+	if (!made)
+		status = load(ctx, write, change->wanted);
+	if (status != OSD_OK)
+		return status;
+	return write->computes ? osd_stack_run_begin(&write->run) : compose(write);
+}
+
+/* ---- objects that are made ---------------------------------------------------------------------- */
+
+static bool joins(const struct osd_attr *attr)
+{
+	return attr->page == OSD_REL_COLLECTIONS && attr->length == 8;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* The collections that the attributes of the command name.  The caller frees *ret_ids. */
+static enum osd_status find_joined(struct osd_command_context *ctx, uint64_t **ret_ids,
+				   struct osd_stack_made *made)
+{
+	const struct osd_attr_params *params = ctx->attributes;
+	struct osd_attr_list list, rest;
+	struct osd_attr attr;
+	size_t count = 0;
+
+	*made = (struct osd_stack_made){.partition_id = ctx->addressed.partition_id};
+	if (!params || !params->sets)
+		return OSD_OK;
+	list = rest = params->set_list;
+	if (params->format != OSD_CDBFMT_LIST)
+		count = joins(&params->set_one);
+	else
+		while (osd_attr_list_next(&list, &attr))
+			count += joins(&attr);
+	if (count == 0)
+		return OSD_OK;
+	*ret_ids = calloc(count, sizeof(**ret_ids));
+	if (!*ret_ids)
+		return OSD_E_NO_MEMORY;
+	if (params->format != OSD_CDBFMT_LIST)
+		(*ret_ids)[made->count++] = osd_get_be(params->set_one.value, 8);
+	else
+		while (osd_attr_list_next(&rest, &attr))
+			if (joins(&attr))
+				(*ret_ids)[made->count++] = osd_get_be(attr.value, 8);
+	qsort(*ret_ids, count, sizeof(**ret_ids), by_id);
+	made->collections = *ret_ids;
+	return OSD_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+static void fill(const struct osd_stack_written *written, struct osd_change *change)
+{
+	change->data = written->data;
+	change->pieces = &written->piece;
+	change->piece_count = 1;
+	if (written->replaces) {
+		change->kind = OSD_CHANGE_REPLACE;
+		change->length = written->piece.length;
+	}
+	if (written->versioned)
+		change->wanted = &written->version;
+}
+
+/* The object whose data this one shows.  It is found first and checked then: a later object with its id is none. */
+static enum osd_status open_source(struct osd_command_context *ctx, struct stack_write *write)
+{
+	struct osd_stack_run *run = &write->run, again = {0};
+	bool plain, gone;
+	enum osd_status status;
+
+	if (!run->stack->writable)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_NO_CHANGE);
+	status = osd_object_get(ctx->objects, run->stack->source, &write->source);
+	gone = status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+	if (status == OSD_OK || gone) /* the object may have been removed before its source was */
+		status = osd_stack_run_open(ctx, NULL, &again, &plain);
+	if (status == OSD_OK && (gone || !osd_stack_same(again.stack, run->stack)))
+		status = OSD_E_BUSY;
+	osd_stack_run_release(&again);
+	return status;
+}
+
+static enum osd_status start(struct osd_command_context *ctx, bool made, unsigned tries,
+			     struct osd_change *change, struct osd_object **ret_source)
+{
+	OSD_CLEANUP(free_writep) struct stack_write *write = calloc(1, sizeof(*write));
+	OSD_CLEANUP_FREE uint64_t *joined = NULL;
+	struct osd_stack_written *written = ctx->request->written;
+	struct osd_stack_made what;
+	bool plain = false;
+	enum osd_status status = write ? OSD_OK : OSD_E_NO_MEMORY;
+
+	if (status == OSD_OK && made)
+		status = find_joined(ctx, &joined, &what);
+	if (status == OSD_OK)
+		status = osd_stack_run_open(ctx, made ? &what : NULL, &write->run, &plain);
+	if (status == OSD_OK && !osd_same_id(write->run.stack->source, write->run.id))
+		status = open_source(ctx, write);
+	if (status != OSD_OK)
+		return status;
+	if (written && !written->stale &&
+	    osd_stack_same(written->stack, write->run.stack)) {
+		fill(written, change);
+		*ret_source = OSD_STEAL(write->source);
+		return OSD_OK;
+	}
+	osd_stack_forget(ctx->request);
+	if (write->run.stack->count == 0) {
+		*ret_source = OSD_STEAL(write->source);
+		return OSD_OK;
+	}
+	if (tries == TRIES)
+		return OSD_E_BUSY;
+	write->tries = tries + 1;
+	status = begin(ctx, write, made, change);
+	if (status == OSD_PENDING)
+		write = NULL; /* from here on done() owns it and the request */
+	return status;
+}
+
+static bool may_be_stacked(struct osd_command_context *ctx, bool made)
+{
+	return made ? osd_stack_may_be_above(ctx->objects, ctx->addressed.partition_id)
+		    : osd_object_is_stacked(ctx->object);
+}
+
+static enum osd_status pass_through(struct osd_command_context *ctx, bool made,
+				    struct osd_change *change, struct osd_object **ret_source)
+{
+	struct osd_request *request = ctx->request;
+	unsigned tries = request->written ? request->written->tries : 0;
+
+	*ret_source = NULL;
+	if (!may_be_stacked(ctx, made) || ctx->command_data_length == 0) {
+		osd_stack_forget(request);
+		return OSD_OK;
+	}
+	return start(ctx, made, tries, change, ret_source);
+}
+
+enum osd_status osd_stack_write(struct osd_command_context *ctx, struct osd_change *change,
+				struct osd_object **ret_source)
+{
+	return pass_through(ctx, false, change, ret_source);
+}
+
+enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_change *change)
+{
+	struct osd_object *none; /* an object that is made has no source yet */
+
+	return pass_through(ctx, true, change, &none);
+}
+
+bool osd_stack_begin_again(struct osd_request *request)
+{
+	struct osd_stack_written *written = request->written;
+
+	if (!written || !written->versioned)
+		return false;
+	written->stale = true;
+	return true;
+}
+
+enum osd_status osd_stack_check_change(struct osd_command_context *ctx)
+{
+	struct osd_stack_run run = {0};
+	bool plain = false;
+	enum osd_status status;
+
+	if (!osd_object_is_stacked(ctx->object))
+		return OSD_OK;
+	status = osd_stack_run_open(ctx, NULL, &run, &plain);
+	osd_stack_run_release(&run);
+	return status == OSD_OK && !plain ? osd_stack_refuse(ctx->request, OSD_CONTRACT_NO_CHANGE)
+					  : status;
+}
+
+enum osd_status osd_stack_check_new(struct osd_request *request, struct osd_txn *txn,
+				    uint64_t partition_id)
+{
+	bool view;
+	enum osd_status status;
+
+	if (osd_attributes_sets(request->attributes, OSD_PAGE_STACK, OSD_STACK_SOURCE))
+		return OSD_OK;
+	status = osd_stack_is_view(txn, partition_id, &view);
+	return status == OSD_OK && view ? osd_stack_refuse(request, OSD_CONTRACT_VIEW) : status;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_write.h -- changes of objects whose data pass through functions (docs/views.md).
+ *
+ * A WRITE changes what readers see.  The blocks that it touches, or all of the object if the stack is sequential, are
+ * computed as for a READ, get the new bytes, and pass the inverse functions (stack_run.h), while the command is
+ * parked.  Then it is dispatched again from the start, with the result in request->written, which it stores: in place,
+ * or in place of all stored bytes.  If the object has changed meanwhile, it begins again.
+ *
+ * A WRITE of an object of a writable view changes the source in the same way. */
+#ifndef OSD_COMMAND_STACK_WRITE_H
+#define OSD_COMMAND_STACK_WRITE_H
+
+#include "command/context.h"
+
+/* Puts what is to be stored into the change of a WRITE, which osd_command_load_change has filled in; it is as it was if
+ * no function concerns the object.  *ret_source: the object to change, which the caller puts; NULL: that of the
+ * command.  OSD_PENDING: the command has parked. */
+enum osd_status osd_stack_write(struct osd_command_context *ctx, struct osd_change *change,
+				struct osd_object **ret_source);
+/* The same for CREATE AND WRITE. */
+enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_change *change);
+/* After a change that was refused with OSD_E_VERSION.  True: osd_stack_write has asked for this version, so call it
+ * again; it gives up with OSD_E_BUSY in the end. */
+bool osd_stack_begin_again(struct osd_request *request);
+/* Whether another command may change the stored bytes directly: OSD_E_CONTRACT if they pass through functions. */
+enum osd_status osd_stack_check_change(struct osd_command_context *ctx);
+/* Whether the command may make an object in the partition.  OSD_E_CONTRACT: it is a view, and the attributes of the
+ * command name no source. */
+enum osd_status osd_stack_check_new(struct osd_request *request, struct osd_txn *txn,
+				    uint64_t partition_id);
+/* Frees request->written. */
+void osd_stack_forget(struct osd_request *request);
+
+#endif

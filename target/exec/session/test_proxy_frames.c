@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_proxy_frames.c -- a script's calls as frames: pieces that are sent ahead, results, the end, phases and
+ * nonsense. */
+#include "exec/session/test_zones.h"
+#include "wire/cursor.h"
+
+/* A piece of a long write. */
+static struct osd_call piece(uint64_t id, uint64_t offset, uint32_t length, uint16_t flags)
+{
+	struct osd_call call = call_on(OSD_CALL_WRITE, pid, id);
+
+	call.a = offset;
+	call.body_bytes = length;
+	call.flags = flags;
+	return call;
+}
+
+static uint64_t length_of(struct osd_session *session, uint64_t id)
+{
+	CHECK(ask(session, call_on(OSD_CALL_LENGTH, pid, id)) == OSD_ANSWER_OK);
+	return answered.a;
+}
+
+static void check_fault(struct osd_call first, struct osd_call second)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	if (first.op)
+		CHECK(ask(&session, first) == OSD_ANSWER_OK && session.ahead);
+	CHECK(serve(&session, &second) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+}
+
+/* The calls sent ahead after a failed piece are skipped; later calls are served. */
+static void test_ahead(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call length = call_on(OSD_CALL_LENGTH, pid, object), none = {0};
+
+	CHECK(ask(&session, piece(object, 0, OSD_AHEAD_BYTES, OSD_CALL_AHEAD)) == OSD_ANSWER_OK);
+	CHECK(session.ahead);
+	CHECK(ask(&session, piece(object, OSD_AHEAD_BYTES, 7, 0)) == OSD_ANSWER_OK);
+	CHECK(!session.ahead);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(stranger, 0, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_OK);
+	CHECK_EQ(length_of(&session, object), (1 << 20) + 1);
+	osd_session_release(&session);
+
+	check_fault(none, piece(object, 0, OSD_AHEAD_BYTES + 1, OSD_CALL_AHEAD));
+	check_fault(none, piece(object, 0, 1, 2));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), piece(object, 0, OSD_AHEAD_BYTES + 1, 0));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), length);
+	length.flags = OSD_CALL_AHEAD;
+	check_fault(none, length);
+}
+
+static void test_result(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call = {.op = OSD_CALL_RESULT, .body_bytes = 2, .b = 1};
+
+	memcpy(body(), "42", 2);
+	CHECK(ask(&session, call) == OSD_ANSWER_OK);
+	CHECK(session.result_length == 2 && memcmp(session.result, "42", 2) == 0 &&
+	      session.result_json);
+	call.a = 5; /* a gap */
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.a = 2;
+	call.body_bytes = OSD_JOB_PAYLOAD_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_OK);
+	CHECK(session.result_object && session.result_length == OSD_JOB_PAYLOAD_MAX + 2);
+	call.a = session.result_length;
+	call.body_bytes = (uint32_t)(session.limits.result_bytes - session.result_length);
+	CHECK(ask(&session, call) == OSD_ANSWER_OK); /* just its limit */
+	CHECK_EQ(session.result_length, session.limits.result_bytes);
+	call.a = session.result_length;
+	call.body_bytes = 1;
+	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_RESULT_LIMIT);
+	osd_session_release(&session);
+}
+
+/* It replaces an earlier one, and is bound by the same limit. */
+static void test_result_with_finish(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call result = {.op = OSD_CALL_RESULT, .body_bytes = 2, .b = 1};
+	const struct osd_call good = {.op = OSD_CALL_FINISH,
+				      .b = OSD_FINISH_KEPT,
+				      .partition_id = 1,
+				      .object_id = 3,
+				      .body_bytes = 9};
+	struct osd_call finish = good;
+
+	memcpy(body(), "42", 2);
+	CHECK(ask(&session, result) == OSD_ANSWER_OK);
+	memcpy(body(), "\0\0\0\0abcup", 9);
+	CHECK(serve(&session, &finish) == OSD_SERVED_LAST && session.kept_code);
+	CHECK(session.result_length == 3 && memcmp(session.result, "abc", 3) == 0 &&
+	      !session.result_json && strcmp(session.line, "up") == 0);
+	osd_session_release(&session);
+
+	session = start(OSD_USER_OBJECT, pid, object);
+	session.limits.result_bytes = 2;
+	memcpy(body(), "\0\0\0\0abcup", 9);
+	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_RESULT_LIMIT);
+	osd_session_release(&session);
+
+	for (int wrong = 0; wrong < 4; wrong++) {
+		finish = good;
+		if (wrong == 0)
+			finish.partition_id = 3;
+		else if (wrong == 1)
+			finish.partition_id = 0; /* bytes of no result */
+		else if (wrong == 2)
+			finish.object_id = 6; /* beyond the body */
+		else
+			finish.object_id = UINT64_MAX;
+		session = start(OSD_USER_OBJECT, pid, object);
+		memcpy(body(), "\0\0\0\0abcup", 9);
+		CHECK(serve(&session, &finish) == OSD_SERVED_FAULT &&
+		      session.fault == OSD_REASON_PROTOCOL);
+		osd_session_release(&session);
+	}
+}
+
+static void test_phases_and_nonsense(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call progress = {.op = OSD_CALL_PROGRESS, .a = 500, .body_bytes = 4};
+	struct osd_call finish = {
+		.op = OSD_CALL_FINISH, .a = 3, .b = OSD_FINISH_EXIT, .body_bytes = 11};
+
+	memcpy(body(), "half", 4);
+	CHECK(ask(&session, progress) == OSD_ANSWER_OK && progress_seen == 500);
+	progress.a = 1001;
+	CHECK(ask(&session, progress) == OSD_ANSWER_INVALID);
+	memcpy(body(), "\0\0\0\2tbbye!!", 11);
+	CHECK(serve(&session, &finish) == OSD_SERVED_LAST);
+	CHECK(session.exit_code == 3 && session.traceback_length == 2 &&
+	      strcmp(session.line, "bye!!") == 0);
+	CHECK(serve(&session, &progress) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+
+	session = start(OSD_USER_OBJECT, pid, object);
+	memset(shared + OSD_SHM_FRAME_AT, 0xff, OSD_FRAME_BYTES);
+	CHECK(osd_session_serve(&session, shared + OSD_SHM_FRAME_AT, body(), shared, body()) ==
+	      OSD_SERVED_FAULT);
+	osd_session_release(&session);
+
+	session = start(OSD_USER_OBJECT, pid, object);
+	osd_put_be(body(), 100, 4); /* a traceback longer than the body */
+	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+}
+int main(void)
+{
+	fill_store();
+	test_ahead();
+	test_result();
+	test_result_with_finish();
+	test_phases_and_nonsense();
+	osd_objects_close(objects);
+	return 0;
+}

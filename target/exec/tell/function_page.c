@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* function_page.c -- attribute page B000_0005h of the root: engines, active functions and what they reserve
+ * (docs/functions.md), and kept results (docs/views.md). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/tell/tell.h"
+#include "function/function.h"
+#include "function/kept.h"
+#include "wire/exec_limits.h"
+
+/* Attributes. */
+enum {
+	MOST_ACTIVE = 1,
+	ACTIVE,
+	RESERVED,
+	RESERVED_MAX,
+	KEPT,
+	KEPT_MAX,
+	CODE_MAX,
+	ENGINES,
+	RESULTS_QUOTA,
+	RESULTS_BYTES,
+	RESULTS_HITS,
+	RESULTS_COMPUTED,
+	RESULTS_SHARED,
+	RESULTS_EVICTED,
+	RESULTS_FAILED,
+	RESULTS_USEC,
+	END,
+};
+
+#define LINE_BYTES 512 /* of an engine */
+#define ENGINES_MAX (8 * LINE_BYTES)
+
+/* The limits of the first pool that has the engine, which calls use unless they name another; false: none has it. */
+static bool find_pool(struct osd_exec *exec, const char *engine, char *text, size_t size)
+{
+	const struct osd_pool *pool;
+	size_t used;
+
+	osd_lock(&exec->lock);
+	pool = osd_pool_find_engine(exec, NULL, (const uint8_t *)engine, strlen(engine));
+	if (pool) {
+		used = (size_t)snprintf(text, size, " pool=%s", pool->config.name);
+		osd_tell_limits(&pool->config, text + used, size - used);
+	}
+	osd_unlock(&exec->lock);
+	return pool;
+}
+
+/* A line of an engine that a pool has: its name, then key=value. */
+static void put_engine(struct osd_exec *exec, struct osd_wr *w, const char *engine, unsigned first,
+		       unsigned last)
+{
+	struct osd_function_figures figures;
+	char limits[LINE_BYTES - 100], line[LINE_BYTES];
+
+	if (!find_pool(exec, engine, limits, sizeof(limits)))
+		return;
+	osd_functions_figures(exec->functions, engine, &figures);
+	snprintf(line, sizeof(line), "%s abi=%u-%u active=%zu reserved=%" PRIu64 "%s\n", engine,
+		 first, last, figures.active, figures.reserved_bytes, limits);
+	osd_wr_bytes(w, line, strlen(line));
+}
+
+static void put_results(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+{
+	struct osd_kept_figures figures;
+	const uint64_t *values[] = {&figures.quota_bytes, &figures.kept_bytes, &figures.hits,
+				    &figures.misses,	  &figures.shared,     &figures.evicted,
+				    &figures.failed,	  &figures.computed_usec};
+
+	osd_kept_figures(osd_functions_kept(exec->functions), &figures);
+	if (number >= RESULTS_QUOTA && number < END)
+		osd_wr_be(w, *values[number - RESULTS_QUOTA], 8);
+}
+
+static void put(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+{
+	struct osd_function_figures figures;
+
+	osd_functions_figures(exec->functions, NULL, &figures);
+	switch (number) {
+	case MOST_ACTIVE:
+		osd_wr_be(w, OSD_FUNCTIONS_MAX, 4);
+		break;
+	case ACTIVE:
+		osd_wr_be(w, figures.active, 4);
+		break;
+	case RESERVED:
+		osd_wr_be(w, figures.reserved_bytes, 8);
+		break;
+	case RESERVED_MAX:
+		if (figures.reserved_max)
+			osd_wr_be(w, figures.reserved_max, 8);
+		break;
+	case KEPT:
+		osd_wr_be(w, figures.kept_bytes, 8);
+		break;
+	case KEPT_MAX:
+		osd_wr_be(w, OSD_FUNCTION_KEPT_MAX, 8);
+		break;
+	case CODE_MAX:
+		osd_wr_be(w, osd_exec_limits[OSD_LIMIT_CODE].maximum, 8);
+		break;
+	case ENGINES:
+#define X(name, first, last) put_engine(exec, w, name, first, last);
+		OSD_FUNCTION_ENGINES(X)
+#undef X
+		break;
+	default:
+		put_results(exec, w, number);
+	}
+}
+
+enum osd_status osd_function_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				      uint32_t page, uint32_t number, uint8_t *buffer,
+				      size_t capacity, size_t *ret_length)
+{
+	struct osd_exec *exec = context;
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+
+	(void)txn, (void)id, (void)page;
+	if (exec->functions)
+		put(exec, &w, number);
+	*ret_length = osd_wr_used(&w);
+	return OSD_OK;
+}
+
+enum osd_status osd_function_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				       uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[ENGINES_MAX];
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t number = 1; number < END && status == OSD_OK; number++) {
+		size_t length = 0;
+
+		status = osd_function_page_get(context, txn, id, page, number, value, sizeof(value),
+					       &length);
+		if (status == OSD_OK && length)
+			status = fn(arg, page, number, value, OSD_MIN(length, sizeof(value)));
+	}
+	return status;
+}

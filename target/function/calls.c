@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* calls.c -- what the target remembers of the calls of an active function (function.h).  It is in memory alone. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "function/impl.h"
+
+/* The end of a report says the most: there the traceback names the error. */
+static uint8_t *copy_report(const struct osd_function_call *call, size_t *ret_length)
+{
+	size_t length = OSD_MIN(call->report_length, (size_t)OSD_FUNCTION_REPORT_MAX);
+	uint8_t *copy = length ? malloc(length) : NULL;
+
+	if (copy)
+		memcpy(copy, call->report + call->report_length - length, length);
+	*ret_length = copy ? length : 0;
+	return copy;
+}
+
+static void count(struct calls *calls, const struct osd_function_call *call)
+{
+	if (call->recorded)
+		calls->recorded++;
+	else
+		calls->plain++;
+	calls->last_msec = call->ended_msec;
+}
+
+/* Returns the report of the failure before, which the caller frees. */
+static uint8_t *count_failure(struct calls *calls, const struct osd_function_call *call,
+			      uint8_t *report, size_t length)
+{
+	uint8_t *before = calls->report;
+
+	calls->failed++;
+	calls->failed_msec = call->ended_msec;
+	calls->reason = call->reason;
+	snprintf(calls->method, sizeof(calls->method), "%s", call->method);
+	calls->report = report;
+	calls->report_length = length;
+	return before;
+}
+
+static void count_signer(struct osd_functions *functions, const struct osd_function_call *call)
+{
+	const char *signer = call->signer;
+	struct osd_signer_calls *row = functions->signer_calls;
+	const struct osd_signer_calls *last = row + OSD_FUNCTION_SIGNERS - 1, *end;
+
+	osd_assert_held(&functions->lock);
+	for (end = row + functions->signer_count; row < end && strcmp(row->signer, signer) != 0;)
+		row++;
+	if (row == end && row == last)
+		signer = OSD_FUNCTION_OTHERS;
+	if (row == end && functions->signer_count < OSD_FUNCTION_SIGNERS) {
+		snprintf(row->signer, sizeof(row->signer), "%s", signer);
+		functions->signer_count++;
+	} else if (row == end) {
+		row--;
+	}
+	if (call->reason)
+		row->failed++;
+	else
+		row->completed++;
+}
+
+size_t osd_functions_signer_calls(struct osd_functions *functions,
+				  struct osd_signer_calls rows[OSD_FUNCTION_SIGNERS])
+{
+	size_t count;
+
+	osd_lock(&functions->lock);
+	count = functions->signer_count;
+	memcpy(rows, functions->signer_calls, count * sizeof(rows[0]));
+	osd_unlock(&functions->lock);
+	return count;
+}
+
+void osd_function_called(struct osd_functions *functions, const struct osd_function_call *call)
+{
+	size_t length = 0;
+	uint8_t *report = call->reason ? copy_report(call, &length) : NULL;
+
+	osd_lock(&functions->lock);
+	count_signer(functions, call);
+	for (size_t i = 0; i < functions->count; i++) {
+		struct entry *entry = &functions->entries[i];
+
+		if (entry->pending || !osd_same_id(entry->function.id, call->id) ||
+		    memcmp(entry->function.sha256, call->sha256, sizeof(entry->function.sha256)) != 0)
+			continue;
+		count(&entry->calls, call);
+		if (call->reason)
+			report = count_failure(&entry->calls, call, report, length);
+		break;
+	}
+	osd_unlock(&functions->lock);
+	free(report);
+}
+
+void osd_function_get_calls(struct osd_functions *functions, struct osd_object_id id,
+			    uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	char line[OSD_FUNCTION_CALLS_MAX];
+	const struct calls *calls;
+	size_t used = 0;
+
+	osd_lock(&functions->lock);
+	for (size_t i = 0; i < functions->count && !used; i++) {
+		const struct entry *entry = &functions->entries[i];
+
+		if (entry->pending || !osd_same_id(entry->function.id, id))
+			continue;
+		calls = &entry->calls;
+		used = (size_t)snprintf(line, sizeof(line),
+					"plain=%" PRIu64 " recorded=%" PRIu64 " failed=%" PRIu64
+					" last=%" PRIu64 " failure=%" PRIu64 " reason=%u method=%s\n",
+					calls->plain, calls->recorded, calls->failed,
+					calls->last_msec, calls->failed_msec, calls->reason,
+					calls->method);
+		if (calls->report_length)
+			memcpy(line + used, calls->report, calls->report_length);
+		used += calls->report_length;
+	}
+	osd_unlock(&functions->lock);
+	memcpy(buffer, line, OSD_MIN(used, capacity));
+	*ret_length = used;
+}

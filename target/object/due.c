@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* due.c -- see due.h. */
+#include "object/due.h"
+
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+
+void osd_objects_watch_due(struct osd_objects *objects,
+			   void (*fn)(void *arg, struct osd_object_id id), void *arg)
+{
+	objects->due_watcher.arg = arg;
+	objects->due_watcher.fn = fn;
+}
+
+/* ---- marks --------------------------------------------------------------------------------------- */
+
+static void tell(void *arg, bool committed)
+{
+	struct osd_object *object = arg;
+
+	if (committed)
+		osd_due_tell(object->objects, object->id, 1);
+	osd_object_put(object);
+}
+
+enum osd_status osd_due_mark(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+	struct osd_object *object;
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
+		status = OSD_E_PARAM_FIELD;
+	if (status != OSD_OK)
+		return status;
+	txn->record.flags |= OSD_REC_DUE;
+	txn->dirty = true;
+	object = osd_cache_adopt(txn);
+	status = object ? osd_txn_on_end(txn, tell, object) : OSD_E_NO_MEMORY;
+	if (status != OSD_OK)
+		osd_object_put(object);
+	return status;
+}
+
+enum osd_status osd_is_due(struct osd_txn *txn, struct osd_object_id id, bool *ret_due)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status == OSD_OK)
+		*ret_due = txn->id.object_id && txn->record.flags & OSD_REC_DUE;
+	return status;
+}
+
+/* The record still has the flag. */
+static void stays_due(void *arg, bool committed)
+{
+	struct osd_object *object = arg;
+
+	if (!committed)
+		atomic_store(&object->due, true);
+}
+
+enum osd_status osd_due_done(struct osd_txn *txn, struct osd_object *object,
+			     struct osd_data_version version, bool *ret_done)
+{
+	enum osd_status status = osd_txn_take(txn, object->id, true);
+
+	*ret_done = false;
+	if (status != OSD_OK || txn->record.generation != object->generation)
+		return status; /* a later object under the same id, or a PUNCH under way */
+	status = osd_txn_on_end(txn, stays_due, object);
+	if (status != OSD_OK)
+		return status;
+	osd_lock(&object->mutex);
+	if (object->writers == 0 && atomic_load(&object->resizing) == 0 &&
+	    osd_same_version(version, osd_version_of(object))) {
+		atomic_store(&object->due, false);
+		*ret_done = true;
+	}
+	osd_unlock(&object->mutex);
+	if (!*ret_done)
+		return OSD_OK;
+	txn->record.flags = (uint16_t)(txn->record.flags & ~OSD_REC_DUE);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------- */
+
+struct listing {
+	struct osd_objects *objects;
+	struct osd_object_id after;
+	struct osd_object_id *ids;
+	size_t count, capacity;
+	struct osd_partition *partition; /* reference; of the last record */
+};
+
+/* Records of another incarnation belong to a removed partition of the same id. */
+static bool is_live(struct listing *listing, uint64_t partition_id, uint32_t incarnation)
+{
+	if (!listing->partition || listing->partition->id != partition_id) {
+		osd_partition_put(listing->partition);
+		listing->partition = NULL;
+		if (osd_partition_get(listing->objects, NULL, partition_id, &listing->partition) !=
+		    OSD_OK)
+			return false;
+	}
+	return listing->partition->incarnation == incarnation;
+}
+
+static bool take(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct listing *listing = arg;
+	struct osd_rd r = osd_rd_init(key.data, key.length);
+	struct osd_object_id id = {osd_rd_be(&r, 8), 0};
+	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
+	struct osd_record record;
+
+	id.object_id = osd_rd_be(&r, 8);
+	if (r.bad || osd_record_decode(value.data, value.length, &record) != OSD_OK ||
+	    !(record.flags & OSD_REC_DUE) ||
+	    (osd_same_id(id, listing->after)) || !is_live(listing, id.partition_id, incarnation))
+		return true;
+	listing->ids[listing->count++] = id;
+	return listing->count < listing->capacity;
+}
+
+enum osd_status osd_due_list(struct osd_objects *objects, struct osd_object_id after,
+			     struct osd_object_id *ids, size_t capacity, size_t *ret_count)
+{
+	struct listing listing = {.objects = objects, .after = after, .ids = ids, .capacity = capacity};
+	uint8_t from[OSD_KEY_OBJECT_PART] = {0};
+	enum osd_status status;
+
+	osd_put_be(from, after.partition_id, 8);
+	if (after.object_id) {
+		OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+
+		if (osd_partition_get(objects, NULL, after.partition_id, &partition) == OSD_OK)
+			osd_put_be(from + 8, partition->incarnation, 4);
+		osd_put_be(from + 12, after.object_id, 8);
+	}
+	status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS,
+			     (struct osd_bytes){from, sizeof(from)}, 0, take, &listing);
+	osd_partition_put(listing.partition);
+	*ret_count = listing.count;
+	return status;
+}

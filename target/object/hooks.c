@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* hooks.c -- see hooks.h.  Here: the values.  hook_mask.c has the masks. */
+#include "object/hooks.h"
+
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+#include "wire/hook.h"
+
+uint32_t osd_hook_page(enum osd_object_type type)
+{
+	return osd_page_base(type) + OSD_PAGE_HOOKS;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+struct each {
+	osd_hook_fn *fn;
+	void *arg;
+	enum osd_stack_level level;
+	bool damaged;
+};
+
+static bool pass(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct each *each = arg;
+	uint32_t number;
+
+	each->damaged = key.length != OSD_KEY_OBJECT_PART + 8 || value.length == 0 ||
+			value.length > OSD_HOOK_VALUE_MAX;
+	if (each->damaged)
+		return false;
+	number = (uint32_t)osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4);
+	each->fn(each->arg, each->level, number, value.data, value.length);
+	return true;
+}
+
+static enum osd_status each_of(struct osd_objects *objects, struct osd_kv_txn *kv,
+			       struct each *each, const struct osd_place *place)
+{
+	const enum osd_object_type type = each->level == OSD_STACK_OWN	       ? OSD_USER_OBJECT
+					  : each->level == OSD_STACK_PARTITION ? OSD_PARTITION
+									       : OSD_ROOT;
+	struct osd_key from = osd_key_attribute(place, osd_hook_page(type), 0);
+	enum osd_status status =
+		osd_kv_scan(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			    OSD_KEY_OBJECT_PART + 4, pass, each);
+
+	return status == OSD_OK && each->damaged ? OSD_E_MEDIUM : status;
+}
+
+static struct osd_place root_place(const struct osd_objects *objects)
+{
+	return (struct osd_place){0, atomic_load(&objects->epoch), 0};
+}
+
+enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd_hook_fn *fn,
+			       void *arg)
+{
+	struct each each = {fn, arg, OSD_STACK_ROOT, false};
+	struct osd_place place;
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status != OSD_OK || !osd_may_have_hooks(id.partition_id, id.object_id &&
+						txn->record.flags & OSD_REC_SURROGATE))
+		return status;
+	place = root_place(txn->objects);
+	if (osd_hook_mask(&txn->objects->hooks))
+		status = each_of(txn->objects, txn->kv, &each, &place);
+	place = txn->place;
+	place.object_id = 0;
+	each.level = OSD_STACK_PARTITION;
+	if (status == OSD_OK && osd_hook_mask(&txn->partition->hooks))
+		status = each_of(txn->objects, txn->kv, &each, &place);
+	each.level = OSD_STACK_OWN;
+	if (status == OSD_OK && id.object_id && osd_record_hooks(&txn->record))
+		status = each_of(txn->objects, txn->kv, &each, &txn->place);
+	return status;
+}
+
+/* Of a partition and the root, hooks of the object itself do not concern others. */
+static void add_events(void *arg, enum osd_stack_level level, uint32_t number, const uint8_t *value,
+		       size_t length)
+{
+	struct osd_hook_value hook;
+
+	(void)number;
+	if (osd_hook_value_decode(value, length, &hook))
+		*(unsigned *)arg |= level == OSD_STACK_OWN ? hook.events & ~OSD_HOOK_CREATE
+							   : hook.events;
+}
+
+static enum osd_status find_mask(struct osd_objects *objects, struct osd_kv_txn *kv,
+				 enum osd_stack_level level, const struct osd_place *place,
+				 unsigned *ret_mask)
+{
+	struct each each = {add_events, ret_mask, level, false};
+
+	*ret_mask = 0;
+	return each_of(objects, kv, &each, place);
+}
+
+/* ---- change ---------------------------------------------------------------------------------- */
+
+/* effect: value the new number. */
+static void run_hooks(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_object *object;
+
+	if (!committed)
+		return;
+	atomic_store(&txn->objects->hooked, true);
+	if (effect->id.object_id) {
+		object = osd_cache_changed(txn, effect, committed);
+		if (object)
+			osd_hook_mask_keep(&object->hooks, effect->value);
+		osd_object_put(object);
+	} else {
+		osd_hook_mask_keep(effect->partition ? &effect->partition->hooks : &txn->objects->hooks,
+			   effect->value);
+	}
+}
+
+static enum osd_status note_change(struct osd_txn *txn)
+{
+	const enum osd_stack_level level = txn->id.object_id ? OSD_STACK_OWN
+					   : txn->partition  ? OSD_STACK_PARTITION
+							     : OSD_STACK_ROOT;
+	const struct osd_place place = txn->partition ? txn->place : root_place(txn->objects);
+	struct osd_effect *effect = osd_txn_effect(txn, run_hooks);
+	unsigned mask;
+	enum osd_status status = effect ? find_mask(txn->objects, txn->kv, level, &place, &mask)
+					: OSD_E_NO_MEMORY;
+
+	if (status != OSD_OK)
+		return status;
+	effect->id = txn->id;
+	effect->value = (atomic_fetch_add(&txn->objects->hook_changes, 1) + 1) << 8 | mask;
+	if (txn->partition) {
+		atomic_fetch_add(&txn->partition->references, 1);
+		effect->partition = txn->partition;
+	}
+	if (txn->id.object_id == 0)
+		return OSD_OK;
+	txn->record.flags = (uint16_t)((txn->record.flags & ~(OSD_REC_CHECKED | OSD_REC_FOLLOWED)) |
+				       mask << OSD_REC_HOOKS_SHIFT);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_hook_put(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+			     const uint8_t *value, size_t length)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK)
+		status = osd_attr_stored_set(txn, osd_hook_page(osd_txn_type(txn)), number, value,
+					     length);
+	return status == OSD_OK ? note_change(txn) : status;
+}
+
+/* ---- open and format ------------------------------------------------------------------------- */
+
+static enum osd_status load(struct osd_objects *objects, enum osd_stack_level level,
+			    const struct osd_place *place, _Atomic uint64_t *hooks)
+{
+	unsigned mask;
+	enum osd_status status = find_mask(objects, NULL, level, place, &mask);
+
+	if (status != OSD_OK)
+		return status;
+	atomic_store(hooks, mask);
+	if (mask)
+		atomic_store(&objects->hooked, true);
+	return OSD_OK;
+}
+
+enum osd_status osd_hooks_load(struct osd_objects *objects)
+{
+	struct osd_place place = root_place(objects);
+	enum osd_status status = load(objects, OSD_STACK_ROOT, &place, &objects->hooks);
+
+	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
+		for (struct osd_partition *partition = objects->partitions[i];
+		     partition && status == OSD_OK; partition = partition->next) {
+			place = (struct osd_place){partition->id, partition->incarnation, 0};
+			status = load(objects, OSD_STACK_PARTITION, &place, &partition->hooks);
+		}
+	return status;
+}
+
+void osd_hooks_forget(struct osd_objects *objects)
+{
+	atomic_store(&objects->hooked, false);
+	atomic_store(&objects->hooks, 0);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* name_inside.c -- whether an object has a name anywhere below a directory (names.h). */
+#include "base/util.h"
+#include "object/internal.h"
+#include "object/names.h"
+#include "wire/cursor.h"
+
+/* Of the user object at hand: the directories that its names are in, as they stand in the keys. */
+static enum osd_status any_above(struct osd_txn *txn, struct osd_object_id directory,
+				 bool *ret_inside)
+{
+	struct osd_key place = osd_key_object(&txn->place);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	uint64_t last = 0;
+	size_t at = 0;
+	enum osd_status status =
+		osd_key_list_collect(txn->objects, txn->kv, OSD_KV_NAMED, osd_key_bytes(&place),
+				     SIZE_MAX, &list);
+
+	while (status == OSD_OK && !*ret_inside && osd_key_list_next(&list, &at, &key)) {
+		struct osd_object_id above = {directory.partition_id, 0};
+
+		if (key.length < OSD_KEY_OBJECT_PART + 8u) {
+			status = OSD_E_MEDIUM;
+			break;
+		}
+		above.object_id =
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
+		if (above.object_id == 0 || above.object_id == last)
+			continue;
+		last = above.object_id;
+		status = osd_directory_is_below(txn, above, directory, ret_inside);
+	}
+	osd_key_list_release(&list);
+	return status;
+}
+
+enum osd_status osd_name_is_inside(struct osd_txn *txn, struct osd_object_id id,
+				   struct osd_object_id directory, bool *ret_inside)
+{
+	enum osd_status status = osd_directory_hold(txn, directory);
+
+	*ret_inside = false;
+	if (status == OSD_E_NOT_DIRECTORY)
+		return OSD_OK;
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, id, false);
+	if (status != OSD_OK || !txn->loaded || !(txn->record.flags & OSD_REC_NAMED))
+		return status;
+	if (osd_txn_type(txn) == OSD_COLLECTION)
+		return osd_directory_is_below(txn, id, directory, ret_inside);
+	return any_above(txn, directory, ret_inside);
+}

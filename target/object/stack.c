@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack.c -- see stack.h. */
+#include "object/stack.h"
+
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+
+uint32_t osd_stack_page(enum osd_object_type type)
+{
+	return osd_page_base(type) + OSD_PAGE_STACK;
+}
+
+/* Functions and objects of jobs are what they are. */
+static bool may_have_stack(uint64_t partition_id, bool surrogate)
+{
+	return partition_id > OSD_FUNCTION_PARTITION_LAST && !surrogate;
+}
+
+static bool is_above(const struct osd_objects *objects, const struct osd_partition *partition)
+{
+	return atomic_load_explicit(&partition->stacked, memory_order_acquire) ||
+	       atomic_load_explicit(&objects->stacked, memory_order_acquire);
+}
+
+bool osd_object_is_stacked(const struct osd_object *object)
+{
+	return (atomic_load_explicit(&object->stacked, memory_order_acquire) ||
+		is_above(object->objects, object->partition)) &&
+	       may_have_stack(object->id.partition_id, object->surrogate);
+}
+
+static bool is_there(const struct osd_txn *txn)
+{
+	return osd_txn_type(txn) == OSD_USER_OBJECT &&
+	       may_have_stack(txn->id.partition_id, txn->record.flags & OSD_REC_SURROGATE) &&
+	       (txn->record.flags & OSD_REC_STACKED || is_above(txn->objects, txn->partition));
+}
+
+enum osd_status osd_stack_is_there(struct osd_txn *txn, struct osd_object_id id, bool *ret_there)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status == OSD_OK)
+		*ret_there = is_there(txn);
+	return status;
+}
+
+/* ---- change -------------------------------------------------------------------------------- */
+
+static void run_stacked(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_object *object;
+
+	if (!committed)
+		return;
+	atomic_fetch_add(&txn->objects->stack_changes, 1);
+	if (effect->id.object_id) {
+		object = osd_cache_changed(txn, effect, committed);
+		if (object)
+			atomic_store(&object->stacked, true);
+		osd_object_put(object);
+	} else if (effect->partition) {
+		atomic_store(&effect->partition->stacked, true);
+	} else {
+		atomic_store(&txn->objects->stacked, true);
+	}
+}
+
+static void run_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)effect;
+	if (committed)
+		atomic_fetch_add(&txn->objects->stack_changes, 1);
+}
+
+enum osd_status osd_stack_removed(struct osd_txn *txn, bool partition)
+{
+	if (!partition && !(txn->record.flags & OSD_REC_STACKED))
+		return OSD_OK;
+	return osd_txn_effect(txn, run_changed) ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+/* Stages that another transaction has just committed may concern the members, too: so the partition is looked at after
+ * the commit. */
+static void run_members(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	if (committed && atomic_load(&effect->partition->stacked))
+		atomic_fetch_add(&txn->objects->stack_changes, 1);
+}
+
+enum osd_status osd_stack_members_changed(struct osd_txn *txn)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_members);
+
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	atomic_fetch_add(&txn->partition->references, 1);
+	effect->partition = txn->partition;
+	return OSD_OK;
+}
+
+uint64_t osd_stacks_changes(const struct osd_objects *objects)
+{
+	return atomic_load(&objects->stack_changes);
+}
+
+static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	(void)key, (void)value;
+	*(bool *)arg = true;
+	return false;
+}
+
+static enum osd_status has_values(struct osd_objects *objects, struct osd_kv_txn *kv,
+				  const struct osd_place *place, uint32_t page, bool *ret_any)
+{
+	struct osd_key from = osd_key_attribute(place, page, 0);
+
+	*ret_any = false;
+	return osd_kv_scan(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			   OSD_KEY_OBJECT_PART + 4, found_one, ret_any);
+}
+
+static enum osd_status note_there(struct osd_txn *txn)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
+
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->id = txn->id;
+	if (txn->partition) {
+		atomic_fetch_add(&txn->partition->references, 1);
+		effect->partition = txn->partition;
+	}
+	if (txn->id.object_id == 0)
+		return OSD_OK;
+	txn->record.flags |= OSD_REC_STACKED;
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+/* The object at hand may have no value any more. */
+static enum osd_status note_removed(struct osd_txn *txn)
+{
+	bool any;
+	enum osd_status status;
+
+	if (!osd_txn_effect(txn, run_changed))
+		return OSD_E_NO_MEMORY;
+	if (txn->id.object_id == 0)
+		return OSD_OK;
+	status = has_values(txn->objects, txn->kv, &txn->place, osd_stack_page(osd_txn_type(txn)),
+			    &any);
+	if (status != OSD_OK || any)
+		return status;
+	txn->record.flags = (uint16_t)(txn->record.flags & ~OSD_REC_STACKED);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+/* A value of the object at hand. */
+static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *value, size_t length)
+{
+	enum osd_status status = osd_attr_stored_set(txn, osd_stack_page(osd_txn_type(txn)), number,
+						     value, length);
+
+	return status == OSD_OK ? (length ? note_there(txn) : note_removed(txn)) : status;
+}
+
+static enum osd_status count_collections(struct osd_txn *txn, const struct osd_place *partition,
+					 uint64_t *ret_count)
+{
+	struct osd_key key = osd_key_attribute(partition, osd_stack_page(OSD_PARTITION),
+					       OSD_STACK_COLLECTIONS);
+	uint8_t bytes[8];
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+
+	*ret_count = status == OSD_OK && length == sizeof(bytes) ? osd_get_be(bytes, 8) : 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* One more collection of the partition has values, or one less. */
+static enum osd_status note_collection(struct osd_txn *txn, uint64_t partition_id, bool has)
+{
+	uint8_t bytes[8];
+	uint64_t count = 0;
+	enum osd_status status = osd_txn_take(txn, (struct osd_object_id){partition_id, 0}, true);
+
+	if (status == OSD_OK)
+		status = count_collections(txn, &txn->place, &count);
+	if (status != OSD_OK)
+		return status;
+	count = has ? count + 1 : count - (count > 0);
+	osd_put_be(bytes, count, sizeof(bytes));
+	return put(txn, OSD_STACK_COLLECTIONS, bytes, count ? sizeof(bytes) : 0);
+}
+
+enum osd_status osd_stack_put(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+			      const uint8_t *value, size_t length)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+	bool had, has;
+
+	if (status != OSD_OK)
+		return status;
+	had = txn->record.flags & OSD_REC_STACKED;
+	status = put(txn, number, value, length);
+	has = txn->record.flags & OSD_REC_STACKED;
+	if (status != OSD_OK || had == has || osd_txn_type(txn) != OSD_COLLECTION)
+		return status;
+	return note_collection(txn, id.partition_id, has);
+}
+
+enum osd_status osd_stack_drop_collection(struct osd_txn *txn)
+{
+	return txn->record.flags & OSD_REC_STACKED
+		       ? note_collection(txn, txn->id.partition_id, false)
+		       : OSD_OK;
+}
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+struct each {
+	osd_stack_fn *fn;
+	void *arg;
+	enum osd_stack_level level;
+	bool counts; /* a value at this place */
+	bool damaged;
+};
+
+static bool pass(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct each *each = arg;
+	uint32_t number;
+
+	each->damaged = key.length != OSD_KEY_OBJECT_PART + 8 || value.length == 0 ||
+			value.length > OSD_STACK_VALUE_MAX;
+	if (each->damaged)
+		return false;
+	number = (uint32_t)osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4);
+	each->counts |= each->fn(each->arg, each->level, number, value.data, value.length);
+	return true;
+}
+
+static enum osd_status each_of(struct osd_txn *txn, struct each *each,
+			       const struct osd_place *place, uint32_t page)
+{
+	struct osd_key from = osd_key_attribute(place, page, 0);
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			    OSD_KEY_OBJECT_PART + 4, pass, each);
+
+	return status == OSD_OK && each->damaged ? OSD_E_MEDIUM : status;
+}
+
+static enum osd_status each_of_collections(struct osd_txn *txn, struct each *each,
+					   const uint64_t *ids, size_t count)
+{
+	struct osd_place place = txn->place;
+	enum osd_status status = OSD_OK;
+
+	each->level = OSD_STACK_COLLECTION;
+	for (size_t i = 0; i < count && status == OSD_OK && !each->counts; i++) {
+		place.object_id = ids[i];
+		status = each_of(txn, each, &place, osd_stack_page(OSD_COLLECTION));
+	}
+	return status;
+}
+
+#define PIECE 64 /* collections looked up at a time */
+
+struct joined {
+	uint64_t ids[PIECE];
+	size_t count;
+};
+
+static bool add_joined(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct joined *joined = arg;
+
+	(void)value;
+	if (key.length == OSD_KEY_OBJECT_PART + 8)
+		joined->ids[joined->count++] =
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
+	return joined->count < PIECE;
+}
+
+/* Of the collections of the object at hand, from the least id on. */
+static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
+{
+	struct joined joined = {.count = PIECE};
+	uint64_t next = 0;
+	enum osd_status status = OSD_OK;
+
+	while (status == OSD_OK && joined.count == PIECE && !each->counts) {
+		struct osd_key from = osd_key_member(&txn->place, next);
+
+		joined.count = 0;
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
+				     osd_key_bytes(&from), OSD_KEY_OBJECT_PART, add_joined,
+				     &joined);
+		if (status == OSD_OK)
+			status = each_of_collections(txn, each, joined.ids, joined.count);
+		next = joined.count ? joined.ids[joined.count - 1] + 1 : 0;
+	}
+	return status;
+}
+
+/* Of collections and the partition.  made: of the object that is being made, NULL: of the one at hand. */
+static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
+					 const struct osd_stack_made *made)
+{
+	struct osd_place place = txn->place;
+	uint64_t collections;
+	enum osd_status status;
+
+	place.object_id = 0;
+	status = count_collections(txn, &place, &collections);
+	if (status == OSD_OK && collections)
+		status = made ? each_of_collections(txn, each, made->collections, made->count)
+			      : each_joined(txn, each);
+	if (status != OSD_OK || each->counts)
+		return status;
+	each->level = OSD_STACK_PARTITION;
+	return each_of(txn, each, &place, osd_stack_page(OSD_PARTITION));
+}
+
+/* What is above the object at hand, or (made) above one that is being made in the partition at hand. */
+static enum osd_status each_above(struct osd_txn *txn, struct each *each,
+				  const struct osd_stack_made *made)
+{
+	const struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	enum osd_status status = OSD_OK;
+
+	if (!each->counts && atomic_load(&txn->partition->stacked))
+		status = each_in_partition(txn, each, made);
+	if (status != OSD_OK || each->counts || !atomic_load(&txn->objects->stacked))
+		return status;
+	each->level = OSD_STACK_ROOT;
+	return each_of(txn, each, &root, osd_stack_page(OSD_ROOT));
+}
+
+enum osd_status osd_stack_each(struct osd_txn *txn, struct osd_object_id id, osd_stack_fn *fn,
+			       void *arg)
+{
+	struct each each = {.fn = fn, .arg = arg, .level = OSD_STACK_OWN};
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status != OSD_OK || !is_there(txn))
+		return status;
+	if (txn->record.flags & OSD_REC_STACKED)
+		status = each_of(txn, &each, &txn->place, osd_stack_page(OSD_USER_OBJECT));
+	return status == OSD_OK ? each_above(txn, &each, NULL) : status;
+}
+
+enum osd_status osd_stack_each_above(struct osd_txn *txn, const struct osd_stack_made *made,
+				     osd_stack_fn *fn, void *arg)
+{
+	struct each each = {.fn = fn, .arg = arg};
+	enum osd_status status =
+		osd_txn_take(txn, (struct osd_object_id){made->partition_id, 0}, false);
+
+	if (status != OSD_OK || !may_have_stack(made->partition_id, false))
+		return status;
+	return each_above(txn, &each, made);
+}
+
+bool osd_stack_may_be_above(struct osd_objects *objects, uint64_t partition_id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+
+	return may_have_stack(partition_id, false) &&
+	       osd_partition_get(objects, NULL, partition_id, &partition) == OSD_OK &&
+	       is_above(objects, partition);
+}
+
+enum osd_status osd_stack_is_view(struct osd_txn *txn, uint64_t partition_id, bool *ret_view)
+{
+	struct osd_object_id id = {partition_id, 0};
+	size_t length = 0;
+	enum osd_status status;
+
+	*ret_view = false;
+	if (!osd_stack_may_be_above(txn->objects, partition_id))
+		return OSD_OK;
+	status = osd_txn_take(txn, id, false);
+	if (status == OSD_OK)
+		status = osd_attr_stored_get(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_SOURCE,
+					     NULL, 0, &length);
+	*ret_view = length > 0;
+	return status;
+}
+
+enum osd_status osd_stacks_load(struct osd_objects *objects)
+{
+	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
+	bool any = false;
+	enum osd_status status =
+		has_values(objects, NULL, &place, osd_stack_page(OSD_ROOT), &any);
+
+	atomic_store(&objects->stacked, any);
+	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
+		for (struct osd_partition *partition = objects->partitions[i];
+		     partition && status == OSD_OK; partition = partition->next) {
+			place = (struct osd_place){partition->id, partition->incarnation, 0};
+			status = has_values(objects, NULL, &place, osd_stack_page(OSD_PARTITION),
+					    &any);
+			atomic_store(&partition->stacked, any);
+		}
+	return status;
+}
+
+/* ---- what function/ knows ------------------------------------------------------------------- */
+
+void osd_objects_set_stack_ops(struct osd_objects *objects, const struct osd_stack_ops *ops)
+{
+	objects->stack_ops = *ops;
+}
+
+enum osd_status osd_stack_length(struct osd_txn *txn, uint64_t stored, uint64_t *ret_length,
+				 bool *ret_known)
+{
+	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
+
+	*ret_length = stored;
+	*ret_known = true;
+	return is_there(txn) && ops->length
+		       ? ops->length(ops->arg, txn, txn->id, stored, ret_length, ret_known)
+		       : OSD_OK;
+}
+
+enum osd_status osd_stack_concerns(struct osd_txn *txn, bool *ret_concerns)
+{
+	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
+
+	*ret_concerns = false;
+	return is_there(txn) && ops->concerns
+		       ? ops->concerns(ops->arg, txn, txn->id, ret_concerns)
+		       : OSD_OK;
+}
+
+enum osd_status osd_stack_emptied(struct osd_txn *txn, struct osd_object_id *ret_id)
+{
+	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
+
+	*ret_id = txn->id;
+	return is_there(txn) && ops->emptied ? ops->emptied(ops->arg, txn, txn->id, ret_id) : OSD_OK;
+}

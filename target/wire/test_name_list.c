@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_name_list.c -- names: golden frames, parameters cut at every length, answers byte by byte. */
+#include "wire/name_list.h"
+
+#include <string.h>
+
+#include "wire/test_golden.h"
+
+static bool is_text(struct osd_name_text text, const char *wanted)
+{
+	return text.length == strlen(wanted) && memcmp(text.bytes, wanted, text.length) == 0;
+}
+
+static void test_params(void)
+{
+	struct golden rename = golden("names.rename"), list = golden("names.list");
+	struct osd_name_params params;
+	uint16_t field;
+
+	CHECK_EQ(osd_name_params_decode(rename.bytes, rename.length, &params, &field), OSD_OK);
+	CHECK_EQ(params.verb, OSD_NAME_RENAME);
+	CHECK_EQ(params.flags, OSD_NAME_REPLACE);
+	CHECK_EQ(params.expected, 0x10001);
+	CHECK(is_text(params.path, "a/b") && is_text(params.other, "c") && is_text(params.prefix, ""));
+	CHECK_EQ(osd_name_params_decode(list.bytes, list.length, &params, &field), OSD_OK);
+	CHECK_EQ(params.verb, OSD_NAME_LIST);
+	CHECK_EQ(params.flags, OSD_NAME_ATTRIBUTES);
+	CHECK_EQ(params.most, 100);
+	CHECK(is_text(params.path, "d") && is_text(params.other, "b") && is_text(params.prefix, "x"));
+	for (size_t cut = 0; cut < list.length; cut++)
+		CHECK_EQ(osd_name_params_decode(list.bytes, cut, &params, &field),
+			 OSD_E_PARAM_LENGTH);
+}
+
+static void test_answers(void)
+{
+	struct golden entry = golden("names.entry"), listed = golden("names.listed");
+	uint8_t bytes[OSD_NAME_LIST_HEADER + 2 * (OSD_NAME_LIST_ENTRY + 16)];
+	struct osd_name_list_entry first = {
+		.object_id = 0x10002,
+		.type = 0x40,
+		.created_ms = 0x1a1ee565e00,
+		.modified_ms = 0x1a1ee565e64,
+		.version = {0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2},
+		.name = (const uint8_t *)"d",
+		.name_length = 1,
+	};
+	struct osd_name_list_entry second = first;
+	size_t at = OSD_NAME_LIST_HEADER;
+
+	osd_name_entry_encode(0x10000, 0x10001, 0x80, OSD_NAME_MADE, 2, bytes);
+	CHECK_BYTES(bytes, OSD_NAME_ENTRY, entry.bytes, entry.length);
+	second.object_id = 0x10001;
+	second.type = 0x80;
+	second.length = 5;
+	second.version[11] = 3;
+	second.name = (const uint8_t *)"notes.txt";
+	second.name_length = 9;
+	memset(bytes, 0xa5, sizeof(bytes));
+	osd_name_list_header_encode(2, 1, bytes);
+	osd_name_list_entry_encode(&first, bytes + at);
+	at += osd_name_list_entry_bytes(first.name_length);
+	osd_name_list_entry_encode(&second, bytes + at);
+	at += osd_name_list_entry_bytes(second.name_length);
+	CHECK_BYTES(bytes, at, listed.bytes, listed.length);
+}
+
+int main(void)
+{
+	test_params();
+	test_answers();
+	return 0;
+}

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verbs about files by their paths: ls, stat, find, du, cat, cp, mv, rm, mkdir, sync."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from pyosd.fs import transfer
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.tgtd
+LARGE = (3 << 20) + 5
+
+
+@pytest.fixture
+def top(pid: str) -> str:
+    """The path of the test's partition."""
+    return f"/{pid}"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder with some of everything."""
+    folder, made = tmp_path / "photos", random.Random(5)
+    for name, length in {
+        "a.jpg": 10,
+        "empty": 0,
+        "2024/b c.jpg": 70_000,
+        "2024/deep/ünder/large.bin": LARGE,
+        "2025/exact": 1 << 20,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.randbytes(length))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def lines(osd: Run, *words: object) -> list[str]:
+    return osd(*words).stdout.splitlines()
+
+
+def test_a_folder_there_and_back(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
+    done = osd("cp", "-r", tree, f"osd:{top}")
+    assert done.stdout == ""
+    assert "5 files" in done.stderr
+    names = [*contents(tree)]
+    assert lines(osd, "find", top, "--type", "f") == sorted(
+        f"{top}/photos/{each}" for each in names
+    )
+    osd("cp", "-r", f"osd:{top}/photos", tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(tree)
+    osd("cp", "-r", f"osd:{top}/photos", tmp_path / "back")
+    assert contents(tmp_path / "back" / "photos") == contents(tree)
+    osd("cp", "-r", tree, f"osd:{top}/new")
+    osd("cp", "-r", tree, f"osd:{top}/new")
+    assert lines(osd, "ls", "-o", "id", f"{top}/new/photos") == [
+        f"{top}/new/photos/{each}" for each in ("2024", "2025", "a.jpg", "empty")
+    ]
+
+
+def test_copies_are_compared(
+    osd: Run, top: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    osd("cp", "-r", "--verify", "--check", tree, f"osd:{top}/p")
+    osd("sync", "--verify", "--check", f"osd:{top}/p", tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(tree)
+    small = transfer._small
+    monkeypatch.setattr(transfer, "_small", lambda path: (small(path) or b"")[:-1] + b"?")
+    done = osd("cp", "--verify", tree / "a.jpg", f"osd:{top}/q", code=1)
+    assert "a.jpg: the copy differs from its source" in done.stderr
+
+
+def test_single_files(osd: Run, top: str, tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"1\n")
+    (tmp_path / "two").write_bytes(b"2\n")
+    osd("mkdir", f"{top}/d")
+    osd("cp", tmp_path / "one", tmp_path / "two", f"osd:{top}/d")
+    osd("cp", tmp_path / "one", f"osd:{top}/d/three")
+    assert osd("cat", f"{top}/d/one", f"{top}/d/t*").stdout == "1\n1\n2\n"
+    assert osd("cat", f"{top}/d/one", "--offset", 1, "--length", 5).stdout == "\n"
+    osd("cp", f"osd:{top}/d/*", tmp_path / "none", code=1)
+    (tmp_path / "out").mkdir()
+    osd("cp", f"osd:{top}/d/t*", tmp_path / "out")
+    assert contents(tmp_path / "out") == {"two": b"2\n", "three": b"1\n"}
+    listed = osd("cp", "--names", f"osd:{top}/d/one", tmp_path / "x").stdout
+    assert listed == f"{tmp_path}/x\n"
+
+
+def test_streams(osd: Run, top: str) -> None:
+    data = random.Random(1).randbytes(LARGE)
+    osd("cp", "-", f"osd:{top}/f", data=data)
+    assert osd("cp", f"osd:{top}/f", "-").stdout_bytes == data
+    assert osd("cat", f"{top}/f", "--raw").stdout_bytes == data
+    osd("cp", "-", f"osd:{top}/f", "--if-exists", "fail", code=1, data=b"x")
+    osd("cp", "-", f"osd:{top}/f", "--if-exists", "skip", data=b"x")
+    assert osd("cat", f"{top}/f", "--raw").stdout_bytes == data
+
+
+def test_if_exists(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
+    osd("cp", "-r", tree, f"osd:{top}/p")
+    (tree / "a.jpg").write_bytes(b"another")
+    (tree / "new").write_bytes(b"new")
+    osd("cp", "-r", tree, f"osd:{top}/p2")
+    for word in ("fail", "skip", "replace"):
+        osd("cp", tree / "a.jpg", f"osd:{top}/p/a.jpg", "--if-exists", word, code=word == "fail")
+        same = osd("cat", f"{top}/p/a.jpg", "--raw").stdout_bytes == b"another"
+        assert same is (word == "replace")
+    (tmp_path / "back").mkdir()
+    (tmp_path / "back" / "a.jpg").write_bytes(b"mine")
+    osd("cp", f"osd:{top}/p/a.jpg", tmp_path / "back", "--if-exists", "fail", code=1)
+    osd("cp", f"osd:{top}/p/a.jpg", tmp_path / "back", "--if-exists", "skip")
+    assert (tmp_path / "back" / "a.jpg").read_bytes() == b"mine"
+    osd("cp", f"osd:{top}/p/a.jpg", tmp_path / "back")
+    assert (tmp_path / "back" / "a.jpg").read_bytes() == b"another"
+
+
+def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
+    osd("cp", "-r", tree, f"osd:{top}/p")
+    osd("cp", "-r", f"osd:{top}/p", f"osd:{top}/q")
+    assert len(lines(osd, "find", f"{top}/q", "--type", "f")) == 5
+    osd("cp", f"osd:{top}/p", f"osd:{top}/r", code=1)
+    assert "is inside" in osd("cp", "-r", f"osd:{top}/p", f"osd:{top}/p/x", code=1).output
+    osd("mv", f"{top}/q", f"{top}/moved")
+    osd("mkdir", f"{top}/into")
+    osd("mv", f"{top}/moved", f"{top}/p/a.jpg", f"{top}/into")
+    assert lines(osd, "ls", "-o", "id", f"{top}/into") == [f"{top}/into/a.jpg", f"{top}/into/moved"]
+    osd("mv", "-n", f"{top}/p/empty", f"{top}/into/a.jpg", code=1)
+    osd("mv", f"{top}/p/empty", f"{top}/into/a.jpg")
+    assert osd("cat", f"{top}/into/a.jpg").stdout == ""
+    other = "/" + osd("part", "create").stdout.strip()
+    osd("mv", f"{top}/into/a.jpg", f"{other}/b")
+    assert lines(osd, "ls", "-o", "id", other) == [f"{other}/b"]
+    osd("stat", f"{top}/into/a.jpg", code=66)
+    assert "another partition" in osd("mv", f"{top}/into", f"{other}/c", code=1).output
+
+
+def test_mkdir_and_rm(osd: Run, top: str, pid: str) -> None:
+    osd("mkdir", f"{top}/a/b", code=66)
+    osd("mkdir", "-p", f"{top}/a/b", f"{top}/a/b")
+    osd("mkdir", f"{top}/a", code=1)
+    for name in ("1", "2", "b/3"):
+        osd("cp", "-", f"osd:{top}/a/{name}", data=b"x")
+    assert "-r removes it" in osd("rm", f"{top}/a", code=1).output
+    osd("rm", f"{top}/a/[12]")
+    osd("rm", f"{top}/a/1", code=66)
+    osd("rm", "-f", f"{top}/a/1", f"{top}/none*")
+    osd("rm", f"{top}/none*", code=66)
+    assert "removed 3 names" in osd("rm", "-r", f"{top}/a").stderr
+    assert osd("obj", "ls", pid, "-o", "id").stdout == ""
+    assert "name one" in osd("rm", "-r", "/", code=1).output
+
+
+def test_listings(osd: Run, top: str, tree: Path, pid: str) -> None:
+    osd("cp", "-r", tree, f"osd:{top}")
+    table = osd("ls", f"{top}/photos").stdout
+    assert "LENGTH" in table
+    assert [line.split()[-1] for line in table.splitlines()[1:]] == [
+        "2024/",
+        "2025/",
+        "a.jpg",
+        "empty",
+    ]
+    rows = json.loads(osd("ls", f"{top}/photos", "-o", "json").stdout)
+    assert rows["schema"] == "iosd.paths/1"
+    row = next(each for each in rows["paths"] if each["id"].endswith("a.jpg"))
+    assert row["length_bytes"] == 10
+    assert row["directory"] is False
+    assert osd("obj", "stat", row["object"], "-o", "id").stdout.strip() == row["object"]
+    assert pid in osd("ls", "/", "-o", "id").stdout
+    assert lines(osd, "ls", "-d", "-o", "id", f"{top}/photos") == [f"{top}/photos"]
+    assert len(lines(osd, "ls", "-R", "-o", "id", top)) == 10
+    assert osd("stat", f"{top}/photos/a.jpg", "-o", "id").stdout.strip() == f"{top}/photos/a.jpg"
+    osd("stat", f"{top}/nothing", code=66)
+    osd("ls", f"{top}/photos/a.jpg/x", code=1)
+
+
+def test_find_and_du(osd: Run, top: str, tree: Path) -> None:
+    osd("cp", "-r", tree, f"osd:{top}")
+    photos = f"{top}/photos"
+    assert lines(osd, "find", top, "--name", "*.jpg") == [
+        f"{photos}/2024/b c.jpg",
+        f"{photos}/a.jpg",
+    ]
+    assert lines(osd, "find", top, "--larger", "1MiB") == [f"{photos}/2024/deep/ünder/large.bin"]
+    assert lines(osd, "find", top, "--smaller", "1") == [f"{photos}/empty"]
+    assert lines(osd, "find", top, "--type", "d", "--max-depth", 2) == [
+        photos,
+        f"{photos}/2024",
+        f"{photos}/2025",
+    ]
+    assert lines(osd, "find", top, "--older", "1h") == []
+    assert len(lines(osd, "find", top, "--newer", "1h", "--type", "f")) == 5
+    assert osd("find", top, "--name", "empty", "-0").stdout == f"{photos}/empty\0"
+    total = 10 + 70_000 + LARGE + (1 << 20)
+    sums = json.loads(osd("du", top, "-o", "json").stdout)["uses"]
+    found = {each["id"]: (each["files"], each["length_bytes"]) for each in sums}
+    assert found[top] == (5, total)
+    assert found[f"{photos}/2025"] == (1, 1 << 20)
+    assert found[f"{photos}/2024/deep"] == (1, LARGE)
+    assert len(lines(osd, "du", "-s", top)) == 2
+    assert osd("du", f"{photos}/a.jpg").stdout.split()[-3:] == ["10", "1", f"{photos}/a.jpg"]
+
+
+def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
+    there = f"osd:{top}/copy"
+    assert "5 files" in osd("sync", tree, there).stderr
+    assert "0 files" in osd("sync", tree, there).stderr
+    (tree / "a.jpg").write_bytes(b"longer than it was")
+    (tree / "new").mkdir()
+    (tree / "new" / "file").write_bytes(b"x")
+    (tree / "empty").unlink()
+    assert lines(osd, "sync", "-n", "--delete", tree, there) == [
+        "copy new",
+        "copy a.jpg",
+        "copy new/file",
+        "remove empty",
+    ]
+    assert "2 files" in osd("sync", tree, there).stderr
+    assert "removed 1" in osd("sync", "--delete", tree, there).stderr
+    back = tmp_path / "back"
+    assert "6 files" not in osd("sync", there, back).stderr
+    assert contents(back) == contents(tree)
+    assert "0 files" in osd("sync", there, back).stderr
+    (back / "a.jpg").write_bytes(b"longer than it Was")
+    os.utime(back / "a.jpg", ns=(0, 0))
+    assert "0 files" in osd("sync", "--size-only", there, back).stderr
+    assert "1 file," in osd("sync", there, back).stderr
+    (back / "extra" / "x").mkdir(parents=True)
+    (back / "extra" / "x" / "f").write_bytes(b"")
+    osd("sync", "--delete", there, back)
+    assert contents(back) == contents(tree)
+    assert not (back / "extra").exists()
+    osd("sync", "--exclude", "*.jpg", "--exclude", "2025", tree, f"osd:{top}/some")
+    found = lines(osd, "find", f"{top}/some", "--type", "f", "-o", "id")
+    assert [each.rpartition("/")[2] for each in found] == ["large.bin", "file"]
+
+
+def test_one_that_fails(osd: Run, top: str, tree: Path) -> None:
+    osd("mkdir", "-p", f"{top}/p/a.jpg")
+    done = osd("cp", tree / "a.jpg", tree / "empty", f"osd:{top}/p", code=1)
+    assert "is a directory" in done.stderr
+    assert "1 of 2 files failed" in done.stderr
+    assert osd("stat", f"{top}/p/empty", "-o", "id").stdout
+
+
+def test_where_names_come_from(
+    osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    osd("mkdir", f"{top}/a", f"{top}/b", f"{top}/c")
+    monkeypatch.chdir(tree / "2024")
+    osd("cp", "-r", "..", f"osd:{top}/a")
+    osd("cp", "-r", ".", f"osd:{top}/b")
+    osd("cp", "-r", f"{tree}/2025/", f"osd:{top}/c")
+    assert lines(osd, "ls", "-o", "id", f"{top}/a") == [f"{top}/a/photos"]
+    assert lines(osd, "ls", "-o", "id", f"{top}/b") == [f"{top}/b/b c.jpg", f"{top}/b/deep"]
+    assert lines(osd, "ls", "-o", "id", f"{top}/c") == [f"{top}/c/2025"]
+    for words in (("cp", tree / "a.jpg", "osd:/"), ("sync", tree, "osd:/")):
+        assert "stored in a partition" in osd(*words, code=1).output
+
+
+def test_sides(osd: Run, top: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    assert f"write osd:{top}/f" in osd("cp", tmp_path / "f", f"{top}/f", code=2).output
+    osd("cp", tmp_path / "f", f"osd:{top}/a", f"osd:{top}/b", code=2)
+    osd("cp", "-", tmp_path / "f", code=2)
+    osd("sync", f"osd:{top}/a", f"osd:{top}/b", code=2)
+
+
+def test_paths_where_addresses_are_taken(osd: Run, top: str, pid: str) -> None:
+    osd("mkdir", f"{top}/d")
+    osd("cp", "-", f"osd:{top}/d/f", data=b"some text\n")
+    assert osd("obj", "read", f"{top}/d/f").stdout == "some text\n"
+    osd("obj", "append", f"{top}/d/f", data=b"more\n")
+    assert osd("obj", "read", f"osd:{top}/d/f").stdout == "some text\nmore\n"
+    osd("obj", "attr", "set", f"{top}/d/f", "0x10000/1", "green")
+    assert "green" in osd("obj", "attr", "ls", f"{top}/d/f", "0x10000").stdout
+    assert osd("part", "stat", top, "-o", "id").stdout.strip() == pid
+    assert len(lines(osd, "col", "ls", f"{top}/d", "-o", "id")) == 1
+    osd("obj", "read", f"{top}/d/none", code=66)
+    osd("obj", "read", "/nowhere/f", code=66)
+
+
+def test_the_profile_s_partition(osd: Run, top: str, pid: str, tmp_path: Path) -> None:
+    osd("mkdir", f"{top}/d")
+    assert "does not begin with a partition" in osd("ls", "d", code=2).output
+    folder = tmp_path / "iosd"
+    folder.mkdir()
+    (folder / "config.toml").write_text(f"[profile.default]\npartition = {int(pid, 0)}\n")
+    osd("cp", "-", "osd:d/f", data=b"x")
+    assert osd("cat", "d/f").stdout == "x"
+    assert lines(osd, "ls", "-o", "id") == [f"{top}/d"]
+    assert lines(osd, "find") == [f"{top}/d", f"{top}/d/f"]
+
+
+@pytest.mark.sandbox
+def test_a_script_over_files(osd: Run, top: str, tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text(
+        "import osd\nprint(osd.args, sorted(each.data.read().decode() for each in osd.over))\n"
+    )
+    osd("mkdir", f"{top}/d")
+    for name in ("d/a.txt", "d/b.txt", "d/c.txt", "d/e.gz"):
+        osd("cp", "-", f"osd:{top}/{name}", data=name.encode())
+    words = ("exec", script, "--zone", f"{top}/d")
+    done = osd(*words, "--over", f"{top}/d/*.txt", "--batch", 2, "--follow", "--wait", "--", "w")
+    assert sorted(line.split(" | ")[1] for line in done.stdout.splitlines()) == [
+        "['w'] ['d/a.txt', 'd/b.txt']",
+        "['w'] ['d/c.txt']",
+    ]
+    plan = json.loads(osd(*words, "--over", f"{top}/*", "--dry-run").stdout)
+    assert plan["over"] == [f"{top}/*"]
+    assert "no file matches" in osd(*words, "--over", f"{top}/d", "--no-wait", code=66).output
+    osd(*words, "--over", f"{top}/none*", "--no-wait", code=66)
+    osd(*words, "--over", f"{top}/d/*", "--array", "0-3", code=2)
+    osd(*words, "--over", f"{top}/d/*", "--local", code=2)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Views, and functions of directories, on a target that requires credentials."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd.functions.stock import STOCK
+from pyosd.types import ObjectRef, ref
+from tests.cli.conftest import Run
+from tests.machine import unavailable
+from tests.serving import sandboxes_missing
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+
+@pytest.fixture
+def view(osd: Run, obj: ObjectRef) -> Iterator[ObjectRef]:
+    """The object of a view of the partition of obj."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    osd("fn", "stock", "lines")
+    made = osd(
+        "view", "create", "0x77000", "--of", f"{obj.partition_id:#x}", "lines:contains=quick"
+    ).stdout.strip()
+    yield ref(int(made, 0), obj.object_id)
+    osd("view", "rm", made, "--yes")
+    osd("fn", "rm", "--force", "lines")
+
+
+def test_why(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
+    assert "knows of no READ" in osd("why", view).stdout
+    before = json.loads(osd("view", "stats", "-o", "json").stdout)
+    for how in ("was computed", "was kept from a READ before"):
+        assert osd("obj", "read", view, "--length", "20").stdout == "the quick brown fox\n"
+        told = osd("why", view).stdout
+        assert f"the stored bytes of {obj}" in told and "lines@main" in told and how in told
+        assert "not signed" in told and "contains" not in told
+    record = json.loads(osd("why", view, "-o", "json").stdout)["origin"]
+    assert record["source"] == str(obj) and record["read"]["kept"] is True
+    after = json.loads(osd("view", "stats", "-o", "json").stdout)
+    assert after["hits"] > before["hits"] and after["computed"] == before["computed"] + 1
+    assert after["kept"] >= 20 and "COMPUTED" in osd("view", "stats").stdout
+    osd("fn", "deactivate", "lines")
+    assert "have changed since" in osd("why", view).stdout
+
+
+def test_contracts_and_packages_of_functions(osd: Run, tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text(
+        "import osd\ndef main(args):\n    return osd.stage(args).data\n"
+    )
+    osd("fn", "put", tmp_path / "same.py", "--size", "same", "--records", "table")
+    record = json.loads(osd("fn", "show", "same", "-o", "json").stdout)
+    assert record["contract"]["records"] == "table" and record["contract"]["size"] == "same"
+    refused = osd("fn", "put", tmp_path / "same.py", "--records", "lines", code=2)
+    assert "--size" in refused.output
+    osd("fn", "rm", "same", "--yes")
+    refused = osd("fn", "stock", "lines", "parquet", code=2)
+    assert "--pool" in refused.output and "pyarrow" in refused.output
+    osd("fn", "stock")
+    names = {each["name"] for each in json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]}
+    assert {"jsonl", "schema", "worm"} <= names and "parquet" not in names
+    osd("fn", "rm", "--force", "--yes", *(each for each in names if each in STOCK))
+
+
+def test_why_of_stored_bytes(osd: Run, obj: ObjectRef) -> None:
+    osd("obj", "read", obj)
+    assert "knows of no READ" in osd("why", obj).stdout
+    assert json.loads(osd("why", obj, "-o", "json").stdout)["origin"] is None
+
+
+def test_a_writable_view(osd: Run, obj: ObjectRef) -> None:
+    osd("view", "create", "0x78001", "--of", f"{obj.partition_id:#x}", "--writable")
+    assert osd("view", "show", "0x78001").stdout.split()[-1] == "yes"
+    osd("obj", "write", f"0x78001/{obj.object_id:#x}", "--offset", "4", data=b"QUICK")
+    assert osd("obj", "read", obj, "--length", "10").stdout == "the QUICK "
+    osd("view", "rm", "0x78001", "--yes")
+
+
+def test_functions_of_a_directory(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
+    """They concern the files that have a name in it."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    text, folder = "one two three " * 1000, f"/{obj.partition_id:#x}/logs"
+    (tmp_path / "a").write_bytes(gzip.compress(text.encode()))
+    osd("fn", "stock", "gzip")
+    osd("mkdir", folder)
+    osd("cp", tmp_path / "a", f"osd:{folder}/a")
+    osd("attach", folder, "gzip")
+    assert "gzip" in osd("attached", folder).stdout
+    assert osd("cat", f"{folder}/a").stdout == text
+    (tmp_path / "large").write_bytes(gzip.compress(text.encode() * 200))
+    osd("cp", tmp_path / "large", f"osd:{folder}/large")
+    osd("cp", "-r", "--verify", f"osd:{folder}", tmp_path / "out")
+    assert (tmp_path / "out/a").read_text() == text
+    assert (tmp_path / "out/large").read_text() == text * 200
+    assert json.loads(osd("stat", f"{folder}/large", "-o", "json").stdout)[
+        "length_bytes"
+    ] == 200 * len(text)
+    osd("detach", folder)
+    osd("cp", f"osd:{folder}/a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+    osd("rm", "-r", folder)
+    osd("fn", "rm", "--force", "gzip")

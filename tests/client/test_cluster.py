@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The upkeep of copies: decisions and kills against targets in memory; real targets, one of them killed,
+and a client that is killed while it moves copies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyosd.cli import main
+from pyosd.cluster import upkeep as upkeep_module
+from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict
+from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Seal, encode_copies, place
+from pyosd.cluster.survey import CopyFault, Prefer, survey
+from pyosd.cluster.targets_file import read_targets
+from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
+from tests.client.fake_cluster import FakeCluster, Killed, Stored
+from tests.machine import unavailable
+from tests.serving import Serving, arguments, missing
+from tests.waiting import until
+
+PARTITION = PartitionId(0x10000)
+NAMES = ("a", "b", "c", "d", "e")
+OWN = AttributeId(0x10000, 7)
+
+# ---- formats ---------------------------------------------------------------------------------------
+
+
+@given(st.binary(max_size=100))
+def test_seals_come_back(data: bytes) -> None:
+    assert Seal.decode(Seal.of(data).encode().value) == Seal.of(data)
+
+
+def test_foreign_seals_are_refused() -> None:
+    assert Seal.decode(b"") is None
+    for value in (b"x", bytes(39), bytes(41)):
+        with pytest.raises(ValueError):
+            Seal.decode(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"version": 0, "targets": []}',
+        b'{"version": true, "targets": []}',
+        b'{"version": 1, "targets": "a"}',
+        b'{"version": 1, "targets": [1]}',
+    ],
+)
+def test_foreign_maps_are_refused(value: bytes) -> None:
+    with pytest.raises(ValueError):
+        ClusterMap.decode(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no table"),
+        ("targets = 1", "no table"),
+        ("[targets]", "no table"),
+        ("[targets]\na = 1", "not a text"),
+        ("[targets]\na = 'iscsi://h'", "is not iscsi://"),
+        ("[targets]\na = 'iscsi://u%p@h/t/1'", "has a secret"),
+        ("x = 1\n[targets]\na = 'iscsi://h/t/1'", "no such key: 'x'"),
+        ("[", "targets.toml: "),
+    ],
+)
+def test_wrong_files_of_targets_are_refused(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "targets.toml").write_text(text)
+    with pytest.raises(ValueError, match=why):
+        read_targets(tmp_path / "targets.toml")
+
+
+def test_a_throttle_lets_a_rate_pass() -> None:
+    now, slept = [0.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    throttle = Throttle(100, lambda: now[0], sleep)
+    for _ in range(11):
+        throttle.take(50)
+    assert now[0] == pytest.approx(5.0) and len(slept) == 10
+    now[0] = 100.0  # what was not used is not saved up
+    throttle.take(50)
+    throttle.take(50)
+    assert now[0] == pytest.approx(100.5)
+    with pytest.raises(ValueError):
+        Throttle(-1)
+
+
+# ---- targets in memory -----------------------------------------------------------------------------
+
+
+def store(cluster: FakeCluster, number: int, data: bytes, names: tuple[str, ...]) -> ObjectRef:
+    """What put() writes."""
+    obj = ref(PARTITION, number)
+    for name in names:
+        made = Stored(bytearray(data))
+        made.changed()
+        made.set([encode_copies(names), Seal.of(data).encode(), AttributeValue(*OWN, b"own")])
+        cluster.targets[name].stored[obj] = made
+    return obj
+
+
+def filled(names: tuple[str, ...], count: int, copies: int) -> tuple[FakeCluster, dict[Any, bytes]]:
+    whole = FakeCluster()
+    cluster = whole.among(names)
+    contents = {}
+    for number in range(FIRST, FIRST + count):
+        data = str(number).encode() * (number % 4)
+        chosen = place(ref(PARTITION, number), names, copies)
+        contents[store(cluster, number, data, chosen)] = data
+    return whole, contents
+
+
+FIRST = 0x10000
+
+
+def assert_placed(cluster: FakeCluster, contents: dict[Any, bytes], copies: int) -> None:
+    """Each object has its copies where it belongs, with its attributes, and nowhere else."""
+    for obj, data in contents.items():
+        wanted = place(obj, cluster.names, copies)
+        has = {
+            name: each.stored[obj] for name, each in cluster.targets.items() if obj in each.stored
+        }
+        assert {*has} == {*wanted}
+        for each in has.values():
+            assert bytes(each.data) == data and each.get(OWN) == b"own"
+            assert each.get(COPIES) == encode_copies(wanted).value
+            assert each.get(SEAL) == Seal.of(data).encode().value
+
+
+def kept(whole: FakeCluster, contents: dict[Any, bytes]) -> None:
+    """Each object still has a whole copy somewhere."""
+    for obj, data in contents.items():
+        has = [each.stored[obj] for each in whole.targets.values() if obj in each.stored]
+        whole_ones = [each for each in has if not each.get(UNFINISHED)]
+        assert any(bytes(each.data) == data for each in whole_ones)
+
+
+@given(st.data())
+def test_rebalancing_that_is_killed_loses_nothing_and_goes_on(data: Any) -> None:
+    """From any targets to any others, killed at any command, again and again."""
+    before = tuple(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))
+    after = tuple(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))
+    leaving = {*before} - {*after}
+    copies = data.draw(st.integers(1, len(before)))
+    then = data.draw(st.integers(1, len(after)))
+    whole, contents = filled(before, data.draw(st.integers(0, 6)), copies)
+    view = whole.among((*after, *leaving))
+    with mock.patch.object(upkeep_module, "_PIECE", data.draw(st.sampled_from([4, 1 << 20]))):
+        for limit in data.draw(st.lists(st.integers(1, 60), max_size=8)):
+            whole.steps, whole.kill_at = 0, limit
+            with contextlib.suppress(Killed):
+                run(view).rebalance(copies=then, leaving=leaving)
+            kept(whole, contents)
+        whole.kill_at = 0
+        report = run(view).rebalance(copies=then, leaving=leaving)
+    assert report.ok, report.findings
+    only = whole.among(after)
+    assert run(only).check().ok
+    assert_placed(only, contents, then)
+    for name in leaving:
+        assert {*whole.targets[name].stored} <= {ref(PARTITION, MAP)}
+
+
+def run(cluster: FakeCluster, **options: Any) -> Upkeep:
+    return Upkeep(cluster.as_many(), PARTITION, at_once=1, **options)
+
+
+def faults(report: ClusterReport) -> set[tuple[str, CopyFault]]:
+    return {(each.target, each.fault) for each in report.findings}
+
+
+def test_each_fault_is_found_and_repaired() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 2)
+    cluster = whole.among(("a", "b", "c"))
+    (obj,) = contents
+    first, second = place(obj, cluster.names, 2)
+    (other,) = {*cluster.names} - {first, second}
+    assert run(cluster).check().ok
+
+    del cluster.targets[second].stored[obj]
+    assert faults(run(cluster).check()) == {(second, CopyFault.MISSING)}
+    report = run(cluster).repair()
+    assert report.ok and report.written == 1
+    assert_placed(cluster, contents, 2)
+
+    cluster.targets[second].stored[obj].set([AttributeValue(*UNFINISHED, b"1")])
+    assert faults(run(cluster).check()) == {(second, CopyFault.UNFINISHED)}
+    assert run(cluster).repair().ok
+    assert_placed(cluster, contents, 2)
+
+    store(cluster, obj.object_id, contents[obj], (first, other))
+    found = faults(run(cluster).check())
+    assert found == {
+        (first, CopyFault.UNNAMED),
+        (other, CopyFault.UNNAMED),
+        (other, CopyFault.MISPLACED),
+    }
+    assert faults(run(cluster).repair()) == {(other, CopyFault.MISPLACED)}
+    assert run(cluster).rebalance().removed == 1
+    assert_placed(cluster, contents, 2)
+
+
+def test_copies_that_differ_are_reported_and_only_a_choice_changes_them() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 2)
+    cluster = whole.among(("a", "b", "c"))
+    (obj,) = contents
+    first, second = place(obj, cluster.names, 2)
+    assert run(cluster).repair().ok
+    cluster.targets[second].write(obj, 0, b"changed")
+    report = run(cluster).repair()
+    assert faults(report) == {(first, CopyFault.DIFFERS), (second, CopyFault.DIFFERS)}
+    assert {"as written", "changed since it was written"} == {
+        each.detail.rpartition(", ")[2] for each in report.findings
+    }
+    assert bytes(cluster.targets[second].stored[obj].data)[:7] == b"changed" and not report.written
+    assert run(cluster).repair(prefer=Prefer.UNCHANGED).written == 1
+    assert run(cluster).check().ok
+    assert_placed(cluster, contents, 2)
+
+    for name in (first, second):  # the same change of all copies is no fault
+        cluster.targets[name].write(obj, 0, b"changed")
+    assert run(cluster).check().ok
+    assert run(cluster).repair().ok and not run(cluster).repair().written
+    seal = Seal.decode(cluster.targets[first].stored[obj].get(SEAL))
+    assert seal == Seal.of(bytes(cluster.targets[first].stored[obj].data))
+
+
+def test_a_copy_is_replaced_if_storage_fails_and_left_alone_if_nothing_is_known() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 2)
+    cluster = whole.among(("a", "b", "c"))
+    (obj,) = contents
+    first = place(obj, cluster.names, 2)[0]
+    cluster.targets[first].stored[obj].data[:] = b"rotten"
+    cluster.errors = {first: "JobTimeout: it took too long"}
+    report = run(cluster).repair()
+    assert faults(report) == {(first, CopyFault.FAILED)} and not report.written
+    cluster.errors = {first: "StorageError: a checksum is wrong"}
+    assert faults(run(cluster).check()) == {(first, CopyFault.UNREADABLE)}
+    assert run(cluster).repair().written == 1
+    cluster.errors = {}
+    assert run(cluster).check().ok
+    assert_placed(cluster, contents, 2)
+
+
+def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 2)
+    cluster = whole.among(("a", "b", "c"))
+    (obj,) = contents
+    (other,) = {*cluster.names} - {*place(obj, cluster.names, 2)}
+    stray = store(whole.among((other,)), obj.object_id, contents[obj], (other,))
+
+    def changed_after(*words: Any, **how: Any) -> Any:
+        found = survey(*words, **how)
+        cluster.targets[other].write(stray, 0, b"news")
+        return found
+
+    with mock.patch.object(upkeep_module, "survey", changed_after):
+        report = run(cluster).rebalance()
+    assert faults(report) == {(other, CopyFault.FAILED)} and not report.removed
+    assert bytes(cluster.targets[other].stored[obj].data)[:4] == b"news"
+
+
+def test_only_changed_data_are_read_again() -> None:
+    whole, contents = filled(("a", "b"), 3, 2)
+    cluster = whole.among(("a", "b"))
+    read: list[ObjectRef] = []
+    original = cluster.map_objects
+
+    def watched(fn: Any, objects: Any, **how: Any) -> Any:
+        wanted = [*objects]
+        read.extend(each.object for each in wanted)
+        return original(fn, wanted, **how)
+
+    cluster.map_objects = watched  # type: ignore[method-assign]
+    assert run(cluster).repair().ok
+    assert len(read) == 6
+    read.clear()
+    assert run(cluster).check().ok and not read
+    one = next(iter(contents))
+    cluster.targets["a"].stored[one].changed()  # as after a power failure: same data, other version
+    assert run(cluster).check().ok and read == [one]
+    read.clear()
+    assert run(cluster, all_data=True).check().ok and len(read) == 6
+
+
+def test_a_target_that_is_away_and_comes_back() -> None:
+    whole, contents = filled(("a", "b", "c"), 8, 2)
+    cluster = whole.among(("a", "b", "c"))
+    assert run(cluster).rebalance().ok
+    away = cluster.targets["c"].stored
+    cluster.targets["c"].stored = {}
+    report = run(cluster, without=["c"]).repair()
+    assert report.ok and report.written
+    cluster.targets["c"].stored = away
+    assert {each.fault for each in run(cluster).check().findings} == {
+        CopyFault.UNNAMED,
+        CopyFault.MISPLACED,
+    }
+    assert run(cluster).rebalance().ok
+    assert_placed(cluster, contents, 2)
+
+
+def test_a_list_of_targets_that_is_not_the_maps_is_refused() -> None:
+    whole, _ = filled(("a", "b", "c"), 2, 2)
+    assert run(whole.among(("a", "b", "c"))).rebalance().maps["a"] == ClusterMap(1, ("a", "b", "c"))
+    with pytest.raises(MapConflict, match="names a, b, c; these targets are a, b"):
+        run(whole.among(("a", "b"))).repair()
+    assert run(whole.among(("a", "b"))).rebalance().maps["a"] == ClusterMap(2, ("a", "b"))
+    assert run(whole.among(("a", "b"))).rebalance().maps["a"] == ClusterMap(2, ("a", "b"))
+    wrong = AttributeValue(*MEMBERS, ClusterMap(2, ("x",)).encode())
+    whole.targets["b"].stored[ref(PARTITION, MAP)].set([wrong])
+    with pytest.raises(MapConflict, match="another client"):
+        run(whole.among(("a", "b"))).rebalance()
+
+
+def test_impossible_upkeep_is_refused() -> None:
+    cluster = FakeCluster().among(("a", "b"))
+    for options, why in (
+        ({"without": ["x"]}, "named x"),
+        ({"without": ["a", "b"]}, "no target"),
+        ({"at_once": 0}, "at_once"),
+        ({"rate": -1}, "rate"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            Upkeep(cluster.as_many(), PARTITION, **options)
+    with pytest.raises(ValueError, match="all targets"):
+        run(cluster, without=["a"]).rebalance()
+    with pytest.raises(ValueError, match="3 copies"):
+        run(cluster).rebalance(copies=3)
+
+
+# ---- real targets ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three() -> Iterator[dict[str, Serving]]:
+    if why := missing():
+        unavailable("tgtd", why)
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name in ("a", "b", "c"):
+            found[name] = Serving(*arguments(), standard=True)
+            stack.callback(found[name].stop, False)
+            with found[name].connect() as target:
+                target.create_partition(PARTITION)
+        yield found
+
+
+def targets_file(folder: Path, served: dict[str, Serving]) -> str:
+    path = folder / f"{'-'.join(served)}.toml"
+    lines = [f'{name} = "{each.url}"' for name, each in served.items()]
+    path.write_text("\n".join(["[targets]", *lines, ""]))
+    return str(path)
+
+
+def osd(*words: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == code, f"{words}: {done.exit_code}\n{done.output}"
+    return done
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> None:
+    """put, check, a copy lost, one changed, a target killed; a client killed while it moves copies."""
+    two = targets_file(tmp_path, {name: three[name] for name in ("a", "b")})
+    whole = targets_file(tmp_path, three)
+    files = []
+    for number in range(40):
+        files.append(tmp_path / f"file{number}")
+        files[-1].write_bytes(bytes([number]) * (number * 1000))
+    large = tmp_path / "large"
+    large.write_bytes(os.urandom((9 << 20) + 5))
+    osd("cluster", "put", *files, large, hex(PARTITION), "--targets", two)
+    listed = osd(
+        "cluster", "ls", hex(PARTITION), "--targets", two, "--no-header"
+    ).stdout.splitlines()
+    assert len(listed) == 41 and all({*line.split()[1:]} == {"a", "b"} for line in listed)
+    objects = [ObjectRef.parse(line.split()[0]) for line in listed]
+    assert (
+        "no fault in 41 objects, 82 copies"
+        in osd("cluster", "check", hex(PARTITION), "--targets", two).stderr
+    )
+
+    with three["a"].connect() as a, three["b"].connect() as b:
+        a.set_attributes(objects[2], [AttributeValue(*OWN, b"mine")])
+        b.remove(objects[2])
+        b.write(objects[3], 0, b"other")
+        found = osd("cluster", "check", hex(PARTITION), "--targets", two, "-o", "id", code=1)
+        assert found.stdout.split() == [*map(str, (objects[2], objects[3], objects[3]))]
+        osd("cluster", "repair", hex(PARTITION), "--targets", two, code=1)
+        assert b.get_attribute(objects[2], *OWN) == b"mine"
+        osd("cluster", "repair", hex(PARTITION), "--targets", two, "--prefer", "newest")
+        assert bytes(a.read(objects[3], 0, 5)) == b"other"
+
+    # A client that is killed while it moves copies to three targets, slowed so that it is in the middle.
+    words = ["cluster", "rebalance", hex(PARTITION), "--targets", whole, "--at-once", "1"]
+    program = [sys.executable, "-c", "from pyosd.cli import main; main()"]
+    command = [*program, *words, "--rate", "500KiB"]
+    with three["c"].connect() as c, subprocess.Popen(command) as process:
+        until(lambda: len(c.list_objects(PARTITION)) > 3)
+        process.kill()
+    left = osd("cluster", "check", hex(PARTITION), "--targets", whole, code=1)
+    assert "missing" in left.stdout
+    osd(*words)
+    osd("cluster", "check", hex(PARTITION), "--targets", whole, "--all-data")
+    wanted = {obj: {*place(obj, ("a", "b", "c"), 2)} for obj in objects}
+    for name, served in three.items():
+        with served.connect() as target:
+            here = {*target.list_objects(PARTITION)}
+            assert here - {ref(PARTITION, MAP)} == {
+                obj for obj, names in wanted.items() if name in names
+            }
+
+    osd("cluster", "repair", hex(PARTITION), "--targets", two, code=18)
+    three["c"].kill_all()
+    osd("cluster", "check", hex(PARTITION), "--targets", whole, code=69)
+    osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", code=1)
+    osd("cluster", "repair", hex(PARTITION), "--targets", whole, "--without", "c")
+    osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", "--all-data")
+    with three["a"].connect() as a, three["b"].connect() as b:
+        for obj in objects:
+            length = a.length(obj)
+            assert bytes(a.read(obj, 0, length)) == bytes(b.read(obj, 0, length))
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+def test_scripts_and_lists_at_all_targets(
+    three: dict[str, Serving], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = targets_file(tmp_path, three)
+    script = tmp_path / "hello.py"
+    script.write_text("import osd\nprint('hello', osd.args[0])\n")
+    done = osd("run", script, "--targets", whole, "--", "you")
+    assert sorted(done.stdout.splitlines()) == [f"{name} | hello you" for name in three]
+    ids = osd(
+        "submit", script, "--targets", whole, "--name", "second", "--", "x"
+    ).stdout.splitlines()
+    assert [line.split()[0] for line in ids] == [*three]
+    rows = osd("ps", "--targets", whole, "--no-header").stdout.splitlines()
+    assert len(rows) == 6 and {row.split()[0] for row in rows} == {*three}
+    monkeypatch.setenv("IOSD_TARGETS", whole)
+    assert len(osd("ps", "--all", "--name", "second", "-o", "id").stdout.splitlines()) == 3
+    for wrong in (
+        ["--local"],
+        ["--follow"],
+        ["--after", "0x10000/0x1"],
+        ["--target", "iscsi://h/t/1"],
+    ):
+        osd("exec", script, "--targets", whole, *wrong, code=2)
+    osd("ps", "--all", "0x10000/0x1", code=2)
+    script.write_text("raise SystemExit(3)\n")
+    osd("run", script, "--targets", whole, code=10)
+    assert osd("run", script, "--targets", whole, "--exit-code", "script", code=3)
+
+    three["b"].kill_all()
+    found = osd("ps", "--all", "--no-header", code=69)
+    assert {row.split()[0] for row in found.stdout.splitlines()} == {"a", "c"}
+    assert (
+        "osd: b: cannot " in found.stderr
+    )  # connect, or receive: its port closes later than it dies

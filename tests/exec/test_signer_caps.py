@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Caps of signers (docs/functions.md, "Caps of a signer")."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyosd.errors import OSDError
+from pyosd.functions import Functions
+from pyosd.types import ROOT, ref
+from pyosd.wire.exec_params import Limits
+from pyosd.wire.job_status import JobState
+from tests.exec.conftest import WAIT_S
+from tests.exec.signing import Key, MakeKey, Serve, Signing
+from tests.exec.test_functions import FUNCTIONS, READ, WRITE, call, refused, result
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+CAPS = 0x8029
+CODE = b"def main(args):\n    return 'signed'\n"
+SPINS = b"def main(args):\n    while True:\n        pass\n"
+
+
+def line(key: Key, caps: str = "") -> str:
+    return f"ann {caps + ' ' if caps else ''}{key.public}"
+
+
+def put(s: Signing, key: Key, name: str, code: bytes = CODE, **limits: object) -> Functions:
+    functions = Functions(s.target, FUNCTIONS)
+    functions.put(code, name=name, limits=Limits(**limits), sign_with=key.path)  # type: ignore[arg-type]
+    return functions
+
+
+def test_the_manifest_is_within_the_caps(signing: Serve, key: MakeKey) -> None:
+    ed = key("ed25519")
+    caps = 'iosd-access="read",iosd-wall="2s",iosd-cpu="1500ms",iosd-memory="64MiB"'
+    s = signing("signed", line(ed, caps))
+    s.refuse(s.put_signed(ed, access=WRITE), CAPS, "iosd-access")
+    s.target.activate_function(s.put_signed(ed, access=READ, alias=b"reads"))
+    for limits, word in (({"wall": 3}, "wall"), ({"cpu": 2}, "cpu"), ({"mem": "65MiB"}, "memory")):
+        before = len(s.serving.text())
+        with pytest.raises(OSDError) as caught:
+            put(s, ed, "more", **limits)
+        assert (caught.value.asc << 8 | caught.value.ascq) == CAPS
+        s.logged(f"iosd-{word}", before)
+    functions = put(s, ed, "less", wall=2, cpu=1.5, mem="64MiB")
+    assert functions.show("less").signer == "ann"
+
+
+def test_engines(signing: Serve, key: MakeKey) -> None:
+    ed, p256 = key("ed25519"), key("p256")
+    s = signing("signed", line(ed, 'iosd-engines="wasm,java"'), f"bob {p256.public}")
+    s.refuse(s.put_signed(ed), CAPS, "iosd-engines")
+    s.target.activate_function(s.put_signed(p256))
+
+
+def test_a_call_gets_the_cap_where_the_manifest_has_no_limit(signing: Serve, key: MakeKey) -> None:
+    ed = key("ed25519")
+    s = signing("signed", line(ed, 'iosd-wall="300ms",iosd-memory="48MiB"'))
+    put(s, ed, "spins", SPINS)
+    reply = call(s.target, s.zone, "spins", limits=Limits(wall=30))
+    assert reply.error is not None and reply.error.sense is not None
+    assert reply.error.sense.command_information == 301
+    job = Functions(s.target, FUNCTIONS).submit("spins", zone=s.zone)
+    status = job.wait(WAIT_S)
+    assert (status.state, status.signer) == (JobState.TIMEOUT, "ann")
+    assert status.limits.mem == 48 << 20 and status.limits.wall == pytest.approx(0.3)
+
+
+def test_zones(signing: Serve, key: MakeKey) -> None:
+    ed = key("ed25519")
+    s = signing("signed", line(ed))
+    other = ref(s.target.create_partition())
+    s.reload("signed", [line(ed, f'iosd-zones="{int(s.zone.partition_id):#x}"')])
+    obj = s.target.create_and_write(s.zone.partition_id, b"x")
+    reads = s.put_signed(ed, access=READ, alias=b"reads")
+    s.target.activate_function(reads)
+    s.target.activate_function(s.put_signed(ed, alias=b"alone"))
+    for zone in (s.zone, obj):
+        assert result(s.target, call(s.target, zone, "reads")) == "signed"
+    for zone in (other, ROOT):
+        refused(s.target, zone, reads.object_id, CAPS)
+        assert result(s.target, call(s.target, zone, "alone")) == "signed", "it has no access"
+    script = "import osd\nosd.result(osd.call('reads'))\n"
+    assert s.target.exec(script, zone=s.zone).result() == "signed"
+    status = s.target.exec(script, zone=other).wait(WAIT_S)
+    assert status.state is JobState.FAILED and "PermissionDenied" in status.message
+
+
+def test_a_reload_changes_caps(signing: Serve, key: MakeKey) -> None:
+    """What exceeds them is stored again; other calls have the new ones at once."""
+    ed = key("ed25519")
+    s = signing("signed", line(ed))
+    writes, reads = s.put_signed(ed, access=WRITE), s.put_signed(ed, access=READ)
+    for obj in (writes, reads):
+        s.target.activate_function(obj)
+    capped = f'iosd-access="read",iosd-zones="{int(s.zone.partition_id)}"'
+    s.reload("signed", [line(ed, capped)])
+    assert (s.active(writes), s.active(reads)) == (False, True)
+    refused(s.target, ROOT, reads.object_id, CAPS)
+    s.restart_tgtd()
+    assert (s.active(writes), s.active(reads)) == (False, True)
+    refused(s.target, ROOT, reads.object_id, CAPS)
+    s.reload("signed", [line(ed)])
+    assert result(s.target, call(s.target, ROOT, reads.object_id)) == "signed"
+    s.target.activate_function(writes)
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [
+        'iosd-wall="10"',
+        'iosd-wall="0s"',
+        'iosd-wall="-1s"',
+        'iosd-cpu="99999999999999999999h"',
+        'iosd-memory="1TB"',
+        "iosd-memory=1MiB",
+        'iosd-memory="1MiB",iosd-memory="1MiB"',
+        'iosd-access="all"',
+        'iosd-zones="0x0"',
+        'iosd-zones="here"',
+        f'iosd-zones="{",".join(map(str, range(1, 18)))}"',
+        'iosd-speed="1"',
+        'iosd-="1"',
+        f'iosd-engines="{"x" * 64}"',
+        'iosd-engines="cobol"',
+    ],
+)
+def test_wrong_caps_do_not_load(signing: Serve, key: MakeKey, caps: str) -> None:
+    ed = key("ed25519")
+    s = signing("signed", line(ed))
+    obj = s.put_signed(ed)
+    s.target.activate_function(obj)
+    told = s.reload("signed", [line(ed, caps)], code=78)
+    assert "line 1 of the list of signers" in told
+    assert s.active(obj)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Target.run() and `osd exec --where`: the same outcome from both places, and what is learned from it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pyosd
+from pyosd.cli import main
+from pyosd.offload.costs import Costs
+from pyosd.types import ObjectRef, PartitionId
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+DEADLINE_S = 60.0
+SIZE = (2 << 20) + 5
+COUNT = """\
+import osd
+print("counting")
+osd.result({"bytes": sum(len(block) for block in osd.zone.data.blocks()), "args": osd.args})
+"""
+EXPECTED = {"bytes": SIZE, "args": ["a", {"b": 1}]}
+ARGS = ["a", {"b": 1}]
+HOG = "while True:\n    pass\n"
+
+
+@pytest.fixture(autouse=True)
+def costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is learned goes into a folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/iosd/costs.json"
+
+
+@pytest.fixture
+def session(target: pyosd.Target, costs: Path) -> pyosd.Target:
+    """A session that knows no costs yet."""
+    target.__dict__.pop("costs", None)
+    return target
+
+
+@pytest.fixture
+def data(session: pyosd.Target, pid: int) -> ObjectRef:
+    obj = session.create(PartitionId(pid))
+    session.write(obj, 0, bytes(SIZE))
+    return obj
+
+
+def believe(session: pyosd.Target, code: str, seconds: float) -> None:
+    """Make the client expect that the script takes so long here."""
+    known = pyosd.jobs.submission.prepare(code, zone=pyosd.ROOT).code
+    for _ in range(50):
+        session.costs.ran_home(Costs.name(known), SIZE, SIZE, seconds)
+
+
+def test_both_places_leave_the_same(session: pyosd.Target, data: ObjectRef) -> None:
+    near = session.run(COUNT, zone=data, args=ARGS, timeout=DEADLINE_S)
+    here = session.run(COUNT, zone=data, args=ARGS, where="local", timeout=DEADLINE_S)
+    assert (near.where, here.where) == ("near", "local")
+    assert near.result == here.result == EXPECTED
+    assert near.output == here.output == b"counting\n"
+    assert near.exit_code == here.exit_code == 0
+
+
+@pytest.mark.parametrize("script", ["1 / 0", "import sys\nsys.exit(3)", "print('x' * 100_000)"])
+def test_both_places_fail_alike(session: pyosd.Target, data: ObjectRef, script: str) -> None:
+    near = session.run(script, zone=data, pure=True, where="near", timeout=DEADLINE_S)
+    here = session.run(script, zone=data, pure=True, where="local", timeout=DEADLINE_S)
+    assert (near.output, near.exit_code) == (here.output, here.exit_code)
+
+
+@pytest.mark.parametrize("where", ["near", "local"])
+def test_a_pure_script_changes_nothing_anywhere(
+    session: pyosd.Target, data: ObjectRef, where: pyosd.offload.where.Where
+) -> None:
+    script = "import osd\nosd.zone.data.write(b'x')"
+    found = session.run(script, zone=data, pure=True, where=where, timeout=DEADLINE_S)
+    assert found.exit_code == 1
+    assert b"PermissionDenied" in found.stderr or where == "near"
+    assert bytes(session.read(data, 0, 1)) == b"\0"
+
+
+def test_auto_learns_near_then_goes_where_it_is_sooner(
+    session: pyosd.Target, data: ObjectRef, costs: Path
+) -> None:
+    first = session.run(COUNT, zone=data, args=ARGS, pure=True, timeout=DEADLINE_S)
+    assert (first.where, first.result) == ("near", EXPECTED)
+    assert "not run near the data before" in first.why
+    believe(session, COUNT, 1e-6)
+    here = session.run(COUNT, zone=data, args=ARGS, pure=True, timeout=DEADLINE_S)
+    assert (here.where, here.result, here.output) == ("local", EXPECTED, b"counting\n")
+    assert here.why.startswith("expected ")
+    believe(session, COUNT, 3000.0)
+    near = session.run(COUNT, zone=data, args=ARGS, pure=True, timeout=DEADLINE_S)
+    assert (near.where, near.result) == ("near", EXPECTED)
+    assert 0 < near.predicted < 3000
+    assert json.loads(costs.read_text())["schema"] == "iosd.costs/1"
+
+
+def test_a_function_runs_in_both_places(session: pyosd.Target, data: ObjectRef) -> None:
+    def total(add: int) -> int:
+        import osd  # type: ignore[import-not-found]
+
+        return add + sum(len(block) for block in osd.zone.data.blocks())
+
+    for where in ("near", "local", "auto"):
+        found = session.run(total, zone=data, args=[1], where=where, timeout=DEADLINE_S)
+        assert found.result == SIZE + 1
+
+
+def test_members_run_in_both_places(session: pyosd.Target, data: ObjectRef) -> None:
+    script = COUNT.replace('"args": osd.args', '"args": osd.array_index')
+    expected = [{"bytes": SIZE, "args": index} for index in range(3, 9)]
+    first = session.run_array(script, zone=data, array=range(3, 9), timeout=DEADLINE_S)
+    assert [each.result for each in first] == expected
+    assert {each.where for each in first} == {"near"}
+    believe(session, script, 1e-6)
+    again = session.run_array(script, zone=data, array=range(3, 9), timeout=DEADLINE_S)
+    assert [each.result for each in again] == expected
+    assert "local" in {each.where for each in again}
+
+
+def test_a_run_here_ends_with_its_time(session: pyosd.Target, data: ObjectRef) -> None:
+    with pytest.raises(TimeoutError):
+        session.run(HOG, zone=data, where="local", timeout=1.0)
+
+
+def test_a_session_of_another_user_runs_nothing_here(
+    session: pyosd.Target, data: ObjectRef
+) -> None:
+    session.inherited = False
+    try:
+        with pytest.raises(ValueError, match="of its own"):
+            session.run(COUNT, zone=data, where="local")
+        believe(session, COUNT, 1e-6)
+        found = session.run(COUNT, zone=data, args=ARGS, pure=True, timeout=DEADLINE_S)
+        assert (found.where, found.result) == ("near", EXPECTED)
+    finally:
+        session.inherited = True
+
+
+# ---- the command line
+
+
+def osd(url: str, *words: object, code: int = 0) -> Result:
+    given = [str(word) for word in (*words, "--target", url)]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
+    return result
+
+
+def as_program(url: str, *words: object) -> tuple[bytes, bytes]:
+    """Standard output and error; a script's process writes to the real ones."""
+    program = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
+    done = subprocess.run(
+        [*program, *map(str, words), "--target", url],
+        capture_output=True,
+        check=True,
+        timeout=DEADLINE_S,
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """COUNT, marked as pure by its first line."""
+    script = tmp_path / "count.py"
+    script.write_text("#OSD --pure\n" + COUNT)
+    return script
+
+
+def test_osd_exec_goes_where_it_is_sooner(
+    session: pyosd.Target, data: ObjectRef, file: Path
+) -> None:
+    words = ("exec", file, "--zone", data, "--wait")
+    out, err = as_program(session.url, *words)
+    assert json.loads(out.splitlines()[1]) == {"bytes": SIZE, "args": []}
+    assert out.startswith(b"counting\n")
+    assert b"runs here" not in err
+    believe(session, file.read_text(), 1e-6)
+    session.costs.save()
+    here, err = as_program(session.url, *words)
+    assert here == out
+    assert b"runs here: expected" in err
+    job = next(each for each in session.jobs(data.partition_id) if each.name == "count.py")
+    why = osd(session.url, "job", "why", job.id).stdout
+    assert "had not run near the data before" in why
+
+
+def test_options_that_contradict_auto(session: pyosd.Target, file: Path) -> None:
+    for more in (["--no-wait"], ["--local"], ["-o", "json"]):
+        osd(session.url, "exec", file, "--where", "auto", *more, code=2)
+    osd(session.url, "submit", file, "--where", "auto", code=2)
+
+
+def test_a_client_killed_in_the_middle_leaves_nothing_at_the_target(
+    session: pyosd.Target, data: ObjectRef, file: Path
+) -> None:
+    """What runs here needs nothing of the target but its session."""
+    before = [each.id for each in session.jobs(data.partition_id)]
+    file.write_text(file.read_text() + "print('counted', flush=True)\nimport time\ntime.sleep(3)\n")
+    program = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
+    words = ["exec", str(file), "--zone", str(data), "--where", "local", "--target", session.url]
+    with subprocess.Popen([*program, *words], stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert [client.stdout.readline() for _ in range(2)] == [b"counting\n", b"counted\n"]
+        client.kill()
+    assert [each.id for each in session.jobs(data.partition_id)] == before
+    found = session.run(COUNT, zone=data, args=ARGS, pure=True, timeout=DEADLINE_S)
+    assert found.result == EXPECTED

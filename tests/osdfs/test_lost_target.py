@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The target ends in the middle: operations wait or fail, and work again when it is back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pyosd.types import ref
+from tests.machine import unavailable, without_fuse
+from tests.osdfs.conftest import MountedFiles
+from tests.serving import Serving, missing
+from tests.waiting import until
+
+pytestmark = pytest.mark.tgtd
+ROUNDS = 3
+
+
+@pytest.fixture
+def own() -> Iterator[Serving]:
+    """A target that may be killed."""
+    for layer, why in (("tgtd", missing()), ("fuse", without_fuse())):
+        if why:
+            unavailable(layer, why)
+    served = Serving("--no-sandboxes")
+    try:
+        yield served
+    finally:
+        served.stop(check=False)
+
+
+def back(files: MountedFiles, seen: int) -> bool:
+    """Whether the log says behind its first lines that the target is back."""
+    return "is back" in "".join(files.text().splitlines()[seen:])
+
+
+def partition_of(serving: Serving) -> str:
+    with serving.connect() as target:
+        return str(ref(target.create_partition()))
+
+
+def test_what_was_closed_is_there_after_kills(own: Serving, seed: int) -> None:
+    """A command on names whose fate is unknown fails with EIO; then the file is old, new or absent."""
+    choices, stop = random.Random(seed), threading.Event()
+    contents = dict[str, set[bytes | None]]()
+    failed = 0
+
+    def work(top: Path) -> None:
+        nonlocal failed
+        while not stop.is_set():
+            name, data = f"f{choices.randrange(20)}", choices.randbytes(choices.randrange(300_000))
+            held = contents.setdefault(name, {None})
+            try:
+                if choices.random() < 0.2:
+                    held.add(None)
+                    (top / name).unlink(missing_ok=True)
+                    contents[name] = {None}
+                    continue
+                held.add(data)
+                (top / "new").write_bytes(data)
+                (top / "new").rename(top / name)
+                contents[name] = {data}
+            except OSError as error:
+                assert error.errno in (errno.EIO, errno.ENOENT), error
+                failed += 1
+
+    files = MountedFiles(own.url, f"/{partition_of(own)}")
+    with files as top:
+        worker = threading.Thread(target=work, args=(top,))
+        worker.start()
+        try:
+            for _ in range(ROUNDS):
+                seen = len(files.text().splitlines())
+                own.kill("tgtd")
+                own.restarted()
+                until(partial(back, files, seen))
+                time.sleep(choices.uniform(0.2, 0.5))  # work goes on meanwhile
+        finally:
+            stop.set()
+            worker.join(60)
+        assert not worker.is_alive()
+        for name, held in contents.items():
+            path = top / name
+            assert (path.read_bytes() if path.exists() else None) in held, name
+        assert len(contents) > 5
+    assert failed <= 2 * ROUNDS, files.text()
+
+
+def test_one_file_is_written_through_a_kill(own: Serving) -> None:
+    """Data commands are sent again: the program does not notice."""
+    data = os.urandom(40 << 20)
+    with MountedFiles(own.url, f"/{partition_of(own)}") as top, (top / "a").open("wb") as file:
+        for at in range(0, len(data), 1 << 20):
+            file.write(data[at : at + (1 << 20)])
+            if at == 10 << 20:
+                own.kill("tgtd")
+        file.flush()
+        os.fsync(file.fileno())
+        own.restarted()
+        assert (top / "a").read_bytes() == data
+
+
+def test_a_target_that_stays_away(own: Serving) -> None:
+    """Every operation fails in time, also those at the same time, and the file system is unmounted."""
+    files = MountedFiles(own.url, f"/{partition_of(own)}", "--patience", "2s")
+    with files as top:
+        (top / "a").write_bytes(b"1")
+        with (top / "b").open("wb", buffering=0) as file:
+            own.kill_all()
+            file.write(b"lost")
+            with pytest.raises(OSError, match=rf"\[Errno {errno.EIO}\]"):
+                os.fsync(file.fileno())
+        begun = time.monotonic()
+        for _ in range(20):
+            with pytest.raises(OSError, match=rf"\[Errno {errno.EIO}\]"):
+                (top / "a").read_bytes()
+        assert time.monotonic() - begun < 20
+        assert "the target is away" in files.text()
