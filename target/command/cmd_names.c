@@ -10,7 +10,9 @@
 #include "command/commands.h"
 #include "command/name_listing.h"
 #include "command/naming.h"
+#include "command/phase.h"
 #include "command/stack_write.h"
+#include "object/name_cache.h"
 
 enum { FIELD_LENGTH = 32 };
 enum { PARAM_OBJECT = 16 };
@@ -321,6 +323,25 @@ static enum osd_status act(struct osd_naming *naming)
 	return status == OSD_OK ? answer(naming) : status;
 }
 
+/* The name found has changed since: it, or another in its directory. */
+static bool has_changed(const struct osd_name_place *place)
+{
+	return place->exists && place->name.length && !osd_name_mark_holds(&place->mark);
+}
+
+/* A read holds no lock of the object found: another command may remove it, and so its name, at any moment. */
+static enum osd_status act_on_found(struct osd_naming *naming)
+{
+	enum osd_status status = act(naming);
+
+	if (status == OSD_OK)
+		status = osd_phase_set_then_get(naming->ctx->request, naming->txn);
+	if ((status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) &&
+	    has_changed(&naming->place))
+		return OSD_E_CONFLICT;
+	return status;
+}
+
 /* Data-Out may change while it is read: the paths are those of a copy. */
 static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_verb first,
 			       enum osd_name_verb last)
@@ -345,7 +366,9 @@ static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_ve
 		return osd_naming_fail_in_data(request, status, field);
 	if (status == OSD_OK)
 		status = osd_naming_begin(&naming);
-	return status == OSD_OK ? act(&naming) : status;
+	if (status != OSD_OK)
+		return status;
+	return ctx->def->flags & OSD_CMD_OWN_ATTRS ? act_on_found(&naming) : act(&naming);
 }
 
 enum osd_status osd_cmd_read_names(struct osd_command_context *ctx)

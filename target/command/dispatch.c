@@ -303,7 +303,7 @@ static enum osd_status run_txn_inline(struct osd_command_context *ctx)
 		return OSD_E_WOULD_BLOCK;
 	status = attempt(txn, ctx);
 	osd_txn_abort(txn);
-	return status;
+	return status == OSD_E_CONFLICT ? OSD_E_WOULD_BLOCK : status;
 }
 
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)

@@ -258,7 +258,7 @@ static bool peek(struct osd_txn *txn, struct osd_name path, struct osd_name_plac
 		if (next_name(&path, &place.name) != OSD_OK || count == PEEKED_MAX ||
 		    !osd_name_cache_find(txn->objects->names, &directory, place.name, &found))
 			return false;
-		marks[count++] = found.marks[0];
+		place.mark = marks[count++] = found.marks[0];
 		place.found = (struct osd_named){found.id, found.type};
 		if (path.length == 0)
 			break;
