@@ -6,20 +6,28 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import NameExists, NoSuchName, OSDError
-from pyosd.types import ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.names import NameParams, NameVerb
 from tests.linearize import Machine, Operation, final_states
 from tests.serving import Serving
 
 NAMES = "abc"
+TOKEN = AttributeValue(Page.APPLICATION, 1, b"green")
+REMOVALS = 1000
 Tree = dict[str, Any]
 PATHS = st.sampled_from(["a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "b/a/a"])
 STEPS = st.one_of(
@@ -216,3 +224,38 @@ def test_four_clients(clients: list[Commands], seed: int) -> None:
     assert len(clients[0].list_objects(root.partition_id)) == len(names)
     assert len(clients[0].list_members(directory)) == len(names)
     clients[0].remove_partition(root.partition_id, contents=True)
+
+
+def test_lookup_beside_removals(clients: list[Commands]) -> None:
+    """A lookup reads the attributes of the object it has found, or finds no name: never half of it."""
+    root = ref(clients[0].create_partition())
+    removed = threading.Event()
+
+    def make_and_remove() -> None:
+        try:
+            for _ in range(REMOVALS):
+                clients[0].create_name(root, "a", attributes=[TOKEN])
+                clients[0].unlink(root, "a")
+        finally:
+            removed.set()
+
+    def look_up(osd: Commands) -> Counter[bool]:
+        lists = AttributeLists((TOKEN.id,), (), 64)
+        request = rq.names(root, NameParams(NameVerb.LOOKUP, b"a"), attributes=lists)
+        found: Counter[bool] = Counter()
+        while not removed.is_set():
+            try:
+                reply = osd.reply(request)
+                if reply.error:
+                    raise reply.error
+                assert reply.attribute(TOKEN.id).value == TOKEN.value
+                found[True] += 1
+            except NoSuchName:
+                found[False] += 1
+        return found
+
+    with ThreadPoolExecutor() as pool:
+        readers = [pool.submit(look_up, each) for each in clients[1:]]
+        pool.submit(make_and_remove).result()
+        assert sum((each.result() for each in readers), Counter()).keys() == {True, False}
+    clients[0].remove_partition(root.partition_id)
