@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from pyosd import requests
 from pyosd.commands.dialogue import Dialogue, call, execute
-from pyosd.errors import ProtocolError
-from pyosd.types import AttributeValue, Buffer, ObjectRef, PartitionId, ref
+from pyosd.commands.names import link
+from pyosd.errors import OSDError, ProtocolError
+from pyosd.types import ROOT, AttributeValue, Buffer, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm
 from pyosd.wire.cdb import DEFAULT_OPTIONS, AttributeLists, AttributePage, Options, lists_of
 from pyosd.wire.sense import decode, error_for
@@ -57,6 +58,7 @@ def format_osd(capacity_bytes: int = 0, *, name: str = "") -> Dialogue[None]:
 def create_partition(
     requested_id: int = 0,
     *,
+    name: str = "",
     attributes: Iterable[AttributeValue] = (),
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[PartitionId]:
@@ -64,15 +66,24 @@ def create_partition(
 
     Args:
         requested_id: >= 1_0000h, or 0: the target picks.
+        name: the name of the partition on the root; "": none. A second command gives it (CHANGE
+            NAMES, 8F89h). If that fails, the partition is removed.
         attributes: set of the new partition.
 
-    Returns: its id.  Raises: Conflict: the id is taken or reserved.
+    Returns: its id.  Raises: Conflict: the id is taken or reserved; NameExists.
     """
     lists = lists_of([CURRENT_PARTITION_ID], attributes)
     reply = yield from call(
         requests.create_partition(requested_id, attributes=lists, options=options)
     )
-    return PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
+    made = PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
+    if name:
+        try:
+            yield from link(ROOT, name, ref(made))
+        except OSDError:
+            yield from remove_partition(made)
+            raise
+    return made
 
 
 def remove_partition(partition_id: PartitionId, contents: bool = False) -> Dialogue[None]:

@@ -25,6 +25,7 @@ from pyosd.commands.dialogue import (
     collected,
     items,
 )
+from pyosd.commands.objects import create_partition
 from pyosd.fs.job_files import (
     check_not_jobs,
     is_of_jobs,
@@ -33,7 +34,14 @@ from pyosd.fs.job_files import (
     list_job_files,
 )
 from pyosd.fs.new_file import NewFile, give_up, new_file, publish
-from pyosd.fs.partitions import absent, find_partition, named_partitions, top_info
+from pyosd.fs.partitions import (
+    absent,
+    find_partition,
+    make_partition,
+    named_partitions,
+    rename_partition,
+    top_info,
+)
 from pyosd.fs.paths import (
     PathInfo,
     encoded,
@@ -43,7 +51,7 @@ from pyosd.fs.paths import (
     text_of,
 )
 from pyosd.osd._paths.patterns import matcher, may_lead
-from pyosd.types import ROOT, Buffer, ObjectRef
+from pyosd.types import ROOT, Buffer, ObjectRef, ref
 
 __all__ = ["FileTable", "info", "is_directory", "place"]
 
@@ -268,28 +276,42 @@ def du(fs: Any, path: str = "/") -> Dialogue[tuple[int, int]]:
 def mkdir(
     fs: Any, path: str, *, parents: bool = False, exist_ok: bool = False
 ) -> Dialogue[ObjectRef]:
-    """Make a directory.
+    """Make a directory, or a partition with a name.
 
     Args:
+        path: a partition's if it has one name, such as "/photos", or "/0x20000" by its id.
         parents: make those above it, too.
         exist_ok: a directory that is there already is the answer.
 
     Raises: NameExists; NoSuchName: the directory above, or the partition, is absent.
     """
-    base, rest = yield from place(fs, path)
+    parts = split(path)
+    try:
+        base, rest = yield from place(fs, path)
+    except errors.NoSuchName:
+        if len(parts) > 1 and not parents:
+            raise
+        base = yield from make_partition(fs, parts[0])
+        if len(parts) == 1:
+            return base
+        rest = encoded(parts[1:])
     if not rest:
+        try:
+            yield from top_info(base, join(path))
+        except errors.NoSuchName:
+            return ref((yield from create_partition(base.partition_id)))
         if not exist_ok:
             raise errors.NameExists(0x5, 0x80, 0x31, f"'{path}' exists")
-        return (yield from top_info(base, join(path))).object
+        return base
     try:
         return (yield from names.make_directory(base, rest, exclusive=not exist_ok)).object
     except errors.NoSuchName:
         above = rest.rpartition(b"/")[0]
         if not parents or not above:
             raise
-    parts = above.split(b"/")
-    for count in range(1, len(parts) + 1):
-        yield from names.make_directory(base, b"/".join(parts[:count]), exclusive=False)
+    missing = above.split(b"/")
+    for count in range(1, len(missing) + 1):
+        yield from names.make_directory(base, b"/".join(missing[:count]), exclusive=False)
     return (yield from names.make_directory(base, rest, exclusive=not exist_ok)).object
 
 
@@ -330,13 +352,20 @@ def rmtree(fs: Any, path: str) -> Dialogue[int]:
 
 
 def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogue[None]:
-    """Give a file or a directory another path, in one step.
+    """Give a file, a directory or a partition another path, in one step.
 
     Args:
+        path: of a partition also if it has no name yet, such as "/0x10000".
         replace: what has the new path loses it; a directory must be empty.
 
     Raises: NameExists; NotEmpty; ValueError: the paths are in different partitions.
     """
+    old, new = split(path), split(new_path)
+    if fs.base is None and len(old) == len(new) == 1:
+        check_not_jobs(fs, path)
+        check_not_jobs(fs, new_path)
+        yield from rename_partition(fs, old[0], new[0], replace)
+        return
     base, first, second = yield from _same_place(fs, path, new_path)
     if second is None:
         raise ValueError(

@@ -10,11 +10,19 @@ from pyosd.commands import names
 from pyosd.commands.attributes import get_attributes
 from pyosd.commands.collections import list_partitions
 from pyosd.commands.dialogue import Dialogue
+from pyosd.commands.objects import create_partition
 from pyosd.fs.paths import JOBS, PathInfo, encoded, named_id, text_of
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Page, Timestamp
 
-__all__ = ["absent", "find_partition", "named_partitions", "top_info"]
+__all__ = [
+    "absent",
+    "find_partition",
+    "make_partition",
+    "named_partitions",
+    "rename_partition",
+    "top_info",
+]
 
 _TIMES = (
     AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
@@ -41,9 +49,36 @@ def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
         try:
             entry = yield from names.lookup(ROOT, encoded([name]))
         except (errors.Invalid, errors.NotFound):
-            raise absent(f"/{name}") from None
+            raise errors.NoSuchName(*_NO_NAME, f"no partition has the name '{name}'") from None
         known[name] = ref(entry.object.partition_id)
     return known[name]
+
+
+def make_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
+    """Make a partition that has a name.  Raises: NameExists."""
+    made = ref((yield from create_partition(name=name)))
+    fs.partitions[name] = made
+    return made
+
+
+def rename_partition(fs: Any, name: str, new_name: str, replace: bool) -> Dialogue[None]:
+    """Give a partition, which has an id or a name, another name.
+
+    Args:
+        replace: a partition that has the new name is left without one.
+
+    Raises: NameExists; NoSuchName.  ValueError: the new name is a partition's id.
+    """
+    if named_id(new_name) is not None:
+        raise ValueError(f"'/{new_name}' is the id of a partition, which cannot be a name")
+    number = named_id(name)
+    old = name if number is None else (yield from _names()).get(number)
+    if old is not None:
+        yield from names.rename(ROOT, encoded([old]), encoded([new_name]), replace=replace)
+        fs.partitions.pop(old, None)
+    else:
+        yield from names.link(ROOT, encoded([new_name]), ref(number or 0), replace=replace)
+    fs.partitions.pop(new_name, None)
 
 
 def named_partitions() -> Dialogue[list[tuple[str, ObjectRef]]]:

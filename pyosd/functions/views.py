@@ -53,6 +53,7 @@ def view_create(
     stages: Iterable[FunctionStage],
     requested_id: int = 0,
     *,
+    name: str = "",
     writable: bool = False,
 ) -> Dialogue[View]:
     """Make a partition whose objects show the data of the objects of another one.
@@ -65,12 +66,13 @@ def view_create(
         base: the partition.
         stages: at most 16; none: the data as they are.
         requested_id: of the view, 0: the target picks.
+        name: of the view, as a partition's; "": none.
         writable: a WRITE of an object passes the inverse functions, and changes the base object.
 
     Raises: OSDError: a function is not active, or has no contract; PermissionDenied: no READ for an
         object of the base, or no WRITE if writable.  What was made is removed then.
     """
-    made = yield from create_partition(requested_id)
+    made = yield from create_partition(requested_id, name=name)
     try:
         yield from attach(table, ref(made), [*stages])
         value = base.to_bytes(8) + _flags(writable)

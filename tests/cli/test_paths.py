@@ -160,6 +160,34 @@ def test_mkdir_and_rm(osd: Run, top: str, pid: str) -> None:
     assert "name one" in osd("rm", "-r", "/", code=1).output
 
 
+def test_partitions_have_names(osd: Run, tree: Path, tmp_path: Path) -> None:
+    osd("mkdir", "/holidays")
+    osd("cp", tree / "a.jpg", "osd:/holidays")
+    assert "'/holidays' exists" in osd("mkdir", "/holidays", code=1).stderr
+    osd("mkdir", "-p", "/holidays", "/work/plans")
+    assert lines(osd, "ls", "-d", "-o", "id", "/work/plans", "/holidays") == [
+        "/work/plans",
+        "/holidays",
+    ]
+    osd("mv", "/holidays", "/photos")
+    assert lines(osd, "ls", "-o", "id", "/photos") == ["/photos/a.jpg"]
+    assert "'holidays'" in osd("ls", "/holidays", code=66).stderr
+    assert "another partition" in osd("mv", "/work", "/photos", code=1).stderr
+    assert "is the id of a partition" in osd("mv", "/work", "/0x79fff", code=2).stderr
+    osd("mkdir", "/0x79000")
+    assert "exists" in osd("mkdir", "/0x79000", code=1).stderr
+    osd("mv", "/0x79000", "/plain")
+    assert osd("part", "create", "--name", "plain", code=1).stdout == ""
+    made = osd("part", "create", "0x79001", "--name", "other").stdout
+    assert made == "0x79001\n"
+    table = json.loads(osd("part", "ls", "-o", "json").stdout)["partitions"]
+    named = {each["name"]: each["id"] for each in table}
+    assert named["other"] == "0x79001" and named["plain"] == "0x79000"
+    osd("rm", "-r", "/work/plans")
+    osd("part", "rm", "/photos", "--contents", "--yes")
+    osd("part", "rm", "/work", "/plain", "/other", "--yes")
+
+
 def test_listings(osd: Run, top: str, tree: Path, pid: str) -> None:
     osd("cp", "-r", tree, f"osd:{top}")
     table = osd("ls", f"{top}/photos").stdout

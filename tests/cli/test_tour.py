@@ -47,7 +47,7 @@ def test_tour(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (
         "ok    module",
-        " logs/monday.txt\n",
+        " monday.txt\n",
         "GET /b 404\n",
         "PUT /c 500\n",
         "errors): COMPLETED",

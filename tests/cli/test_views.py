@@ -50,6 +50,16 @@ def test_why(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
     assert "have changed since" in osd("why", view).stdout
 
 
+def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
+    made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "lines").stdout
+    assert json.loads(osd("view", "show", "/foxes", "-o", "json").stdout)["id"] == made.strip()
+    refused = osd("obj", "read", f"{made.strip()}/{obj.object_id:#x}", code=1).stderr
+    assert "the script raised an exception" in refused and "osd fn log" in refused
+    osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1)
+    assert "nor /NAME" in osd("view", "create", "foxes", "--of", "0x10000", code=2).stderr
+    osd("view", "rm", "/foxes", "--yes")
+
+
 def test_contracts_and_packages_of_functions(osd: Run, tmp_path: Path) -> None:
     (tmp_path / "same.py").write_text(
         "import osd\ndef main(args):\n    return osd.stage(args).data\n"

@@ -33,7 +33,7 @@ class HelpPage(click.Command):
         rows: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx)
-            if record is not None:
+            if record is not None and record[1]:  # an argument is described in the text above
                 rows[placed.get(each.name or "", "Options")].append(record)
         for title in titles:
             if rows[title]:

@@ -30,6 +30,7 @@ __all__ = [
     "DURATION",
     "JOB",
     "MOMENT",
+    "NEW_PARTITION",
     "NUMBER",
     "OBJECT",
     "PATH",
@@ -95,6 +96,24 @@ class PathParam(ParamType[str]):
         if not text or "\0" in text:
             self.fail("a path has at least one character, and none is NUL", param, ctx)
         return text
+
+
+class NewPartitionParam(ParamType[int | str]):
+    """A partition that is to be made: its id, or /NAME."""
+
+    name = "PARTITION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """The id, or the name without the slash."""
+        from pyosd.fs.paths import named_id, split
+
+        parts = split(str(value))
+        number = named_id(parts[0]) if len(parts) == 1 else None
+        if len(parts) != 1 or (number is None and not is_path(str(value))):
+            self.fail(f"'{value}' is neither an id from 0x10000 on nor /NAME", param, ctx)
+        return parts[0] if number is None else number
 
 
 class SizeParam(ParamType[int]):
@@ -357,6 +376,7 @@ OBJECT = AddressParam("PID/OID", completion_words.addresses, inside=True)
 COLLECTION = AddressParam("PID/CID", completion_words.collections, inside=True)
 JOB = JobAddress("JOB", completion_words.jobs)
 PATH = PathParam()
+NEW_PARTITION = NewPartitionParam()
 ARRAY = ArrayIndices()
 RETRY_ON = RetryOn()
 AFTER = AfterJob()

@@ -48,6 +48,8 @@ NOT_SERVED = (
     "is the target served ('osd target serve'), and is this its URL (--target, IOSD_TARGET)?"
 )
 NOT_EMPTY = (0x2C, 0x0A)
+# Sense codes of functions that failed, of stages and of hooks.
+FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
 NO_CREDENTIAL = 80  # the byte of the CDB at fault when no key proves the capability
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
@@ -432,8 +434,21 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.NOT_PERMITTED, f"{describe(error)}\n  {advice()}"
     for kind, code in CODES:
         if isinstance(error, kind):
-            return code, describe(error)
+            return code, "\n  ".join([describe(error), *function_failure(error)])
     return Exit.INTERNAL, f"internal error: {error!r}; report in {write_report(error)}"
+
+
+def function_failure(error: BaseException) -> Iterator[str]:
+    """If functions of an object or a hook have failed: the reason, and where more is told."""
+    if not isinstance(error, errors.OSDError) or (error.asc, error.ascq) not in FUNCTION_FAILED:
+        return
+    from pyosd.jobs.reasons import REASONS
+
+    number = error.sense.command_information if error.sense else None
+    if number in REASONS:
+        yield f"reason {number}: {REASONS[number].label}"
+    if number:
+        yield "'osd why ADDRESS' has the functions of an object, 'osd fn log NAME' the traceback"
 
 
 def describe(error: BaseException) -> str:

@@ -185,7 +185,14 @@ def put(
     click.echo(made.id)
 
 
-@fn.command(cls=Verb)
+def stock_table() -> str:
+    """The functions that come with iosd, as click keeps the lines of a text."""
+    width = max(map(len, STOCK))
+    rows = (f"  {name:{width}}  {STOCK[name].description}" for name in sorted(STOCK))
+    return "\n".join(("\b", "Functions:", *rows))
+
+
+@fn.command(cls=Verb, epilog=stock_table())
 @click.argument("names", metavar="[NAME]...", type=click.Choice(sorted(STOCK)), nargs=-1)
 @click.option(
     "--sign",

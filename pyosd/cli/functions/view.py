@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS
+from pyosd.cli.frame.params import ADDRESS, NEW_PARTITION
 from pyosd.cli.frame.verb import YES, Listing, Settings, Verb
 from pyosd.cli.functions.attach import names_of, stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
@@ -59,7 +59,7 @@ def partition_of(address: ObjectRef) -> PartitionId:
 
 
 @view.command(cls=Verb)
-@click.argument("view", metavar="VIEW", type=ADDRESS)
+@click.argument("view", metavar="VIEW", type=NEW_PARTITION)
 @click.argument("stages", metavar="[STAGE]...", nargs=-1)
 @click.option("--of", "base", type=ADDRESS, required=True, help="Partition whose objects it shows.")
 @click.option("--writable", is_flag=True, help="Let WRITEs of the view change its base.")
@@ -67,13 +67,15 @@ def partition_of(address: ObjectRef) -> PartitionId:
 @click.pass_obj
 def create(
     settings: Settings,
-    view: ObjectRef,
+    view: int | str,
     stages: tuple[str, ...],
     base: ObjectRef,
     writable: bool,
     partition: int | None,
 ) -> None:
     """Make the partition VIEW, whose objects show those of another one, and print its id.
+
+    VIEW: /NAME for a name, and the target picks the id; or an id.
 
     STAGE: NAME[@METHOD][:PARAMETERS] of a function, in the order of a READ. Without one, the view
     shows the data as they are.
@@ -82,7 +84,11 @@ def create(
         functions = functions_of(target, partition)
         chosen = [stage_of(functions, each, inherited=True) for each in stages]
         made = functions.view_create(
-            partition_of(base), chosen, partition_of(view), writable=writable
+            partition_of(base),
+            chosen,
+            view if isinstance(view, int) else 0,
+            name=view if isinstance(view, str) else "",
+            writable=writable,
         )
     click.echo(f"{made.id:#x}")
 

@@ -64,14 +64,16 @@ def part() -> None:
 
 @part.command(cls=Verb)
 @click.argument("pid", type=NUMBER, default=0, required=False)
+@click.option("--name", default="", help="Name of the partition in paths: /NAME/...")
 @click.pass_obj
-def create(settings: Settings, pid: int) -> None:
+def create(settings: Settings, pid: int, name: str) -> None:
     """Create a partition and print its id.
 
-    PID is the new id, 0x10000 or more. Without PID the target chooses an id.
+    PID is the new id, 0x10000 or more. Without PID the target chooses an id. 'osd mv' gives a
+    partition a name later.
     """
     with settings.connect() as target:
-        click.echo(ref(target.create_partition(pid)))
+        click.echo(ref(target.create_partition(pid, name=name)))
 
 
 @part.command("ls", cls=Listing)

@@ -27,7 +27,10 @@ __all__ = ["destinations", "mkdir", "mv", "rm"]
 )
 @click.pass_obj
 def mkdir(settings: Settings, paths: tuple[str, ...], parents: bool) -> None:
-    """Make directories."""
+    """Make directories.
+
+    A PATH of one name, such as /photos, makes a partition with that name.
+    """
     with settings.connect() as target:
         for path in map(settings.path, paths):
             target.fs.mkdir(path, parents=parents, exist_ok=parents)
@@ -84,16 +87,17 @@ def unlinked(fs: FileSystem, path: str) -> int:
 @click.option("-n", "--no-clobber", is_flag=True, help="Fail if the new path exists.")
 @click.pass_obj
 def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobber: bool) -> None:
-    """Move files and directories of the target to other paths.
+    """Move files and directories of the target to other paths, or rename a partition.
 
     With several sources, or if DESTINATION is a directory, they go into it. Within a partition each
-    is moved in one step. Between partitions a file is copied inside the target, then removed.
+    is moved in one step. Between partitions a file is copied inside the target, then removed. A path
+    of one name is a partition's: 'osd mv /0x10000 /photos' gives it a name.
     """
     with settings.connect() as target:
         fs = target.fs
         found = [each.path for each in matches(settings, fs, sources)]
         for source, new in destinations(fs, found, settings.path(destination)):
-            if split(source)[:1] == split(new)[:1]:
+            if in_one_partition(source, new):
                 fs.rename(source, new, replace=not no_clobber)
                 continue
             check_not_jobs(fs, source)
@@ -105,6 +109,12 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
                 )
             fs.copy(source, new, replace=not no_clobber)
             fs.unlink(source)
+
+
+def in_one_partition(source: str, new: str) -> bool:
+    """Whether the target moves it in one step: within a partition, or as the partition's own name."""
+    old, there = split(source), split(new)
+    return old[:1] == there[:1] or len(old) == len(there) == 1
 
 
 def destinations(fs: FileSystem, sources: list[str], destination: str) -> list[tuple[str, str]]:

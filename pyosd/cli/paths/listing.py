@@ -74,8 +74,11 @@ def matches(settings: Settings, fs: FileSystem, paths: Iterable[str]) -> Iterato
 @click.argument("paths", metavar="[PATH...]", type=PATH, nargs=-1)
 @click.option("-R", "-r", "--recursive", is_flag=True, help="List all directories below, too.")
 @click.option("-d", "--directory", is_flag=True, help="List directories themselves.")
+@click.option("-l", "--long", "wide", is_flag=True, help="Show ids and created times, too.")
 @click.pass_obj
-def ls(settings: Settings, paths: tuple[str, ...], recursive: bool, directory: bool) -> None:
+def ls(
+    settings: Settings, paths: tuple[str, ...], recursive: bool, directory: bool, wide: bool
+) -> None:
     """List files and directories.
 
     PATH is /PARTITION/NAME/..., with the id or the name of a partition; it may have the patterns
@@ -94,7 +97,7 @@ def ls(settings: Settings, paths: tuple[str, ...], recursive: bool, directory: b
             inside = fs.walk(each.path) if recursive else fs.iterdir(each.path)
             alone = len(paths) < 2 and not has_pattern("".join(paths))
             rows += [record(info, info.path[len(above) :] if alone else "") for info in inside]
-    settings.show(rows, COLUMNS, "iosd.paths/1", "paths")
+    settings.show(rows, COLUMNS, "iosd.paths/1", "paths", wide=wide)
 
 
 def default_path(settings: Settings) -> str:
