@@ -131,7 +131,9 @@ class SessionTransport:
     def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
         """Raise PermissionDenied where the target would refuse a job in this zone the call."""
         if op not in THE_JOB and not self.called.permits(op):
-            refuse(obj, "the function's access class does not permit it")
+            refuse(
+                obj, "the function's access class does not permit it: 'osd fn put --access' sets it"
+            )
         self.zone.check(op, obj, a, body)
 
     def write_long(

@@ -202,7 +202,7 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 	if (op->call.body_bytes && !(row->flags & OP_BODY))
 		return OSD_E_PARAM_LENGTH;
 	if (!may_at_all(session, row)) {
-		op->why = "the function's access class does not permit it";
+		op->why = "the function's access class does not permit it: 'osd fn put --access' sets it";
 		return OSD_E_PERMISSION;
 	}
 	if (row->flags & OP_ROOT && session->zone.type != OSD_ROOT)
