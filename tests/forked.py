@@ -17,9 +17,8 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyosd.cli.jobs.exec
-import pyosd.cli.jobs.job
-import pyosd.cli.objects.obj  # noqa: F401 -- so that no call has to
+import click
+
 from pyosd.cli import main
 from tests.waiting import until
 
@@ -41,6 +40,7 @@ def osd(
     argv = [str(word) for word in words]
     streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
     os.pwrite(streams[0], text.encode(), 0)
+    _import(argv)
     pid = os.fork()
     if pid == 0:
         _be_osd(
@@ -63,6 +63,15 @@ def osd(
     for each in streams:
         os.close(each)
     return subprocess.CompletedProcess(argv, os.waitstatus_to_exitcode(status), *said)
+
+
+def _import(argv: list[str]) -> None:
+    """Import the verb here, so that no call has to."""
+    command: click.Command | None = main
+    context = click.Context(main)
+    for word in argv:
+        if isinstance(command, click.Group):
+            command = command.get_command(context, word)
 
 
 def _be_osd(
