@@ -37,7 +37,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help host packages build-packages install-packages test-packages venv build dev demo tgtd tgtd-asan test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
+.PHONY: help host packages build-packages install-packages test-packages venv build dev demo tgtd tgtd-asan test-builds test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -85,7 +85,11 @@ tgtd-asan: build-packages ## the same under AddressSanitizer, for the fuzzers: b
 host:
 	@$(PYTHON) -m tests.machine
 
-test: host dev  ## every test of the gate, on WORKERS=3: tests wait a third of their time
+test-builds: dev
+	@$(bin)/python -m tests.sanitize.builds
+	@$(bin)/python tests/fuzz/run.py --quick --only-build
+
+test: host dev test-builds ## every test of the gate, on WORKERS=3: tests wait a third of their time
 	@tools/build-tgtd.sh || [ $$? = 3 ]
 	@tools/build-tgtd.sh asan || [ $$? = 3 ]
 	$(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)

@@ -139,16 +139,31 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture(scope="module")
+def signing_targets() -> Iterator[dict[str, Signing]]:
+    """Targets of a module, by their policy: a reload does not loosen it."""
+    made: dict[str, Signing] = {}
+    yield made
+    for each in made.values():
+        each.stop()
+
+
 @pytest.fixture
-def signing(tmp_path: Path) -> Iterator[Serve]:
-    """Serve with a policy and a list of signers."""
-    made: list[Signing] = []
+def signing(
+    signing_targets: dict[str, Signing], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Serve]:
+    """Serve with a policy and a list of signers: a target without functions that other tests use too."""
 
     def serve(policy: str, *lines: str) -> Signing:
-        made.append(Signing(tmp_path, policy, [*lines]))
-        return made[-1]
+        if policy in signing_targets:
+            signing_targets[policy].empty()
+            signing_targets[policy].reload(policy, [*lines])
+        else:
+            folder = tmp_path_factory.mktemp("signing")
+            signing_targets[policy] = Signing(folder, policy, [*lines])
+        return signing_targets[policy]
 
     yield serve
-    for each in made:
-        each.target.close()
-        each.serving.stop()
+    for policy, each in [*signing_targets.items()]:
+        if each.policy != policy:
+            signing_targets.pop(policy).stop()

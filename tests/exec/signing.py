@@ -18,7 +18,9 @@ from pyosd.functions.manifest import ManifestNumber
 from pyosd.security.function_signature import SIGNATURE, sign, statement
 from pyosd.types import AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import Page
+from tests import forked
 from tests.harness import SOURCE
+from tests.processes import long_lived
 from tests.serving import Serving, arguments
 from tests.waiting import until
 
@@ -75,11 +77,20 @@ class Signing:
         self.configure(policy, lines)
         words = ["--config", str(self.file), *arguments()]
         self.serving = Serving(*words, environment={"IOSD_RUN": str(self.run)})
+        long_lived.add(self.serving.process.pid)
         self.target = self.serving.connect()
+        self.empty()
+
+    def empty(self) -> None:
+        """Have no functions, another zone, and a log that begins here."""
+        if FUNCTIONS in self.target.list_partitions():
+            self.target.remove_partition(FUNCTIONS, contents=True)
         self.target.create_partition(FUNCTIONS)
         self.zone = pyosd.ref(self.target.create_partition())
+        self.begins = len(self.serving.text())
 
     def configure(self, policy: str, lines: list[str]) -> None:
+        self.policy = policy
         self.list.write_text("".join(f"{line}\n" for line in lines))
         self.file.write_text(
             f"[target]\nfunction_policy = '{policy}'\nfunction_signers = '{self.list}'\n"
@@ -88,14 +99,8 @@ class Signing:
     def reload(self, policy: str, lines: list[str], code: int = 0) -> str:
         """osd config reload; returns what it prints."""
         self.configure(policy, lines)
-        done = subprocess.run(
-            [str(OSD), "config", "reload"],
-            cwd=SOURCE,
-            env={**os.environ, "IOSD_RUN": str(self.run)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = {**os.environ, "IOSD_RUN": str(self.run)}
+        done = forked.osd("config", "reload", environment=environment, folder=SOURCE)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -105,6 +110,12 @@ class Signing:
         self.serving.kill("tgtd")
         self.serving.restarted()
         self.target = self.serving.connect()
+
+    def stop(self) -> None:
+        """End the target."""
+        self.target.close()
+        self.serving.stop()
+        long_lived.discard(self.serving.process.pid)
 
     def put(self, manifest: dict[int, bytes], code: bytes = CODE) -> ObjectRef:
         obj = self.target.create_and_write(FUNCTIONS, code)
@@ -124,6 +135,7 @@ class Signing:
 
     def logged(self, words: str, after: int = 0) -> None:
         """Wait for words in the log, which reaches its file a little after the answer."""
+        after = max(after, self.begins)
         until(lambda: words in self.serving.text()[after:], f"no '{words}' in the log")
 
     def refuse(self, obj: ObjectRef, code: int, log: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
 
-    python3 tests/fuzz/run.py [--seconds 60] [--quick] [--jobs N] [--build DIR] [--target NAME]...
+    python3 tests/fuzz/run.py [--seconds 60] [--quick] [--jobs N] [--only-build] [--target NAME]...
 
 Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
 inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
@@ -397,12 +397,15 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="build soon rather than run fast")
     jobs = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="targets at once (all processors)")
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "fuzz", help="build folder")
+    parser.add_argument("--only-build", action="store_true", help="for later runs")
     parser.add_argument("--target", action="append", help="only this target; may repeat")
     arguments = parser.parse_args()
-    build(arguments.build, 0 if arguments.quick else 1)
+    folder = ROOT / "build" / ("fuzz-quick" if arguments.quick else "fuzz")
+    build(folder, 0 if arguments.quick else 1)
+    if arguments.only_build:
+        return 0
     programs = [
-        arguments.build / source.stem
+        folder / source.stem
         for source in sorted(HERE.glob("fuzz_*.c"))
         if not arguments.target or source.stem in arguments.target
     ]
@@ -411,9 +414,7 @@ def main() -> int:
     whole = sum(map(weight, programs))
 
     def run(program: Path) -> bool:
-        return run_target(
-            program, arguments.build, -(-arguments.seconds * weight(program) // whole)
-        )
+        return run_target(program, folder, -(-arguments.seconds * weight(program) // whole))
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(run, programs))

@@ -17,7 +17,7 @@ SECONDS = int(os.environ.get("IOSD_FUZZ_SECONDS", GATE_S))
 # One target after another: the other processor is for the tests of another worker.
 COMMAND = (sys.executable, str(RUN), "--seconds", str(SECONDS), "--jobs", "1")
 # The compiler takes five times as long as the gate fuzzes.
-QUICK = ("--quick", "--build", str(RUN.parents[2] / "build" / "fuzz-quick"))
+QUICK = ("--quick",)
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds with sanitizers, made once a run and then only brought up to date.
 
+`python -m tests.sanitize.builds [FOLDER]...` makes all of them, or those.  `make test` does so before the
+tests: a worker that waits for a build has nothing else to do.
+
 Lives here: which sanitizers go into which folder, and what their run-time is told.
 Not here: what is run in them (test_*.py).
 """
@@ -78,4 +81,6 @@ def main(build: Build) -> None:
 
 
 if __name__ == "__main__":
-    main(next(each for each in (ADDRESS, THREAD, CORE) if each.folder == sys.argv[1]))
+    for each in (ADDRESS, THREAD, CORE):
+        if each.folder in (sys.argv[1:] or [each.folder]):
+            main(each)

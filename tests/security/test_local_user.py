@@ -30,6 +30,7 @@ from pyosd.security.local_credential import LocalSource
 from pyosd.security.master_key import MasterKey
 from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
+from tests import forked
 from tests.harness import SOURCE
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, shared
@@ -58,21 +59,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """`osd` as some user of this host who has set nothing but the target's URL."""
     kept = {name: os.environ[name] for name in ("PATH", "IOSD_RUN", *FOLDERS)}
-    return subprocess.run(
-        [sys.executable, "-P", "-c", OSD, *map(str, words)],
-        env=kept
-        | {"IOSD_TARGET": url, "HOME": "/nonexistent", "PYTHONPATH": str(SOURCE)}
-        | variables,
-        cwd="/",
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMMAND_S,
-        user=uid,
-        group=uid,
-        extra_groups=[],
-    )
+    environment = kept | {"IOSD_TARGET": url, "HOME": "/nonexistent"} | variables
+    return forked.osd(*words, environment=environment, text=text, uid=uid)
 
 
 def works(url: str, *words: object, uid: int = 0, **more: str) -> str:
