@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -221,7 +222,7 @@ class Steps:
         return 2 * int.from_bytes(plain[5:], "big") + odd
 
     def step(self) -> None:
-        acts = [
+        acts: list[Callable[[], object]] = [
             lambda: self.table.attach(self.obj, self.stage),
             lambda: self.osd.write(self.obj, 0, self.state(self.begun)),
             lambda: self.table.detach(self.obj),
