@@ -22,6 +22,7 @@ COMMANDS = 20_000 if os.environ.get("IOSD_LONG") else 250
 """Of each reader."""
 STEPS = 40_000 if os.environ.get("IOSD_LONG") else 120
 READERS = 4
+REFRESHES = 30
 FUNCTIONS = PartitionId(0x12)
 ALL_PAGES, ALL_NUMBERS = 0xFFFF_FFFF, 0xFFFF_FFFF
 TEXT = b"some text " * 10
@@ -259,3 +260,24 @@ def test_a_read_passes_through_the_functions_of_its_data(target: Target) -> None
         steps.ended = STEPS
     for each in readers:
         each.result()
+
+
+def test_a_view_follows_a_partition_whose_objects_go(target: Target) -> None:
+    """What is removed between two commands of a refresh does not end it."""
+    osd, table = target.commands, Functions(target.commands)
+    base = osd.create_partition()
+    view = table.view_create(base, [])
+
+    def come_and_go() -> None:
+        for _ in range(REFRESHES):
+            for each in [osd.create(base) for _ in range(4)]:
+                osd.remove(each)
+
+    with ThreadPoolExecutor(3) as threads:
+        makers = [threads.submit(come_and_go) for _ in range(2)]
+        refreshing = threads.submit(table.view_refresh, view.id)
+        while not all(each.done() for each in makers):
+            table.view_refresh(view.id)
+        refreshing.result()
+    table.view_refresh(view.id)
+    assert osd.list_objects(view.id) == []
