@@ -194,18 +194,17 @@ static bool has_known_end(const struct osd_stack_reading *read)
 
 /* A later object with the id of the source may have been found, after the source was removed.  Between two parts, the
  * functions may have changed together with the data. */
-static enum osd_status check_source(struct osd_command_context *ctx,
-				    const struct osd_stack *stack)
+static enum osd_status check_source(struct osd_command_context *ctx, struct osd_stack_reading *read)
 {
+	const struct osd_stack *stack = read->run.stack;
 	struct osd_stack_run again = {0};
 	bool plain;
 	enum osd_status status = osd_stack_run_open(ctx, NULL, &again, &plain);
 
-	if (status == OSD_OK && (!osd_same_id(again.stack->source, stack->source) ||
-				 !osd_stack_same(again.stack, stack)))
-		status = OSD_E_BUSY;
+	read->outdated = status == OSD_OK && (!osd_same_id(again.stack->source, stack->source) ||
+					      !osd_stack_same(again.stack, stack));
 	osd_stack_run_release(&again);
-	return status;
+	return read->outdated ? OSD_E_BUSY : status;
 }
 
 /* The functions may have changed together with the data.  They belong to the version of the data that was found after
@@ -218,7 +217,7 @@ static enum osd_status check_functions(struct osd_command_context *ctx,
 
 	if (changes == read->changes)
 		return OSD_OK;
-	status = check_source(ctx, read->run.stack);
+	status = check_source(ctx, read);
 	if (status == OSD_OK)
 		read->changes = changes;
 	return status;
@@ -263,7 +262,7 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	return osd_stack_answer_end(answer);
 }
 
-static enum osd_status find_source(struct osd_command_context *ctx, const struct osd_stack_reading *read,
+static enum osd_status find_source(struct osd_command_context *ctx, struct osd_stack_reading *read,
 				   struct osd_object **ret_source)
 {
 	const struct osd_stack *stack = read->run.stack;
@@ -274,7 +273,7 @@ static enum osd_status find_source(struct osd_command_context *ctx, const struct
 		return status == OSD_OK && *ret_source != ctx->object ? OSD_E_NO_OBJECT : status;
 	if (status != OSD_OK && !gone)
 		return status;
-	status = check_source(ctx, stack); /* the object may have been removed before its source was */
+	status = check_source(ctx, read); /* the object may have been removed before its source was */
 	return status == OSD_OK && gone ? OSD_E_BUSY : status;
 }
 
@@ -360,23 +359,52 @@ static enum osd_status open_read(struct osd_command_context *ctx, const struct o
 	return OSD_OK;
 }
 
-enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
-			       size_t piece_count, const struct osd_data_version *wanted,
-			       bool *ret_plain)
+static enum osd_status begin_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+				  size_t piece_count, const struct osd_data_version *wanted,
+				  bool *ret_plain, bool *ret_outdated)
 {
-	OSD_CLEANUP(free_readp)
-	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = NULL;
 	bool runs = false;
-	enum osd_status status = OSD_OK;
+	enum osd_status status = open_read(ctx, pieces, piece_count, &read, ret_plain);
 
-	*ret_plain = false;
-	if (!read)
-		status = open_read(ctx, pieces, piece_count, &read, ret_plain);
+	*ret_outdated = false;
 	if (status != OSD_OK || *ret_plain)
 		return status;
 	status = serve(ctx, read, wanted, &runs);
 	if (runs)
 		read = NULL; /* from here on done() owns it and the request */
+	else
+		*ret_outdated = read->outdated;
+	return status;
+}
+
+static enum osd_status continue_read(struct osd_command_context *ctx,
+				     struct osd_stack_reading *reading,
+				     const struct osd_data_version *wanted)
+{
+	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = reading;
+	bool runs = false;
+	enum osd_status status = serve(ctx, read, wanted, &runs);
+
+	if (runs)
+		read = NULL; /* as above */
+	return status;
+}
+
+/* A READ whose functions have changed before it called one begins from the start. */
+enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+			       size_t piece_count, const struct osd_data_version *wanted,
+			       bool *ret_plain)
+{
+	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	bool outdated = true;
+	enum osd_status status = OSD_E_BUSY;
+
+	*ret_plain = false;
+	if (read)
+		return continue_read(ctx, read, wanted);
+	for (unsigned i = 0; i < TRIES && outdated; i++)
+		status = begin_read(ctx, pieces, piece_count, wanted, ret_plain, &outdated);
 	return status;
 }
 

@@ -8,7 +8,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyosd import errors
@@ -61,8 +60,12 @@ class Meeting:
         number = 0
         while not self.over.is_set():
             number += 1
-            with suppress(errors.OSDError, errors.JobError):  # a reader was there first
+            try:
                 maker(self.target, self.shelf, number)
+            except (errors.JobError, errors.TargetBusy):
+                continue
+            except errors.OSDError as error:  # a reader was there first
+                assert (error.asc, error.ascq) in self.documented, f"{maker.__name__}: {error}"
 
     def ask(self, seed: int, commands: int) -> None:
         rng = random.Random(seed)

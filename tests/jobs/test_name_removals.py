@@ -19,6 +19,7 @@ COMMANDS = 20_000 if os.environ.get("IOSD_LONG") else 300
 GUEST = PartitionId(0x7_0000)
 
 DOCUMENTED = {
+    (0x26, 0x00): "there is no object with the id that LINK names",
     (0x2C, 0x0A): "the directory has names",
     (0x80, 0x30): "there is no such name",
     (0x80, 0x31): "the directory has the name",

@@ -25,7 +25,7 @@ from tests.jobs.conftest import Target
 from tests.jobs.meeting import Meeting, Questions, Shelf
 from tests.jobs.test_exec import run
 
-COMMANDS = 1500
+COMMANDS = 1000
 """Of each reader."""
 FUNCTIONS = PartitionId(0x12)
 ALL_PAGES, ALL_NUMBERS = 0xFFFF_FFFF, 0xFFFF_FFFF
@@ -52,6 +52,7 @@ DOCUMENTED = {
     (0x80, 0x11): "an unfinished job stands in the way",
     (0x80, 0x17): "a function is not active",
     (0x80, 0x19): "no active function has this name",
+    (0x80, 0x28): "calls of the function are under way",
     (0x80, 0x2C): "data of an object with functions are changed, or its source is gone",
     (0x80, 0x30): "there is no such name",
 }
