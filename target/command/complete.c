@@ -201,8 +201,20 @@ static size_t data_out_used(const struct osd_request *request)
 	return (size_t)OSD_MIN(used, (uint64_t)request->data_out_length);
 }
 
+/* No command ends with a status that the target handles itself. */
+static enum osd_status answer_of(const struct osd_request *request, enum osd_status status)
+{
+	if (status < OSD_E_CONFLICT)
+		return status;
+	return status == OSD_E_CONFLICT
+		       ? OSD_E_BUSY
+		       : osd_internal("service action %Xh ended with status %s",
+				      request->decoded.service_action, osd_status_info(status)->name);
+}
+
 void osd_complete(struct osd_request *request, enum osd_status status)
 {
+	status = answer_of(request, status);
 	complete_status(request, status, osd_integrity_responds(request));
 	if (status == OSD_OK || osd_status_keeps_data(status)) {
 		set_data_in(request);
