@@ -52,6 +52,7 @@ from pyosd.fs.paths import (
 )
 from pyosd.osd._paths.patterns import matcher, may_lead
 from pyosd.types import ROOT, Buffer, ObjectRef, ref
+from pyosd.wire.names import NameList
 
 __all__ = ["FileTable", "info", "is_directory", "place"]
 
@@ -114,13 +115,13 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     if not rest:
         return (yield from top_info(base, join(path)))
     directory, _, name = rest.rpartition(b"/")
-    found = yield from names.list_names(base, directory, prefix=name, most=1, details=True)
+    found = yield from _list_page(base, directory, path, prefix=name, most=1)
     if not found.entries or found.entries[0].name != name:
         raise absent(path)
     each = found.entries[0]
     length = each.length
     if not length and not each.is_directory:  # 0 also stands for one that is not known
-        length = yield from _made_length(each.object)
+        length = yield from _made_length(each.object, path)
     return PathInfo(
         join(path),
         each.object,
@@ -132,9 +133,23 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     )
 
 
-def _made_length(obj: ObjectRef) -> Dialogue[int]:
-    known = yield from object_data.known_length(obj)
-    return (yield from object_data.made_length(obj)) if known is None else known
+def _made_length(obj: ObjectRef, path: str) -> Dialogue[int]:
+    """Raises: NoSuchName: it was removed meanwhile."""
+    try:
+        known = yield from object_data.known_length(obj)
+        return (yield from object_data.made_length(obj)) if known is None else known
+    except errors.NotFound:
+        raise absent(path) from None
+
+
+def _list_page(base: ObjectRef, directory: bytes, path: str, **options: Any) -> Dialogue[NameList]:
+    """Entries of a directory, with details.  Raises: NoSuchName: also if the partition is absent."""
+    try:
+        return (yield from names.list_names(base, directory, details=True, **options))
+    except errors.NoSuchName:
+        raise
+    except errors.NotFound:
+        raise absent(path) from None
 
 
 def exists(fs: Any, path: str) -> Dialogue[bool]:
@@ -183,7 +198,7 @@ def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
     above = whole if whole != "/" else ""
     after, more = b"", True
     while more:
-        page = yield from names.list_names(base, rest, after=after, details=True)
+        page = yield from _list_page(base, rest, path, after=after)
         yield from items(
             PathInfo(
                 f"{above}/{text_of(each.name)}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,11 +120,16 @@ def view_refresh(table: Any, partition: PartitionId) -> Dialogue[tuple[int, int]
     shows = yield from view(table, partition)
     wanted = {each.object_id: each for each in (yield from list_objects(shows.base))}
     shown = {each.object_id: each for each in (yield from list_objects(partition))}
+    added = removed = 0
     for number in sorted(shown.keys() - wanted.keys()):
-        yield from remove(shown[number])
+        with suppress(errors.NotFound):  # by another client
+            yield from remove(shown[number])
+            removed += 1
     for number in sorted(wanted.keys() - shown.keys()):
-        yield from add(partition, wanted[number], shows.writable)
-    return len(wanted.keys() - shown.keys()), len(shown.keys() - wanted.keys())
+        with suppress(errors.NotFound, errors.Exists):  # removed from the base, or added by another
+            yield from add(partition, wanted[number], shows.writable)
+            added += 1
+    return added, removed
 
 
 def add(partition: PartitionId, source: ObjectRef, writable: bool) -> Dialogue[None]:

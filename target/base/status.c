@@ -3,6 +3,13 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/ration.h"
 
 static const struct osd_status_info table[OSD_STATUS_COUNT] = {
 #define X(status, key, ascq, meaning) [status] = {#status, meaning, OSD_SK_##key, ascq},
@@ -13,6 +20,25 @@ static const struct osd_status_info table[OSD_STATUS_COUNT] = {
 const struct osd_status_info *osd_status_info(enum osd_status status)
 {
 	return &table[(unsigned)status < OSD_STATUS_COUNT ? status : OSD_E_INTERNAL];
+}
+
+enum osd_status osd_internal(const char *format, ...)
+{
+	static struct osd_ration ration = OSD_RATION(20, 1000000);
+	unsigned withheld;
+	char cause[200];
+	va_list values;
+
+	if (!osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
+		return OSD_E_INTERNAL;
+	va_start(values, format);
+	vsnprintf(cause, sizeof(cause), format, values);
+	va_end(values);
+	if (withheld)
+		osd_error("internal failure: %s (%u others were not logged)", cause, withheld);
+	else
+		osd_error("internal failure: %s", cause);
+	return OSD_E_INTERNAL;
 }
 
 enum osd_status osd_status_from_errno(int error)
@@ -41,6 +67,6 @@ enum osd_status osd_status_from_errno(int error)
 	case EBADMSG: /* and a checksum wrong */
 		return OSD_E_MEDIUM;
 	default:
-		return OSD_E_INTERNAL;
+		return osd_internal("a system call on the store failed: %s", strerror(error));
 	}
 }

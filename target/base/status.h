@@ -135,6 +135,10 @@ static inline bool osd_status_is_medium(enum osd_status status)
 	       status == OSD_E_TAIL_FAILED || status == OSD_E_SUM;
 }
 
+/* Logs the cause, at most 20 a second, and returns OSD_E_INTERNAL, whose meaning refers to the log.  Nothing
+ * else returns it anew. */
+enum osd_status osd_internal(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* errno of a failed system call on the store -> status (ENOSPC/EDQUOT -> OSD_E_NO_SPACE,
  * ENOMEM/EMFILE/ENFILE -> OSD_E_NO_MEMORY, EIO and kin -> OSD_E_MEDIUM, others OSD_E_INTERNAL). */
 enum osd_status osd_status_from_errno(int error);

@@ -154,7 +154,8 @@ enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_plac
 	background->tracked->ctx = &background->ctx;
 	background->tracked->def = request->def->tracked;
 	if (!background->tracked->def)
-		return OSD_E_INTERNAL;
+		return osd_internal("service action %Xh cannot run in the background",
+				    request->decoded.service_action);
 	*ret_background = OSD_STEAL(background);
 	return OSD_OK;
 }
@@ -199,7 +200,7 @@ enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_o
 	uint8_t bytes[OSD_CDB_LENGTH];
 
 	if (!osd_cdb_encode(&cdb, bytes))
-		return OSD_E_INTERNAL;
+		return osd_internal("REMOVE COLLECTION cannot be encoded");
 	osd_background_take_extra_place(all);
 	return osd_background_make(all, NULL, bytes, NULL, 0, ret_background);
 }

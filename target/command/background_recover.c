@@ -60,7 +60,7 @@ static enum osd_status get_request(struct osd_txn *txn, void *arg)
 	return get->length >= OSD_CDB_LENGTH &&
 			       get->length <= OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX
 		       ? OSD_OK
-		       : OSD_E_INTERNAL;
+		       : osd_internal("a background command is stored with %zu bytes", get->length);
 }
 
 /* Resumes the command where it stopped. */

@@ -16,6 +16,7 @@
 #include "command/precondition.h"
 #include "command/resolve.h"
 #include "command/stack_write.h"
+#include "command/submission.h"
 #include "object/txn_run.h"
 #include "wire/continuation.h"
 
@@ -313,16 +314,18 @@ static enum osd_status ask(struct check *check);
 /* A function that fails or does not end forbids it. */
 static enum osd_status judge(struct check *check, const struct osd_exec_outcome *outcome)
 {
-	if (outcome->status == OSD_OK && outcome->whole_length && outcome->form != OSD_RESULT_NONE)
+	enum osd_status status = osd_submission_outcome(outcome);
+
+	if (status == OSD_OK && outcome->whole_length && outcome->form != OSD_RESULT_NONE)
 		return refuse(check, outcome, 0);
-	if (outcome->status == OSD_OK) {
+	if (status == OSD_OK) {
 		check->asked++;
 		return ask(check);
 	}
-	if (outcome->status == OSD_E_STILL_RUNNING ||
-	    (outcome->status >= OSD_E_JOB_QUEUE && outcome->status <= OSD_E_JOB_INTERNAL))
+	if (status == OSD_E_STILL_RUNNING ||
+	    (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL))
 		return refuse(check, outcome, outcome->reason);
-	return outcome->status;
+	return status;
 }
 
 /* exec/ calls this once for each function, from any thread. */

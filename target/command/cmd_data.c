@@ -16,6 +16,7 @@
 #include "command/stack_read.h"
 #include "command/stack_write.h"
 #include "command/validate.h"
+#include "function/stack_note.h"
 #include "object/stack.h"
 #include "object/sums.h"
 #include "object/txn_run.h"
@@ -168,20 +169,16 @@ static enum osd_status read_through(struct osd_command_context *ctx, bool *ret_p
 	return status == OSD_OK ? osd_stack_read(ctx, pieces, count, wanted, ret_plain) : status;
 }
 
-enum osd_status osd_cmd_read(struct osd_command_context *ctx)
+/* The bytes as they are stored. */
+static enum osd_status read_stored(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
 	struct osd_version_check check = {.wanted = NULL};
-	bool plain = true;
 	size_t got;
-	enum osd_status status = osd_resolve_object(ctx);
+	enum osd_status status;
 
-	if (status == OSD_OK && osd_object_is_stacked(ctx->object))
-		status = read_through(ctx, &plain);
-	if (status != OSD_OK || !plain)
-		return status;
 	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
 		return nowait ? OSD_E_WOULD_BLOCK : read_pieces(ctx);
 	status = osd_object_read_with(ctx->object, cdb->starting_byte_address, request->data_in,
@@ -193,6 +190,33 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 		memset(request->data_in + got, 0, (size_t)cdb->length - got);
 	request->command_data_in = cdb->length;
 	return report_short(request, got);
+}
+
+/* What a READ without functions depends on: 0 as long as the object has none, else it grows with each change. */
+static uint64_t stack_state(const struct osd_command_context *ctx)
+{
+	return osd_object_is_stacked(ctx->object) ? osd_stack_changes(ctx->functions) + 1 : 0;
+}
+
+/* Between the look at its functions and the read of its bytes, an object may get functions and then data. */
+enum osd_status osd_cmd_read(struct osd_command_context *ctx)
+{
+	enum osd_status status = osd_resolve_object(ctx), changed;
+	bool plain = true;
+	uint64_t before;
+
+	if (status != OSD_OK)
+		return status;
+	before = stack_state(ctx);
+	if (before)
+		status = read_through(ctx, &plain);
+	if (status != OSD_OK || !plain)
+		return status;
+	status = read_stored(ctx);
+	if ((status != OSD_OK && status != OSD_E_SHORT_READ) || stack_state(ctx) == before)
+		return status;
+	changed = read_through(ctx, &plain);
+	return changed == OSD_OK && plain ? status : changed;
 }
 
 /* ---- commands that change data --------------------------------------------------------------- */

@@ -102,6 +102,18 @@ struct blocks {
 	uint8_t *entries; /* OSD_ATTR_GROUP_MAX bytes */
 };
 
+/* Whether the object was removed meanwhile; one of another type, which has other pages, may have got the id. */
+static bool is_gone(const struct blocks *blocks, struct osd_object_id listed, enum osd_status status)
+{
+	enum osd_object_type type;
+
+	if (status != OSD_E_PARAM_FIELD)
+		return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+	status = osd_object_type_of(blocks->ctx->txn, listed, &type);
+	return status == OSD_OK ? type != blocks->listing->type
+				: status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+}
+
 /* *ret_length: the block's bytes, whether it fitted or not. */
 static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_t *ret_length)
 {
@@ -116,7 +128,7 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 	if (status == OSD_OK && permitted) /* otherwise only its id may be returned */
 		status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn, listed,
 						blocks->listing->object_page, &writer);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) { /* removed meanwhile */
+	if (status != OSD_OK && is_gone(blocks, listed, status)) {
 		blocks->ctx->request->fault = (struct osd_fault){0};
 		return OSD_OK;
 	}

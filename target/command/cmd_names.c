@@ -312,8 +312,10 @@ static enum osd_status act(struct osd_naming *naming)
 		[OSD_NAME_RENAME] = rename_name,
 	};
 	enum osd_name_verb verb = naming->params.verb;
-	enum osd_status status = OSD_OK;
+	enum osd_status status = osd_naming_begin(naming);
 
+	if (status != OSD_OK)
+		return status;
 	if (verb == OSD_NAME_LIST)
 		return list(naming);
 	if (verb != OSD_NAME_LOOKUP)
@@ -337,7 +339,7 @@ static enum osd_status act_on_found(struct osd_naming *naming)
 	if (status == OSD_OK)
 		status = osd_phase_set_then_get(naming->ctx->request, naming->txn);
 	if ((status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) &&
-	    has_changed(&naming->place))
+	    (has_changed(&naming->place) || has_changed(&naming->entrance)))
 		return OSD_E_CONFLICT;
 	return status;
 }
@@ -364,8 +366,6 @@ static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_ve
 		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_E_PARAM_FIELD)
 		return osd_naming_fail_in_data(request, status, field);
-	if (status == OSD_OK)
-		status = osd_naming_begin(&naming);
 	if (status != OSD_OK)
 		return status;
 	return ctx->def->flags & OSD_CMD_OWN_ATTRS ? act_on_found(&naming) : act(&naming);

@@ -5,16 +5,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/ration.h"
 #include "base/util.h"
 #include "command/context.h"
 #include "command/integrity.h"
 #include "command/sense_table.h"
 #include "wire/sense.h"
 
-#define LOG_LINES_PER_SECOND 20
+#define LINES_PER_SECOND 20
+#define SECOND_USEC	 1000000
 
 bool osd_status_keeps_data(enum osd_status status)
 {
@@ -24,25 +26,6 @@ bool osd_status_keeps_data(enum osd_status status)
 }
 
 /* ---- log ------------------------------------------------------------------------------------- */
-
-/* An initiator that fails all the time must not fill the disk with log lines: after
- * LOG_LINES_PER_SECOND lines in one second, further failures are only counted. */
-static bool may_log(unsigned *ret_suppressed)
-{
-	static time_t second;
-	static unsigned lines, suppressed;
-	time_t now = time(NULL);
-
-	*ret_suppressed = 0;
-	if (__atomic_exchange_n(&second, now, __ATOMIC_RELAXED) != now) {
-		__atomic_store_n(&lines, 0, __ATOMIC_RELAXED);
-		*ret_suppressed = __atomic_exchange_n(&suppressed, 0, __ATOMIC_RELAXED);
-	}
-	if (__atomic_add_fetch(&lines, 1, __ATOMIC_RELAXED) <= LOG_LINES_PER_SECOND)
-		return true;
-	__atomic_add_fetch(&suppressed, 1, __ATOMIC_RELAXED);
-	return false;
-}
 
 /* A request for something absent is often expected: listing jobs asks each partition for a
  * collection that its first job creates. */
@@ -54,13 +37,24 @@ static enum osd_log_level level_of(enum osd_status status)
 									 : OSD_LOG_INFO;
 }
 
+/* An initiator that fails all the time must not fill the disk with log lines.  What it may do wrong does not
+ * suppress the line of a failure of the target. */
+static bool may_log(enum osd_log_level level, unsigned *ret_suppressed)
+{
+	static struct osd_ration failures = OSD_RATION(LINES_PER_SECOND, SECOND_USEC);
+	static struct osd_ration refusals = OSD_RATION(LINES_PER_SECOND, SECOND_USEC);
+
+	return osd_ration_take(level == OSD_LOG_ERROR ? &failures : &refusals, osd_monotonic_usec(),
+			       ret_suppressed);
+}
+
 static void log_failure(const struct osd_request *request, enum osd_status status)
 {
 	const char *name = osd_service_action_name(request->decoded.service_action);
 	char initiator[128], field[32] = "", attribute[48] = "";
 	unsigned suppressed;
 
-	if (!osd_log_wants(level_of(status)) || !may_log(&suppressed))
+	if (!osd_log_wants(level_of(status)) || !may_log(level_of(status), &suppressed))
 		return;
 	if (suppressed)
 		osd_warning("%u failed commands were not logged", suppressed);
@@ -207,8 +201,20 @@ static size_t data_out_used(const struct osd_request *request)
 	return (size_t)OSD_MIN(used, (uint64_t)request->data_out_length);
 }
 
+/* No command ends with a status that the target handles itself. */
+static enum osd_status answer_of(const struct osd_request *request, enum osd_status status)
+{
+	if (status < OSD_E_CONFLICT)
+		return status;
+	return status == OSD_E_CONFLICT
+		       ? OSD_E_BUSY
+		       : osd_internal("service action %Xh ended with status %s",
+				      request->decoded.service_action, osd_status_info(status)->name);
+}
+
 void osd_complete(struct osd_request *request, enum osd_status status)
 {
+	status = answer_of(request, status);
 	complete_status(request, status, osd_integrity_responds(request));
 	if (status == OSD_OK || osd_status_keeps_data(status)) {
 		set_data_in(request);

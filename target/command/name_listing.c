@@ -104,8 +104,10 @@ static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *
 		status = may_tell(ctx, txn, id, &permitted);
 		if (status == OSD_OK && permitted)
 			status = add_facts(txn, id, &entry);
-		/* Another command has removed it since the scan: it has no facts. */
-		if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		/* Another command has removed it since the scan: it has no facts.  An object of another type
+		 * may have got the id. */
+		if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
+		    status == OSD_E_PARAM_FIELD)
 			status = OSD_OK;
 		else if (status == OSD_OK)
 			osd_name_list_facts_encode(&entry, at);

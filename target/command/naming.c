@@ -124,11 +124,13 @@ static enum osd_status enter(struct osd_naming *naming, struct osd_name_text *pa
 {
 	const uint8_t *slash = memchr(path->bytes, '/', path->length);
 	struct osd_name first = {path->bytes, slash ? (size_t)(slash - path->bytes) : path->length};
-	struct osd_name_place place;
+	struct osd_name_place place = {.exists = false};
 	unsigned component = 0;
 	uint32_t names;
 	enum osd_status status = osd_name_lookup(naming->txn, naming->ctx->addressed, first,
 						 &place, &component, &names);
+
+	naming->entrance = place;
 
 	if (status == OSD_OK && !place.exists)
 		status = OSD_E_NO_NAME;

@@ -14,6 +14,7 @@ struct osd_naming {
 	struct osd_name_params params; /* borrows from the copy of Data-Out */
 	struct osd_object_id from;     /* where the paths in params begin: what the CDB addresses, or a partition */
 	unsigned entered;	       /* names that were taken off the paths because of that */
+	struct osd_name_place entrance; /* where the names that were taken off lead */
 	struct osd_name_place place;   /* where the path leads */
 	struct osd_named result;
 	uint32_t names;	 /* of the result, if the verb has counted them; else 0 */

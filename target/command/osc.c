@@ -85,7 +85,7 @@ static enum osd_status make_segment(const struct osd_request *request, uint16_t 
 	if (!osd_continuation_begin(&writer, segment, capacity, request->decoded.service_action) ||
 	    !osd_continuation_add(&writer, type, content, length)) {
 		free(segment);
-		return OSD_E_INTERNAL;
+		return osd_internal("a segment of %zu bytes does not fit", length);
 	}
 	*ret_segment = segment;
 	*ret_length = writer.used;

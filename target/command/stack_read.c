@@ -192,6 +192,37 @@ static bool has_known_end(const struct osd_stack_reading *read)
 	return read->answer.request->data_in_capacity == 0 && read->run.stack->contract.block;
 }
 
+/* A later object with the id of the source may have been found, after the source was removed.  Between two parts, the
+ * functions may have changed together with the data. */
+static enum osd_status check_source(struct osd_command_context *ctx, struct osd_stack_reading *read)
+{
+	const struct osd_stack *stack = read->run.stack;
+	struct osd_stack_run again = {0};
+	bool plain;
+	enum osd_status status = osd_stack_run_open(ctx, NULL, &again, &plain);
+
+	read->outdated = status == OSD_OK && (!osd_same_id(again.stack->source, stack->source) ||
+					      !osd_stack_same(again.stack, stack));
+	osd_stack_run_release(&again);
+	return read->outdated ? OSD_E_BUSY : status;
+}
+
+/* The functions may have changed together with the data.  They belong to the version of the data that was found after
+ * them if nothing that a stack depends on has changed since. */
+static enum osd_status check_functions(struct osd_command_context *ctx,
+				       struct osd_stack_reading *read)
+{
+	uint64_t changes = osd_stack_changes(read->functions);
+	enum osd_status status;
+
+	if (changes == read->changes)
+		return OSD_OK;
+	status = check_source(ctx, read);
+	if (status == OSD_OK)
+		read->changes = changes;
+	return status;
+}
+
 /* *ret_runs: the read is done()'s. */
 static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack_reading *read,
 			       struct osd_object *source, const struct osd_data_version *wanted,
@@ -203,6 +234,8 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	enum osd_status status = osd_stack_answer_look(source, ctx->data_flags, wanted, &run->whole,
 						       &answer->key.version);
 
+	if (status == OSD_OK)
+		status = check_functions(ctx, read);
 	if (status != OSD_OK)
 		return status;
 	answer->end = run->whole;
@@ -229,33 +262,18 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	return osd_stack_answer_end(answer);
 }
 
-/* A later object with the id of the source may have been found, after the source was removed.  Between two parts, the
- * functions may have changed together with the data. */
-static enum osd_status check_source(struct osd_command_context *ctx,
-				    const struct osd_stack *stack)
-{
-	struct osd_stack_run again = {0};
-	bool plain;
-	enum osd_status status = osd_stack_run_open(ctx, NULL, &again, &plain);
-
-	if (status == OSD_OK && (!osd_same_id(again.stack->source, stack->source) ||
-				 !osd_stack_same(again.stack, stack)))
-		status = OSD_E_BUSY;
-	osd_stack_run_release(&again);
-	return status;
-}
-
-static enum osd_status find_source(struct osd_command_context *ctx, const struct osd_stack_reading *read,
+static enum osd_status find_source(struct osd_command_context *ctx, struct osd_stack_reading *read,
 				   struct osd_object **ret_source)
 {
 	const struct osd_stack *stack = read->run.stack;
 	enum osd_status status = osd_object_get(ctx->objects, stack->source, ret_source);
 	bool gone = status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
 
-	if ((osd_same_id(stack->source, read->run.id) && !read->run.stream) ||
-	    (status != OSD_OK && !gone))
+	if (osd_same_id(stack->source, read->run.id) && !read->run.stream) /* not a later one with its id */
+		return status == OSD_OK && *ret_source != ctx->object ? OSD_E_NO_OBJECT : status;
+	if (status != OSD_OK && !gone)
 		return status;
-	status = check_source(ctx, stack); /* the object may have been removed before its source was */
+	status = check_source(ctx, read); /* the object may have been removed before its source was */
 	return status == OSD_OK && gone ? OSD_E_BUSY : status;
 }
 
@@ -296,7 +314,7 @@ static enum osd_status serve(struct osd_command_context *ctx, struct osd_stack_r
 /* ---- the command ------------------------------------------------------------------------------ */
 
 static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *read,
-		    const struct osd_piece *pieces, size_t piece_count, uint64_t changes)
+		    const struct osd_piece *pieces, size_t piece_count)
 {
 	struct osd_stack_run *run = &read->run;
 	struct osd_stack_answer *answer = &read->answer;
@@ -310,7 +328,8 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	answer->piece_count = piece_count;
 	if (run->stack->count == 0)
 		return;
-	stack = osd_stack_note_put(ctx->functions, run->id, changes, run->stack, run->codes);
+	stack = osd_stack_note_put(ctx->functions, run->id, read->changes, run->stack,
+				   run->codes);
 	answer->key.source = stack.source;
 	memcpy(answer->key.stack, stack.hash, sizeof(stack.hash));
 	answer->unit = stack.unit;
@@ -323,40 +342,69 @@ static enum osd_status open_read(struct osd_command_context *ctx, const struct o
 {
 	OSD_CLEANUP(free_readp)
 	struct osd_stack_reading *read = calloc(1, sizeof(*read) + piece_count * sizeof(*pieces));
-	uint64_t changes = osd_stack_changes(ctx->functions);
 	enum osd_status status;
 
 	if (!read)
 		return OSD_E_NO_MEMORY;
 	read->functions = ctx->functions;
+	read->changes = osd_stack_changes(ctx->functions);
 	read->flights = ctx->flights;
 	read->began_usec = osd_monotonic_usec();
 	read->status = OSD_E_BUSY;
 	status = osd_stack_run_open(ctx, NULL, &read->run, ret_plain);
 	if (status != OSD_OK || *ret_plain)
 		return status;
-	fill_in(ctx, read, pieces, piece_count, changes);
+	fill_in(ctx, read, pieces, piece_count);
 	*ret_read = OSD_STEAL(read);
 	return OSD_OK;
 }
 
-enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
-			       size_t piece_count, const struct osd_data_version *wanted,
-			       bool *ret_plain)
+static enum osd_status begin_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+				  size_t piece_count, const struct osd_data_version *wanted,
+				  bool *ret_plain, bool *ret_outdated)
 {
-	OSD_CLEANUP(free_readp)
-	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = NULL;
 	bool runs = false;
-	enum osd_status status = OSD_OK;
+	enum osd_status status = open_read(ctx, pieces, piece_count, &read, ret_plain);
 
-	*ret_plain = false;
-	if (!read)
-		status = open_read(ctx, pieces, piece_count, &read, ret_plain);
+	*ret_outdated = false;
 	if (status != OSD_OK || *ret_plain)
 		return status;
 	status = serve(ctx, read, wanted, &runs);
 	if (runs)
 		read = NULL; /* from here on done() owns it and the request */
+	else
+		*ret_outdated = read->outdated;
+	return status;
+}
+
+static enum osd_status continue_read(struct osd_command_context *ctx,
+				     struct osd_stack_reading *reading,
+				     const struct osd_data_version *wanted)
+{
+	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = reading;
+	bool runs = false;
+	enum osd_status status = serve(ctx, read, wanted, &runs);
+
+	if (runs)
+		read = NULL; /* as above */
+	return status;
+}
+
+/* A READ whose functions have changed before it called one begins from the start. */
+enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
+			       size_t piece_count, const struct osd_data_version *wanted,
+			       bool *ret_plain)
+{
+	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	bool outdated = true;
+	enum osd_status status = OSD_E_BUSY;
+
+	*ret_plain = false;
+	if (read)
+		return continue_read(ctx, read, wanted);
+	for (unsigned i = 0; i < TRIES && outdated; i++)
+		status = begin_read(ctx, pieces, piece_count, wanted, ret_plain, &outdated);
 	return status;
 }
 

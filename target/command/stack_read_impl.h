@@ -14,7 +14,9 @@ struct osd_stack_reading {
 	struct osd_flights *flights;
 	struct osd_flight flight;
 	struct osd_stack_answer answer;
+	uint64_t changes; /* osd_stack_changes before the stack was found */
 	uint64_t began_usec;
+	bool outdated;	  /* the functions have changed since */
 	bool kept;
 	enum osd_status status; /* of the run */
 	unsigned tries;

@@ -366,17 +366,18 @@ static bool is_own_failure(enum osd_status status)
 static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_outcome *outcome)
 {
 	bool optional = stage_of(run)->function.contract.optional && !run->inverse && !run->stream;
+	enum osd_status status = osd_submission_outcome(outcome);
 	uint16_t reason = outcome->reason;
 	const char *why = NULL;
 	char line[160];
 
-	if (outcome->status == OSD_OK) {
+	if (status == OSD_OK) {
 		why = broken_promise(run, outcome);
 		reason = OSD_REASON_EXCEPTION;
 		if (!why)
 			return go_on(run, outcome->result, (size_t)outcome->whole_length);
-	} else if (!is_own_failure(outcome->status)) {
-		return outcome->status;
+	} else if (!is_own_failure(status)) {
+		return status;
 	}
 	run->skipped |= optional;
 	if (optional)

@@ -254,3 +254,8 @@ void osd_submission_call(struct osd_exec_submission *submission,
 	bound(&submission->limits.cpu_usec, caps->cpu_usec);
 	bound(&submission->limits.memory_bytes, caps->memory_bytes);
 }
+
+enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome)
+{
+	return outcome->reason == OSD_REASON_ZONE_REMOVED ? OSD_E_NO_PARTITION : outcome->status;
+}

@@ -24,4 +24,8 @@ void osd_submission_call(struct osd_exec_submission *submission,
 enum osd_status osd_submission_send(struct osd_command_context *ctx,
 				    struct osd_exec_submission *submission);
 
+/* How a function of a command itself has ended.  The removal of its partition ends it: the answer is then that of a command
+ * which comes after the removal. */
+enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome);
+
 #endif

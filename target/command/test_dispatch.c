@@ -3,6 +3,7 @@
  * attributes, lengths and gaps, sense data, refusals before anything is done. */
 #include "base/test.h"
 #include "base/util.h"
+#include "command/complete.h"
 #include "command/dispatch.h"
 #include "wire/attr_list.h"
 #include "wire/continuation.h"
@@ -411,6 +412,19 @@ static void test_format(void)
 	refused(&call, 0x2400, 16);
 }
 
+/* What the target handles itself never reaches an initiator: a conflict is BUSY, anything else a fault. */
+static void test_answers_of_own_statuses(void)
+{
+	struct call call = make(OSD_SA_LIST, PID, 0);
+
+	good(&call);
+	osd_complete(&call.request, OSD_E_CONFLICT);
+	CHECK_EQ(call.request.sam_status, OSD_SAM_BUSY);
+	osd_complete(&call.request, OSD_E_UNSUPPORTED);
+	CHECK_EQ(call.request.sam_status, OSD_SAM_CHECK_CONDITION);
+	CHECK_EQ(call.request.fault.status, OSD_E_INTERNAL);
+}
+
 int main(void)
 {
 	struct osd_objects_config config = {.directory = NULL};
@@ -432,6 +446,7 @@ int main(void)
 	test_truncated_answer();
 	test_overlap();
 	test_inline();
+	test_answers_of_own_statuses();
 	test_format();
 	osd_dispatcher_free(dispatcher);
 	osd_objects_close(objects);

@@ -363,6 +363,9 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 	}
 	if (status == OSD_OK && !done && result.next_id == 0)
 		result.next_id = next_to_look_at(walk);
+	/* The members of a collection that was removed meanwhile are not all that matched. */
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, query->collection, false);
 	if (status == OSD_OK)
 		*ret_result = result;
 	return status;

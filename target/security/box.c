@@ -87,7 +87,7 @@ static enum osd_status private_key(struct osd_objects *objects, uint8_t key[OSD_
 	if (status != OSD_OK)
 		return status;
 	if (!osd_crypto_init())
-		return OSD_E_INTERNAL;
+		return osd_internal("libgcrypt cannot be initialised");
 	osd_mac_init(&mac, OSD_HMAC_SHA256, seal);
 	osd_mac_update(&mac, SEAL_INFO, strlen(SEAL_INFO));
 	osd_mac_final(&mac, key);

@@ -141,7 +141,7 @@ enum osd_status osd_dh_answer(unsigned group, const uint8_t *exponent, size_t ex
 	if (!length)
 		return OSD_E_CDB_FIELD;
 	if (!osd_crypto_init())
-		return OSD_E_INTERNAL;
+		return osd_internal("libgcrypt cannot be initialised");
 	prime = number_of(groups[i].prime, length);
 	value = number_of(theirs, length);
 	secret = number_of(exponent, exponent_length);

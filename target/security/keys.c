@@ -205,7 +205,7 @@ static enum osd_status read_anew(struct osd_keyring *keyring, uint64_t partition
 static void reload(struct osd_keyring *keyring, uint64_t partition_id)
 {
 	struct holder *holder = NULL;
-	enum osd_status status = OSD_E_INTERNAL;
+	enum osd_status status = OSD_E_CONFLICT;
 
 	osd_lock(&keyring->loading);
 	for (unsigned i = 0; status != OSD_OK && i < 3; i++)

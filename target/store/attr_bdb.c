@@ -93,7 +93,8 @@ enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 			return OSD_E_NO_SPACE;
 		}
 		osd_error("the attribute database failed: %s", db_strerror(error));
-		return osd_status_from_errno(error > 0 ? error : EINVAL);
+		return error > 0 ? osd_status_from_errno(error)
+				 : osd_internal("%s", db_strerror(error));
 	}
 }
 
@@ -370,7 +371,7 @@ static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum 
 	enum osd_status status;
 
 	if (from.length > BDB_KEY_MAX)
-		return OSD_E_INTERNAL;
+		return osd_internal("a scan begins at a key of %zu bytes", from.length);
 	memcpy(scan.next, from.data, from.length);
 	do
 		status = scan_once(to_bdb(kv), to_txn(txn), table, &scan);

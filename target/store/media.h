@@ -55,8 +55,7 @@ void osd_media_close(struct osd_media *media);
 enum osd_status osd_media_set_feature(struct osd_media *media, uint64_t feature, bool on);
 /* Reads the store's seal; create: makes one if there is none.  OSD_E_NO_OBJECT: there is none;
  * OSD_E_MEDIUM: not a seal file, or readable by other users than its owner. */
-enum osd_status osd_media_seal(const struct osd_media *media, bool create,
-			       uint8_t seal[OSD_MEDIA_SEAL]);
+enum osd_status osd_media_seal(struct osd_media *media, bool create, uint8_t seal[OSD_MEDIA_SEAL]);
 /* Size of the file system the main root is on; 0: not known. */
 uint64_t osd_media_disk_bytes(const struct osd_media *media);
 /* Frees the ballast's space, true when there was some; called when the disk is full. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/util.h"
 
 /* The name appears once the bytes are on disk. */
@@ -51,14 +52,20 @@ static enum osd_status read_seal(int directory_fd, uint8_t seal[OSD_MEDIA_SEAL])
 	return pread(fd, seal, OSD_MEDIA_SEAL, 0) == OSD_MEDIA_SEAL ? OSD_OK : OSD_E_MEDIUM;
 }
 
-enum osd_status osd_media_seal(const struct osd_media *media, bool create,
-			       uint8_t seal[OSD_MEDIA_SEAL])
+/* The first of several threads makes it.  A second seal would replace the one that the first thread uses already. */
+enum osd_status osd_media_seal(struct osd_media *media, bool create, uint8_t seal[OSD_MEDIA_SEAL])
 {
-	int directory_fd = media->main.directory_fd, error;
+	int directory_fd = media->main.directory_fd, error = 0;
 	enum osd_status status = read_seal(directory_fd, seal);
 
 	if (status != OSD_E_NO_OBJECT || !create)
 		return status;
-	error = make_seal(directory_fd);
+	osd_lock(&media->lock);
+	status = read_seal(directory_fd, seal);
+	if (status == OSD_E_NO_OBJECT)
+		error = make_seal(directory_fd);
+	osd_unlock(&media->lock);
+	if (status != OSD_E_NO_OBJECT)
+		return status;
 	return error ? osd_status_from_errno(error) : read_seal(directory_fd, seal);
 }

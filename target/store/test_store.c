@@ -350,6 +350,35 @@ static void touch(const char *directory, const char *name)
 	close(fd);
 }
 
+#define SEALERS 4
+
+static void *seal_main(void *arg)
+{
+	uint8_t *seal = malloc(OSD_MEDIA_SEAL);
+
+	CHECK(seal != NULL);
+	OK(osd_media_seal(arg, true, seal));
+	return seal;
+}
+
+/* All threads that need the first seal get the same one, which stays. */
+static void test_first_seal(struct osd_media *media)
+{
+	pthread_t threads[SEALERS];
+	uint8_t kept[OSD_MEDIA_SEAL];
+	void *seal;
+
+	CHECK_EQ(osd_media_seal(media, false, kept), OSD_E_NO_OBJECT);
+	for (size_t i = 0; i < SEALERS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, seal_main, media), 0);
+	for (size_t i = 0; i < SEALERS; i++) {
+		CHECK_EQ(pthread_join(threads[i], &seal), 0);
+		OK(osd_media_seal(media, false, kept));
+		CHECK_BYTES(seal, OSD_MEDIA_SEAL, kept, sizeof(kept));
+		free(seal);
+	}
+}
+
 static void test_media(const char *directory)
 {
 	char message[256], other[] = "/tmp/iosd-test-XXXXXX";
@@ -364,6 +393,7 @@ static void test_media(const char *directory)
 	CHECK(osd_media_ballast_restore(media));
 	CHECK(osd_media_ballast_release(media));
 	CHECK(!osd_media_ballast_release(media));
+	test_first_seal(media);
 	osd_media_close(media);
 	OK(osd_media_open(&config, message, &media));
 	CHECK_BYTES(media->store_id, sizeof(store_id), store_id, sizeof(store_id));

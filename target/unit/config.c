@@ -260,7 +260,7 @@ static enum osd_status set_option(void *values, const struct osd_option *option,
 		*(uint64_t *)at = number;
 		return OSD_OK;
 	}
-	return OSD_E_INTERNAL;
+	return osd_internal("option '%s' has no kind", option->name);
 }
 
 /* text: "name=value", changed in place. */

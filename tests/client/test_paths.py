@@ -616,3 +616,29 @@ def test_a_listing_while_files_come_and_go(osd_url: str, fs: Face, zone: ObjectR
         finally:
             stop.set()
         worker.result()
+
+
+# ---- beside removals -----------------------------------------------------------------------------
+
+
+def test_paths_that_go_meanwhile_are_absent(target: Target, zone: ObjectRef) -> None:
+    """An empty file that comes and goes, and a partition, which a walk may meet."""
+    fs, over = target.fs, threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            target.create_name(zone, "empty")
+            target.unlink(zone, "empty")
+            partition = target.create_partition()
+            target.create_name(ref(partition), "file")
+            target.remove_partition(partition, contents=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(come_and_go)
+        try:
+            for _ in range(150):
+                assert fs.exists(f"/{zone}/empty") in (True, False)
+                assert any(each.object == zone for each in fs.walk("/", 2))
+        finally:
+            over.set()
+        making.result()

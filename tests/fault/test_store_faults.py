@@ -17,11 +17,12 @@ import pytest
 from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
-from pyosd.types import AttributeValue, ObjectRef, PartitionId
+from pyosd.functions.manifest import ManifestNumber
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.conftest import MakeHarness
-from tests.expect import QUOTA, check
+from tests.expect import INTERNAL, QUOTA, check
 from tests.fault.history import (
     GREEN,
     SENSE_KEYS,
@@ -45,6 +46,25 @@ def says(error: pytest.ExceptionInfo[StartFailed], *words: str) -> None:
     for word in words:
         assert word in text, text
     assert "assert" not in text.lower()
+
+
+# ---- what the log says ----
+
+
+def test_cause_of_an_internal_failure_is_logged(make_harness: MakeHarness, tmp_path: Path) -> None:
+    """Also beside an initiator whose refused commands use up what may be logged of these."""
+    harness = make_harness()
+    osd, function = harness.osd, harness.osd.create(harness.osd.create_partition(PartitionId(0x12)))
+    (tmp_path / "store" / "seal").symlink_to("seal")
+    for _ in range(50):
+        with contextlib.suppress(OSDError):
+            osd.set_attributes(function, [AttributeValue(Page.VERSION, 1, b"read only")])
+    with pytest.raises(OSDError) as error:
+        osd.get_attributes(function, [AttributeId(Page.FUNCTION, ManifestNumber.BOX_KEY)])
+    assert (error.value.asc, error.value.ascq) == (INTERNAL.asc, INTERNAL.ascq)
+    log = harness.log.read_text()
+    assert "internal failure: a system call on the store failed: Too many levels" in log
+    assert "GET ATTRIBUTES (0x12/0x10000): internal failure; the cause is in the log" in log
 
 
 # ---- opening ----

@@ -4,10 +4,6 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections import Counter, deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
 
@@ -20,17 +16,16 @@ from pyosd.types import (
     JOBS_COLLECTION,
     AttributeId,
     AttributeValue,
-    ObjectRef,
     PartitionId,
     ref,
 )
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import STATUS_IDS
 from tests.jobs.conftest import Target
+from tests.jobs.meeting import Meeting, Questions, Shelf
 from tests.jobs.test_exec import run
 
-READERS = 6
-COMMANDS = 1500
+COMMANDS = 1000
 """Of each reader."""
 FUNCTIONS = PartitionId(0x12)
 ALL_PAGES, ALL_NUMBERS = 0xFFFF_FFFF, 0xFFFF_FFFF
@@ -57,26 +52,13 @@ DOCUMENTED = {
     (0x80, 0x11): "an unfinished job stands in the way",
     (0x80, 0x17): "a function is not active",
     (0x80, 0x19): "no active function has this name",
+    (0x80, 0x28): "calls of the function are under way",
     (0x80, 0x2C): "data of an object with functions are changed, or its source is gone",
     (0x80, 0x30): "there is no such name",
 }
 """Sense codes of refusals that a removal explains, or what the commands are sent to."""
 ALSO_REFUSED = {*"copy join map members page poll query read status write".split()}
 """Commands that are certain to meet a removal."""
-Maker = Callable[["Target", "Shelf", int], None]
-
-
-class Shelf:
-    """What was made last, of each kind; some of it is removed by now."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, deque[ObjectRef]] = {}
-
-    def put(self, kind: str, made: ObjectRef) -> None:
-        self.made.setdefault(kind, deque(maxlen=3)).append(made)
-
-    def pick(self, rng: random.Random, kind: str) -> ObjectRef:
-        return rng.choice(list(self.made[kind]))
 
 
 # ---- what comes and goes
@@ -109,6 +91,7 @@ def collections_go(target: Target, shelf: Shelf, number: int) -> None:
     for member in osd.list_members(made):
         osd.remove(member)
     osd.remove_collection(made, with_members=True)
+    osd.remove(osd.create(partition_id, made.object_id))
 
 
 def partitions_go(target: Target, shelf: Shelf, number: int) -> None:
@@ -164,7 +147,7 @@ MAKERS = (objects_go, collections_go, partitions_go, jobs_expire, jobs_go, funct
 # ---- what meets it
 
 
-def questions(target: Target, shelf: Shelf, rng: random.Random) -> dict[str, Callable[[], object]]:
+def questions(target: Target, shelf: Shelf, rng: random.Random) -> Questions:
     """Every kind of command, about something that may go meanwhile."""
     osd, partition = target.commands, target.partition
     kind = rng.choice(["object", "job", "stacked", "function"])
@@ -213,52 +196,11 @@ def questions(target: Target, shelf: Shelf, rng: random.Random) -> dict[str, Cal
     }
 
 
-class Meeting:
-    """Threads that make and remove, and threads that ask meanwhile."""
-
-    def __init__(self, target: Target) -> None:
-        self.target, self.shelf = target, Shelf()
-        self.over = threading.Event()
-        self.answered: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
-
-    def come_and_go(self, maker: Maker) -> None:
-        number = 0
-        while not self.over.is_set():
-            number += 1
-            with suppress(errors.OSDError, errors.JobError):  # a reader was there first
-                maker(self.target, self.shelf, number)
-
-    def ask(self, seed: int) -> None:
-        rng = random.Random(seed)
-        for _ in range(COMMANDS):
-            name, question = rng.choice(list(questions(self.target, self.shelf, rng).items()))
-            try:
-                question()
-                self.answered[name] += 1
-            except (errors.JobExpired, errors.TargetBusy):
-                self.refused[name] += 1
-            except errors.OSDError as error:
-                assert (error.asc, error.ascq) in DOCUMENTED, f"{name}: {error}"
-                self.refused[name] += 1
-
-    def take_place(self, seed: int) -> None:
-        for maker in MAKERS:
-            maker(self.target, self.shelf, 0)
-        with ThreadPoolExecutor(len(MAKERS) + READERS) as threads:
-            makers = [threads.submit(self.come_and_go, maker) for maker in MAKERS]
-            readers = [threads.submit(self.ask, seed + number) for number in range(READERS)]
-            wait(readers)
-            self.over.set()
-        for each in (*readers, *makers):
-            each.result()
-
-
 @pytest.mark.sandbox
 def test_what_is_removed_meanwhile_is_there_or_is_not(target: Target, seed: int) -> None:
     target.commands.create_partition(FUNCTIONS)
-    meeting = Meeting(target)
+    meeting = Meeting(target, MAKERS, questions, DOCUMENTED)
     meeting.shelf.put("stays", target.commands.create_collection(target.partition.partition_id))
-    meeting.take_place(seed)
+    meeting.take_place(seed, COMMANDS)
     assert meeting.answered.keys() == questions(target, meeting.shelf, random.Random(seed)).keys()
     assert meeting.refused.keys() >= ALSO_REFUSED

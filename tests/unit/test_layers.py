@@ -287,6 +287,19 @@ def test_banned_functions() -> None:
     judge(PRODUCT_FILES, lambda path: ", ".join(sorted(set(banned.findall(code_of(path))))))
 
 
+def test_internal_failures_are_logged() -> None:
+    """OSD_E_INTERNAL refers to the log: only `osd_internal()`, which writes the cause there, returns it."""
+    allowed = {"target/base/status.c", "target/base/status.h", "target/command/sense_table.c"}
+    judge(
+        PRODUCT_FILES,
+        lambda path: (
+            "use osd_internal()"
+            if "OSD_E_INTERNAL" in code_of(path) and name(path) not in allowed
+            else None
+        ),
+    )
+
+
 def test_c_files_open_with_licence_and_purpose() -> None:
     def offence(path: Path) -> str | None:
         first, second = text_of(path).split("\n", 2)[:2]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* after_store.c -- jobs that wait for other jobs, in the store: the list of each, the checks at
  * acceptance, and the edges after a restart (flow.h). */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,9 @@ enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 	if (status != OSD_OK)
 		return status;
 	if (length > sizeof(bytes) || length % OSD_JOB_AFTER_BYTES != 0)
-		return OSD_E_INTERNAL;
+		return osd_internal("job 0x%" PRIx64 "/0x%" PRIx64
+				    ": its list of earlier jobs has %zu bytes",
+				    id.partition_id, id.object_id, length);
 	*ret_count = length / OSD_JOB_AFTER_BYTES;
 	for (size_t i = 0; i < *ret_count; i++) {
 		list[i].id.partition_id = osd_rd_be(&r, 8);

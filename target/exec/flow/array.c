@@ -2,6 +2,7 @@
 /* array.c -- arrays in memory: their members, the head's figures, their place in the queue (flow.h).
  * Elsewhere: controls of whole arrays (array_control.c), their end (array_end.c), their removal
  * from the store (array_store.c). */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,12 @@ static enum osd_status keep_ranges(struct osd_array *array, const uint8_t *range
 	return OSD_OK;
 }
 
+static enum osd_status bad_indices(const struct osd_job_record *head, const char *how)
+{
+	return osd_internal("the indices of array 0x%" PRIx64 "/0x%" PRIx64 " are %s",
+			    head->id.partition_id, head->id.object_id, how);
+}
+
 enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
 {
 	const struct osd_job_record *head = &array->head->record;
@@ -100,11 +107,11 @@ enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
 	status = osd_job_payload_get(txn, head->id, OSD_PAYLOAD_INDICES, bytes, OSD_JOB_PAYLOAD_MAX,
 				     &length);
 	if (status != OSD_OK)
-		return status == OSD_E_NO_OBJECT ? OSD_E_INTERNAL : status;
+		return status == OSD_E_NO_OBJECT ? bad_indices(head, "absent") : status;
 	if (length > OSD_JOB_PAYLOAD_MAX ||
 	    !osd_index_ranges_check(bytes, length, head->array.count, &first, &last, &count) ||
 	    count != head->array.count)
-		return OSD_E_INTERNAL;
+		return bad_indices(head, "damaged");
 	free(array->ranges); /* left from a transaction that is run again */
 	array->ranges = NULL;
 	return keep_ranges(array, bytes, length);

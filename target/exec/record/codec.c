@@ -4,6 +4,7 @@
  * The head has what every job has.  Each field has a tag, and a tag has one meaning for ever, so a later
  * release adds a field without a new layout.  A release refuses a record with an unknown field that must be
  * understood: it would run the job in another way than asked.  It skips other unknown fields. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -273,10 +274,9 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	unsigned version = (unsigned)osd_rd_be(&r, 2);
 
 	if (version < 1 || version > OSD_JOB_RECORD_VERSION) {
-		osd_error("a job's record has version %u, which this release (up to %d) does not "
-			  "know: use the release that wrote it, or a later one",
-			  version, OSD_JOB_RECORD_VERSION);
-		return OSD_E_INTERNAL;
+		return osd_internal("a job's record has version %u, which this release (up to %d) does "
+				    "not know: use the release that wrote it, or a later one",
+				    version, OSD_JOB_RECORD_VERSION);
 	}
 	if (version == OSD_JOB_RECORD_VERSION) {
 		read_head(&r, length, &record);
@@ -285,7 +285,8 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 		osd_job_record_read_earlier(&r, version, &record);
 	}
 	if (r.bad || osd_rd_left(&r) != 0 || !state_known(record.state))
-		return OSD_E_INTERNAL;
+		return osd_internal("the record of job 0x%" PRIx64 "/0x%" PRIx64 " is damaged",
+				    record.id.partition_id, record.id.object_id);
 	*ret_record = record;
 	return OSD_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* store.c -- job records, code, payloads, expiry order and keys in the database (record.h).  The bytes of a
  * record are codec.c's. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/sha256.h"
@@ -62,6 +63,13 @@ static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table
 	enum osd_status status = osd_txn_record_delete(txn, table, key->bytes, key->length);
 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* A record of the database has another length than it can have. */
+static enum osd_status bad_length(const char *what, struct osd_object_id id, size_t length)
+{
+	return osd_internal("the record '%s' 0x%" PRIx64 "/0x%" PRIx64 " has %zu bytes", what,
+			    id.partition_id, id.object_id, length);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -227,7 +235,7 @@ enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_recor
 		if (status != OSD_OK)
 			return status;
 		if (length != want)
-			return OSD_E_INTERNAL;
+			return bad_length("code of job", record->id, length);
 	}
 	return OSD_OK;
 }
@@ -327,7 +335,7 @@ enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id
 	if (status != OSD_OK)
 		return status;
 	if (length != sizeof(value))
-		return OSD_E_INTERNAL;
+		return bad_length("job that has the object", companion, length);
 	*ret_job = (struct osd_object_id){companion.partition_id, osd_get_be(value, sizeof(value))};
 	return OSD_OK;
 }
@@ -368,7 +376,7 @@ enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_recor
 	if (status != OSD_OK)
 		return status;
 	if (length != sizeof(value))
-		return OSD_E_INTERNAL;
+		return bad_length("idempotency key of job", record->id, length);
 	*ret_id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
 	return OSD_OK;
 }

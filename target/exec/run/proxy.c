@@ -72,6 +72,7 @@ static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, 
 	osd_unlock(&run->exec->lock);
 }
 
+/* It fails when the sandbox has ended. */
 static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 {
 	struct osd_run *run = arg;
@@ -79,7 +80,7 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 	size_t length = osd_job_message_encode(OSD_JOB_SHARE, NULL, 0, bytes, sizeof(bytes));
 	struct iovec iov = {bytes, length};
 
-	return osd_run_send_fds(run, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
+	return osd_run_send_fds(run, &iov, 1, fds, count) ? OSD_OK : OSD_E_TASK_ABORTED;
 }
 
 static bool hook_is_to_end(void *arg)

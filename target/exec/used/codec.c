@@ -99,6 +99,11 @@ static bool read_entry(struct osd_rd *r, struct osd_used *used)
 	return !r->bad && used->count == before + 1;
 }
 
+static enum osd_status bad_list(void)
+{
+	return osd_internal("the list of objects that a job used is damaged");
+}
+
 enum osd_status osd_used_decode(const uint8_t *bytes, size_t length, struct osd_used *used)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
@@ -109,9 +114,9 @@ enum osd_status osd_used_decode(const uint8_t *bytes, size_t length, struct osd_
 	count = (uint32_t)osd_rd_be(&r, 4);
 	used->left_out = osd_rd_be(&r, 8);
 	if (r.bad || form != OSD_USED_FORM)
-		return OSD_E_INTERNAL;
+		return bad_list();
 	for (uint32_t i = 0; i < count; i++)
 		if (!read_entry(&r, used))
-			return OSD_E_INTERNAL;
-	return osd_rd_left(&r) ? OSD_E_INTERNAL : OSD_OK;
+			return bad_list();
+	return osd_rd_left(&r) ? bad_list() : OSD_OK;
 }
