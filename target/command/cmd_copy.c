@@ -5,6 +5,7 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/copies.h"
+#include "command/stack_copy.h"
 #include "command/stack_write.h"
 #include "command/task_management.h"
 #include "object/draft.h"
@@ -60,6 +61,18 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 	return osd_command_put_draft(ctx, draft, place, source->attributes ? &from : NULL);
 }
 
+/* What readers see of the source has no blocks that can be shared. */
+static enum osd_status copy_through(struct osd_command_context *ctx,
+				    const struct osd_copy_source *source,
+				    enum osd_copy_method method, uint64_t place)
+{
+	const struct osd_object_id from = {source->partition_id, source->object_id};
+
+	if (method == OSD_COPY_SHARE)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
+	return copy_failed(ctx, method, osd_stack_copy(ctx, from, place, source->attributes));
+}
+
 /* Attributes that come along are read there and set here, whichever there are. */
 static enum osd_status authorise(struct osd_command_context *ctx, struct osd_object_id from,
 				 bool attributes)
@@ -82,6 +95,7 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	struct osd_copying copying;
 	enum osd_copy_method method;
 	uint64_t place = 0;
+	bool through;
 	enum osd_status status = choose_method(ctx, &method);
 
 	if (status != OSD_OK)
@@ -93,6 +107,11 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	status = authorise(ctx, from, source.attributes);
 	if (status == OSD_OK)
 		status = osd_stack_find_place(ctx, &place);
+	if (status != OSD_OK)
+		return status;
+	status = osd_stack_copy_concerns(ctx, from, place, &through);
+	if (status == OSD_OK && through)
+		return copy_through(ctx, &source, method, place);
 	if (status != OSD_OK)
 		return status;
 	osd_copies_begin(ctx->copies, &copying, from, false);

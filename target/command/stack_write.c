@@ -364,6 +364,25 @@ enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_
 	return pass_through(ctx, true, change, &none);
 }
 
+enum osd_status osd_stack_passes_new(struct osd_command_context *ctx, bool *ret_passes)
+{
+	OSD_CLEANUP_FREE uint64_t *joined = NULL;
+	struct osd_stack_run run = {0};
+	struct osd_stack_made what;
+	bool plain;
+	enum osd_status status = OSD_OK;
+
+	*ret_passes = false;
+	if (!may_be_stacked(ctx, true))
+		return OSD_OK;
+	status = find_joined(ctx, &joined, &what);
+	if (status == OSD_OK)
+		status = osd_stack_run_open(ctx, &what, &run, &plain);
+	*ret_passes = status == OSD_OK && run.stack->count;
+	osd_stack_run_release(&run);
+	return status;
+}
+
 bool osd_stack_begin_again(struct osd_request *request)
 {
 	struct osd_stack_written *written = request->written;

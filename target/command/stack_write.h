@@ -19,6 +19,8 @@ enum osd_status osd_stack_write(struct osd_command_context *ctx, struct osd_chan
 				struct osd_object **ret_source);
 /* The same for CREATE AND WRITE. */
 enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_change *change);
+/* Whether data of an object that the command makes pass through functions. */
+enum osd_status osd_stack_passes_new(struct osd_command_context *ctx, bool *ret_passes);
 /* After a change that was refused with OSD_E_VERSION.  True: osd_stack_write has asked for this version, so call it
  * again; it gives up with OSD_E_BUSY in the end. */
 bool osd_stack_begin_again(struct osd_request *request);
