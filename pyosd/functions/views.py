@@ -26,6 +26,7 @@ from pyosd.functions.attaching import attach, attached
 from pyosd.functions.stages import FunctionStage
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
+from pyosd.wire.sense import CONTRACT
 
 __all__ = ["View", "shown_base", "view", "view_create", "view_refresh", "view_remove", "views"]
 
@@ -59,9 +60,9 @@ def view_create(
 ) -> Dialogue[View]:
     """Make a partition whose objects show the data of the objects of another one.
 
-    Each object of the base gets an object with the same id in the view.  It shows what a READ of the
-    base object returns now and later, passed through the stages.  It takes no space.  A reader needs
-    READ for it, and no permission for the base.
+    Each object of the base has an object with the same id in the view, also those that are made
+    later.  It shows what a READ of the base object returns now and later, passed through the stages.
+    It takes no space.  A reader needs READ for it, and no permission for the base.
 
     Args:
         base: the partition.
@@ -69,9 +70,11 @@ def view_create(
         requested_id: of the view, 0: the target picks.
         name: of the view, as a partition's; "": none.
         writable: a WRITE of an object passes the inverse functions, and changes the base object.
+            Objects that are made in the view, or removed from it, are those of the base.
 
-    Raises: OSDError: a function is not active, or has no contract; PermissionDenied: no READ for an
-        object of the base, or no WRITE if writable.  What was made is removed then.
+    Raises: OSDError: a function is not active, or has no contract; Invalid: the base has 16 views;
+        PermissionDenied: no READ for the base and its objects, or no WRITE, CREATE and REMOVE if
+        writable.  What was made is removed then.
     """
     made = yield from create_partition(requested_id, name=name)
     try:
@@ -113,30 +116,54 @@ def views(table: Any) -> Dialogue[list[View]]:
 
 
 def view_refresh(table: Any, partition: PartitionId) -> Dialogue[tuple[int, int]]:
-    """Give a view the objects that its base has now.  Returns: how many were added, and removed.
+    """Complete a view whose creation was interrupted, or whose base was removed.
 
-    Data need no refresh: a READ always computes from the data that the base has.
+    Otherwise the target adds and removes its objects with those of the base.
+
+    Returns: how many objects were added, and removed.
     """
     shows = yield from view(table, partition)
     wanted = {each.object_id: each for each in (yield from list_objects(shows.base))}
     shown = {each.object_id: each for each in (yield from list_objects(partition))}
     added = removed = 0
     for number in sorted(shown.keys() - wanted.keys()):
-        with suppress(errors.NotFound):  # by another client
-            yield from remove(shown[number])
-            removed += 1
+        removed += yield from drop(shown[number])
     for number in sorted(wanted.keys() - shown.keys()):
-        with suppress(errors.NotFound, errors.Exists):  # removed from the base, or added by another
-            yield from add(partition, wanted[number], shows.writable)
-            added += 1
+        added += yield from add(partition, wanted[number], shows.writable)
     return added, removed
 
 
-def add(partition: PartitionId, source: ObjectRef, writable: bool) -> Dialogue[None]:
-    """One object of a view.  CREATE has no room for the capability of the source."""
+def drop(obj: ObjectRef) -> Dialogue[bool]:
+    """Remove one object of a view, whose source was gone; False: another command has."""
+    try:
+        yield from remove(obj)
+    except errors.NotFound:
+        return False
+    except errors.OSDError as error:
+        if (error.asc, error.ascq) != CONTRACT:
+            raise
+        return False  # the base has got it again
+    return True
+
+
+def add(partition: PartitionId, source: ObjectRef, writable: bool) -> Dialogue[bool]:
+    """Make one object of a view; False: the target has, or the base has lost it meanwhile.
+
+    CREATE has no room for the capability of the source.
+    """
     value = _IDS.pack(source.partition_id, source.object_id) + _flags(writable)
     shows = AttributeValue(Page.STACK, SOURCE, value)
-    yield from create_and_write(partition, b"", requested_id=source.object_id, attributes=[shows])
+    try:
+        yield from create_and_write(
+            partition, b"", requested_id=source.object_id, attributes=[shows]
+        )
+    except errors.Exists:
+        return False
+    except errors.Invalid:
+        if source in (yield from list_objects(source.partition_id)):
+            raise
+        return False
+    return True
 
 
 def view_remove(table: Any, partition: PartitionId) -> Dialogue[None]:

@@ -44,6 +44,8 @@ _STACK_PAGES = {Page.STACK, Page.COLLECTION_STACK, Page.PARTITION_STACK, Page.RO
 _HOOK_PAGES = {Page.HOOKS, Page.PARTITION_HOOKS, Page.ROOT_HOOKS}
 _SOURCE = AttributeId(Page.STACK, 17)
 """The object whose data an object shows."""
+_BASE = AttributeId(Page.PARTITION_STACK, 17)
+"""The partition whose objects a partition shows."""
 _COLLECTION_PAGES, _ROOT_PAGES = 0x6000_0000, 0x9000_0000
 _LIST_ATTR, _REMOVE_SCOPE = 0x40, 0x07
 _COPY_SOURCE = 0x0101
@@ -56,6 +58,10 @@ _R, _P, _C, _U = (
 _S, _A = ServiceAction, Permission
 _TO_JOIN = _A.READ | _A.WRITE | _A.APPEND | _A.REMOVE | _A.GET_ATTR | _A.SET_ATTR
 """To put an object into a collection: all that rights on a collection may lend."""
+
+
+_TO_CHANGE = _A.READ | _A.WRITE | _A.CREATE | _A.REMOVE
+"""To let others change the objects of a partition."""
 
 
 class CommandNeeds(NamedTuple):
@@ -227,16 +233,18 @@ def _of_attributes(request: Request) -> Permission:
 
 
 def _sources(request: Request) -> list[Need]:
-    """Objects whose data an object is to show; byte 16 says that WRITEs pass into them."""
-    values = [each.value for each in _values(request) if each.id == _SOURCE and each.value]
-    return [
-        Need(
-            ref(*struct.unpack_from(">QQ", each)),
-            _U,
-            _A.READ | _A.WRITE if any(each[16:]) else _A.READ,
-        )
-        for each in values
-    ]
+    """Objects whose data an object is to show; byte 16 says that WRITEs pass into them. The same of a
+    partition whose objects another one is to show; byte 8 says that clients change them.
+    """
+    needs = []
+    for each in _values(request):
+        if each.id == _SOURCE and each.value:
+            permissions = _A.READ | _A.WRITE if any(each.value[16:]) else _A.READ
+            needs.append(Need(ref(*struct.unpack_from(">QQ", each.value)), _U, permissions))
+        if each.id == _BASE and each.value:
+            permissions = _TO_CHANGE if any(each.value[8:]) else _A.READ
+            needs.append(Need(ref(*struct.unpack_from(">Q", each.value)), _P, permissions))
+    return needs
 
 
 def _of_options(request: Request) -> Permission:

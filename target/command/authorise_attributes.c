@@ -8,6 +8,7 @@
 #include "command/authorise_impl.h"
 #include "object/page_provider.h"
 #include "object/stack.h"
+#include "object/view.h"
 #include "wire/cursor.h"
 #include "wire/stage.h"
 
@@ -51,9 +52,8 @@ static enum osd_status check_joined(struct osd_command_context *ctx, const struc
 	const struct osd_request_security *security = &request->security;
 	struct osd_object_id id = {request->object.partition_id, osd_get_be(attr->value, 8)};
 	struct osd_object_facts facts;
-	struct osd_act act = {.facts = &facts,
-			      .access = {.permissions = OSD_PERM_SET_ATTR},
-			      .inside = true};
+	struct osd_act act = {
+		.facts = &facts, .access = {.permissions = OSD_PERM_SET_ATTR}, .inside = true};
 	uint16_t field;
 	enum osd_status status;
 
@@ -159,20 +159,35 @@ static enum osd_status check_counter(struct osd_command_context *ctx,
 
 /* ---- data of other objects ------------------------------------------------------------------- */
 
-/* An object shows the data of another one to those who may read it, and lets others write there: the user who says so
- * must be allowed to read the other one, and to write it. */
+/* A view shows the objects of its base to those who may read the view, and lets others change them: the user who says
+ * so must be allowed to do it. */
+static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
+{
+	struct osd_view view;
+
+	if (attr->length == 0 || !osd_view_value_decode(attr->value, attr->length, &view))
+		return OSD_OK;
+	return osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
+				   view.writable ? OSD_PERM_READ | OSD_PERM_WRITE |
+							   OSD_PERM_CREATE | OSD_PERM_REMOVE
+						 : OSD_PERM_READ,
+				   OSD_USES_NONE);
+}
+
+/* The same for the data of one object. */
 static enum osd_status check_source(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
 	struct osd_source_value source;
 
+	if (attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK &&
+	    attr->number == OSD_STACK_SOURCE)
+		return check_base(ctx, attr);
 	if (attr->page != OSD_PAGE_STACK || attr->number != OSD_STACK_SOURCE ||
 	    !osd_source_value_decode(attr->value, attr->length, &source))
 		return OSD_OK;
-	return osd_authorise_other(ctx,
-				   (struct osd_object_id){source.partition_id, source.object_id},
-				   OSD_USER_OBJECT,
-				   source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ,
-				   OSD_USES_NONE);
+	return osd_authorise_other(
+		ctx, (struct osd_object_id){source.partition_id, source.object_id}, OSD_USER_OBJECT,
+		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE);
 }
 
 static enum osd_status check_sources(struct osd_command_context *ctx)

@@ -5,6 +5,8 @@
 #include "command/authorise.h"
 #include "command/commands.h"
 #include "command/copies.h"
+#include "command/stack_copy.h"
+#include "command/stack_write.h"
 #include "command/task_management.h"
 #include "object/draft.h"
 #include "wire/continuation.h"
@@ -39,13 +41,13 @@ static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_cop
 }
 
 static enum osd_status copy(struct osd_command_context *ctx, const struct osd_copy_source *source,
-			    enum osd_copy_method method)
+			    enum osd_copy_method method, uint64_t place)
 {
 	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
 	struct osd_object_id from = {source->partition_id, source->object_id};
 	uint64_t length = 0;
-	enum osd_status status = osd_draft_begin(ctx->objects, ctx->addressed.partition_id,
-						 ctx->addressed.object_id, &draft);
+	enum osd_status status =
+		osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, &draft);
 
 	if (status != OSD_OK)
 		return status;
@@ -56,7 +58,19 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 	/* Attributes are copied as of the same moment; without them writers need not wait longer. */
 	if (!source->attributes)
 		osd_draft_let_go(draft);
-	return osd_command_put_draft(ctx, draft, source->attributes ? &from : NULL);
+	return osd_command_put_draft(ctx, draft, place, source->attributes ? &from : NULL);
+}
+
+/* What readers see of the source has no blocks that can be shared. */
+static enum osd_status copy_through(struct osd_command_context *ctx,
+				    const struct osd_copy_source *source,
+				    enum osd_copy_method method, uint64_t place)
+{
+	const struct osd_object_id from = {source->partition_id, source->object_id};
+
+	if (method == OSD_COPY_SHARE)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
+	return copy_failed(ctx, method, osd_stack_copy(ctx, from, place, source->attributes));
 }
 
 /* Attributes that come along are read there and set here, whichever there are. */
@@ -64,9 +78,8 @@ static enum osd_status authorise(struct osd_command_context *ctx, struct osd_obj
 				 bool attributes)
 {
 	static const struct osd_touched all = {OSD_PAGE_ALL, OSD_NUMBER_ALL};
-	enum osd_status status = attributes
-					 ? osd_authorise_touched(ctx->objects, ctx->request, &all, 1)
-					 : OSD_OK;
+	enum osd_status status =
+		attributes ? osd_authorise_touched(ctx->objects, ctx->request, &all, 1) : OSD_OK;
 
 	if (status != OSD_OK)
 		return status;
@@ -81,6 +94,8 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	struct osd_object_id from;
 	struct osd_copying copying;
 	enum osd_copy_method method;
+	uint64_t place = 0;
+	bool through;
 	enum osd_status status = choose_method(ctx, &method);
 
 	if (status != OSD_OK)
@@ -90,11 +105,18 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};
 	status = authorise(ctx, from, source.attributes);
+	if (status == OSD_OK)
+		status = osd_stack_find_place(ctx, &place);
+	if (status != OSD_OK)
+		return status;
+	status = osd_stack_copy_concerns(ctx, from, place, &through);
+	if (status == OSD_OK && through)
+		return copy_through(ctx, &source, method, place);
 	if (status != OSD_OK)
 		return status;
 	osd_copies_begin(ctx->copies, &copying, from, false);
 	do /* somebody asked for the very id that was picked */
-		status = copy(ctx, &source, method);
+		status = copy(ctx, &source, method, place);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
 	osd_copies_end(ctx->copies, &copying);
 	return status;

@@ -11,6 +11,7 @@
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/precondition.h"
+#include "command/stack_write.h"
 #include "command/tracked.h"
 #include "command/validate.h"
 #include "object/page_provider.h"
@@ -276,7 +277,9 @@ static enum osd_status remove_member(struct osd_tracked *tracked, struct osd_txn
 	enum osd_status status =
 		is_plain_member(tracked->ctx->request, txn, id, to_remove, &plain);
 
-	return status == OSD_OK && plain ? osd_user_object_remove(txn, id) : status;
+	if (status != OSD_OK || !plain)
+		return status;
+	return osd_stack_refuse_removal(tracked->ctx->request, osd_user_object_remove(txn, id));
 }
 
 static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)

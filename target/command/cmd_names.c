@@ -13,6 +13,7 @@
 #include "command/phase.h"
 #include "command/stack_write.h"
 #include "object/name_cache.h"
+#include "object/view.h"
 
 enum { FIELD_LENGTH = 32 };
 enum { PARAM_OBJECT = 16 };
@@ -55,7 +56,8 @@ static enum osd_status look_up(struct osd_naming *naming)
 	naming->result = naming->place.found;
 	if (status == OSD_OK)
 		status = check_at_hand(naming);
-	return status == OSD_OK ? osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ) : status;
+	return status == OSD_OK ? osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ)
+				: status;
 }
 
 static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_type type)
@@ -63,30 +65,38 @@ static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_
 	if (!(naming->params.flags & OSD_NAME_OPEN_EXISTING))
 		return fail(naming, OSD_E_NAME_EXISTS);
 	if (naming->place.found.type != type)
-		return fail(naming, type == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY
-								: OSD_E_IS_DIRECTORY);
+		return fail(naming,
+			    type == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY : OSD_E_IS_DIRECTORY);
 	naming->result = naming->place.found;
 	return osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
+}
+
+static enum osd_status make_object(struct osd_naming *naming, struct osd_object_id *id)
+{
+	struct osd_txn *txn = naming->txn;
+	uint64_t place;
+	enum osd_status status =
+		osd_stack_place_new(naming->ctx->request, txn, id->partition_id, &place);
+
+	if (status == OSD_OK && place == id->partition_id)
+		return osd_user_object_begin(txn, place, &id->object_id);
+	if (status == OSD_OK)
+		status = osd_user_object_create(txn, place, 0, 1, &id->object_id);
+	return status == OSD_OK ? osd_view_shows(txn, id->partition_id, id->object_id, 1) : status;
 }
 
 static enum osd_status make(struct osd_naming *naming, enum osd_object_type type)
 {
 	struct osd_named made = {{naming->from.partition_id, 0}, type};
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	if (naming->from.partition_id == 0)
 		return fail(naming, OSD_E_NAME_TARGET);
 	if (naming->place.exists)
 		return open_existing(naming, type);
-	if (type == OSD_USER_OBJECT)
-		status = osd_stack_check_new(naming->ctx->request, naming->txn,
-					     made.id.partition_id);
-	if (status != OSD_OK)
-		return status;
 	status = type == OSD_COLLECTION
 			 ? osd_directory_make(naming->txn, made.id.partition_id, &made.id)
-			 : osd_user_object_begin(naming->txn, made.id.partition_id,
-						 &made.id.object_id);
+			 : make_object(naming, &made.id);
 	if (status == OSD_OK)
 		status = osd_naming_give(naming, &naming->place, &made);
 	naming->outcome |= OSD_NAME_MADE;
@@ -115,20 +125,21 @@ static enum osd_status find_linked(struct osd_naming *naming, struct osd_named *
 	if (!id) {
 		status = osd_naming_follow(naming, naming->params.other, OSD_PERM_WRITE, &place);
 		if (status == OSD_OK && !place.exists)
-			status = osd_naming_fail_last(naming, OSD_E_NO_NAME,
-						      naming->params.other);
+			status = osd_naming_fail_last(naming, OSD_E_NO_NAME, naming->params.other);
 		if (status == OSD_OK)
 			*ret_named = place.found;
 		return status;
 	}
 	if (naming->from.object_id != 0 || id < OSD_FIRST_ID)
-		return osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT);
+		return osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD,
+					       PARAM_OBJECT);
 	ret_named->id = naming->from.partition_id
 				? (struct osd_object_id){naming->from.partition_id, id}
 				: (struct osd_object_id){id, 0};
 	status = osd_object_type_of(naming->txn, ret_named->id, &ret_named->type);
 	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION
-		       ? osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD, PARAM_OBJECT)
+		       ? osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD,
+						 PARAM_OBJECT)
 		       : status;
 }
 
@@ -259,8 +270,8 @@ static enum osd_status rename_name(struct osd_naming *naming)
 static enum osd_status answer(struct osd_naming *naming)
 {
 	struct osd_request *request = naming->ctx->request;
-	bool gone = naming->outcome & OSD_NAME_REMOVED &&
-		    (naming->params.verb == OSD_NAME_UNLINK || naming->params.verb == OSD_NAME_RMDIR);
+	bool gone = naming->outcome & OSD_NAME_REMOVED && (naming->params.verb == OSD_NAME_UNLINK ||
+							   naming->params.verb == OSD_NAME_RMDIR);
 	uint8_t bytes[OSD_NAME_ENTRY];
 	uint32_t names = naming->names;
 	enum osd_status status = OSD_OK;
@@ -306,9 +317,9 @@ static enum osd_status list(struct osd_naming *naming)
 static enum osd_status act(struct osd_naming *naming)
 {
 	static enum osd_status (*const verbs[])(struct osd_naming *) = {
-		[OSD_NAME_LOOKUP] = look_up,	    [OSD_NAME_CREATE] = create,
-		[OSD_NAME_MKDIR] = make_directory,  [OSD_NAME_LINK] = link_name,
-		[OSD_NAME_UNLINK] = unlink_name,    [OSD_NAME_RMDIR] = remove_directory,
+		[OSD_NAME_LOOKUP] = look_up,	   [OSD_NAME_CREATE] = create,
+		[OSD_NAME_MKDIR] = make_directory, [OSD_NAME_LINK] = link_name,
+		[OSD_NAME_UNLINK] = unlink_name,   [OSD_NAME_RMDIR] = remove_directory,
 		[OSD_NAME_RENAME] = rename_name,
 	};
 	enum osd_name_verb verb = naming->params.verb;
@@ -319,7 +330,8 @@ static enum osd_status act(struct osd_naming *naming)
 	if (verb == OSD_NAME_LIST)
 		return list(naming);
 	if (verb != OSD_NAME_LOOKUP)
-		status = osd_naming_follow(naming, naming->params.path, OSD_PERM_WRITE, &naming->place);
+		status = osd_naming_follow(naming, naming->params.path, OSD_PERM_WRITE,
+					   &naming->place);
 	if (status == OSD_OK)
 		status = verbs[verb](naming);
 	return status == OSD_OK ? answer(naming) : status;

@@ -8,6 +8,7 @@
 #include "command/phase.h"
 #include "object/draft.h"
 #include "object/txn_run.h"
+#include "object/view.h"
 #include "wire/sense.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
@@ -41,14 +42,16 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 	struct osd_request *request = ctx->request;
 	uint32_t count = request->decoded.create_count;
 	enum osd_status status = check_count(ctx);
-	uint64_t first;
+	uint64_t first, place;
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_stack_check_new(request, ctx->txn, request->object.partition_id);
+	status = osd_stack_place_new(request, ctx->txn, request->object.partition_id, &place);
 	if (status == OSD_OK)
-		status = osd_user_object_create(ctx->txn, request->object.partition_id,
-						request->decoded.object_id, count, &first);
+		status = osd_user_object_create(ctx->txn, place, request->decoded.object_id, count,
+						&first);
+	if (status == OSD_OK && place != request->object.partition_id)
+		status = osd_view_shows(ctx->txn, request->object.partition_id, first, count);
 	if (status != OSD_OK)
 		return status;
 	request->object.object_id = first + count - 1;
@@ -61,6 +64,7 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 struct making {
 	struct osd_command_context *ctx;
 	struct osd_draft *draft;
+	uint64_t place;				   /* the draft's partition */
 	const struct osd_object_id *attributes_of; /* copied; NULL: none */
 };
 
@@ -68,12 +72,18 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 {
 	const struct making *making = arg;
 	struct osd_request *request = making->ctx->request;
+	uint64_t place;
 	enum osd_status status;
 
 	request->object = making->ctx->addressed;
-	status = osd_stack_check_new(request, txn, request->object.partition_id);
+	status = osd_stack_place_new(request, txn, request->object.partition_id, &place);
+	if (status == OSD_OK && place != making->place)
+		status = OSD_E_BUSY; /* it has just become a view */
 	if (status == OSD_OK)
 		status = osd_draft_put(txn, making->draft, &request->object.object_id);
+	if (status == OSD_OK && place != request->object.partition_id)
+		status = osd_view_shows(txn, request->object.partition_id,
+					request->object.object_id, 1);
 	if (status == OSD_OK && making->attributes_of)
 		status = osd_copy_attributes(txn, *making->attributes_of, request->object);
 	if (status != OSD_OK)
@@ -83,9 +93,9 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 }
 
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
-				      const struct osd_object_id *attributes_of)
+				      uint64_t place, const struct osd_object_id *attributes_of)
 {
-	struct making making = {ctx, draft, attributes_of};
+	struct making making = {ctx, draft, place, attributes_of};
 	struct osd_request *request = ctx->request;
 	unsigned flags = osd_phase_txn_flags(request) & ~(unsigned)OSD_TXN_READ_ONLY;
 	enum osd_status status = osd_draft_sync(draft, ctx->data_flags);
@@ -101,33 +111,36 @@ enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct os
 	return status;
 }
 
-static enum osd_status create_and_write(struct osd_command_context *ctx,
+static enum osd_status create_and_write(struct osd_command_context *ctx, uint64_t place,
 					const struct osd_change *change)
 {
 	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
 	uint64_t length = 0;
-	enum osd_status status = osd_draft_begin(ctx->objects, ctx->addressed.partition_id,
-						 ctx->addressed.object_id, &draft);
+	enum osd_status status =
+		osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, &draft);
 
 	if (status == OSD_OK)
 		status = osd_draft_write(draft, change->pieces, change->piece_count, change->data,
 					 &length);
 	ctx->request->capacity_change = (int64_t)length;
-	return status == OSD_OK ? osd_command_put_draft(ctx, draft, NULL) : status;
+	return status == OSD_OK ? osd_command_put_draft(ctx, draft, place, NULL) : status;
 }
 
 enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
 	struct osd_change change = {0};
+	uint64_t place;
 	enum osd_status status = osd_command_load_change(ctx, &pieces, &change);
 
+	if (status == OSD_OK)
+		status = osd_stack_find_place(ctx, &place);
 	if (status == OSD_OK)
 		status = osd_stack_write_new(ctx, &change);
 	if (status != OSD_OK)
 		return status;
 	do /* another command has just requested the id that was chosen */
-		status = create_and_write(ctx, &change);
+		status = create_and_write(ctx, place, &change);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
 	return status;
 }
@@ -136,7 +149,10 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
-	return osd_command_in_use(ctx, osd_user_object_remove(ctx->txn, ctx->request->object));
+	struct osd_request *request = ctx->request;
+	enum osd_status status = osd_user_object_remove(ctx->txn, request->object);
+
+	return osd_command_in_use(ctx, osd_stack_refuse_removal(request, status));
 }
 
 /* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */

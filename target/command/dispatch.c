@@ -20,6 +20,7 @@
 #include "command/phase.h"
 #include "command/precondition.h"
 #include "command/resolve.h"
+#include "command/stack_copy.h"
 #include "command/stack_read.h"
 #include "command/stack_write.h"
 #include "command/table.h"
@@ -214,6 +215,8 @@ static void finish(struct osd_request *request, enum osd_status status)
 		osd_stack_forget(request);
 	if (request->reading)
 		osd_stack_read_forget(request);
+	if (request->copied)
+		osd_stack_copy_forget(request);
 	if (request->checked)
 		osd_check_forget(request);
 	if (request->compiled)

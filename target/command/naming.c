@@ -260,5 +260,10 @@ enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name
 	if (place->found.type == OSD_COLLECTION)
 		return osd_collection_remove(naming->txn, id, false);
 	status = osd_validate_unmarked(naming->txn, id, OSD_USER_OBJECT);
-	return status == OSD_OK ? osd_user_object_remove(naming->txn, id) : status;
+	if (status == OSD_OK)
+		status = osd_user_object_remove(naming->txn, id);
+	if (status != OSD_E_CONTRACT)
+		return status;
+	naming->outcome &= ~OSD_NAME_REMOVED; /* an object of a read-only view stays, without a name */
+	return OSD_OK;
 }

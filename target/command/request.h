@@ -67,6 +67,7 @@ struct osd_request_security {
 struct osd_attr_params;
 struct osd_checked;
 struct osd_compiled;
+struct osd_stack_copied;
 struct osd_stack_written;
 struct osd_stack_reading;
 struct osd_exec;
@@ -134,6 +135,7 @@ struct osd_request {
 	void (*resume)(struct osd_request *request); /* while it waits for another */
 	struct osd_stack_written *written; /* owned: of a WRITE that is dispatched again (stack_write.h) */
 	struct osd_stack_reading *reading; /* owned: of a READ that is dispatched again (stack_read.h) */
+	struct osd_stack_copied *copied; /* owned: of a COPY USER OBJECTS that is (stack_copy.h) */
 	struct osd_compiled *compiled; /* owned: of an ACTIVATE FUNCTION that is dispatched again (compile.h) */
 	int64_t capacity_change;       /* by the command */
 	int64_t set_change;	       /* by its set attributes */

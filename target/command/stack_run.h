@@ -22,7 +22,7 @@ enum osd_contract_refusal {
 	OSD_CONTRACT_NO_INVERSE = 4, /* a function has no inverse */
 	OSD_CONTRACT_PIECES = 5,     /* a scattered WRITE */
 	OSD_CONTRACT_SOURCE = 6,     /* the object whose data it shows was removed */
-	OSD_CONTRACT_VIEW = 7,	     /* an object is made in a view, and shows no other one */
+	OSD_CONTRACT_VIEW = 7,	     /* an object is made in a view that is read-only */
 	OSD_CONTRACT_RECORD = 8,     /* a record is longer than a part (stack_stream.h) */
 	OSD_CONTRACT_NOT_KEPT = 9, /* the result must be kept to be read (stack_stream.h), and cannot be */
 };

@@ -8,7 +8,10 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/stack_answer.h"
+#include "command/phase.h"
 #include "command/stack_run.h"
+#include "object/txn_run.h"
+#include "object/view.h"
 #include "wire/cursor.h"
 
 #define TRIES 16 /* of a WRITE, while others change the object */
@@ -28,8 +31,10 @@ struct osd_stack_written {
 struct stack_write {
 	struct osd_stack_run run;
 	void (*resume)(struct osd_request *request);
-	struct osd_object *source; /* owned: the one that is changed, if it is not that of the command */
-	const uint8_t *bytes; /* of the command, for [start, end) of the object; borrowed with the request */
+	struct osd_object
+		*source; /* owned: the one that is changed, if it is not that of the command */
+	const uint8_t *
+		bytes; /* of the command, for [start, end) of the object; borrowed with the request */
 	uint64_t start, end;
 	uint64_t first, stop; /* stored bytes that are computed: whole blocks, or all */
 	bool computes, versioned;
@@ -87,8 +92,8 @@ static void plan(struct stack_write *write, uint64_t whole)
 		write->stop = OSD_MIN(write->end + (block - rest), whole);
 	else
 		write->stop = OSD_MIN(write->end, whole);
-	write->computes = write->stop > write->first &&
-			  (from % block || (rest && write->end < whole));
+	write->computes =
+		write->stop > write->first && (from % block || (rest && write->end < whole));
 	write->versioned = from % block || rest || write->start > whole;
 }
 
@@ -110,13 +115,13 @@ static enum osd_status load(struct osd_command_context *ctx, struct stack_write 
 	plan(write, whole);
 	if (!write->computes)
 		return OSD_OK;
-	status = osd_stack_run_allocate(run, (size_t)OSD_MIN(write->stop - write->first,
-							     (uint64_t)SIZE_MAX));
+	status = osd_stack_run_allocate(
+		run, (size_t)OSD_MIN(write->stop - write->first, (uint64_t)SIZE_MAX));
 	if (status != OSD_OK)
 		return status;
 	run->offset = write->first;
-	status = osd_object_read_with(object, write->first, run->data, run->length,
-				      ctx->data_flags, &check, &got);
+	status = osd_object_read_with(object, write->first, run->data, run->length, ctx->data_flags,
+				      &check, &got);
 	if (status == OSD_E_VERSION)
 		return wanted ? status : OSD_E_BUSY;
 	return status == OSD_OK && got != run->length ? OSD_E_BUSY : status;
@@ -173,7 +178,7 @@ static enum osd_status hand_over(struct stack_write *write)
 static void done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct stack_write *write = osd_container_of(run, struct stack_write, run);
-	void (*resume)(struct osd_request *request) = write->resume;
+	void (*resume)(struct osd_request * request) = write->resume;
 	struct osd_request *request = run->request;
 
 	if (status == OSD_OK)
@@ -303,12 +308,11 @@ static enum osd_status start(struct osd_command_context *ctx, bool made, unsigne
 		status = find_joined(ctx, &joined, &what);
 	if (status == OSD_OK)
 		status = osd_stack_run_open(ctx, made ? &what : NULL, &write->run, &plain);
-	if (status == OSD_OK && !osd_same_id(write->run.stack->source, write->run.id))
+	if (status == OSD_OK && !made && !osd_same_id(write->run.stack->source, write->run.id))
 		status = open_source(ctx, write);
 	if (status != OSD_OK)
 		return status;
-	if (written && !written->stale &&
-	    osd_stack_same(written->stack, write->run.stack)) {
+	if (written && !written->stale && osd_stack_same(written->stack, write->run.stack)) {
 		fill(written, change);
 		*ret_source = OSD_STEAL(write->source);
 		return OSD_OK;
@@ -360,6 +364,25 @@ enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_
 	return pass_through(ctx, true, change, &none);
 }
 
+enum osd_status osd_stack_passes_new(struct osd_command_context *ctx, bool *ret_passes)
+{
+	OSD_CLEANUP_FREE uint64_t *joined = NULL;
+	struct osd_stack_run run = {0};
+	struct osd_stack_made what;
+	bool plain;
+	enum osd_status status = OSD_OK;
+
+	*ret_passes = false;
+	if (!may_be_stacked(ctx, true))
+		return OSD_OK;
+	status = find_joined(ctx, &joined, &what);
+	if (status == OSD_OK)
+		status = osd_stack_run_open(ctx, &what, &run, &plain);
+	*ret_passes = status == OSD_OK && run.stack->count;
+	osd_stack_run_release(&run);
+	return status;
+}
+
 bool osd_stack_begin_again(struct osd_request *request)
 {
 	struct osd_stack_written *written = request->written;
@@ -384,14 +407,45 @@ enum osd_status osd_stack_check_change(struct osd_command_context *ctx)
 					  : status;
 }
 
-enum osd_status osd_stack_check_new(struct osd_request *request, struct osd_txn *txn,
-				    uint64_t partition_id)
+enum osd_status osd_stack_place_new(struct osd_request *request, struct osd_txn *txn,
+				    uint64_t partition_id, uint64_t *ret_place)
 {
-	bool view;
 	enum osd_status status;
 
+	*ret_place = partition_id;
 	if (osd_attributes_sets(request->attributes, OSD_PAGE_STACK, OSD_STACK_SOURCE))
 		return OSD_OK;
-	status = osd_stack_is_view(txn, partition_id, &view);
-	return status == OSD_OK && view ? osd_stack_refuse(request, OSD_CONTRACT_VIEW) : status;
+	status = osd_view_place(txn, partition_id, ret_place);
+	return status == OSD_E_CONTRACT ? osd_stack_refuse(request, OSD_CONTRACT_VIEW) : status;
+}
+
+struct placing {
+	struct osd_command_context *ctx;
+	uint64_t place;
+};
+
+static enum osd_status place_in(struct osd_txn *txn, void *arg)
+{
+	struct placing *placing = arg;
+
+	return osd_stack_place_new(placing->ctx->request, txn, placing->ctx->addressed.partition_id,
+				   &placing->place);
+}
+
+enum osd_status osd_stack_find_place(struct osd_command_context *ctx, uint64_t *ret_place)
+{
+	struct placing placing = {ctx, ctx->addressed.partition_id};
+	unsigned flags = osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY;
+	enum osd_status status = OSD_OK;
+
+	if (osd_stack_may_be_above(ctx->objects, placing.place))
+		status = osd_txn_run(ctx->objects, flags, place_in, &placing);
+	*ret_place = placing.place;
+	return status;
+}
+
+enum osd_status osd_stack_refuse_removal(struct osd_request *request, enum osd_status status)
+{
+	return status == OSD_E_CONTRACT ? osd_stack_refuse(request, OSD_CONTRACT_NO_CHANGE)
+					: status;
 }

@@ -19,15 +19,21 @@ enum osd_status osd_stack_write(struct osd_command_context *ctx, struct osd_chan
 				struct osd_object **ret_source);
 /* The same for CREATE AND WRITE. */
 enum osd_status osd_stack_write_new(struct osd_command_context *ctx, struct osd_change *change);
+/* Whether data of an object that the command makes pass through functions. */
+enum osd_status osd_stack_passes_new(struct osd_command_context *ctx, bool *ret_passes);
 /* After a change that was refused with OSD_E_VERSION.  True: osd_stack_write has asked for this version, so call it
  * again; it gives up with OSD_E_BUSY in the end. */
 bool osd_stack_begin_again(struct osd_request *request);
 /* Whether another command may change the stored bytes directly: OSD_E_CONTRACT if they pass through functions. */
 enum osd_status osd_stack_check_change(struct osd_command_context *ctx);
-/* Whether the command may make an object in the partition.  OSD_E_CONTRACT: it is a view, and the attributes of the
- * command name no source. */
-enum osd_status osd_stack_check_new(struct osd_request *request, struct osd_txn *txn,
-				    uint64_t partition_id);
+/* The partition in which the command makes an object if a client names this one: if it is a view, its base, unless the
+ * attributes of the command name a source (object/view.h).  OSD_E_CONTRACT: it is a view that is read-only. */
+enum osd_status osd_stack_place_new(struct osd_request *request, struct osd_txn *txn,
+				    uint64_t partition_id, uint64_t *ret_place);
+/* The same for the partition that the command addresses, in a transaction of its own. */
+enum osd_status osd_stack_find_place(struct osd_command_context *ctx, uint64_t *ret_place);
+/* The status of a removal; it says why an object of a read-only view stays. */
+enum osd_status osd_stack_refuse_removal(struct osd_request *request, enum osd_status status);
 /* Frees request->written. */
 void osd_stack_forget(struct osd_request *request);
 

@@ -77,7 +77,7 @@ static const struct osd_command_def commands[] = {
 	 .execute = osd_cmd_create_and_write, .bytes = OSD_BYTES_SCATTER, .events = OSD_HOOK_CREATE},
 	{OSD_SA_COPY_USER_OBJECTS, "COPY USER OBJECTS", U,
 	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE, OSD_LATENCY_MANAGE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_MAY_PARK,
 	 .execute = osd_cmd_copy_user_objects, .data_use = OSD_USE_COPIES, .span = OSD_RUNS_LONG,
 	 .events = OSD_HOOK_CREATE, .untold = true},
 	{OSD_SA_CREATE_COLLECTION, "CREATE COLLECTION", C, OSD_PERM_CREATE, OSD_LATENCY_MANAGE,

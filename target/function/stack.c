@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "function/impl.h"
 #include "function/stack_note.h"
+#include "object/view.h"
 
 /* ---- from values to a stack --------------------------------------------------------------------- */
 
@@ -54,8 +55,8 @@ static enum osd_status make_stage(struct osd_functions *functions,
 	if (!osd_function_peek(functions, id, &stage->function))
 		return OSD_E_FUNCTION_INACTIVE;
 	if (!stage->function.contract.size ||
-	    (value->method_length && !osd_function_has_method(&stage->function, value->method,
-							      value->method_length)))
+	    (value->method_length &&
+	     !osd_function_has_method(&stage->function, value->method, value->method_length)))
 		return OSD_E_CONTRACT;
 	choose_methods(stage, value);
 	memcpy(stage->parameters, value->parameters, value->parameters_length);
@@ -161,6 +162,26 @@ static enum osd_status read_level(struct osd_txn *txn, struct osd_object_id id,
 	return status == OSD_OK ? level->status : status;
 }
 
+static enum osd_status resolve(struct osd_functions *functions, struct osd_txn *txn,
+			       struct osd_object_id id, const struct osd_stack_made *made,
+			       unsigned depth, struct osd_stack *stack);
+
+/* What is made in a view is made in its base, in no collection there. */
+static enum osd_status resolve_base(struct osd_functions *functions, struct osd_txn *txn,
+				    uint64_t partition_id, struct osd_stack *stack)
+{
+	struct osd_stack_made made = {0};
+	struct osd_view view;
+	enum osd_status status = osd_view_of(txn, partition_id, &view);
+
+	if (status != OSD_OK || !view.base)
+		return status;
+	if (!view.live || !view.writable)
+		return OSD_E_CONTRACT;
+	made.partition_id = view.base;
+	return resolve(functions, txn, (struct osd_object_id){view.base, 0}, &made, 0, stack);
+}
+
 /* depth: how many more sources may follow; 0: the source is named, and not followed. */
 static enum osd_status resolve(struct osd_functions *functions, struct osd_txn *txn,
 			       struct osd_object_id id, const struct osd_stack_made *made,
@@ -175,16 +196,18 @@ static enum osd_status resolve(struct osd_functions *functions, struct osd_txn *
 	stack->source = id;
 	status = read_level(txn, id, made, &level);
 	if (status == OSD_OK && level.has_source) {
-		stack->source = (struct osd_object_id){level.source.partition_id,
-						       level.source.object_id};
+		stack->source =
+			(struct osd_object_id){level.source.partition_id, level.source.object_id};
 		stack->writable &= level.source.writable;
 		if (depth)
 			status = check_source(txn, &level.source);
 		if (depth && status == OSD_OK)
 			status = depth == 1 ? OSD_E_NO_OBJECT
-					    : resolve(functions, txn, stack->source, NULL, depth - 1,
-						      stack);
+					    : resolve(functions, txn, stack->source, NULL,
+						      depth - 1, stack);
 	}
+	if (status == OSD_OK && made)
+		status = resolve_base(functions, txn, made->partition_id, stack);
 	return status == OSD_OK ? append(stack, &level) : status;
 }
 
@@ -303,30 +326,40 @@ static bool is_good(struct osd_functions *functions, const uint8_t *bytes, size_
 	       (value.none || make_stage(functions, &value, 1, &stage) == OSD_OK);
 }
 
+/* Objects of a view show those of its base with the same ids, and nothing else. */
+static bool is_source_in(const struct osd_view *view, struct osd_object_id id,
+			 const struct osd_source_value *source)
+{
+	return source->partition_id == view->base && source->object_id == id.object_id &&
+	       source->created_msec;
+}
+
 /* Whether the client may read the source is checked before (command/authorise_others.c). */
 static enum osd_status set_source(struct osd_txn *txn, struct osd_object_id id,
 				  const uint8_t *value, size_t length)
 {
 	uint8_t bytes[OSD_SOURCE_BYTES];
-	struct osd_source_value source;
+	struct osd_source_value source = {0};
+	struct osd_view view;
 	enum osd_status status;
 
 	if (!may_have_values(id) || id.partition_id == 0)
 		return OSD_E_PARAM_FIELD;
-	if (id.object_id == 0) /* for people and programs: the partition that this one is a view of */
-		return length == 0 || length == 8 || length == 9
-			       ? osd_stack_put(txn, id, OSD_STACK_SOURCE, value, length)
-			       : OSD_E_PARAM_FIELD;
-	if (length == 0)
-		return osd_stack_put(txn, id, OSD_STACK_SOURCE, NULL, 0);
-	if (length > OSD_SOURCE_GIVEN || !osd_source_value_decode(value, length, &source) ||
-	    source.partition_id <= OSD_FUNCTION_PARTITION_LAST)
+	if (id.object_id == 0)
+		return osd_view_set(txn, id.partition_id, value, length);
+	if (length &&
+	    (length > OSD_SOURCE_GIVEN || !osd_source_value_decode(value, length, &source) ||
+	     source.partition_id <= OSD_FUNCTION_PARTITION_LAST))
 		return OSD_E_PARAM_FIELD;
-	status = source_created(txn, &source, &source.created_msec);
+	status = osd_view_of(txn, id.partition_id, &view);
+	if (status == OSD_OK && length)
+		status = source_created(txn, &source, &source.created_msec);
+	if (status == OSD_OK && view.live && !is_source_in(&view, id, &source))
+		status = OSD_E_PARAM_FIELD;
 	if (status != OSD_OK)
 		return status;
 	osd_source_value_encode(&source, bytes);
-	return osd_stack_put(txn, id, OSD_STACK_SOURCE, bytes, sizeof(bytes));
+	return osd_stack_put(txn, id, OSD_STACK_SOURCE, bytes, length ? sizeof(bytes) : 0);
 }
 
 static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -370,8 +403,8 @@ static enum osd_status each(void *context, struct osd_txn *txn, struct osd_objec
 
 void osd_stack_add_pages(struct osd_functions *functions)
 {
-	static const enum osd_object_type types[OSD_STACK_LEVELS] = {OSD_USER_OBJECT, OSD_COLLECTION,
-								     OSD_PARTITION, OSD_ROOT};
+	static const enum osd_object_type types[OSD_STACK_LEVELS] = {
+		OSD_USER_OBJECT, OSD_COLLECTION, OSD_PARTITION, OSD_ROOT};
 	const struct osd_stack_ops ops = {length_of, concerns, emptied, functions};
 
 	for (size_t i = 0; i < OSD_STACK_LEVELS; i++) {

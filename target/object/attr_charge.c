@@ -79,7 +79,7 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, const struc
 /* If the record of the object at hand has a field for units, it is up to date. */
 static enum osd_status charge_change(struct osd_txn *txn, uint32_t before, uint32_t after)
 {
-	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
+	bool limited = !(txn->flags & OSD_TXN_INTERNAL) && !txn->for_views;
 	enum osd_status status =
 		osd_charge_in(txn, txn->partition, osd_txn_account(txn), OSD_CHARGE_ATTRIBUTES,
 			      (uint64_t)before * OSD_UNIT_BYTES,

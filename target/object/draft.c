@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "object/draft.h"
+#include "object/view_impl.h"
 
 struct osd_draft {
 	struct osd_objects *objects;
@@ -361,5 +362,5 @@ enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint
 		draft->picked = false; /* somebody asked for it */
 	if (status == OSD_OK && (draft->record.flags & OSD_REC_HAS_FILES))
 		status = osd_kv_remove(txn->kv, OSD_KV_META, osd_key_bytes(&key));
-	return status;
+	return status == OSD_OK ? osd_views_add(txn, draft->partition, *ret_id, 1) : status;
 }

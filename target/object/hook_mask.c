@@ -73,8 +73,10 @@ bool osd_data_change_permitted(const struct osd_object *object, unsigned flags)
 
 enum osd_status osd_txn_permitted(const struct osd_txn *txn, unsigned hooks, unsigned events)
 {
-	return hooks & events && !(txn->flags & (OSD_TXN_CHECKED | OSD_TXN_INTERNAL)) ? OSD_E_CHECK
-										     : OSD_OK;
+	return hooks & events && !txn->for_views &&
+			       !(txn->flags & (OSD_TXN_CHECKED | OSD_TXN_INTERNAL))
+		       ? OSD_E_CHECK
+		       : OSD_OK;
 }
 
 bool osd_object_lacks_due(const struct osd_object *object)

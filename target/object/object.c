@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object.c -- making and removing user objects, and the marks on them.  object_record.c has the records. */
+/* object.c -- making user objects, and the marks on them.  object_removal.c removes them; object_record.c has the
+ * records. */
 #include "object/internal.h"
 
 #include "base/util.h"
-#include "object/stack.h"
+#include "object/view_impl.h"
 
 enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 				   enum osd_object_type *ret_type)
@@ -46,9 +47,11 @@ static enum osd_status create(struct osd_txn *txn, uint64_t partition_id, uint64
 	if (requested_id != 0 && (requested_id < OSD_FIRST_ID || requested_id > UINT64_MAX - count))
 		return OSD_E_EXISTS; /* reserved */
 	status = begin(txn, partition_id, flags, &partition, &record);
-	return status == OSD_OK ? osd_object_put_new(txn, partition, requested_id, count, &record,
-						     ret_first)
-				: status;
+	if (status == OSD_OK)
+		status =
+			osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
+	return status == OSD_OK && !flags ? osd_views_add(txn, partition, *ret_first, count)
+					  : status;
 }
 
 enum osd_status osd_user_object_begin(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id)
@@ -57,7 +60,9 @@ enum osd_status osd_user_object_begin(struct osd_txn *txn, uint64_t partition_id
 	struct osd_record record;
 	enum osd_status status = begin(txn, partition_id, OSD_REC_NAMED, &partition, &record);
 
-	return status == OSD_OK ? osd_object_begin_new(txn, partition, &record, ret_id) : status;
+	if (status == OSD_OK)
+		status = osd_object_begin_new(txn, partition, &record, ret_id);
+	return status == OSD_OK ? osd_views_add(txn, partition, *ret_id, 1) : status;
 }
 
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
@@ -121,27 +126,6 @@ enum osd_status osd_companion_create(struct osd_txn *txn, struct osd_object_id j
 {
 	return create_where(txn, job.partition_id, osd_job_place_of(job), 0, 1, OSD_REC_SURROGATE,
 			    ret_id);
-}
-
-/* ---- remove ------------------------------------------------------------------------------ */
-
-enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id)
-{
-	enum osd_status status = osd_txn_take(txn, id, true);
-
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
-		status = OSD_E_NO_OBJECT;
-	if (status == OSD_OK)
-		status = osd_txn_permitted(txn, osd_txn_hooks(txn), OSD_HOOK_REMOVE);
-	if (status == OSD_OK)
-		status = txn->objects->unname(txn);
-	if (status == OSD_OK)
-		status = osd_memberships_drop_all(txn);
-	if (status == OSD_OK)
-		status = osd_stack_removed(txn, false);
-	if (status == OSD_OK)
-		status = osd_object_remove_record(txn);
-	return status == OSD_OK ? osd_note_removal(txn, id) : status;
 }
 
 /* ---- marks ------------------------------------------------------------------------------- */

@@ -163,7 +163,7 @@ static enum osd_status count_new(struct osd_txn *txn, struct osd_partition *part
 	enum osd_status status = osd_tally_reserve(txn);
 
 	if (status == OSD_OK)
-		status = osd_count_add(txn->objects, account, count);
+		status = osd_count_add(txn->objects, account, count, !txn->for_views);
 	if (status != OSD_OK)
 		return status;
 	*ret_effect = osd_txn_effect(txn, run_created);

@@ -59,6 +59,7 @@ struct osd_partition {
 	_Atomic uint8_t bypass;
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
 	_Atomic bool stacked; /* stack.h */
+	_Atomic bool viewed;  /* it may have views (view.h) */
 	_Atomic uint64_t hooks; /* hooks.c */
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
@@ -144,9 +145,9 @@ void osd_charge_found(struct osd_objects *objects, struct osd_charge_account *ac
 enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
 			      struct osd_charge_account *account, enum osd_charge_for what,
 			      uint64_t before, uint64_t after, bool limited);
-/* Count user objects and collections.  OSD_E_QUOTA: that would exceed the limit of their number. */
+/* Count user objects and collections.  limited: OSD_E_QUOTA if that exceeds the limit of their number. */
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_account *account,
-			      uint64_t count);
+			      uint64_t count, bool limited);
 void osd_count_drop(struct osd_objects *objects, struct osd_charge_account *account,
 		    uint64_t count);
 /* Counts one partition more; OSD_E_QUOTA: that would exceed the limit.  The caller subtracts it again if

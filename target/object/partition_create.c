@@ -4,7 +4,7 @@
 #include "object/internal.h"
 
 #include "base/util.h"
-#include "object/stack.h"
+#include "object/view_impl.h"
 
 enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partition_id,
 					  uint32_t *ret_incarnation)
@@ -150,6 +150,8 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 		status = osd_partition_hold(txn, partition, true, NULL);
 	if (status == OSD_OK && !contents)
 		status = check_empty(txn, partition);
+	if (status == OSD_OK)
+		status = osd_view_removed(txn, partition);
 	if (status == OSD_OK)
 		status = osd_txn_take(txn, (struct osd_object_id){partition_id, 0}, true);
 	if (status == OSD_OK)

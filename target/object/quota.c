@@ -251,24 +251,26 @@ void osd_objects_charge_records(struct osd_objects *objects, struct osd_object_i
 /* ---- counts ---------------------------------------------------------------------------------- */
 
 static enum osd_status add_count(struct osd_objects *objects, struct osd_charge_account *account,
-				 uint64_t count)
+				 uint64_t count, bool limited)
 {
+	uint64_t limit = limited ? atomic_load(&account->count_limit) : OSD_NO_LIMIT;
+
 	if (atomic_load(&account->removed))
 		return OSD_E_NO_PARTITION;
 	atomic_fetch_add(&account->charges, 1);
-	if (!add_below(&account->object_count, count, atomic_load(&account->count_limit)))
+	if (!add_below(&account->object_count, count, limit))
 		return OSD_E_QUOTA;
 	atomic_fetch_add(&objects->object_count, count);
 	return OSD_OK;
 }
 
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_charge_account *account,
-			      uint64_t count)
+			      uint64_t count, bool limited)
 {
 	enum osd_status status;
 
 	osd_read_lock(&objects->partitions_lock);
-	status = add_count(objects, account, count);
+	status = add_count(objects, account, count, limited);
 	osd_rw_unlock(&objects->partitions_lock);
 	return status;
 }

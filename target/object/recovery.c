@@ -3,6 +3,7 @@
  * objects and bytes, and settle the objects whose reservation was open when the target stopped.  Only
  * those objects need a check of their files. */
 #include "object/internal.h"
+#include "object/view_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,6 +358,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		status = osd_index_load(objects);
 	if (status == OSD_OK)
 		status = osd_stacks_load(objects);
+	if (status == OSD_OK)
+		status = osd_views_load(objects);
 	if (status == OSD_OK)
 		status = osd_hooks_load(objects);
 	if (status == OSD_OK)

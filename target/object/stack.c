@@ -105,11 +105,14 @@ uint64_t osd_stacks_changes(const struct osd_objects *objects)
 	return atomic_load(&objects->stack_changes);
 }
 
+/* The views of a partition do not concern its own data. */
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
-	(void)key, (void)value;
-	*(bool *)arg = true;
-	return false;
+	(void)value;
+	*(bool *)arg = key.length != OSD_KEY_OBJECT_PART + 8 ||
+		       osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4) !=
+			       OSD_STACK_VIEWS;
+	return !*(bool *)arg;
 }
 
 static enum osd_status has_values(struct osd_objects *objects, struct osd_kv_txn *kv,
@@ -160,10 +163,11 @@ static enum osd_status note_removed(struct osd_txn *txn)
 }
 
 /* A value of the object at hand. */
-static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *value, size_t length)
+static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *value,
+			   size_t length)
 {
-	enum osd_status status = osd_attr_stored_set(txn, osd_stack_page(osd_txn_type(txn)), number,
-						     value, length);
+	enum osd_status status =
+		osd_attr_stored_set(txn, osd_stack_page(osd_txn_type(txn)), number, value, length);
 
 	return status == OSD_OK ? (length ? note_there(txn) : note_removed(txn)) : status;
 }
@@ -171,8 +175,8 @@ static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *
 static enum osd_status count_collections(struct osd_txn *txn, const struct osd_place *partition,
 					 uint64_t *ret_count)
 {
-	struct osd_key key = osd_key_attribute(partition, osd_stack_page(OSD_PARTITION),
-					       OSD_STACK_COLLECTIONS);
+	struct osd_key key =
+		osd_key_attribute(partition, osd_stack_page(OSD_PARTITION), OSD_STACK_COLLECTIONS);
 	uint8_t bytes[8];
 	size_t length;
 	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
@@ -299,9 +303,9 @@ static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
 		struct osd_key from = osd_key_member(&txn->place, next);
 
 		joined.count = 0;
-		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
-				     osd_key_bytes(&from), OSD_KEY_OBJECT_PART, add_joined,
-				     &joined);
+		status =
+			osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
+				    osd_key_bytes(&from), OSD_KEY_OBJECT_PART, add_joined, &joined);
 		if (status == OSD_OK)
 			status = each_of_collections(txn, each, joined.ids, joined.count);
 		next = joined.count ? joined.ids[joined.count - 1] + 1 : 0;
@@ -377,29 +381,11 @@ bool osd_stack_may_be_above(struct osd_objects *objects, uint64_t partition_id)
 	       is_above(objects, partition);
 }
 
-enum osd_status osd_stack_is_view(struct osd_txn *txn, uint64_t partition_id, bool *ret_view)
-{
-	struct osd_object_id id = {partition_id, 0};
-	size_t length = 0;
-	enum osd_status status;
-
-	*ret_view = false;
-	if (!osd_stack_may_be_above(txn->objects, partition_id))
-		return OSD_OK;
-	status = osd_txn_take(txn, id, false);
-	if (status == OSD_OK)
-		status = osd_attr_stored_get(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_SOURCE,
-					     NULL, 0, &length);
-	*ret_view = length > 0;
-	return status;
-}
-
 enum osd_status osd_stacks_load(struct osd_objects *objects)
 {
 	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
 	bool any = false;
-	enum osd_status status =
-		has_values(objects, NULL, &place, osd_stack_page(OSD_ROOT), &any);
+	enum osd_status status = has_values(objects, NULL, &place, osd_stack_page(OSD_ROOT), &any);
 
 	atomic_store(&objects->stacked, any);
 	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
@@ -437,9 +423,8 @@ enum osd_status osd_stack_concerns(struct osd_txn *txn, bool *ret_concerns)
 	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
 
 	*ret_concerns = false;
-	return is_there(txn) && ops->concerns
-		       ? ops->concerns(ops->arg, txn, txn->id, ret_concerns)
-		       : OSD_OK;
+	return is_there(txn) && ops->concerns ? ops->concerns(ops->arg, txn, txn->id, ret_concerns)
+					      : OSD_OK;
 }
 
 enum osd_status osd_stack_emptied(struct osd_txn *txn, struct osd_object_id *ret_id)
@@ -447,5 +432,6 @@ enum osd_status osd_stack_emptied(struct osd_txn *txn, struct osd_object_id *ret
 	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
 
 	*ret_id = txn->id;
-	return is_there(txn) && ops->emptied ? ops->emptied(ops->arg, txn, txn->id, ret_id) : OSD_OK;
+	return is_there(txn) && ops->emptied ? ops->emptied(ops->arg, txn, txn->id, ret_id)
+					     : OSD_OK;
 }

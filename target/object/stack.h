@@ -21,6 +21,7 @@
 #define OSD_STACK_SOURCE    17u	 /* of a user object: another one, whose data it shows; of a partition: another one */
 #define OSD_STACK_WHY	    18u	 /* of a user object: how its data came about; not stored, and in no list of values */
 #define OSD_STACK_COLLECTIONS 18u /* of a partition: how many of its collections have values, 8 bytes; never set directly */
+#define OSD_STACK_VIEWS	    19u	 /* of a partition: its views (view_list.c); the same */
 #define OSD_STACK_VALUE_MAX 1280u /* bytes of a value */
 
 /* Where a value stands, the nearest first. */
@@ -62,8 +63,6 @@ enum osd_status osd_stack_each_above(struct osd_txn *txn, const struct osd_stack
 				     osd_stack_fn *fn, void *arg);
 /* Whether osd_stack_each_above may find values; reads memory alone, any thread. */
 bool osd_stack_may_be_above(struct osd_objects *objects, uint64_t partition_id);
-/* Whether the partition shows the objects of another one (its value OSD_STACK_SOURCE). */
-enum osd_status osd_stack_is_view(struct osd_txn *txn, uint64_t partition_id, bool *ret_view);
 /* In a transaction that removes the object at hand or, with partition, everything in a partition. */
 enum osd_status osd_stack_removed(struct osd_txn *txn, bool partition);
 /* In a transaction that changes the members of a collection of the partition at hand. */

@@ -70,6 +70,7 @@ struct osd_txn {
 	bool loaded, locked, dirty;  /* the record */
 	bool unborn;		     /* it is of a new object, and not stored yet */
 	bool foreseen;		     /* it is stored as in stored */
+	bool for_views; /* no quota and no check stands in the way (view.h) */
 	uint8_t stored[OSD_RECORD_BYTES];
 	bool length_set;	     /* record.length is new in this transaction */
 	struct osd_data_version length_version; /* of the object then */

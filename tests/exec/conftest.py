@@ -52,10 +52,16 @@ def end_jobs(target: pyosd.Target, partition_id: PartitionId) -> None:
 
 @pytest.fixture
 def functions(target: pyosd.Target) -> Iterator[Functions]:
-    """A function partition of the test's own.  At its end the root has no stages and hooks."""
+    """A function partition of the test's own.  At its end there are no new views, and the root has no
+    stages and hooks.
+    """
     target.create_partition(FUNCTIONS)
     table = Functions(target, FUNCTIONS)
+    known = {each.id for each in table.views()}
     yield table
+    for each in table.views():
+        if each.id not in known:
+            table.view_remove(each.id)
     table.detach(ROOT)
     table.unhook(ROOT)
     target.remove_partition(FUNCTIONS, contents=True)

@@ -20,6 +20,7 @@ from pyosd.wire.attributes import Page
 from tests.command.test_perform import COMPLETE, manage
 from tests.exec.conftest import WAIT_S
 from tests.exec.test_stacks import BLOCKS, CONTRACT, STAGE, put, refusal, whole
+from tests.exec.test_views import shows
 from tests.expect import TASK_ABORTED
 from tests.serving import Serving
 from tests.waiting import until
@@ -128,9 +129,9 @@ def test_a_function_that_is_not_active(
 
 
 def test_a_source_that_is_gone(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> None:
-    stages = [FunctionStage(put(functions, STAMP, SEQUENTIAL))]
-    view = functions.view_create(obj.partition_id, stages)
-    shown = next(each for each in target.list_objects(view.id) if each.object_id == obj.object_id)
+    shown = target.create(obj.partition_id)
+    functions.attach(shown, [FunctionStage(put(functions, STAMP, SEQUENTIAL))])
+    shows(target, shown, obj)
     first = stamp(target, shown)
     assert stamp(target, shown) == first
     target.remove(obj)
@@ -142,7 +143,6 @@ def test_a_source_that_is_gone(target: pyosd.Target, functions: Functions, obj: 
     with pytest.raises(OSDError) as caught:
         stamp(target, shown)
     assert refusal(caught)[0] == CONTRACT
-    functions.view_remove(view.id)
 
 
 def test_a_view_object_that_is_made_again(

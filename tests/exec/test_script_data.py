@@ -24,6 +24,7 @@ from tests.exec.conftest import WAIT_S, Run
 from tests.exec.test_stacks import BLOCKS, GZIP, ODD, SAME, UNKNOWN, XOR, put, whole
 from tests.exec.test_used import MARK, WAITS
 from tests.exec.test_view_load import chain_of_views
+from tests.exec.test_views import shows
 from tests.serving import Serving
 from tests.waiting import until
 
@@ -302,13 +303,12 @@ def test_refusals(
     functions.deactivate(xor)
     assert "not active" in failure(run, READ, obj)
     functions.activate(xor)
-    view = functions.view_create(zone.partition_id, [])
-    shown = ref(view.id, obj.object_id)
+    shown = target.create(zone.partition_id)
+    shows(target, shown, obj)
     assert result(target, run, READ, shown) == whole(target, obj)
     target.remove(obj)
     message = failure(run, READ, shown)
     assert "Invalid" in message and "was removed" in message
-    functions.view_remove(view.id)
 
 
 def test_an_object_that_is_removed_meanwhile(

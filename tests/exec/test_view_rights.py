@@ -11,10 +11,11 @@ import pytest
 
 from pyosd.errors import Invalid, PermissionDenied
 from pyosd.security.credentials import Credential, KeySource
-from pyosd.types import ObjectRef, ObjectType
-from pyosd.wire.capability import Permission
-from tests.exec.test_rights import Keyed
-from tests.exec.test_views import shows
+from pyosd.types import AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import Permission, SecurityMethod
+from tests.exec.test_rights import METHOD, Keyed
+from tests.exec.test_views import SOURCE, shows
 from tests.serving import arguments, shared
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -86,3 +87,56 @@ def test_permissions_to_read_and_write(keyed: Keyed) -> None:
         assert bytes(target.read(keyed.obj, 0, 3)) == b"new"
         with pytest.raises(PermissionDenied):
             target.write(shown, 0, b"x")
+
+
+def becomes(target: Any, view: ObjectRef, base: ObjectRef, flags: bytes) -> None:
+    value = base.partition_id.to_bytes(8) + flags
+    target.set_attributes(view, [AttributeValue(Page.PARTITION_STACK, SOURCE, value)])
+
+
+@pytest.fixture
+def view(keyed: Keyed) -> Iterator[ObjectRef]:
+    """A partition with keys."""
+    made = ref(keyed.plain.create_partition())
+    keyed.keys.add(made.partition_id)
+    yield made
+    keyed.plain.remove_partition(made.partition_id, contents=True)
+
+
+def test_permissions_to_make_a_view(keyed: Keyed, view: ObjectRef) -> None:
+    """READ for the base, and the right to change its objects if the view is writable."""
+    base = ref(keyed.pid)
+    for lacks, flags in (
+        (Permission.READ, b""),
+        (Permission.WRITE, b"\1"),
+        (Permission.CREATE, b"\1"),
+        (Permission.REMOVE, b"\1"),
+    ):
+        with without(keyed, base, lacks) as target, pytest.raises(Invalid) as caught:
+            becomes(target, view, base, flags)
+        assert at_the_extension(caught)
+    with pytest.raises(Invalid):  # without a capability
+        becomes(keyed.plain, view, base, b"")
+    with without(keyed, base, ~Permission.READ) as target:
+        becomes(target, view, base, b"")
+
+
+def test_permissions_to_make_objects_in_a_view(keyed: Keyed, view: ObjectRef) -> None:
+    """CREATE and REMOVE for the view, and none for the base."""
+    stored, shown = (ref(each, 0x66666) for each in (keyed.pid, view.partition_id))
+    with keyed.connect() as target:
+        becomes(target, view, ref(keyed.pid), b"\1")
+    with without(keyed, stored, ~Permission(0)) as target:
+        target.create(view.partition_id, shown.object_id)
+        with pytest.raises(PermissionDenied):
+            target.remove(stored)
+        target.remove(shown)
+        target.create_and_write(view.partition_id, b"x", requested_id=shown.object_id)
+        with pytest.raises(PermissionDenied):
+            target.read(stored, 0, 1)
+    method = AttributeValue(Page.PARTITION_SECURITY, METHOD, bytes((SecurityMethod.CAPKEY,)))
+    keyed.plain.set_attributes(view, [method])
+    with without(keyed, shown, Permission.REMOVE) as target:
+        with pytest.raises(PermissionDenied):
+            target.remove(shown)
+        assert bytes(target.read(stored, 0, 1)) == b"x"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,32 +19,17 @@ from pyosd.errors import (
     VersionMismatch,
 )
 from pyosd.functions import Contract, Functions, FunctionStage, Hook, OutputSize
-from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
-from pyosd.wire.job_status import JobState
-from tests.exec.conftest import Run
 from tests.exec.test_stack_writes import killed_while_writing
 from tests.exec.test_stacks import CONTRACT, NO_CHANGE, NO_INVERSE, XOR, refusal, whole
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-FUNCTIONS = PartitionId(0x14)
-SOURCE, SOURCE_GONE, MADE_IN_VIEW = 17, 6, 7
+SOURCE, SOURCE_GONE = 17, 6
 TEXT = b"name,age\nalice,7\nbob,8\n"
 SAME = Contract(OutputSize.SAME, block=64, inverse="main", deterministic=True)
-
-
-@pytest.fixture
-def functions(target: pyosd.Target) -> Iterator[Functions]:
-    target.create_partition(FUNCTIONS)
-    table = Functions(target, FUNCTIONS)
-    known = {each.id for each in table.views()}
-    yield table
-    for each in table.views():
-        if each.id not in known:
-            table.view_remove(each.id)
-    target.remove_partition(FUNCTIONS, contents=True)
 
 
 @pytest.fixture
@@ -86,32 +70,19 @@ def test_a_view_of_a_partition(target: pyosd.Target, functions: Functions, base:
     assert target.list_objects(base.partition_id)
 
 
-def test_a_view_follows_its_base_when_it_is_refreshed(
-    target: pyosd.Target, functions: Functions, base: ObjectRef
-) -> None:
-    view = functions.view_create(base.partition_id, [])
-    old = target.list_objects(base.partition_id)[0]
-    target.remove(old)
-    made = target.create(base.partition_id)
-    target.write(made, 0, b"new")
-    with pytest.raises(OSDError) as caught:
-        target.read(ref(view.id, old.object_id), 0, 1)
-    assert refusal(caught) == (CONTRACT, SOURCE_GONE)
-    assert functions.view_refresh(view.id) == (1, 1)
-    assert whole(target, ref(view.id, made.object_id)) == b"new"
-
-
 def test_a_later_object_with_the_id_of_the_source(
     target: pyosd.Target, functions: Functions, base: ObjectRef
 ) -> None:
-    view = functions.view_create(base.partition_id, [])
+    shown = target.create(target.create_partition())
     old = target.list_objects(base.partition_id)[0]
+    shows(target, shown, old)
     target.remove(old)
     again = target.create(base.partition_id, old.object_id)
     target.write(again, 0, b"of another user")
     with pytest.raises(OSDError) as caught:
-        target.read(ref(view.id, old.object_id), 0, 1)
+        target.read(shown, 0, 1)
     assert refusal(caught) == (CONTRACT, SOURCE_GONE)
+    target.remove_partition(shown.partition_id, contents=True)
 
 
 def test_views_of_views(target: pyosd.Target, functions: Functions, base: ObjectRef) -> None:
@@ -323,27 +294,6 @@ def test_a_source_with_a_check_is_not_changed_through_a_view(
     change(source)
     functions.unhook(source)
     change(shown)
-
-
-def test_objects_are_not_made_in_a_view(
-    target: pyosd.Target, functions: Functions, base: ObjectRef, run: Run
-) -> None:
-    """They would be no objects of the base, and 'refresh' would remove them."""
-    view = functions.view_create(base.partition_id, [], writable=True)
-    source = target.list_objects(base.partition_id)[0]
-    for make in (
-        lambda: target.create(view.id),
-        lambda: target.create_and_write(view.id, b"x"),
-        lambda: target.create_name(ref(view.id), "a"),
-        lambda: target.copy(source, view.id),
-    ):
-        with pytest.raises(OSDError) as caught:
-            make()
-        assert refusal(caught) == (CONTRACT, MADE_IN_VIEW)
-    script = f"import osd; osd.userobject({view.id}).create()"
-    status = run(script, zone=ref(view.id))
-    assert status.state is JobState.FAILED and b"view" in target.job(status.id).stderr()
-    assert len(target.list_objects(view.id)) == 2
 
 
 def test_writers_of_a_base_and_of_its_views(

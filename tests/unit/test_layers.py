@@ -79,7 +79,16 @@ OBJECT_LAYERS = {
         "txn_run",
         "version",
     },
-    "kept": {"attr_charge", "attr_class", "attr_stored", "attr_time", "due", "hooks", "stack"},
+    "kept": {
+        "attr_charge",
+        "attr_class",
+        "attr_stored",
+        "attr_time",
+        "due",
+        "hooks",
+        "stack",
+        "view_list",
+    },
     "data": {"allocated", "change", "data", "pin", "resize", "settle", "share"},
     "objects": {
         *(
@@ -95,7 +104,7 @@ OBJECT_LAYERS = {
             "object",
             "object_record",
         ),
-        *("partition_create", "tracking"),
+        *("object_removal", "partition_create", "tracking", "view_objects"),
     },
     "attributes": {
         *("attr", "attr_page", "attr_set", "attr_std", "charged_page", "copy", "figures_page"),

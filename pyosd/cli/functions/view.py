@@ -144,7 +144,10 @@ def stats(settings: Settings) -> None:
 @click.argument("view", metavar="VIEW", type=ADDRESS)
 @click.pass_obj
 def refresh(settings: Settings, view: ObjectRef) -> None:
-    """Give a view the objects that its base has now.  Data need no refresh."""
+    """Complete a view whose creation was interrupted, or whose base was removed.
+
+    Otherwise the objects of a view always are those of its base.
+    """
     with settings.connect() as target:
         added, removed = functions_of(target, None).view_refresh(partition_of(view))
     click.echo(f"{added} added, {removed} removed")

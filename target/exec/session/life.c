@@ -3,7 +3,7 @@
  * collections. */
 #include "base/util.h"
 #include "exec/session/session.h"
-#include "object/stack.h"
+#include "object/view.h"
 
 #define STEP_MEMBERS 64 /* members that leave a collection in one transaction */
 
@@ -55,9 +55,8 @@ static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *o
 		op->session->access.permissions |= OSD_PERM_GBL_REM;
 	status = osd_session_check_zone(op->session, txn,
 					(struct osd_object_id){op->call.partition_id, 0});
-	return status == OSD_OK
-		       ? osd_partition_remove(txn, op->call.partition_id, op->call.a == 1)
-		       : status;
+	return status == OSD_OK ? osd_partition_remove(txn, op->call.partition_id, op->call.a == 1)
+				: status;
 }
 
 enum osd_status osd_op_remove_partition(struct osd_op *op)
@@ -70,20 +69,24 @@ enum osd_status osd_op_remove_partition(struct osd_op *op)
 	return osd_op_transact(op, remove_partition_in);
 }
 
+/* In a view, the base gets the object. */
 static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
 {
+	uint64_t partition_id = op->call.partition_id, place = 0;
+	uint32_t count = (uint32_t)op->call.a;
 	enum osd_status status = osd_rights_check_made(op->session, OSD_USER_OBJECT, op_id(op));
-	bool view = false;
 
 	if (status == OSD_OK)
-		status = osd_stack_is_view(txn, op->call.partition_id, &view);
-	if (view) {
-		op->why = "the partition is a view: its objects are those of its base";
+		status = osd_view_place(txn, partition_id, &place);
+	if (status == OSD_E_CONTRACT) {
+		op->why = "the partition is a view that is read-only";
 		return OSD_E_PERMISSION;
 	}
-	return status == OSD_OK
-		       ? osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
-						(uint32_t)op->call.a, &op->answer.a)
+	if (status == OSD_OK)
+		status = osd_user_object_create(txn, place, op->call.object_id, count,
+						&op->answer.a);
+	return status == OSD_OK && place != partition_id
+		       ? osd_view_shows(txn, partition_id, op->answer.a, count)
 		       : status;
 }
 
@@ -105,7 +108,12 @@ static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
 
 	if (status == OSD_OK)
 		status = osd_session_check_free(txn, op_id(op));
-	return status == OSD_OK ? osd_user_object_remove(txn, op_id(op)) : status;
+	if (status == OSD_OK)
+		status = osd_user_object_remove(txn, op_id(op));
+	if (status != OSD_E_CONTRACT)
+		return status;
+	op->why = "it is an object of a view that is read-only";
+	return OSD_E_PERMISSION;
 }
 
 enum osd_status osd_op_remove(struct osd_op *op)

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stack_copy.c -- see stack_copy.h. */
+#include "command/stack_copy.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/commands.h"
+#include "command/stack_read.h"
+#include "command/stack_run.h"
+#include "command/stack_write.h"
+#include "object/draft.h"
+#include "object/txn_run.h"
+
+#define COPIES_MAX 16u /* at a time: each holds a piece in memory */
+#define TRIES	   16u /* of one, while others change the source */
+
+static _Atomic unsigned copies;
+
+struct osd_stack_copied {
+	struct osd_object_id from;
+	uint8_t *piece; /* owned */
+	struct osd_draft
+		*draft;	 /* owned: the pieces so far; NULL: the data pass functions in one piece */
+	uint64_t offset; /* of the piece in the data */
+	size_t length;	 /* of what was read into the piece */
+	bool passes, there; /* the piece has been read */
+	bool ended;	    /* it is the last one */
+	bool versioned;
+	struct osd_data_version version;
+	unsigned tries;
+	/* The request's own, while its Data-In is the piece. */
+	struct osd_buffers {
+		uint8_t *data_in;
+		size_t data_in_capacity;
+		uint64_t length;
+		void (*resume)(struct osd_request *request);
+	} own;
+};
+
+static void free_copied(struct osd_stack_copied *copied)
+{
+	osd_draft_free(copied->draft);
+	free(copied->piece);
+	free(copied);
+	atomic_fetch_sub(&copies, 1);
+}
+
+void osd_stack_copy_forget(struct osd_request *request)
+{
+	free_copied(OSD_STEAL(request->copied));
+}
+
+/* ---- whether --------------------------------------------------------------------------------------- */
+
+struct looking {
+	struct osd_object_id id;
+	bool shows; /* another object */
+};
+
+static enum osd_status look(struct osd_txn *txn, void *arg)
+{
+	struct looking *looking = arg;
+	uint8_t value[OSD_STACK_VALUE_MAX];
+	size_t length;
+	enum osd_status status = osd_attr_get(txn, looking->id, OSD_PAGE_STACK, OSD_STACK_SOURCE,
+					      value, sizeof(value), &length);
+
+	looking->shows = status == OSD_OK && length;
+	return status;
+}
+
+enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object_id from,
+					uint64_t place, bool *ret_concerns)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct looking looking = {from, false};
+	enum osd_status status = osd_object_get(ctx->objects, from, &object);
+
+	*ret_concerns = ctx->request->copied;
+	if (*ret_concerns)
+		return OSD_OK;
+	if (status == OSD_OK && osd_object_is_stacked(object))
+		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, look,
+				     &looking);
+	*ret_concerns = looking.shows;
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		return OSD_OK; /* the copy finds out */
+	if (status == OSD_OK && place != ctx->addressed.partition_id && !looking.shows)
+		status = osd_stack_passes_new(ctx, ret_concerns);
+	return status;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------- */
+
+static void give_back(struct osd_request *request)
+{
+	const struct osd_buffers *own = &request->copied->own;
+
+	request->data_in = own->data_in;
+	request->data_in_capacity = own->data_in_capacity;
+	request->decoded.length = own->length;
+	request->command_data_in = 0;
+	request->shows_version = false;
+}
+
+/* The outcome of a READ of the piece.  A version belongs to all pieces. */
+static enum osd_status take_outcome(struct osd_request *request, enum osd_status status)
+{
+	struct osd_stack_copied *copied = request->copied;
+	size_t length = OSD_STAGE_DATA_MAX;
+
+	if (status == OSD_E_SHORT_READ)
+		length = (size_t)request->fault.command_information;
+	if (status == OSD_E_BEYOND_END)
+		length = 0;
+	if (status != OSD_OK && status != OSD_E_SHORT_READ && status != OSD_E_BEYOND_END)
+		return status;
+	if (request->shows_version) {
+		copied->version = request->version;
+		copied->versioned = true;
+	}
+	request->fault = (struct osd_fault){0};
+	copied->length = length;
+	copied->ended = length < OSD_STAGE_DATA_MAX;
+	copied->there = true;
+	return OSD_OK;
+}
+
+/* Any thread. */
+static void resumed(struct osd_request *request)
+{
+	void (*resume)(struct osd_request * request) = request->copied->own.resume;
+
+	if (!request->again) {
+		request->fault.status = take_outcome(request, request->fault.status);
+		request->again = request->fault.status == OSD_OK;
+		if (request->again)
+			osd_attributes_forget(request);
+	}
+	give_back(request);
+	resume(request);
+}
+
+/* No functions concern the source. */
+static enum osd_status read_plain(struct osd_request *request, struct osd_object *object,
+				  unsigned flags, const struct osd_data_version *wanted)
+{
+	struct osd_stack_copied *copied = request->copied;
+	struct osd_version_check check = {.wanted = wanted};
+	size_t got = 0;
+	enum osd_status status = osd_object_read_with(object, copied->offset, copied->piece,
+						      OSD_STAGE_DATA_MAX, flags, &check, &got);
+
+	if (status != OSD_OK)
+		return status == OSD_E_BEYOND_END ? OSD_OK : status;
+	request->shows_version = true;
+	request->version = check.found;
+	request->fault.command_information = got;
+	return got == OSD_STAGE_DATA_MAX ? OSD_OK : OSD_E_SHORT_READ;
+}
+
+static enum osd_status read_piece(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_request *request = ctx->request;
+	struct osd_stack_copied *copied = request->copied;
+	const struct osd_piece piece = {copied->offset, OSD_STAGE_DATA_MAX};
+	const struct osd_data_version wanted = copied->version;
+	struct osd_command_context reading = *ctx;
+	bool plain;
+	enum osd_status status = osd_object_get(ctx->objects, copied->from, &object);
+
+	if (status != OSD_OK)
+		return status;
+	reading.addressed = copied->from;
+	reading.object = object;
+	reading.resume = resumed;
+	copied->own = (struct osd_buffers){request->data_in, request->data_in_capacity,
+					   request->decoded.length, ctx->resume};
+	request->data_in = copied->piece;
+	request->data_in_capacity = OSD_STAGE_DATA_MAX;
+	request->decoded.length = OSD_STAGE_DATA_MAX;
+	status = osd_stack_read(&reading, &piece, 1, copied->versioned ? &wanted : NULL, &plain);
+	if (status == OSD_PENDING)
+		return status;
+	if (status == OSD_OK && plain)
+		status = read_plain(request, object, ctx->data_flags,
+				    copied->versioned ? &wanted : NULL);
+	status = take_outcome(request, status);
+	give_back(request);
+	return status;
+}
+
+/* ---- writing --------------------------------------------------------------------------------------- */
+
+static enum osd_status put(struct osd_command_context *ctx, uint64_t place, bool attributes)
+{
+	struct osd_request *request = ctx->request;
+	struct osd_stack_copied *copied = request->copied;
+
+	return osd_command_put_draft(ctx, copied->draft, place, attributes ? &copied->from : NULL);
+}
+
+static enum osd_status begin_draft(struct osd_command_context *ctx, uint64_t place)
+{
+	struct osd_draft **draft = &ctx->request->copied->draft;
+
+	return *draft ? OSD_OK
+		      : osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, draft);
+}
+
+/* All data pass the functions of the destination. */
+static enum osd_status pass(struct osd_command_context *ctx, uint64_t place, bool attributes)
+{
+	struct osd_stack_copied *copied = ctx->request->copied;
+	struct osd_command_context writing = *ctx;
+	const struct osd_piece piece = {0, copied->length};
+	struct osd_change change = {.data = copied->piece, .pieces = &piece, .piece_count = 1};
+	uint64_t length = 0;
+	enum osd_status status;
+
+	if (!copied->ended)
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_TOO_LARGE);
+	writing.command_data_length = copied->length;
+	status = osd_stack_write_new(&writing, &change);
+	if (status != OSD_OK) /* pending: the request may be another thread's */
+		return status;
+	status = begin_draft(ctx, place);
+	if (status == OSD_OK)
+		status = osd_draft_write(copied->draft, change.pieces, change.piece_count,
+					 change.data, &length);
+	ctx->request->capacity_change = (int64_t)length;
+	return status == OSD_OK ? put(ctx, place, attributes) : status;
+}
+
+static enum osd_status store_piece(struct osd_command_context *ctx, uint64_t place)
+{
+	struct osd_stack_copied *copied = ctx->request->copied;
+	const struct osd_piece piece = {copied->offset, copied->length};
+	uint64_t length = 0;
+	enum osd_status status = begin_draft(ctx, place);
+
+	if (status == OSD_OK)
+		status = osd_draft_write(copied->draft, &piece, 1, copied->piece, &length);
+	ctx->request->capacity_change = (int64_t)length;
+	copied->offset += copied->length;
+	copied->there = false;
+	return status;
+}
+
+/* The source has changed after its first piece was read. */
+static enum osd_status begin_again(struct osd_stack_copied *copied)
+{
+	osd_draft_free(OSD_STEAL(copied->draft));
+	copied->offset = 0;
+	copied->versioned = copied->there = false;
+	return ++copied->tries == TRIES ? OSD_E_BUSY : OSD_OK;
+}
+
+static enum osd_status step(struct osd_command_context *ctx, uint64_t place)
+{
+	struct osd_stack_copied *copied = ctx->request->copied;
+	enum osd_status status = OSD_OK;
+
+	if (osd_command_stops(ctx))
+		return OSD_E_TASK_ABORTED;
+	if (!copied->there)
+		status = read_piece(ctx);
+	if (status == OSD_E_VERSION)
+		return begin_again(copied);
+	return status == OSD_OK && !copied->passes ? store_piece(ctx, place) : status;
+}
+
+/* All that is read before the copy is put, which is one piece at most if it passes functions. */
+static bool is_read(const struct osd_stack_copied *copied)
+{
+	return copied->passes ? copied->there : copied->ended && !copied->there;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------- */
+
+static enum osd_status begin(struct osd_command_context *ctx, struct osd_object_id from)
+{
+	struct osd_stack_copied *copied = calloc(1, sizeof(*copied));
+
+	if (!copied)
+		return OSD_E_NO_MEMORY;
+	if (atomic_fetch_add(&copies, 1) >= COPIES_MAX) {
+		free_copied(copied);
+		return OSD_E_BUSY;
+	}
+	copied->from = from;
+	copied->piece = malloc(OSD_STAGE_DATA_MAX);
+	ctx->request->copied = copied;
+	return copied->piece ? osd_stack_passes_new(ctx, &copied->passes) : OSD_E_NO_MEMORY;
+}
+
+enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object_id from,
+			       uint64_t place, bool attributes)
+{
+	struct osd_request *request = ctx->request;
+	enum osd_status status = request->copied ? OSD_OK : begin(ctx, from);
+
+	while (status == OSD_OK && !is_read(request->copied))
+		status = step(ctx, place);
+	if (status != OSD_OK)
+		return status;
+	return request->copied->passes ? pass(ctx, place, attributes) : put(ctx, place, attributes);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* view.h -- views: partitions whose user objects are those of another partition (docs/views.md).
+ *
+ * Each object of a view is a record of its own, with an attribute that names its source: the object of the base with the
+ * same id.  The value OSD_STACK_SOURCE of the view's partition names the base.  The base has a list of its views, so the
+ * transaction that makes or removes an object of the base does the same in each of them, and in their views.  No
+ * quota or check of a view stands in the way of its base.
+ *
+ * Ids that a view gives to its own collections and jobs begin at OSD_VIEW_IDS: the base gives out others. */
+#ifndef OSD_OBJECT_VIEW_H
+#define OSD_OBJECT_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+
+#define OSD_VIEWS_MAX  16u /* of one partition */
+#define OSD_VIEWS_DEEP 4u  /* views of views */
+#define OSD_VIEW_IDS   (UINT64_C(1) << 61)
+
+struct osd_view {
+	uint64_t base; /* a partition; 0: it is no view */
+	bool writable;
+	bool live; /* the base has it in its list: false once the base was removed */
+};
+
+/* The value OSD_STACK_SOURCE of a partition: 0-7 base; perhaps 8 flags: 1 writable.  False: it is not such a
+ * value. */
+bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view *ret_view);
+/* What the partition is.  Afterwards another object may be at hand, as after all that follow. */
+enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct osd_view *ret_view);
+/* Makes a partition without objects a view; length 0: it is none any more, and keeps its objects.  OSD_E_PARAM_FIELD: it
+ * has objects, the base cannot be one, or has OSD_VIEWS_MAX views. */
+enum osd_status osd_view_set(struct osd_txn *txn, uint64_t partition_id, const uint8_t *value,
+			     size_t length);
+/* The partition that stores an object which a client makes in this one.  If it is another one, make the object there,
+ * and call osd_view_shows.  OSD_E_CONTRACT: nothing can be made here; OSD_E_CHECK: functions check what is made in a
+ * base, and nobody has asked them. */
+enum osd_status osd_view_place(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_partition);
+/* Whether the view has got the objects that were made in the place of it.  OSD_E_EXISTS: it has others with these ids. */
+enum osd_status osd_view_shows(struct osd_txn *txn, uint64_t partition_id, uint64_t first,
+			       uint32_t count);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* view_list.c -- which partition is a view of which one (view.h), and the sources of their objects. */
+#include <string.h>
+
+#include "base/util.h"
+#include "object/internal.h"
+#include "object/view_impl.h"
+#include "wire/cursor.h"
+#include "wire/stage.h"
+
+#define ENTRY_BYTES 12u /* of the list: id and incarnation of a view */
+
+bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view *ret_view)
+{
+	*ret_view = (struct osd_view){0};
+	if ((length != 8 && length != 9) || (length == 9 && value[8] > 1))
+		return false;
+	ret_view->base = osd_get_be(value, 8);
+	ret_view->writable = length == 9 && value[8];
+	return true;
+}
+
+/* ---- the list of a base --------------------------------------------------------------------------- */
+
+static struct osd_object_id partition_id_of(uint64_t id)
+{
+	return (struct osd_object_id){id, 0};
+}
+
+/* Of the partition at hand. */
+static enum osd_status read_list(struct osd_txn *txn, struct osd_view_list *list)
+{
+	uint8_t bytes[OSD_VIEWS_MAX * ENTRY_BYTES];
+	size_t length;
+	enum osd_status status = osd_attr_stored_get(
+		txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes, sizeof(bytes), &length);
+
+	list->count = 0;
+	if (status == OSD_OK && (length > sizeof(bytes) || length % ENTRY_BYTES))
+		status = OSD_E_MEDIUM;
+	if (status != OSD_OK)
+		return status;
+	for (const uint8_t *at = bytes; at < bytes + length; at += ENTRY_BYTES)
+		list->entries[list->count++] =
+			(struct osd_view_entry){osd_get_be(at, 8), (uint32_t)osd_get_be(at + 8, 4)};
+	return OSD_OK;
+}
+
+static enum osd_status write_list(struct osd_txn *txn, const struct osd_view_list *list)
+{
+	uint8_t bytes[OSD_VIEWS_MAX * ENTRY_BYTES];
+
+	for (size_t i = 0; i < list->count; i++) {
+		osd_put_be(bytes + i * ENTRY_BYTES, list->entries[i].id, 8);
+		osd_put_be(bytes + i * ENTRY_BYTES + 8, list->entries[i].incarnation, 4);
+	}
+	return osd_attr_stored_set(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes,
+				   list->count * ENTRY_BYTES);
+}
+
+static void drop_entry(struct osd_view_list *list, uint64_t id)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->entries[i].id != id)
+			list->entries[kept++] = list->entries[i];
+	list->count = kept;
+}
+
+enum osd_status osd_views_of(struct osd_txn *txn, struct osd_partition *base,
+			     struct osd_view_list *ret_list)
+{
+	enum osd_status status;
+
+	ret_list->count = 0;
+	if (!atomic_load(&base->viewed))
+		return OSD_OK;
+	status = osd_txn_take(txn, partition_id_of(base->id), false);
+	return status == OSD_OK ? read_list(txn, ret_list) : status;
+}
+
+/* ---- views ---------------------------------------------------------------------------------------- */
+
+enum osd_status osd_view_take(struct osd_txn *txn, const struct osd_view_entry *entry,
+			      bool *ret_there)
+{
+	enum osd_status status = osd_txn_take(txn, partition_id_of(entry->id), false);
+
+	*ret_there = status == OSD_OK && txn->place.incarnation == entry->incarnation;
+	return status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
+/* Of the partition at hand, which stays there. */
+static enum osd_status read_value(struct osd_txn *txn, struct osd_view *ret_view)
+{
+	uint8_t value[9];
+	size_t length;
+	enum osd_status status =
+		osd_attr_stored_get(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_SOURCE, value,
+				    sizeof(value), &length);
+
+	*ret_view = (struct osd_view){0};
+	if (status == OSD_OK && length && !osd_view_value_decode(value, length, ret_view))
+		status = OSD_E_MEDIUM;
+	return status;
+}
+
+enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct osd_view *ret_view)
+{
+	struct osd_view_list list;
+	uint32_t incarnation;
+	enum osd_status status;
+
+	*ret_view = (struct osd_view){0};
+	if (!osd_stack_may_be_above(txn->objects, partition_id))
+		return OSD_OK;
+	status = osd_txn_take(txn, partition_id_of(partition_id), false);
+	if (status == OSD_OK)
+		status = read_value(txn, ret_view);
+	if (status != OSD_OK || !ret_view->base)
+		return status;
+	incarnation = txn->place.incarnation;
+	status = osd_txn_take(txn, partition_id_of(ret_view->base), false);
+	if (status == OSD_OK)
+		status = read_list(txn, &list);
+	for (size_t i = 0; status == OSD_OK && i < list.count; i++)
+		ret_view->live |= list.entries[i].id == partition_id &&
+				  list.entries[i].incarnation == incarnation;
+	return status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
+enum osd_status osd_view_source(struct osd_txn *txn, struct osd_object_id id,
+				struct osd_source_value *ret_source)
+{
+	uint8_t bytes[OSD_SOURCE_BYTES];
+	size_t length = 0;
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	*ret_source = (struct osd_source_value){0};
+	if (status == OSD_OK && osd_txn_type(txn) == OSD_USER_OBJECT)
+		status = osd_attr_stored_get(txn, OSD_PAGE_STACK, OSD_STACK_SOURCE, bytes,
+					     sizeof(bytes), &length);
+	if (status == OSD_OK && length && !osd_source_value_decode(bytes, length, ret_source))
+		status = OSD_E_MEDIUM;
+	return status;
+}
+
+/* ---- a partition becomes a view, or is none any more ---------------------------------------------- */
+
+static void run_is_view(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)txn;
+	if (committed)
+		osd_raise_to(&effect->partition->next_object_id, OSD_VIEW_IDS);
+}
+
+/* Leaves the list of its base.  The partition is held for a change. */
+static enum osd_status leave(struct osd_txn *txn, uint64_t partition_id)
+{
+	struct osd_view_list list;
+	struct osd_view view;
+	enum osd_status status = osd_view_of(txn, partition_id, &view);
+
+	if (status != OSD_OK || !view.live)
+		return status;
+	status = osd_txn_take(txn, partition_id_of(view.base), true);
+	if (status == OSD_OK)
+		status = read_list(txn, &list);
+	if (status != OSD_OK)
+		return status;
+	drop_entry(&list, partition_id);
+	return write_list(txn, &list);
+}
+
+/* A chain of bases has an end. */
+static enum osd_status check_chain(struct osd_txn *txn, uint64_t partition_id, uint64_t base)
+{
+	struct osd_view view = {.base = base};
+	enum osd_status status = OSD_OK;
+
+	for (unsigned i = 0; i < OSD_VIEWS_DEEP && status == OSD_OK && view.base; i++)
+		status = view.base == partition_id || view.base <= OSD_FUNCTION_PARTITION_LAST
+				 ? OSD_E_PARAM_FIELD
+				 : osd_view_of(txn, view.base, &view);
+	return status == OSD_OK && view.base ? OSD_E_PARAM_FIELD : status;
+}
+
+/* No object is made in the base from here to the end of the transaction, and those that are made later see the bit: it
+ * is set before the commit.  If there is none, the bit finds an empty list. */
+static enum osd_status join(struct osd_txn *txn, const struct osd_partition *view, uint64_t base_id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *base = NULL;
+	struct osd_view_list list;
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, base_id, &base);
+	if (status == OSD_OK)
+		status = osd_partition_hold(txn, base, true, NULL);
+	if (status != OSD_OK)
+		return status == OSD_E_NO_PARTITION ? OSD_E_PARAM_FIELD : status;
+	atomic_store(&base->viewed, true);
+	status = osd_txn_take(txn, partition_id_of(base_id), true);
+	if (status == OSD_OK)
+		status = read_list(txn, &list);
+	if (status != OSD_OK)
+		return status;
+	drop_entry(&list, view->id);
+	if (list.count == OSD_VIEWS_MAX)
+		return OSD_E_PARAM_FIELD;
+	list.entries[list.count++] = (struct osd_view_entry){view->id, view->incarnation};
+	return write_list(txn, &list);
+}
+
+static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	(void)key, (void)value;
+	*(bool *)arg = true;
+	return false;
+}
+
+static enum osd_status is_empty(struct osd_txn *txn, const struct osd_partition *partition,
+				bool *ret_empty)
+{
+	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
+	struct osd_key key = osd_key_object(&first);
+	bool found = false;
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			    OSD_KEY_PARTITION_PART, found_one, &found);
+
+	*ret_empty = !found;
+	return status;
+}
+
+/* The partition is held for a change, so nothing is made in it. */
+static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition,
+			    const struct osd_view *view)
+{
+	struct osd_effect *effect;
+	bool empty = false;
+	enum osd_status status = is_empty(txn, partition, &empty);
+
+	if (status == OSD_OK)
+		status = empty ? check_chain(txn, partition->id, view->base) : OSD_E_PARAM_FIELD;
+	if (status == OSD_OK)
+		status = join(txn, partition, view->base);
+	if (status != OSD_OK)
+		return status;
+	atomic_store(&partition->stacked, true);
+	effect = osd_txn_effect(txn, run_is_view);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	atomic_fetch_add(&partition->references, 1);
+	effect->partition = partition;
+	return OSD_OK;
+}
+
+enum osd_status osd_view_set(struct osd_txn *txn, uint64_t partition_id, const uint8_t *value,
+			     size_t length)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	struct osd_view view = {0};
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (length && !osd_view_value_decode(value, length, &view))
+		return OSD_E_PARAM_FIELD;
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	if (status == OSD_OK)
+		status = osd_partition_hold(txn, partition, true, NULL);
+	if (status == OSD_OK)
+		status = leave(txn, partition_id);
+	if (status == OSD_OK && length)
+		status = make(txn, partition, &view);
+	return status == OSD_OK ? osd_stack_put(txn, partition_id_of(partition_id),
+						OSD_STACK_SOURCE, value, length)
+				: status;
+}
+
+enum osd_status osd_view_removed(struct osd_txn *txn, const struct osd_partition *partition)
+{
+	enum osd_status status = leave(txn, partition->id);
+
+	return status == OSD_OK ? osd_txn_let_go(txn) : status;
+}
+
+static enum osd_status load(struct osd_objects *objects, struct osd_partition *partition)
+{
+	const struct osd_place place = {partition->id, partition->incarnation, 0};
+	static const uint32_t numbers[] = {OSD_STACK_SOURCE, OSD_STACK_VIEWS};
+	bool there[2] = {false, false};
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers) && status == OSD_OK; i++) {
+		struct osd_key key =
+			osd_key_attribute(&place, osd_stack_page(OSD_PARTITION), numbers[i]);
+		size_t length;
+
+		status = osd_kv_get(objects->kv, NULL, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0,
+				    NULL, 0, &length);
+		there[i] = status == OSD_OK;
+		status = status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	}
+	if (there[0])
+		osd_raise_to(&partition->next_object_id, OSD_VIEW_IDS);
+	atomic_store(&partition->viewed, there[1]);
+	return status;
+}
+
+enum osd_status osd_views_load(struct osd_objects *objects)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
+		for (struct osd_partition *partition = objects->partitions[i];
+		     partition && status == OSD_OK; partition = partition->next)
+			status = load(objects, partition);
+	return status;
+}
