@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         StorageError,
         TargetBusy,
         TaskAborted,
+        TooLate,
         Unreachable,
         VersionMismatch,
     )
@@ -186,6 +187,7 @@ __all__ = [
     "TaskManagement",
     "TaskManagementReply",
     "TaskResponse",
+    "TooLate",
     "Unreachable",
     "Upkeep",
     "Used",
@@ -248,6 +250,7 @@ MODULES = {
             "StorageError",
             "TargetBusy",
             "TaskAborted",
+            "TooLate",
             "Unreachable",
             "VersionMismatch",
         ),

@@ -212,6 +212,23 @@ class PushedBack(OSDError):
         return (self.sense.command_information or 0) if self.sense else 0
 
 
+class TooLate(PushedBack):
+    """The pool has a deadline, and the job is not expected to end before it; nothing was done.
+
+    near, wait, deadline: in seconds; near is 0 if it is not known.  home is not known, so 0.
+    """
+
+    @property
+    def home(self) -> float:
+        """Not known."""
+        return 0.0
+
+    @property
+    def deadline(self) -> float:
+        """Seconds from the submission of a job to its end, at most."""
+        return (self._packed & 0xFFFF_FFFF) / 1e3
+
+
 class Unreachable(OSDError, ConnectionError):
     """No session with the target: refused, timed out, rejected at login, or broken protocol."""
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup.c -- see cgroup.h.  Finding the hierarchies: cgroup_find.c. */
+/* cgroup.c -- see cgroup.h.  Finding the hierarchies: cgroup_find.c.  Groups of pools: cgroup_pool.c. */
 #include "cgroup.h"
 
 #include <dirent.h>
@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cgroup_file.h"
 #include "cgroup_find.h"
 
 #define NAME_PREFIX    "iosd-sandboxd-"
@@ -32,27 +33,6 @@
 #define REMOVE_STEPS   2000
 
 /* ---- small files ----------------------------------------------------------------------------- */
-
-static int write_text(int directory, const char *file, const char *text)
-{
-	int fd = openat(directory, file, O_WRONLY | O_CLOEXEC);
-	int error = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = -errno;
-	close(fd);
-	return error;
-}
-
-static int write_number(int directory, const char *file, uint64_t number)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	return write_text(directory, file, text);
-}
 
 /* Reads the file from its beginning, any number of times. */
 static bool read_again(int fd, char *text, size_t size)
@@ -78,7 +58,7 @@ static void kill_members(int directory)
 {
 	char text[4096];
 
-	if (write_text(directory, "cgroup.kill", "1") == 0 ||
+	if (osd_cgroup_write(directory, "cgroup.kill", "1") == 0 ||
 	    !read_text(directory, "cgroup.procs", text, sizeof(text)))
 		return;
 	for (char *at = text, *next; *at; at = next) {
@@ -105,8 +85,8 @@ static void remove_group(const char *path)
 	}
 }
 
-/* Removes the group of a daemon and those of its slots. */
-static void remove_tree(const char *path)
+/* Calls it for each group below the path. */
+static void each_below(const char *path, void (*fn)(const char *path))
 {
 	DIR *directory = opendir(path);
 	struct dirent *entry;
@@ -119,9 +99,22 @@ static void remove_tree(const char *path)
 			continue;
 		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
 		    (int)sizeof(below))
-			remove_group(below);
+			fn(below);
 	}
 	closedir(directory);
+}
+
+/* Removes the group of a slot, or of a pool with its slots. */
+static void remove_part(const char *path)
+{
+	each_below(path, remove_group);
+	remove_group(path);
+}
+
+/* Removes the group of a daemon and those below it. */
+static void remove_tree(const char *path)
+{
+	each_below(path, remove_part);
 	remove_group(path);
 }
 
@@ -158,11 +151,15 @@ static void close_slot(struct osd_cgroup_slot *slot)
 }
 
 /* In v1 a process that joins as a thread takes no lock that all forks of the host need. */
-static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
+static int make_group(const struct osd_hierarchy *h, unsigned index, unsigned pool,
+		      struct osd_cgroup_slot *slot)
 {
-	char path[PATH_MAX];
+	char parent[PATH_MAX], path[PATH_MAX];
+	int error = osd_cgroup_place_of(h, pool, parent);
 
-	if (snprintf(path, sizeof(path), "%s/slot-%u", h->path, index) >= (int)sizeof(path))
+	if (error)
+		return error;
+	if (snprintf(path, sizeof(path), "%s/slot-%u", parent, index) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return -errno;
@@ -177,11 +174,11 @@ static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_
 /* Kernels before 5.15 have no idle groups: there the group gets the least weight. */
 static int make_idle(int directory, bool unified)
 {
-	int error = unified ? write_text(directory, "cpu.weight", "1")
-			    : write_text(directory, "cpu.shares", "2");
+	int error = unified ? osd_cgroup_write(directory, "cpu.weight", "1")
+			    : osd_cgroup_write(directory, "cpu.shares", "2");
 
 	if (!error)
-		write_text(directory, "cpu.idle", "1");
+		osd_cgroup_write(directory, "cpu.idle", "1");
 	return error;
 }
 
@@ -197,12 +194,12 @@ static int weigh(const struct osd_hierarchy *h, unsigned share, unsigned times)
 	directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0)
 		return -errno;
-	write_text(directory, "cpu.idle", "0"); /* an idle group takes no weight */
+	osd_cgroup_write(directory, "cpu.idle", "0"); /* an idle group takes no weight */
 	if (share == 0)
 		error = make_idle(directory, h->unified);
 	else
-		error = write_number(directory, h->unified ? "cpu.weight" : "cpu.shares",
-				     OSD_MIN(OSD_MAX(weight, UINT64_C(2)), most));
+		error = osd_cgroup_write_number(directory, h->unified ? "cpu.weight" : "cpu.shares",
+						OSD_MIN(OSD_MAX(weight, UINT64_C(2)), most));
 	close(directory);
 	return error;
 }
@@ -228,10 +225,11 @@ static int set_limits(const struct osd_hierarchy *h, struct osd_cgroup_slot *slo
 		return 0;
 	slot->memory_bytes = 0;
 	if (h->layers & OSD_LAYER_CGROUP_MEMORY)
-		error = write_number(slot->directory,
-				     h->unified ? "memory.max" : "memory.limit_in_bytes", memory);
+		error = osd_cgroup_write_number(slot->directory,
+						h->unified ? "memory.max" : "memory.limit_in_bytes",
+						memory);
 	if (!error && h->layers & OSD_LAYER_CGROUP_PIDS)
-		error = write_number(slot->directory, "pids.max", limits->processes);
+		error = osd_cgroup_write_number(slot->directory, "pids.max", limits->processes);
 	if (!error) {
 		slot->memory_bytes = memory;
 		slot->processes = limits->processes;
@@ -243,7 +241,8 @@ static int set_limits(const struct osd_hierarchy *h, struct osd_cgroup_slot *slo
 static int watch_memory(const struct osd_hierarchy *h, struct osd_cgroup_slot *slot)
 {
 	/* no swap, so that the memory limit is the real limit */
-	write_text(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness", "0");
+	osd_cgroup_write(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness",
+			 "0");
 	if (!h->unified)
 		slot->peak =
 			openat(slot->directory, "memory.max_usage_in_bytes", O_RDWR | O_CLOEXEC);
@@ -252,16 +251,18 @@ static int watch_memory(const struct osd_hierarchy *h, struct osd_cgroup_slot *s
 	return slot->oom < 0 ? -errno : 0;
 }
 
-/* Makes the group of a slot with its first sandbox: the number of slots is a maximum, and few hosts
- * need all of them. */
-static int make_slot(struct osd_hierarchy *h, unsigned index)
+/* Makes the group of a slot with its first sandbox, and when it comes to another pool that has a group: the number of
+ * slots is a maximum, and few hosts need all of them. */
+static int make_slot(struct osd_hierarchy *h, unsigned index, unsigned pool)
 {
 	struct osd_cgroup_slot *slot = &h->slots[index];
 	int error;
 
-	if (slot->tasks >= 0)
+	if (slot->tasks >= 0 && slot->pool == pool)
 		return 0;
-	error = make_group(h, index, slot);
+	close_slot(slot);
+	slot->pool = pool;
+	error = make_group(h, index, pool, slot);
 	if (!error && h->layers & OSD_LAYER_CGROUP_MEMORY)
 		error = watch_memory(h, slot);
 	if (error)
@@ -294,7 +295,7 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 	for (unsigned i = 0; i < slots && h->slots; i++)
 		h->slots[i] = no_slot;
 	if (!error)
-		error = make_slot(h, 0);
+		error = make_slot(h, 0, OSD_CGROUP_COMMON);
 	if (!error)
 		error = set_limits(h, &h->slots[0], &probe);
 	if (error)
@@ -393,18 +394,22 @@ int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot,
 	return 0;
 }
 
-int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid)
+int osd_cgroups_adopt(const struct osd_cgroups *groups, unsigned pool, pid_t pid)
 {
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct osd_hierarchy *h = &groups->hierarchies[i];
+		char path[PATH_MAX];
 		int directory, error;
 
 		if (!h->common)
 			continue;
-		directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		error = osd_cgroup_place_of(h, osd_cgroups_pool(groups, h, pool), path);
+		if (error)
+			return error;
+		directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (directory < 0)
 			return -errno;
-		error = write_number(directory, "cgroup.procs", (uint64_t)pid);
+		error = osd_cgroup_write_number(directory, "cgroup.procs", (uint64_t)pid);
 		close(directory);
 		if (error)
 			return error;
@@ -412,14 +417,17 @@ int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid)
 	return 0;
 }
 
-int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, unsigned pool,
 			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES])
 {
 	int error = 0, count = 0;
 
-	for (size_t i = 0; i < groups->count && !error; i++)
-		if (!groups->hierarchies[i].common)
-			error = make_slot(&groups->hierarchies[i], slot);
+	for (size_t i = 0; i < groups->count && !error; i++) {
+		struct osd_hierarchy *h = &groups->hierarchies[i];
+
+		if (!h->common)
+			error = make_slot(h, slot, osd_cgroups_pool(groups, h, pool));
+	}
 	if (!error)
 		error = osd_cgroups_limit(groups, slot, limits);
 	if (error)

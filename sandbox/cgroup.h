@@ -26,6 +26,7 @@ struct osd_cgroup_slot {
 	uint64_t oom_kills; /* as of the last prepare */
 	uint64_t memory_bytes; /* limits as they are; 0: not known */
 	uint32_t processes;
+	unsigned pool; /* in the group of this pool */
 };
 
 struct osd_hierarchy {
@@ -40,7 +41,11 @@ struct osd_cgroups {
 	struct osd_hierarchy hierarchies[OSD_HIERARCHIES];
 	size_t count;
 	unsigned slots;
+	uint32_t pools; /* by number: those that have a group of their own */
 };
+
+#define OSD_CGROUP_POOLS  32u		   /* numbers of pools are below it */
+#define OSD_CGROUP_COMMON OSD_CGROUP_POOLS /* no pool: the group of all */
 
 /* Prepare for groups of `slots` sandboxes below parent (a path inside every hierarchy; NULL: below the
  * daemon's own group). states gets the state of the three controllers.  Removes the groups of a dead
@@ -56,15 +61,24 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
  * groups beside this one, whose weights the kernel compares.  Failures are logged. */
 void osd_cgroups_weigh(const struct osd_cgroups *groups, unsigned share, unsigned times);
 
-/* Set the limits of the slot's next sandbox. fds gets the procs files of its groups (borrowed); the
+/* Bounds the processor time of a pool's next sandboxes, together: percent of all processors, 1 to
+ * OSD_CPU_SHARE_WHOLE, which is no bound.  The caller then adopts the pool's zygotes again.  -ENOENT: this host offers no
+ * control group for processor time. */
+int osd_cgroups_bound(struct osd_cgroups *groups, unsigned pool, unsigned percent);
+/* The group of a pool in a hierarchy, or the common one, if it has none there. */
+unsigned osd_cgroups_pool(const struct osd_cgroups *groups, const struct osd_hierarchy *h,
+			  unsigned pool);
+int osd_cgroup_place_of(const struct osd_hierarchy *h, unsigned pool, char path[PATH_MAX]);
+
+/* Set the limits of the slot's next sandbox, which is one of this pool. fds gets the procs files of its groups (borrowed); the
  * result is their number. */
-int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, unsigned pool,
 			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES]);
 int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot,
 		      const struct osd_sandbox_limits *limits);
 
-/* Put a zygote, and so its children, into the groups that all sandboxes share. */
-int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid);
+/* Put a zygote of a pool, and so its children, into the groups that these sandboxes share. */
+int osd_cgroups_adopt(const struct osd_cgroups *groups, unsigned pool, pid_t pid);
 
 /* Adds to *status the peak memory, and whether the kernel's OOM killer ended the sandbox. */
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);

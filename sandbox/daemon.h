@@ -88,6 +88,8 @@ struct osd_zygotes {
 	unsigned failed;     /* starts in a row that failed */
 	uint64_t retry_usec; /* next attempt, monotonic; 0: none is due */
 	char why[ZYGOTE_TEXT_MAX]; /* the reason why it does not serve; "" when it does */
+	unsigned cpu_share;	   /* percent of the processors; 0: no bound */
+	bool unbounded;		   /* this host cannot enforce it: the pool does not serve */
 };
 
 struct osd_daemon {
@@ -208,6 +210,8 @@ bool osd_zygotes_add(struct osd_daemon *daemon, const struct osd_pool_words *wor
 bool osd_pools_load(struct osd_daemon *daemon);
 /* If the pool is leaving and the target does not want it: retire its zygotes, and forget it with the last. */
 void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* Bounds the processor time of the pool's next sandboxes, and reports the pool. */
+void osd_zygotes_bound(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned percent);
 /* There is no target any more. */
 void osd_pools_unwanted(struct osd_daemon *daemon);
 void osd_pools_release(struct osd_daemon *daemon);

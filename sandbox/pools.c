@@ -67,7 +67,8 @@ static void clear(struct osd_zygotes *pool)
 	free(pool->set);
 	free(pool->preload);
 	pool->name = pool->engine = pool->packages = pool->set = pool->preload = NULL;
-	pool->leaving = pool->wanted = pool->rotate = false;
+	pool->leaving = pool->wanted = pool->rotate = pool->unbounded = false;
+	pool->cpu_share = 0;
 	pool->failed = 0;
 	pool->retry_usec = 0;
 	pool->why[0] = '\0';
@@ -104,6 +105,31 @@ void osd_pools_release(struct osd_daemon *daemon)
 		clear(&daemon->pools[i]);
 }
 
+/* ---- processor time -------------------------------------------------------------------------- */
+
+static int bound(struct osd_daemon *daemon, const struct osd_zygotes *pool, unsigned percent)
+{
+	unsigned index = (unsigned)(pool - daemon->pools);
+	int error = osd_cgroups_bound(&daemon->cgroups, index, percent);
+
+	for (unsigned i = 0; i < OSD_ZYGOTES && !error; i++)
+		if (pool->zygotes[i].pid)
+			error = osd_cgroups_adopt(&daemon->cgroups, index, pool->zygotes[i].pid);
+	return error;
+}
+
+void osd_zygotes_bound(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned percent)
+{
+	int error = bound(daemon, pool, percent);
+
+	pool->cpu_share = percent < OSD_CPU_SHARE_WHOLE ? percent : 0;
+	pool->unbounded = error && pool->cpu_share;
+	if (pool->unbounded)
+		osd_error("pool %s: a cpu share of %u %% cannot be enforced: %s", pool->name,
+			  percent, strerror(-error));
+	osd_target_tell_pool(daemon, pool);
+}
+
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
@@ -116,12 +142,16 @@ void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
 			return; /* its end calls this function again */
 	}
 	osd_info("pool %s is gone", pool->name);
+	if (pool->cpu_share)
+		bound(daemon, pool, OSD_CPU_SHARE_WHOLE); /* another pool may get its group */
 	clear(pool);
 }
 
 void osd_pools_unwanted(struct osd_daemon *daemon)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		if (daemon->pools[i].cpu_share)
+			osd_zygotes_bound(daemon, &daemon->pools[i], OSD_CPU_SHARE_WHOLE);
 		daemon->pools[i].wanted = false;
 		osd_zygotes_leave(daemon, &daemon->pools[i]);
 	}
@@ -226,7 +256,8 @@ static const char *check_room(struct osd_daemon *daemon, const struct wanted *wa
 static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 {
 	struct osd_zygotes *pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
-	bool wanted = pool && pool->wanted;
+	bool wanted = pool && pool->wanted, unbounded = pool && pool->unbounded;
+	unsigned cpu_share = pool ? pool->cpu_share : 0;
 
 	if (pool && same(pool->engine, engine_of(words)) &&
 	    same(pool->packages, words->packages) && same(pool->set, words->set) &&
@@ -240,6 +271,8 @@ static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 		osd_zygotes_retire(daemon, pool);
 	pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	pool->wanted = wanted;
+	pool->cpu_share = cpu_share;
+	pool->unbounded = unbounded;
 	osd_target_tell_pool(daemon, pool);
 	return true;
 }

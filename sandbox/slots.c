@@ -184,7 +184,8 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbo
 	int groups;
 
 	message.serial = sandbox->serial;
-	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &all, fds + SPAWN_FD_CGROUPS);
+	groups = osd_cgroups_prepare(&daemon->cgroups, slot, sandbox->pool, &all,
+				     fds + SPAWN_FD_CGROUPS);
 	if (groups < 0)
 		return groups == -EMFILE || groups == -ENFILE || groups == -ENOMEM
 			       ? "no descriptors or memory left for its control group"

@@ -98,17 +98,21 @@ void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)
 	osd_target_send(daemon, OSD_SANDBOXD_REFUSED, id, text, strlen(text), NULL, 0);
 }
 
+static const char no_bound[] =
+	"this host gives no control group that bounds processor time, so the "
+	"pool's share.cpu cannot be enforced";
+
 void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool)
 {
-	const char *set = pool->set ? pool->set : "";
+	const char *set = pool->set ? pool->set : "", *why = pool->unbounded ? no_bound : pool->why;
 	const struct osd_pool_news news = {
-		.state = pool->state,
+		.state = pool->unbounded ? OSD_POOL_FAILED : pool->state,
 		.name = (const uint8_t *)pool->name,
 		.name_bytes = (uint16_t)strlen(pool->name),
 		.set = (const uint8_t *)set,
 		.set_bytes = (uint16_t)strlen(set),
-		.why = (const uint8_t *)pool->why,
-		.why_bytes = (uint16_t)strlen(pool->why),
+		.why = (const uint8_t *)why,
+		.why_bytes = (uint16_t)strlen(why),
 	};
 	uint8_t body[OSD_SANDBOXD_BODY_MAX];
 
@@ -193,6 +197,10 @@ static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 		osd_target_refuse(daemon, message->sandbox_id, "no such pool");
 		return;
 	}
+	if (pool->unbounded) {
+		osd_target_refuse(daemon, message->sandbox_id, no_bound);
+		return;
+	}
 	pool->wanted = true;
 	osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
 }
@@ -232,6 +240,21 @@ static bool share(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 	return true;
 }
 
+/* For a pool that may have been removed meanwhile. */
+static bool bound_pool(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
+	uint64_t percent = osd_rd_be(&r, 4);
+	struct osd_zygotes *pool;
+
+	if (r.bad || percent < 1 || percent > OSD_CPU_SHARE_WHOLE)
+		return false;
+	pool = find_pool(daemon, message, 4);
+	if (pool)
+		osd_zygotes_bound(daemon, pool, (unsigned)percent);
+	return true;
+}
+
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -255,6 +278,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		return name(daemon, message);
 	case OSD_SANDBOXD_SHARE:
 		return share(daemon, message);
+	case OSD_SANDBOXD_BOUND:
+		return bound_pool(daemon, message);
 	case OSD_SANDBOXD_ROTATE:
 	case OSD_SANDBOXD_FORGET:
 		heed_pool(daemon, message);

@@ -219,7 +219,7 @@ int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes 
 	error = map_ids(daemon, pid);
 	if (!error) {
 		*ret_what = "put the zygote into its control group";
-		error = osd_cgroups_adopt(&daemon->cgroups, pid);
+		error = osd_cgroups_adopt(&daemon->cgroups, (unsigned)(pool - daemon->pools), pid);
 	}
 	if (!error && write(go_write, "", 1) != 1)
 		error = -errno;

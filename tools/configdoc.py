@@ -28,6 +28,7 @@ POOL = "pools.default"
 ABOUT = {
     "limits": "What a job gets that asks for nothing.",
     "maximum": "What a job may ask for.",
+    "share": "What all jobs of the pool together may take of the host.",
     "scale": "How this pool follows its load.",
     "access": "Who may use it.",
 }

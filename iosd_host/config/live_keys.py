@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iosd_host.config.pools import ACCESS_KEYS, LIMIT_KEYS, LIMITS, POOL_KEYS, SCALE_KEYS
+from iosd_host.config.pools import (
+    ACCESS_KEYS,
+    LIMIT_KEYS,
+    LIMITS,
+    POOL_KEYS,
+    SCALE_KEYS,
+    SHARE,
+    SHARE_KEYS,
+)
 from iosd_host.config.schema import ConfigError, Key, Setting, known
 
 __all__ = ["LIVE_KEYS", "check_words", "frame_words", "note_of", "show_value"]
@@ -19,9 +27,11 @@ FIXED = ("engine", "packages", "preload")
 LIVE_KEYS: dict[str, Key] = {key.name: key for key in POOL_KEYS if key.name not in FIXED}
 LIVE_KEYS |= {f"{part}.{key.name}": key for part in ("limits", "maximum") for key in LIMIT_KEYS}
 LIVE_KEYS |= {f"access.{key.name}": key for key in ACCESS_KEYS}
+LIVE_KEYS |= {f"share.{key.name}": key for key in SHARE_KEYS}
 LIVE_KEYS |= {f"scale.{key.name}": key for key in SCALE_KEYS}
 # key -> how the target's pools file calls it (target/exec/pool/config.c)
 FRAME = {"access.users": "users"}
+FRAME |= {f"share.{key}": word for key, word in SHARE.items()}
 FRAME |= {f"limits.{key}": word for key, (word, _, _) in LIMITS.items()}
 FRAME |= {f"maximum.{key}": f"{word}_max" for key, (word, _, _) in LIMITS.items()}
 

@@ -172,12 +172,36 @@ ACCESS_KEYS = (
         "users", principals, "", "principals that may use the pool: addresses, CHAP names [anybody]"
     ),
 )
+# What all jobs of a pool together may take of the host.
+SHARE_KEYS = (
+    Key(
+        "cpu",
+        Count(1, 100),
+        100,
+        "percent of the host's processors that all jobs of the pool may use together; 100: all",
+    ),
+    Key(
+        "bandwidth",
+        Size(0, 1 << 50),
+        0,
+        "bytes that scripts of the pool may read and write in a second; 0: no bound",
+    ),
+    Key(
+        "deadline",
+        Duration(0, DAY_S),
+        0,
+        "time from a job's submission within which it must end, else it is given back; 0: none",
+    ),
+)
 TABLES = {
     "limits": LIMIT_KEYS,
     "maximum": LIMIT_KEYS,
     "scale": SCALE_KEYS,
     "access": ACCESS_KEYS,
+    "share": SHARE_KEYS,
 }
+# key: how the module calls it
+SHARE = {"cpu": "cpu_share", "bandwidth": "bandwidth", "deadline": "deadline"}
 
 
 @dataclass(frozen=True)
@@ -212,6 +236,9 @@ class Pool:
             words |= {"set": self.package_set.id, "packages": self.package_set.folder}
         if self["preload"]:
             words["preload"] = ",".join(self["preload"])
+        for key, word in SHARE.items():
+            if self.settings[f"share.{key}"].origin != "default":
+                words[word] = self[f"share.{key}"]
         for key, (word, _, _) in LIMITS.items():
             if self[f"limits.{key}"]:
                 words[word] = self[f"limits.{key}"]

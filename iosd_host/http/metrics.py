@@ -108,6 +108,28 @@ METRICS = (
         each("offload.decisions"),
     ),
     Metric(
+        "iosd_jobs_pushed_back_total",
+        "counter",
+        ("pool", "reason"),
+        "Jobs that were given back to their clients: expected to be sooner there, or too late for the"
+        " deadline of the pool",
+        pooled(each("pushed_back")),
+    ),
+    Metric(
+        "iosd_pool_paced_bytes_total",
+        "counter",
+        POOL,
+        "Bytes that scripts of pools with a bandwidth have read and written",
+        pooled(one("paced_bytes")),
+    ),
+    Metric(
+        "iosd_pool_held_seconds_total",
+        "counter",
+        POOL,
+        "Time that calls of scripts have waited for the bandwidth of their pool",
+        pooled(one("held_seconds")),
+    ),
+    Metric(
         "iosd_offload_error_seconds",
         "histogram",
         (),

@@ -34,6 +34,11 @@ class PoolStatus:
         set: id of its package set, "" without.
         limits: name -> what a job gets, and the most it may ask for; None: no bound.  wall and cpu in
             seconds (cpu 0: as wall), memory and output in bytes.
+        cpu_share: percent of the processors that all jobs may use together.  bandwidth: bytes a second
+            that scripts may read and write, 0: no bound.  deadline: seconds from the submission of a job
+            to its end, 0: none.
+        pushed, late: jobs that were given back since the target started: their client was expected to be
+            sooner; the deadline would have passed.  held: seconds that calls waited for the bandwidth.
     """
 
     name: str
@@ -51,6 +56,12 @@ class PoolStatus:
     reuse: str = ""
     engine: str = ""
     set: str = ""
+    cpu_share: int = 100
+    bandwidth: int = 0
+    deadline: float = 0.0
+    pushed: int = 0
+    late: int = 0
+    held: float = 0.0
     why: str = ""
     limits: dict[str, tuple[float, float | None]] = field(default_factory=dict)
 
@@ -71,12 +82,14 @@ def decode_pool(line: str) -> PoolStatus:
         state=given.get("state", ""),
         mode=given.get("mode", "running"),
         idle_timeout=int(given.get("idle_timeout", "0")) / 1e6,
+        deadline=int(given.get("deadline", "0")) / 1e6,
+        held=int(given.get("held", "0")) / 1e6,
         reuse=given.get("reuse", ""),
         engine=given.get("engine", ""),
         set="" if given.get("set") in (None, "-") else given["set"],
         why=why,
         limits=limits_in(given),
-        **{key: int(given.get(WORDS.get(key, key), "0")) for key in NUMBERS},
+        **{key: int(given[word]) for key in NUMBERS if (word := WORDS.get(key, key)) in given},
     )
 
 

@@ -221,6 +221,16 @@ REASONS: dict[int, Reason] = {
             "yes; the target decides anew, by its load at that time.",
         ),
         (
+            120,
+            "CANCELLED",
+            "its pool would be too late",
+            "the pool has a deadline; submit it later, to another pool, or with --where local",
+            "The administrator has set how long after its submission a job of the pool may end. This one "
+            "waited for a slot until it could not end by then. Nothing of it has run. osd pool show has "
+            "the deadline.",
+            "yes, when fewer jobs wait.",
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

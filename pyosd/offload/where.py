@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Literal, Unpack
 
 from pyosd.commands import Commands
-from pyosd.errors import JobCancelled, OSDError, PushedBack, ScriptError
+from pyosd.errors import JobCancelled, OSDError, PushedBack, ScriptError, TooLate
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import submit_array, submit_prepared
 from pyosd.jobs.source import Code
@@ -30,10 +30,18 @@ from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, HomeCost
 from pyosd.wire.job_status import JobStatus
 from pyosd.wire.transport import CommandTransport
 
-__all__ = ["Placement", "ScriptPlaces", "Where", "compared", "near_outcome", "returned"]
+__all__ = [
+    "Placement",
+    "ScriptPlaces",
+    "Where",
+    "compared",
+    "near_outcome",
+    "refusal_words",
+    "returned",
+]
 
 Where = Literal["auto", "near", "local"]
-PUSHED_BACK = 119  # reason of a job that its client is to run
+PUSHED_BACK, DEADLINE = 119, 120  # reasons of jobs that the target gives back
 PROBE_LEAST, PROBE_MOST = 256 << 10, 4 << 20  # bytes that measure a link
 
 
@@ -49,6 +57,13 @@ def near_outcome(job: Job, timeout: float | None = None) -> Outcome:
 def compared(near: float, wait: float, home: float) -> str:
     """The numbers of a decision in words."""
     return f"expected {near:.3g} s near the data after a wait of {wait:.3g} s, {home:.3g} s here"
+
+
+def refusal_words(refused: PushedBack) -> str:
+    """Why a job was given back when it was submitted."""
+    if isinstance(refused, TooLate):
+        return f"its pool has a deadline of {refused.deadline:.3g} s: it waits {refused.wait:.3g} s first"
+    return compared(refused.near, refused.wait, refused.home)
 
 
 def size_of(target: Commands, zone: ObjectRef) -> int:
@@ -174,8 +189,7 @@ class Placement:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
         except PushedBack as refused:
-            why = compared(refused.near, refused.wait, refused.home)
-            found = self.at_home(None, timeout, why)
+            found = self.at_home(None, timeout, refusal_words(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:
@@ -225,6 +239,8 @@ def stopped_unless_whole(array: Job) -> Iterator[None]:
 
 def returned(status: JobStatus) -> str | None:
     """Why a job that has ended was returned to the client; None: it was not."""
+    if status.reason == DEADLINE:
+        return "its pool's deadline came first"
     if status.reason != PUSHED_BACK:
         return None
     expected = status.offload

@@ -28,6 +28,7 @@ from pyosd.errors import (
     StorageError,
     TargetBusy,
     TaskAborted,
+    TooLate,
     VersionMismatch,
 )
 from pyosd.types import ROOT, AttributeId, Sense, ref
@@ -84,6 +85,7 @@ _TEXTS = {
     (0x80, 0x06): "job ended: security",
     (0x80, 0x09): "job ended: internal failure",
     (0x80, 0x0A): "the target expects that the client runs the job sooner itself",
+    (0x80, 0x0B): "the pool's deadline would pass before the job ended",
     (0x80, 0x10): "the wait ended before the job; the job continues",
     (0x80, 0x11): "an unfinished job stands in the way; cancel or kill it first",
     (0x80, 0x12): "idempotency key in use with other content",
@@ -168,6 +170,7 @@ _CONTRACTS = {
 }
 _NO_FUNCTION = (0x80, 0x19)
 _PUSHED_BACK = (0x80, 0x0A)
+_TOO_LATE = (0x80, 0x0B)
 _FUNCTION_IN_USE = (0x80, 0x28)
 _OF_NAMES: dict[tuple[int, int], type[OSDError]] = {
     (0x80, 0x30): NoSuchName,
@@ -366,6 +369,8 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return ChangeRefused
     if code == _PUSHED_BACK:
         return PushedBack
+    if code == _TOO_LATE:
+        return TooLate
     if code in _OF_NAMES:
         return _OF_NAMES[code]
     if code != (0x24, 0x00) or sense.field_in_data_out:

@@ -127,20 +127,24 @@ static const struct osd_sense_row rows[] = {
 	 OSD_E_FUNCTION_BOX, 0, NONE, OBJECT, NULL},
 	{"code of the function cannot be compiled", OSD_E_FUNCTION_CODE, 0, NONE,
 	 OBJECT | COMMAND | TEXT, "01h: reason of the failure; 80h: the compiler's text"},
-	{"contract of functions does not permit the command, or contradicts itself", OSD_E_CONTRACT, 0,
-	 NONE, OBJECT | COMMAND,
-	 "01h: 1 none there, 2 data too long, 3 change not possible, 4 no inverse, 5 scattered, 6 no source, 7 made in a read-only view, 8 line too long, 9 result not kept"},
+	{"contract of functions does not permit the command, or contradicts itself", OSD_E_CONTRACT,
+	 0, NONE, OBJECT | COMMAND,
+	 "01h: 1 none there, 2 data too long, 3 change not possible, 4 no inverse, 5 scattered, 6 "
+	 "no source, 7 made in a read-only view, 8 line too long, 9 result not kept"},
 	{"function that the data pass through failed", OSD_E_STAGE, 0, NONE,
-	 OBJECT | COMMAND | INFORM, "00h: token, which the log has too; 01h: reason of the failure"},
-	{"function that checks changes does not permit this, or cannot be asked", OSD_E_CHECK, 0, NONE,
-	 OBJECT | COMMAND | INFORM | TEXT,
-	 "01h: 0 it says no, else reason of its failure; 00h: token, which the log has too; 80h: its text; none of them: it cannot be asked"},
+	 OBJECT | COMMAND | INFORM,
+	 "00h: token, which the log has too; 01h: reason of the failure"},
+	{"function that checks changes does not permit this, or cannot be asked", OSD_E_CHECK, 0,
+	 NONE, OBJECT | COMMAND | INFORM | TEXT,
+	 "01h: 0 it says no, else reason of its failure; 00h: token, which the log has too; 80h: "
+	 "its text; none of them: it cannot be asked"},
 	{"no active function has this name", OSD_E_NO_FUNCTION, 0, NONE, OBJECT, NULL},
 	{"function is more than its signer may sign, or the zone of the call is not the signer's",
 	 OSD_E_FUNCTION_CAPS, 0, NONE, OBJECT, NULL},
 	{"calls of the function are under way", OSD_E_FUNCTION_IN_USE, 0, NONE,
 	 OBJECT | INFORM | COMMAND,
-	 "00h: object id of a call's job; 01h: its partition; neither if all calls are without a record"},
+	 "00h: object id of a call's job; 01h: its partition; neither if all calls are without a "
+	 "record"},
 	{"directory has no such name", OSD_E_NO_NAME, 0, NONE, OBJECT | INFORM,
 	 "00h: which name of the path, from 0"},
 	{"directory has this name already", OSD_E_NAME_EXISTS, 0, NONE, OBJECT | INFORM,
@@ -151,8 +155,8 @@ static const struct osd_sense_row rows[] = {
 	 "00h: which name of the path, from 0"},
 	{"directory would move below itself", OSD_E_NAME_LOOP, 0, NONE, OBJECT | INFORM,
 	 "00h: which name of the path, from 0"},
-	{"name belongs to another object than the command wants", OSD_E_NAME_CHANGED, 0, NONE, OBJECT | INFORM,
-	 "00h: which name of the path, from 0"},
+	{"name belongs to another object than the command wants", OSD_E_NAME_CHANGED, 0, NONE,
+	 OBJECT | INFORM, "00h: which name of the path, from 0"},
 	{"object cannot have the name", OSD_E_NAME_TARGET, 0, NONE, OBJECT | INFORM,
 	 "00h: which name of the path, from 0"},
 	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
@@ -167,7 +171,13 @@ static const struct osd_sense_row rows[] = {
 
 	{"client is expected to run the script sooner than the target", OSD_E_PUSHED_BACK, 0, NONE,
 	 OBJECT | COMMAND | INFORM,
-	 "00h: microseconds near the data; 01h: of the wait (upper half), and at the client (lower half)"},
+	 "00h: microseconds near the data; 01h: of the wait (upper half), and at the client (lower "
+	 "half)"},
+
+	{"deadline of the pool would pass before the job ended", OSD_E_LATE, 0, NONE,
+	 OBJECT | COMMAND | INFORM,
+	 "00h: microseconds near the data, 0: not known; 01h: of the wait (upper half), and "
+	 "milliseconds of the deadline (lower half)"},
 
 	{"queue of jobs is full", OSD_E_QUEUE_FULL, 0, NONE, OBJECT | COMMAND | INFORM,
 	 "00h: jobs queued; 01h: milliseconds after which to try again"},

@@ -163,6 +163,14 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 			OSD_MIN(refusal->numbers.wait_usec, (uint64_t)UINT32_MAX) << 32 |
 			OSD_MIN(refusal->numbers.home_usec, (uint64_t)UINT32_MAX);
 		return status;
+	case OSD_E_LATE:
+		request->fault.has_information = true;
+		request->fault.information = refusal->numbers.near_usec;
+		request->fault.has_command_information = true;
+		request->fault.command_information =
+			OSD_MIN(refusal->numbers.wait_usec, (uint64_t)UINT32_MAX) << 32 |
+			OSD_MIN(refusal->deadline_usec / 1000, (uint64_t)UINT32_MAX);
+		return status;
 	case OSD_E_NO_PARTITION:
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	case OSD_E_NO_OBJECT:

@@ -152,7 +152,8 @@ struct osd_exec_refusal { /* for the sense data */
 	uint64_t queue_depth;
 	uint32_t retry_after_msec;
 	struct osd_object_id job; /* in the way */
-	struct osd_advice_numbers numbers; /* of OSD_E_PUSHED_BACK */
+	struct osd_advice_numbers numbers; /* of OSD_E_PUSHED_BACK and OSD_E_LATE */
+	uint64_t deadline_usec;		   /* of OSD_E_LATE */
 };
 
 /* For a submission without code: gets the code of the predecessor that it names, a job of the same
@@ -166,7 +167,7 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
  *
  * After any other status nothing was made.  OSD_E_CDB_FIELD: a parameter is not supported, or names no job
  * of this principal.  Others: OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE, OSD_E_POOL_ACCESS,
- * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_PUSHED_BACK. */
+ * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_PUSHED_BACK, OSD_E_LATE. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);

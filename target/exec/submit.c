@@ -194,6 +194,30 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 	return osd_exec_wait_reserve(exec, &order, ret_wait);
 }
 
+/* exec->lock held.  OSD_OK, or why the client has the job back. */
+static enum osd_status give_back(struct osd_acceptance *acceptance,
+				 struct osd_exec_refusal *refusal)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_pool *pool = acceptance->pool;
+	struct osd_job_record *record = &acceptance->record;
+	const struct osd_job_offload *offload = &record->offload;
+	enum osd_status status = OSD_OK;
+
+	osd_assert_held(&acceptance->exec->lock);
+	if (osd_pool_refuses_work(pool, record))
+		status = OSD_E_PUSHED_BACK;
+	else if (!submission->for_script && !acceptance->after &&
+		 osd_pool_would_be_late(pool, record))
+		status = OSD_E_LATE;
+	if (status != OSD_OK)
+		refusal->numbers = (struct osd_advice_numbers){
+			offload->near_usec, offload->wait_usec, offload->weighed_usec};
+	if (status == OSD_E_LATE)
+		refusal->deadline_usec = pool->config.deadline_usec;
+	return status;
+}
+
 /* exec->lock held.  Reserves places in the queue and, if synchronous, a place among the waits. */
 static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acceptance,
 			       struct osd_job *job, struct osd_exec_wait **ret_wait,
@@ -220,13 +244,9 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 		refusal->retry_after_msec = CLOSED_MSEC;
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_QUEUE_FULL;
-	if (osd_pool_refuses_work(pool, &acceptance->record)) {
-		const struct osd_job_offload *offload = &acceptance->record.offload;
-
-		refusal->numbers = (struct osd_advice_numbers){
-			offload->near_usec, offload->wait_usec, offload->weighed_usec};
-		return OSD_E_PUSHED_BACK;
-	}
+	status = give_back(acceptance, refusal);
+	if (status != OSD_OK)
+		return status;
 	if (submission->done) {
 		status = reserve_wait(exec, submission, ret_wait);
 		if (status == OSD_E_QUEUE_FULL)
@@ -467,7 +487,8 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 		status = submission->plain ? accept_plain(&acceptance)
 					   : osd_txn_run(exec->objects, OSD_TXN_INTERNAL,
 							 accept_in, &acceptance);
-	} else if ((status == OSD_E_QUEUE_FULL || status == OSD_E_PUSHED_BACK) &&
+	} else if ((status == OSD_E_QUEUE_FULL || status == OSD_E_PUSHED_BACK ||
+		    status == OSD_E_LATE) &&
 		   acceptance.record.key_length) {
 		status = find_when_busy(&acceptance, status, &wait);
 	}

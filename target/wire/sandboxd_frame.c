@@ -16,6 +16,7 @@ static bool type_known(uint16_t type)
 	case OSD_SANDBOXD_FORGET:
 	case OSD_SANDBOXD_NUDGE:
 	case OSD_SANDBOXD_SHARE:
+	case OSD_SANDBOXD_BOUND:
 	case OSD_SANDBOXD_JOB:
 	case OSD_SANDBOXD_WELCOME:
 	case OSD_SANDBOXD_SPAWNED:

@@ -15,21 +15,34 @@
 #define OSD_SANDBOXD_VERSION   1
 #define OSD_SANDBOXD_BODY_MAX  4096u
 #define OSD_SANDBOXD_HEADER    16u
+#define OSD_SANDBOXD_POOL_MAX  64u /* bytes of a pool's name */
+
+#define OSD_CPU_SHARE_WHOLE 100u /* percent: no bound */
 
 enum osd_sandboxd_type {
 	/* target -> iosd-sandboxd */
-	OSD_SANDBOXD_HELLO = 1,  /* body: be32 most sandboxes alive at once */
-	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
-	OSD_SANDBOXD_LIMITS = 3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
+	OSD_SANDBOXD_HELLO = 1, /* body: be32 most sandboxes alive at once */
+	OSD_SANDBOXD_SPAWN =
+		2, /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
+	OSD_SANDBOXD_LIMITS =
+		3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
 	OSD_SANDBOXD_KILL = 4,
 	OSD_SANDBOXD_ROTATE = 6, /* body: a pool's name: make its sandboxes from another zygote */
-	OSD_SANDBOXD_FORGET = 7, /* body: a pool's name: no sandbox of it is needed until the next SPAWN */
+	OSD_SANDBOXD_FORGET =
+		7, /* body: a pool's name: no sandbox of it is needed until the next SPAWN */
 	OSD_SANDBOXD_NUDGE = 8, /* the sandbox is to look at its control line (proxy_frame.h) */
-	OSD_SANDBOXD_SHARE = 9, /* body: be32 per mille of the processor time they want that scripts get now */
-	OSD_SANDBOXD_JOB = 5, /* body: be64 partition, be64 object of the job it works for, for the log */
+	OSD_SANDBOXD_SHARE =
+		9, /* body: be32 per mille of the processor time they want that scripts get now */
+	/* body: be32 percent of the processors that a pool's sandboxes may use together, from 1 to
+	 * OSD_CPU_SHARE_WHOLE; then the pool's name.  If the host cannot enforce it, the pool fails. */
+	OSD_SANDBOXD_BOUND = 10,
+	OSD_SANDBOXD_JOB =
+		5, /* body: be64 partition, be64 object of the job it works for, for the log */
 	/* iosd-sandboxd -> target */
-	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
-	OSD_SANDBOXD_SPAWNED = 18, /* body: be32 host pid; descriptors: pidfd, shared memory, job socket,
+	OSD_SANDBOXD_WELCOME =
+		17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
+	OSD_SANDBOXD_SPAWNED =
+		18, /* body: be32 host pid; descriptors: pidfd, shared memory, job socket,
 				      stdout read end, stderr read end */
 	OSD_SANDBOXD_EXITED = 19,  /* body: struct osd_sandbox_exit */
 	OSD_SANDBOXD_REFUSED = 20, /* SPAWN or LIMITS failed; body: text */

@@ -89,6 +89,8 @@ WHOLE: dict[str, Any] = {
             {
                 "at_ms": 1_700_000_000_000,
                 "stage": "dispatch",
+                "reason": "sooner",
+                "pool": "default",
                 "name": "count.py",
                 "principal": "chap:ann",
                 "near": 2.5,

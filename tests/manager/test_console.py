@@ -312,7 +312,9 @@ def test_jobs_that_were_given_back() -> None:
     assert found[0] == {
         "name": "x" * 64,
         "principal": "",
+        "pool": "",
         "stage": "",
+        "reason": "",
         "at_ms": 8.64e15,
         "near": 0,
         "wait": 0,

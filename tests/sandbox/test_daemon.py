@@ -19,9 +19,11 @@ from pathlib import Path
 
 import pytest
 from proxy import (
+    BOUND,
     CONTROL_END,
     CPU_GOT,
     EXITED,
+    FAILING,
     FINISH_ENDED,
     FINISH_OK,
     HEADER,
@@ -33,10 +35,12 @@ from proxy import (
     REFUSED,
     ROOT,
     SANDBOXD,
+    SERVING,
     SPAWN,
     WELCOME,
     Daemon,
     Limits,
+    PoolNews,
     control_groups,
     gone,
 )
@@ -590,3 +594,65 @@ def test_no_interpreter_is_ever_taken_down_and_up_again() -> None:
     names = done.stdout.split()
     assert "Py_InitializeFromConfig" in names
     assert not {"Py_Finalize", "Py_FinalizeEx", "Py_NewInterpreter"} & set(names)
+
+
+def quotas(daemon: Daemon) -> list[str]:
+    """Of the groups of pools."""
+    groups = [Path(group) for group in control_groups(daemon.process.pid)]
+    names = ("cpu.cfs_quota_us", "cpu.max")
+    files = [file for group in groups for name in names for file in group.glob(f"pool-*/{name}")]
+    return [file.read_text().split()[0] for file in files]
+
+
+def bound(daemon: Daemon, percent: int) -> PoolNews:
+    daemon.pending.clear()
+    daemon.send(BOUND, 0, struct.pack(">I", percent) + b"default")
+    return daemon.wait_for_pool("default", SERVING, FAILING)
+
+
+def test_a_pool_s_share_of_the_processors(own) -> None:
+    """A group of its own bounds its sandboxes, and is removed with the daemon."""
+    daemon = own()
+    processors = os.sysconf("SC_NPROCESSORS_ONLN")
+    daemon.run("pass")
+    assert quotas(daemon) == []
+    assert bound(daemon, 100).state == SERVING
+    assert quotas(daemon) == []  # it needs none
+    news = bound(daemon, 50)
+    if news.state == FAILING:
+        pytest.skip(news.why)
+    assert quotas(daemon) == [str(100_000 * processors * 50 // 100)]
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    assert "/pool-0" in Path(f"/proc/{sandbox.pid}/cgroup").read_text()
+    daemon.send(KILL_SANDBOX, sandbox.id)
+    sandbox.wait_exit()
+    sandbox.close()
+    bound(daemon, 100)
+    assert quotas(daemon)[0] in ("-1", "max")
+    bound(daemon, 1)
+    daemon.socket.close()
+    wait_until(lambda: quotas(daemon)[0] in ("-1", "max"))  # another target may want all of them
+    daemon.process.terminate()
+    assert daemon.wait() == 0
+    assert not control_groups(daemon.process.pid)
+
+
+def test_a_share_that_cannot_be_enforced(own) -> None:
+    daemon = own("--isolation", "no-cgroup")
+    daemon.run("pass")  # the pool serves
+    news = bound(daemon, 50)
+    assert news.state == FAILING
+    assert "no control group" in news.why
+    with pytest.raises(PermissionError, match="no control group"):
+        daemon.spawn()
+    assert bound(daemon, 100).state == SERVING
+    daemon.run("pass")
+
+
+@pytest.mark.parametrize("body", [b"", bytes(3), bytes(4), struct.pack(">I", 101)])
+def test_a_share_that_is_none_ends_the_connection(own, body: bytes) -> None:
+    daemon = own()
+    daemon.send(BOUND, 0, body)
+    with pytest.raises((EOFError, ConnectionResetError)):
+        daemon.wait_for_pool("nosuch", SERVING)

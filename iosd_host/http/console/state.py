@@ -35,6 +35,7 @@ __all__ = [
 SCHEMA = "iosd.console/1"
 STALE_S = 5.0
 PUSHED_MOST, PUSHED_TEXT = 16, 64
+PUSHED_WORDS = ("name", "principal", "pool", "stage", "reason")
 PUSHED_NUMBERS = ("at_ms", "near", "wait", "client")
 LAST_MS = 8.64e15  # that a browser has a date of
 
@@ -100,7 +101,7 @@ def pushed(reading: Reading) -> list[dict[str, Any]]:
     found = at(reading.snapshot, "offload.recent")
     return [
         {
-            **{key: str(row.get(key, ""))[:PUSHED_TEXT] for key in ("name", "principal", "stage")},
+            **{key: str(row.get(key, ""))[:PUSHED_TEXT] for key in PUSHED_WORDS},
             **{key: min(number(row.get(key)) or 0, LAST_MS) for key in PUSHED_NUMBERS},
         }
         for row in map(table, (found if isinstance(found, list) else [])[:PUSHED_MOST])

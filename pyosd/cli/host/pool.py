@@ -32,6 +32,7 @@ MODES = {
     "draining": "draining: it takes no more jobs, and runs those it has",
 }
 SIZES, TIMES = ("memory", "output"), ("wall", "cpu")
+WHOLE = 100  # percent of the processors
 
 
 def state_of(record: JsonRow) -> str:
@@ -78,7 +79,10 @@ def limit_words(key: str, value: float | None) -> str:
 
 
 def record_of_pool(found: PoolStatus) -> JsonRow:
-    """The fields of "iosd.pool/1"; wall, cpu and idle_timeout in seconds, memory and output in bytes."""
+    """The fields of "iosd.pool/1".
+
+    Times are in seconds, memory, output and bandwidth in bytes, share.cpu in percent.
+    """
     return {
         "schema": SCHEMA,
         "id": found.name,
@@ -97,6 +101,13 @@ def record_of_pool(found: PoolStatus) -> JsonRow:
         "reuse": found.reuse,
         "engine": found.engine,
         "package_set": found.set or None,
+        "share": {
+            "cpu": found.cpu_share,
+            "bandwidth": found.bandwidth or None,
+            "deadline": found.deadline or None,
+        },
+        "pushed_back": {"sooner": found.pushed, "deadline": found.late},
+        "held": found.held,
         "limits": {key: limit for key, (limit, _) in found.limits.items()},
         "maximum": {key: most for key, (_, most) in found.limits.items()},
     }
@@ -109,6 +120,26 @@ def ls(settings: Settings) -> None:
     with settings.connect() as target:
         records = [record_of_pool(each) for each in target.pools()]
     settings.show(records, COLUMNS, SCHEMA, "pools")
+
+
+def share_lines(record: JsonRow) -> Iterator[str]:
+    """What its jobs may take of the host, where that is bounded, and what this has done to jobs."""
+    share, pushed = record["share"], record["pushed_back"]
+    if share["cpu"] != WHOLE:
+        yield f"all jobs together use at most {share['cpu']} % of the processors"
+    if share["bandwidth"]:
+        held = format_seconds(record["held"]) if record["held"] else "0 s"
+        yield (
+            f"scripts read and write at most {format_bytes(share['bandwidth'])} a second; "
+            f"they have waited {held} for it"
+        )
+    if share["deadline"]:
+        yield f"a job ends within {format_seconds(share['deadline'])} of its submission"
+    if any(pushed.values()):
+        yield (
+            f"given back: {counted(pushed['sooner'], 'job')} as the client was expected to be sooner, "
+            f"{pushed['deadline']} as the deadline would have passed"
+        )
 
 
 def lines_of(record: JsonRow) -> Iterator[str]:
@@ -126,6 +157,7 @@ def lines_of(record: JsonRow) -> Iterator[str]:
     if record["idle_timeout"]:
         idle = format_seconds(record["idle_timeout"])
         yield f"after {idle} without a job it keeps {counted(record['min'], 'sandbox', 'sandboxes')}"
+    yield from share_lines(record)
     for key, limit in record["limits"].items():
         most = limit_words(key, record["maximum"][key])
         yield f"{key}: {limit_words(key, limit)}, at most {most}"

@@ -37,7 +37,7 @@ from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray, submit_prepared
 from pyosd.jobs.submission import prepare
 from pyosd.offload.home import python_path, received_in, result_in
-from pyosd.offload.where import Placement, compared, returned
+from pyosd.offload.where import Placement, refusal_words, returned
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.indices import indices_in
@@ -284,7 +284,7 @@ def run_where_sooner(
         with advice_on_rights(options.rights):
             job = submit_prepared(target, place.offered())
     except PushedBack as refused:
-        return auto.here(compared(refused.near, refused.wait, refused.home))
+        return auto.here(refusal_words(refused))
     with id_kept(job):
         found = auto.members(job) if isinstance(job, JobArray) else auto.one(job)
     target.costs.save()

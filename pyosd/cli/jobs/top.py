@@ -159,7 +159,9 @@ def pool_words(found: JsonRow) -> str:
         return f"{found['id']} {found['state']}, {found['queued']} queued{why}"
     mode = "" if found["mode"] == "running" else f" {found['mode']}"
     room = "" if found["active"] == found["max"] else f" of {found['max']}"
-    return f"{found['id']}{mode} {found['busy']}/{found['active']}{room}, {found['queued']} queued"
+    late = found["pushed_back"]["deadline"]
+    back = f", {late} given back: deadline" if late else ""
+    return f"{found['id']}{mode} {found['busy']}/{found['active']}{room}, {found['queued']} queued{back}"
 
 
 def screen_lines(found: JsonRow, width: int | None, height: int | None, colour: bool) -> list[str]:
@@ -175,7 +177,10 @@ def screen_lines(found: JsonRow, width: int | None, height: int | None, colour: 
     ]
     lines = wrapped(head, width)
     plain = all(
-        each["mode"] == "running" and each["active"] == each["max"] for each in found["pools"]
+        each["mode"] == "running"
+        and each["active"] == each["max"]
+        and not each["pushed_back"]["deadline"]
+        for each in found["pools"]
     )
     if len(found["pools"]) > 1 or not plain:
         lines += wrapped([pool_words(each) for each in found["pools"]], width)

@@ -18,6 +18,11 @@ const char *osd_advice_stage_name(enum osd_advice_stage stage)
 	return stage == OSD_ADVICE_ADMISSION ? "admission" : "dispatch";
 }
 
+const char *osd_advice_reason_name(enum osd_advice_reason reason)
+{
+	return reason == OSD_ADVICE_SOONER ? "sooner" : "deadline";
+}
+
 static uint64_t to_usec(double usec)
 {
 	return (uint64_t)OSD_MIN(OSD_MAX(usec, 0.0), USEC_MOST);
@@ -124,7 +129,7 @@ void osd_advice_pushed(struct osd_advice *advice, uint64_t home_usec, uint64_t n
 	uint64_t work = backlog(advice, now_usec) + OSD_MIN(home_usec, OSD_ADVICE_BACKLOG_USEC);
 
 	advice->backlog_until_usec = now_usec + OSD_MIN(work, OSD_ADVICE_BACKLOG_USEC);
-	advice->pushed[push->stage]++;
+	advice->pushed[push->stage] += push->reason == OSD_ADVICE_SOONER;
 	advice->recent[advice->pushes++ % OSD_ADVICE_RECENT] = *push;
 }
 

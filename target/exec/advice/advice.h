@@ -46,6 +46,12 @@ enum osd_advice_stage { OSD_ADVICE_ADMISSION, OSD_ADVICE_DISPATCH, OSD_ADVICE_ST
 
 const char *osd_advice_stage_name(enum osd_advice_stage stage);
 
+/* Why a job was given back: its client is expected to be done sooner; or its pool would be too late, by the
+ * pool's own deadline. */
+enum osd_advice_reason { OSD_ADVICE_SOONER, OSD_ADVICE_LATE, OSD_ADVICE_REASONS };
+
+const char *osd_advice_reason_name(enum osd_advice_reason reason);
+
 /* The three numbers of a decision, in microseconds. */
 struct osd_advice_numbers {
 	uint64_t near_usec; /* A * near; 0: not known */
@@ -56,8 +62,10 @@ struct osd_advice_numbers {
 struct osd_advice_push {
 	uint64_t at_msec; /* since 1970; 0: none */
 	enum osd_advice_stage stage;
+	enum osd_advice_reason reason;
 	struct osd_advice_numbers numbers;
 	char name[OSD_ADVICE_NAME_MAX + 1];	 /* of the job */
+	char pool[OSD_ADVICE_NAME_MAX + 1];	 /* the same */
 	char principal[OSD_ADVICE_NAME_MAX + 1]; /* cut if longer */
 };
 
@@ -67,7 +75,7 @@ struct osd_advice {
 	uint64_t uses;
 	double factor; /* A, less 1 */
 	uint64_t factor_usec, backlog_until_usec;
-	uint64_t pushed[OSD_ADVICE_STAGES], stayed, unknown; /* decisions */
+	uint64_t pushed[OSD_ADVICE_STAGES], stayed, unknown; /* decisions; pushed: SOONER alone */
 	struct osd_advice_push recent[OSD_ADVICE_RECENT];    /* a ring; the next is at pushes % size */
 	uint64_t pushes;
 };
@@ -90,7 +98,7 @@ uint64_t osd_advice_alone(struct osd_advice *advice, const struct osd_advice_wor
 bool osd_advice_is_for_client(struct osd_advice *advice, const struct osd_advice_work *work,
 			      uint64_t home_usec, const struct osd_advice_load *load,
 			      struct osd_advice_numbers *ret_numbers);
-/* The client has the work back; home_usec: as it said.  push: for the list, copied. */
+/* The client has the work back; home_usec: as it said, 0: it said nothing.  push: for the list, copied. */
 void osd_advice_pushed(struct osd_advice *advice, uint64_t home_usec, uint64_t now_usec,
 		       const struct osd_advice_push *push);
 

@@ -130,6 +130,9 @@ static void test_work_at_clients_counts(void)
 	}
 	CHECK_EQ(home, 4);
 	CHECK_EQ(advice->pushed[OSD_ADVICE_DISPATCH], 4);
+	osd_advice_pushed(advice, 0, 0, &(struct osd_advice_push){.reason = OSD_ADVICE_LATE});
+	CHECK_EQ(advice->pushed[OSD_ADVICE_ADMISSION], 0); /* that was no comparison */
+	CHECK_EQ(advice->pushes, 5);
 	CHECK(is_for_client(SECOND / 5, IDLE(SECOND), &numbers)); /* they are done */
 	free(advice);
 }

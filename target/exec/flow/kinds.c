@@ -121,6 +121,7 @@ static enum osd_status enqueue_plain(struct osd_job *job)
 		status = push(job);
 	if (status == OSD_OK)
 		osd_pool_has_work(job->pool);
+	osd_pool_note_deadline(job);
 	return status;
 }
 
@@ -169,6 +170,7 @@ static enum osd_status enqueue_head(struct osd_job *job)
 {
 	if (!wait_for_jobs(job))
 		osd_array_settle(job->exec, job->array);
+	osd_pool_note_deadline(job);
 	return OSD_OK;
 }
 
@@ -266,6 +268,7 @@ static enum osd_status enqueue_member(struct osd_job *job)
 {
 	enum osd_status status = job->entry.principal ? OSD_OK : osd_array_place(job);
 
+	osd_pool_note_deadline(job);
 	return status == OSD_OK ? push_member(job) : status;
 }
 

@@ -52,8 +52,16 @@ static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
 
 static bool note_idle(void *arg, struct osd_job_node *node)
 {
-	osd_exec_note_idle(arg, osd_container_of(node, struct osd_job, node));
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+
+	osd_exec_note_idle(arg, job);
+	osd_pool_note_deadline(job);
 	return true;
+}
+
+static bool is_late(const struct osd_job *job, const void *now_usec)
+{
+	return osd_pool_is_late(job, *(const uint64_t *)now_usec);
 }
 
 static bool has_idled(const struct osd_job *job, const void *now_msec)
@@ -65,6 +73,7 @@ static bool has_idled(const struct osd_job *job, const void *now_msec)
  * for another reason.  A job with a change under way is tried again soon. */
 static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 {
+	uint64_t now_usec = osd_monotonic_usec();
 	bool due;
 
 	osd_lock(&exec->lock);
@@ -75,6 +84,7 @@ static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 	if (!due)
 		return;
 	osd_exec_end_matching(exec, has_idled, &now_msec, OSD_REASON_EXPIRED);
+	osd_exec_end_matching(exec, is_late, &now_usec, OSD_REASON_DEADLINE);
 	osd_lock(&exec->lock);
 	exec->idle_msec = UINT64_MAX;
 	osd_job_table_each(&exec->table, note_idle, exec);

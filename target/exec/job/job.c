@@ -87,6 +87,7 @@ static void undelay(struct osd_exec *exec, struct osd_job *job)
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
 	undelay(exec, job); /* a release, or an aborted change, ends the delay */
+	job->ready_usec = osd_monotonic_usec();
 	if (job->kind->enqueue(job) != OSD_OK)
 		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
 }

@@ -124,6 +124,7 @@ struct osd_job {
 	struct osd_function_code *code; /* of a call without a record, whose content are the arguments; constant,
 					 * a reference; NULL: none */
 	uint64_t accepted_usec, started_usec; /* monotonic */
+	uint64_t ready_usec;	      /* when it was last queued: it waits for no other job then */
 	double slowdown;	      /* pool's: by the jobs that ran when it got its slot */
 	struct osd_job *next_delayed; /* of the jobs that wait until not_before_usec for another
 				       * attempt */

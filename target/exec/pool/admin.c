@@ -81,6 +81,7 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 {
 	struct osd_exec *exec = pool->exec;
 	bool other_reuse = pool->config.reuse != change->config.reuse;
+	bool other_share = pool->config.cpu_share != change->config.cpu_share;
 	bool other_zygote = strcmp(pool->config.set, change->config.set) != 0 ||
 			    strcmp(pool->config.engine, change->config.engine) != 0;
 
@@ -90,7 +91,9 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	osd_pool_settle(pool);
 	osd_pool_judge(pool);
 	osd_service_resize(exec->sandboxes);
-	if (other_zygote)
+	if (pool->told.heard)
+		osd_service_bound(exec->sandboxes, &pool->supply);
+	if (other_zygote || other_share)
 		osd_supply_replace(exec->sandboxes, &pool->supply);
 	else if (other_reuse)
 		osd_supply_drop_kept(exec->sandboxes, &pool->supply);
@@ -99,6 +102,9 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	osd_sandboxes_refill(exec->sandboxes);
 	/* The pool may be idle sooner: the monitor computes the time again. */
 	osd_alarm_by(&exec->monitor, 0);
+	/* Jobs that wait may have another deadline: the sweep computes it again. */
+	exec->idle_msec = 0;
+	osd_exec_sweep_by(exec, 0);
 	exec->pools->work(exec);
 }
 

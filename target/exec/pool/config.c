@@ -43,6 +43,9 @@ static const struct number {
 	{"threads_max", AT(maximum.processes), 1, 16},
 	{"output", AT(standard.output_bytes), 1, OSD_GIB},
 	{"output_max", AT(maximum.output_bytes), 1, OSD_GIB},
+	{"cpu_share", AT(cpu_share), 1, OSD_CPU_SHARE_WHOLE},
+	{"bandwidth", AT(bandwidth), 0, INT64_MAX / 2},
+	{"deadline", AT(deadline_usec), 0, OSD_DAY},
 };
 
 /* Only for a pool that serves; it is not a key of the file. */
@@ -68,9 +71,11 @@ static enum osd_status wrong(const struct parse *parse, const char *what, const 
 
 static struct osd_pool_config blank(void)
 {
-	struct osd_pool_config config = {.engine = OSD_POOL_ENGINE, .min = UNSET,
+	struct osd_pool_config config = {.engine = OSD_POOL_ENGINE,
+					 .min = UNSET,
 					 .spares = UNSET,
 					 .idle_usec = IDLE_STANDARD,
+					 .cpu_share = OSD_CPU_SHARE_WHOLE,
 					 .sandbox_jobs = OSD_REUSE_JOBS_MAX};
 
 	config.queue_max = osd_exec_limits[OSD_LIMIT_QUEUE].maximum;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* offload.c -- what pools know for decisions where jobs run (advice/advice.h): waits, loads, ends.  See pool.h. */
+/* offload.c -- jobs that a pool gives back to their clients: what it knows for decisions where jobs run
+ * (advice/advice.h), and its deadline.  See pool.h. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -65,17 +66,20 @@ static bool decide(struct osd_pool *pool, struct osd_job_record *record, uint64_
 }
 
 static void push_back(struct osd_pool *pool, const struct osd_job_record *record,
-		      enum osd_advice_stage stage)
+		      enum osd_advice_stage stage, enum osd_advice_reason reason)
 {
 	const struct osd_job_offload *offload = &record->offload;
 	struct osd_advice_push push = {
 		.at_msec = osd_wall_msec(),
 		.stage = stage,
+		.reason = reason,
 		.numbers = {offload->near_usec, offload->wait_usec, offload->weighed_usec},
 	};
 
 	memcpy(push.name, record->name, sizeof(push.name) - 1);
+	memcpy(push.pool, pool->config.name, sizeof(push.pool) - 1);
 	memcpy(push.principal, record->principal, sizeof(push.principal) - 1);
+	pool->figures.pushed[reason]++;
 	osd_advice_pushed(&pool->exec->pools->advice, offload->home_usec, osd_monotonic_usec(),
 			  &push);
 }
@@ -85,7 +89,7 @@ bool osd_pool_refuses_work(struct osd_pool *pool, struct osd_job_record *record)
 	if (!(record->flags & OSD_JOB_PURE) || record->flags & OSD_JOB_ARRAY ||
 	    !decide(pool, record, wait_of(pool, osd_monotonic_usec())))
 		return false;
-	push_back(pool, record, OSD_ADVICE_ADMISSION);
+	push_back(pool, record, OSD_ADVICE_ADMISSION, OSD_ADVICE_SOONER);
 	return true;
 }
 
@@ -104,8 +108,56 @@ bool osd_pool_returns_work(struct osd_job *job)
 
 void osd_pool_work_returned(const struct osd_job *job)
 {
-	push_back(job->pool, &job->record, OSD_ADVICE_DISPATCH);
+	push_back(job->pool, &job->record, OSD_ADVICE_DISPATCH, OSD_ADVICE_SOONER);
 }
+
+/* ---- the deadline ---------------------------------------------------------------------------- */
+
+bool osd_pool_would_be_late(struct osd_pool *pool, struct osd_job_record *record)
+{
+	uint64_t deadline = pool->config.deadline_usec, wait;
+
+	if (!deadline || record->state != OSD_STATE_QUEUED)
+		return false;
+	wait = wait_of(pool, osd_monotonic_usec());
+	if (wait + record->offload.near_usec <= deadline)
+		return false;
+	record->offload.wait_usec = wait;
+	push_back(pool, record, OSD_ADVICE_ADMISSION, OSD_ADVICE_LATE);
+	return true;
+}
+
+/* The last moment at which the job can start and end in time, as far as is known.  OSD_NEVER: it may be as late as it
+ * is.  A stage is part of another job. */
+static uint64_t latest_start(const struct osd_job *job)
+{
+	const struct osd_job *whole = osd_job_whole(job);
+	uint64_t deadline = job->pool->config.deadline_usec, near = job->record.offload.near_usec;
+
+	if (!deadline || job->record.attempt > 0 || job->record.state != OSD_STATE_QUEUED ||
+	    job->entry.lendable || whole->kind->waits(whole))
+		return OSD_NEVER;
+	return OSD_MAX(job->ready_usec, whole->ready_usec) + deadline - OSD_MIN(near, deadline);
+}
+
+bool osd_pool_is_late(const struct osd_job *job, uint64_t now_usec)
+{
+	return !(job->record.flags & OSD_JOB_ARRAY) && now_usec > latest_start(job);
+}
+
+void osd_pool_note_deadline(struct osd_job *job)
+{
+	struct osd_exec *exec = job->exec;
+	uint64_t latest = latest_start(job), now = osd_monotonic_usec(), msec;
+
+	if (latest == OSD_NEVER)
+		return;
+	msec = osd_wall_msec() + (latest - OSD_MIN(latest, now)) / 1000 + 1;
+	exec->idle_msec = OSD_MIN(exec->idle_msec, msec);
+	osd_exec_sweep_by(exec, msec);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 void osd_pool_work_starts(struct osd_job *job)
 {
@@ -133,6 +185,8 @@ void osd_pool_work_ended(const struct osd_job *job, const struct osd_job_record 
 	};
 	uint64_t predicted = record->offload.near_usec;
 
+	if (record->reason == OSD_REASON_DEADLINE)
+		push_back(job->pool, record, OSD_ADVICE_DISPATCH, OSD_ADVICE_LATE);
 	if (!record->attempt)
 		return;
 	load->run_usec = load->run_usec

@@ -65,6 +65,8 @@ void osd_pool_settle(struct osd_pool *pool)
 	supply->idle_usec = config->idle_usec;
 	supply->reuse = config->reuse;
 	supply->sandbox_jobs = config->sandbox_jobs;
+	supply->cpu_share = (unsigned)config->cpu_share;
+	atomic_store(&pool->pace.rate, config->bandwidth);
 	supply->used_usec = osd_monotonic_usec();
 	pool->queue.place_max = config->queue_max;
 	osd_supply_changed(pool->exec->sandboxes);
@@ -364,6 +366,7 @@ void osd_pool_news(void *arg, const struct osd_pool_news *news)
 	told->set[news->set_bytes] = '\0';
 	osd_log_quote(told->why, sizeof(told->why), (const char *)news->why, news->why_bytes);
 	osd_pool_judge(pool);
+	osd_service_bound(exec->sandboxes, &pool->supply); /* before the next SPAWN */
 	if (strcmp(pool->config.set, told->set) != 0)
 		osd_supply_replace(exec->sandboxes,
 				   &pool->supply); /* sandboxes with the other set run no jobs */
@@ -389,6 +392,7 @@ void osd_pools_unserved(void *arg)
 	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
 		pool->told = (struct osd_pool_told){.heard = false};
 		pool->recycling = false;
+		pool->supply.cpu_share_sent = 0;
 		osd_pool_judge(pool);
 	}
 }

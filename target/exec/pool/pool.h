@@ -7,7 +7,7 @@
  *
  * Inside: config.c (the file of pools), pool.c (the pools of a running target), admin.c and
  * reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting),
- * offload.c (whether the client should run a job instead).
+ * offload.c (jobs that are given back to their clients).
  *
  * Locking: exec->lock guards everything, also the configuration of a pool, which can change while
  * the target runs; only its name is constant.  The caller holds it in all functions from
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "base/pace.h"
 #include "base/status.h"
 #include "exec/admin.h"
 #include "exec/advice/advice.h"
@@ -55,6 +56,10 @@ struct osd_pool_config {
 	char users[OSD_POOL_USERS_MAX + 1]; /* principals that may use it, by commas; "": all */
 	struct osd_job_limits standard;	    /* limits of a job that names none; cpu 0: as wall */
 	struct osd_job_limits maximum;	    /* the highest limits that a job may name */
+	/* What all its jobs together may take of the host; the last two: 0: no bound. */
+	uint64_t cpu_share;	/* percent of the processors; 100: no bound */
+	uint64_t bandwidth;	/* bytes per second that scripts read and write */
+	uint64_t deadline_usec; /* from the submission of a job to its end */
 };
 
 /* A target's pools as configured (config.c). */
@@ -113,6 +118,7 @@ static inline uint64_t osd_pool_alive_max(const struct osd_pool_config *config)
 struct osd_pool_figures {
 	uint64_t arrived, started, ended;	 /* jobs; started: attempts */
 	uint64_t finished[OSD_JOB_REASON_COUNT]; /* by row of their reason */
+	uint64_t pushed[OSD_ADVICE_REASONS];	 /* jobs given back, by why */
 	uint64_t cpu_usec;			 /* of jobs that have ended */
 	struct osd_histogram queue, start, run, cancel;
 };
@@ -147,6 +153,7 @@ struct osd_pool {
 	char why[OSD_POOL_WHY_MAX];
 	struct osd_pool_figures figures;
 	struct osd_pool_load load;
+	struct osd_pace pace; /* the bandwidth; not under exec->lock */
 };
 
 /* ---- principals (principals.c) ------------------------------------------------------------------ */
@@ -316,6 +323,13 @@ bool osd_pool_refuses_work(struct osd_pool *pool, struct osd_job_record *record)
 /* The same of a queued job that could start now.  The caller notes it, once no other thread ends or starts the job. */
 bool osd_pool_returns_work(struct osd_job *job);
 void osd_pool_work_returned(const struct osd_job *job);
+/* A submission with this record, after osd_pool_refuses_work: whether the pool's deadline would pass before the job
+ * ends, as far as is known.  It is then noted. */
+bool osd_pool_would_be_late(struct osd_pool *pool, struct osd_job_record *record);
+/* Whether it is too late to start a queued job. */
+bool osd_pool_is_late(const struct osd_job *job, uint64_t now_usec);
+/* The job waits for a slot from now on: the sweep ends it in time (flow/sweep.c). */
+void osd_pool_note_deadline(struct osd_job *job);
 /* A job gets a slot; it has ended, with this record. */
 void osd_pool_work_starts(struct osd_job *job);
 void osd_pool_work_ended(const struct osd_job *job, const struct osd_job_record *record);

@@ -119,8 +119,30 @@ static void test_limits(void)
 	osd_pool_table_release(&table);
 }
 
+static void test_share_of_the_host(void)
+{
+	struct osd_pool_table table =
+		parse("name=a;max=1;cpu_share=20;bandwidth=1048576;deadline=30000000");
+	struct osd_pool_change change = {.active = 1, .mode = OSD_POOL_RUNNING};
+	char words[] = "cpu_share=100;deadline=0;bandwidth=0", value[OSD_POOL_VALUE_MAX];
+
+	CHECK(table.pools[0].cpu_share == 100 && table.pools[0].bandwidth == 0);
+	CHECK(table.pools[1].cpu_share == 20 && table.pools[1].bandwidth == MIB);
+	CHECK(table.pools[1].deadline_usec == 30000000);
+	change.config = table.pools[1];
+	CHECK(osd_pool_change_value(&change, "deadline", value) && strcmp(value, "30000000") == 0);
+	CHECK(osd_pool_change_parse(words, message, &change) == OSD_OK);
+	CHECK(change.config.cpu_share == 100 && !change.config.bandwidth &&
+	      !change.config.deadline_usec);
+	osd_pool_table_release(&table);
+	check_wrong("name=a;max=1;cpu_share=0", "'cpu_share'");
+	check_wrong("name=a;max=1;cpu_share=101", "'cpu_share'");
+	check_wrong("name=a;max=1;deadline=86400000001", "'deadline'");
+}
+
 int main(void)
 {
+	test_share_of_the_host();
 	test_default_alone();
 	test_several();
 	test_mistakes();

@@ -90,6 +90,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "it starts by itself then; release it to start it now")                                  \
 	X(119, PUSHED_BACK, CANCELLED, "the client is expected to run it sooner",                  \
 	  "run it at the client: osd exec --where local, or --where auto, which does both")        \
+	X(120, DEADLINE, CANCELLED, "its pool would be too late",                                  \
+	  "the pool has a deadline; submit it later, to another pool, or with --where local")      \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \

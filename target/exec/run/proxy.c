@@ -192,6 +192,7 @@ static bool open_session(struct osd_run *run)
 	if (osd_session_init(&run->session) != OSD_OK)
 		return false;
 	run->session.gate = &run->exec->runs->gate;
+	run->session.pace = &run->job->pool->pace;
 	run->session.hooks = (struct osd_session_hooks){.wrote = hook_wrote,
 							.spilled = hook_spilled,
 							.progress = hook_progress,
@@ -329,6 +330,7 @@ static void serve(struct osd_run *run)
 		served = serve_one(run, number, area);
 		if (served != OSD_SERVED)
 			return; /* a command waits for the end of the job */
+		osd_run_pace(run);
 		osd_shm_post(&areas[area].answer);
 		area = run->session.ahead ? 1 - area : 0;
 		let_others_go(&turn_usec);
@@ -452,27 +454,33 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	return NULL;
 }
 
-/* exec->lock held.  The next job, taken out of the queue, if its client should run it instead; NULL: it
- * should not. */
-static struct osd_job *take_for_client(struct osd_pool *pool)
+/* exec->lock held.  The next job, taken out of the queue, if it is given back to its client, and why; NULL: it
+ * is not. */
+static struct osd_job *take_for_client(struct osd_pool *pool, uint16_t *ret_reason)
 {
 	struct osd_job *job = next_job(pool);
+	uint16_t reason = 0;
 
-	if (!job || !osd_pool_returns_work(job) ||
-	    !osd_exec_claim(pool->exec, job, OSD_REASON_PUSHED_BACK))
+	if (job && osd_pool_returns_work(job))
+		reason = OSD_REASON_PUSHED_BACK;
+	else if (job && osd_pool_is_late(job, osd_monotonic_usec()))
+		reason = OSD_REASON_DEADLINE;
+	if (!reason || !osd_exec_claim(pool->exec, job, reason))
 		return NULL;
-	osd_pool_work_returned(job);
+	if (reason == OSD_REASON_PUSHED_BACK)
+		osd_pool_work_returned(job);
+	*ret_reason = reason;
 	return job;
 }
 
 /* exec->lock held, released meanwhile. */
-static void push_back(struct osd_pool *pool, struct osd_job *job)
+static void push_back(struct osd_pool *pool, struct osd_job *job, uint16_t reason)
 {
 	struct osd_exec *exec = pool->exec;
 
 	osd_proxies_call_next(exec);
 	osd_unlock(&exec->lock);
-	osd_exec_end_claimed(exec, job, OSD_REASON_PUSHED_BACK);
+	osd_exec_end_claimed(exec, job, reason);
 	osd_lock(&exec->lock);
 }
 
@@ -503,11 +511,12 @@ bool osd_proxy_work(struct osd_pool *pool)
 	struct osd_fair_principal *occupant = started ? started->occupant : NULL;
 	struct osd_sandbox *sandbox = NULL;
 	struct osd_job *job = NULL;
+	uint16_t reason;
 	bool again = false;
 
 	osd_assert_held(&exec->lock);
-	if (!started && (job = take_for_client(pool))) {
-		push_back(pool, job);
+	if (!started && (job = take_for_client(pool, &reason))) {
+		push_back(pool, job, reason);
 		return true;
 	}
 	if (!started)

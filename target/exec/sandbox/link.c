@@ -85,6 +85,20 @@ void osd_service_report_share(struct osd_sandboxes *sandboxes, unsigned per_mill
 							       .body_bytes = sizeof(body)});
 }
 
+void osd_service_bound(struct osd_sandboxes *sandboxes, struct osd_supply *supply)
+{
+	uint8_t body[4 + OSD_SANDBOXD_POOL_MAX];
+	struct osd_wr w = osd_wr_init(body, sizeof(body));
+	unsigned sent = supply->cpu_share_sent ? supply->cpu_share_sent : OSD_CPU_SHARE_WHOLE;
+
+	if (!sandboxes->welcomed || sent == supply->cpu_share)
+		return;
+	osd_wr_be(&w, supply->cpu_share, 4);
+	osd_wr_bytes(&w, supply->name, strlen(supply->name));
+	if (!w.bad && osd_service_send(sandboxes, OSD_SANDBOXD_BOUND, 0, body, osd_wr_used(&w)))
+		supply->cpu_share_sent = supply->cpu_share;
+}
+
 void osd_service_hello(struct osd_sandboxes *sandboxes, unsigned most)
 {
 	uint8_t body[4];

@@ -79,6 +79,8 @@ struct osd_supply {
 	uint64_t idle_usec;	   /* after so long without a job it keeps min, and no spares */
 	enum osd_reuse reuse;
 	uint64_t sandbox_jobs; /* at most, of one sandbox that is used again */
+	unsigned
+		cpu_share; /* percent of the processors that all together may use; OSD_CPU_SHARE_WHOLE: all */
 	bool serving;	       /* iosd-sandboxd makes sandboxes for it */
 	unsigned active;       /* jobs that may run now; more do after it was lowered */
 	unsigned busy;	       /* jobs that have taken a sandbox, or are about to */
@@ -88,6 +90,7 @@ struct osd_supply {
 
 	/* This room's. */
 	struct osd_supply *next;
+	unsigned cpu_share_sent; /* that iosd-sandboxd enforces; 0: that of a new pool */
 	char lacking
 		[OSD_SUPPLY_WHY_MAX]; /* why the last sandbox asked for did not start; "": it did */
 	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
@@ -357,6 +360,9 @@ bool osd_service_send(struct osd_sandboxes *sandboxes, enum osd_sandboxd_type ty
 void osd_service_hello(struct osd_sandboxes *sandboxes, unsigned most);
 /* The supplies may have more sandboxes than iosd-sandboxd was asked for: asks again. */
 void osd_service_resize(struct osd_sandboxes *sandboxes);
+/* Has iosd-sandboxd enforce the supply's cpu_share, unless it does already.  In vain for a pool that it does not know
+ * yet: call it again when that is reported. */
+void osd_service_bound(struct osd_sandboxes *sandboxes, struct osd_supply *supply);
 /* Asks for the state of all pools, whatever was reported of them. */
 void osd_service_ask(struct osd_sandboxes *sandboxes);
 /* The sandbox looks at its control line; in vain while iosd-sandboxd is behind or stopped, for other

@@ -160,6 +160,8 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 			continue;
 		span = OSD_MAX(span, now_usec - OSD_MIN(now_usec, sandbox->sampled_usec));
 		sample = take_sample(sandbox, now_usec);
+		if (sandbox->supply->cpu_share < OSD_CPU_SHARE_WHOLE)
+			continue; /* it waits by its bound, and not for other programs */
 		got += sample.used;
 		wanted += sample.used + sample.waited;
 	}

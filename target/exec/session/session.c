@@ -3,6 +3,8 @@
  * transactions (session.h). */
 #include "exec/session/session.h"
 
+#include "base/clock.h"
+#include "base/pace.h"
 #include "base/util.h"
 #include "object/names.h"
 #include "object/txn_run.h"
@@ -102,5 +104,7 @@ enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64
 		return OSD_E_PARAM_FIELD;
 	}
 	atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+	if (session->pace)
+		session->due_usec = osd_pace_take(session->pace, bytes, osd_monotonic_usec());
 	return OSD_OK;
 }

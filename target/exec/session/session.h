@@ -28,8 +28,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/lock.h"
 #include "base/histogram.h"
+#include "base/lock.h"
+#include "base/pace.h"
 #include "exec/record/record.h"
 #include "exec/used/used.h"
 #include "security/decide.h"
@@ -153,6 +154,8 @@ struct osd_session {
 	const struct osd_session_host
 		*host;		    /* borrowed; NULL in tests: nothing else uses objects */
 	struct osd_call_gate *gate; /* borrowed; NULL in tests: calls hold no places */
+	struct osd_pace
+		*pace; /* borrowed; of the bytes that calls move; NULL: they have no bound */
 	struct osd_zone zone;
 	struct osd_object_id job;
 	struct osd_job_limits limits;
@@ -175,6 +178,8 @@ struct osd_session {
 			      * them */
 
 	uint16_t last_op; /* the call that was served last */
+	uint64_t
+		due_usec; /* monotonic: its bytes are due then, and its answer is not sent before */
 
 	/* Results. */
 	enum osd_session_phase phase;

@@ -3,6 +3,7 @@
  * (session.h). */
 #include <stdlib.h>
 
+#include "base/pace.h"
 #include "base/util.h"
 #include "exec/session/session.h"
 
@@ -212,6 +213,11 @@ static enum osd_status share_object(struct osd_op *op, struct osd_object_id id,
 	return status;
 }
 
+static bool is_paced(const struct osd_session *session)
+{
+	return session->pace && atomic_load(&session->pace->rate);
+}
+
 enum osd_status osd_op_share(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
@@ -225,9 +231,9 @@ enum osd_status osd_op_share(struct osd_op *op)
 		return OSD_E_PARAM_FIELD;
 	}
 	/* A descriptor gives access to the whole object, and the target cannot see what is read
-	 * through it.  A job that may read only a range, or only so many bytes, must therefore call
-	 * for each piece. */
-	if (osd_rights_have_range(session, id) ||
+	 * through it.  A job that may read only a range, or only so many bytes, or only so fast, must
+	 * therefore call for each piece. */
+	if (osd_rights_have_range(session, id) || is_paced(session) ||
 	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_UNSUPPORTED;
 	status = osd_session_check_object(session, id);

@@ -27,6 +27,7 @@ struct view {
 	uint64_t queued, places, oldest_usec;
 	uint64_t sandboxes[SANDBOX_STATES];
 	uint64_t memory_used;
+	uint64_t paced_bytes, held_usec;
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -60,6 +61,8 @@ static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, 
 		.queued = osd_fair_queue_runnable(&pool->queue),
 		.places = pool->queue.place_count,
 		.oldest_usec = now > since ? now - since : 0,
+		.paced_bytes = atomic_load(&pool->pace.bytes),
+		.held_usec = atomic_load(&pool->pace.held_usec),
 	};
 	memcpy(&view->figures, &pool->figures, sizeof(view->figures));
 	view->supply = pool->supply.figures;
@@ -112,6 +115,9 @@ static void write_load(const struct view *view, struct osd_json *json)
 	osd_json_number(json, "places", view->places);
 	osd_json_usec(json, "oldest", view->oldest_usec);
 	osd_json_number(json, "queue_max", config->queue_max);
+	osd_json_number(json, "cpu_share", config->cpu_share);
+	osd_json_number(json, "bandwidth", config->bandwidth);
+	osd_json_usec(json, "deadline", config->deadline_usec);
 	osd_json_number(json, "memory_per_slot", memory_per_slot(config));
 	osd_json_number(json, "memory_reserved", config->max * memory_per_slot(config));
 	osd_json_number(json, "memory_used", view->memory_used);
@@ -155,6 +161,17 @@ static void write_jobs(const struct osd_pool_figures *figures, struct osd_json *
 	osd_json_usec(json, "cpu_seconds", figures->cpu_usec);
 }
 
+/* What the pool's share of the host has done to jobs. */
+static void write_share(const struct view *view, struct osd_json *json)
+{
+	osd_json_open(json, "pushed_back", '{');
+	for (unsigned reason = 0; reason < OSD_ADVICE_REASONS; reason++)
+		osd_json_number(json, osd_advice_reason_name(reason), view->figures.pushed[reason]);
+	osd_json_close(json, '}');
+	osd_json_number(json, "paced_bytes", view->paced_bytes);
+	osd_json_usec(json, "held_seconds", view->held_usec);
+}
+
 static void write_sandboxes(const struct view *view, struct osd_json *json)
 {
 	static const char *const states[SANDBOX_STATES] = {
@@ -195,6 +212,7 @@ static void write_pool(const struct view *view, struct osd_json *json)
 	osd_json_open(json, NULL, '{');
 	write_load(view, json);
 	write_jobs(&view->figures, json);
+	write_share(view, json);
 	write_sandboxes(view, json);
 	osd_json_close(json, '}');
 }
@@ -204,6 +222,8 @@ static void write_push(const struct osd_advice_push *push, struct osd_json *json
 	osd_json_open(json, NULL, '{');
 	osd_json_number(json, "at_ms", push->at_msec);
 	osd_json_text(json, "stage", osd_advice_stage_name(push->stage));
+	osd_json_text(json, "reason", osd_advice_reason_name(push->reason));
+	osd_json_text(json, "pool", push->pool);
 	osd_json_text(json, "name", push->name);
 	osd_json_text(json, "principal", push->principal);
 	osd_json_usec(json, "near", push->numbers.near_usec);

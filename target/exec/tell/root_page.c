@@ -66,6 +66,22 @@ size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t 
 #undef PAIR
 }
 
+/* What the pool may take of the host, and what that has done to jobs. */
+static size_t put_share(const struct osd_pool *pool, char *text, size_t size)
+{
+	const struct osd_pool_config *config = &pool->config;
+	const uint64_t *pushed = pool->figures.pushed;
+
+	return (size_t)snprintf(
+		text, size,
+		" cpu_share=%llu bandwidth=%llu deadline=%llu pushed=%llu late=%llu held=%llu",
+		(unsigned long long)config->cpu_share, (unsigned long long)config->bandwidth,
+		(unsigned long long)config->deadline_usec,
+		(unsigned long long)pushed[OSD_ADVICE_SOONER],
+		(unsigned long long)pushed[OSD_ADVICE_LATE],
+		(unsigned long long)atomic_load(&pool->pace.held_usec));
+}
+
 /* A line: the name, then key=value; why, if it is there, is the rest. */
 static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct osd_wr *w)
 {
@@ -86,6 +102,7 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
 		(unsigned long long)config->sandbox_jobs, config->engine, config->set[0] ? config->set : "-");
 	used += osd_tell_limits(config, line + used, sizeof(line) - used);
+	used += put_share(pool, line + used, sizeof(line) - used);
 	if (pool->why[0])
 		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
 	put_text(w, line);

@@ -243,7 +243,7 @@ function when(milliseconds) {
 function drawPushed() {
   fill($("pushed"), (jobs?.pushed ?? []).map((job, at) => ({key: `=${job.at_ms} ${at}`, cells: [
     text(when(job.at_ms), {mark: String(job.at_ms)}), text(job.name || NOTHING), text(job.principal || NOTHING),
-    text(job.stage), right(seconds(job.near)), right(seconds(job.wait)), right(seconds(job.client))]})), "None.");
+    text(job.pool || NOTHING), text(job.stage), text(job.reason), right(seconds(job.near)), right(seconds(job.wait)), right(seconds(job.client))]})), "None.");
 }
 
 function drawChanges() {

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a pool may take of the host: its share of the processors, its bandwidth, and its deadline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import CliRunner
+
+import pyosd
+from pyosd import JobState, Limits
+from pyosd.cli import main
+from pyosd.commands.pool_status import PoolStatus
+from pyosd.errors import TooLate
+from pyosd.jobs.job import Job
+from pyosd.jobs.job_array import JobArray
+from pyosd.types import ObjectRef
+from tests.serving import Serving, shared
+from tests.waiting import until
+
+WAIT_S = 60.0
+MIB = 1 << 20
+POOLS = (
+    *("--pool", "slow:max=1,share.bandwidth=16MiB"),
+    *("--pool", "still:max=1,share.bandwidth=1"),
+    *("--pool", "late:max=1,share.deadline=500ms"),
+    *("--pool", "small:max=1,share.cpu=20"),
+)
+HOG = "while True:\n    pass\n"
+READ = """
+import osd
+
+data = osd.zone.data
+total = sum(len(block) for block in data.blocks())
+osd.result(total + len(data.map()))
+"""
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Serving]:
+    """A target with a pool of each kind."""
+    with shared("--isolation", "best", "--slots", "1", *POOLS) as served:
+        yield served
+
+
+@pytest.fixture
+def data(target: pyosd.Target, zone: ObjectRef) -> ObjectRef:
+    return target.create_and_write(zone.partition_id, bytes(4 * MIB))
+
+
+def pool(target: pyosd.Target, name: str) -> PoolStatus:
+    return next(each for each in target.pools() if each.name == name)
+
+
+def test_a_bandwidth_holds_back_answers_and_changes_no_result(
+    target: pyosd.Target, data: ObjectRef
+) -> None:
+    """Also of a map, which is a copy there: what a script reads through descriptors is not counted."""
+    free = target.exec(READ, zone=data)
+    assert free.result(WAIT_S) == 8 * MIB
+    before = pool(target, "slow")
+    assert before.bandwidth == 16 * MIB
+    job = target.exec(READ, zone=data, pool="slow")
+    assert job.result(WAIT_S) == 8 * MIB
+    assert job.status().bytes_read >= 8 * MIB
+    assert pool(target, "slow").held > before.held
+    assert pool(target, "default").held == 0
+    shown = CliRunner().invoke(main, ["pool", "show", "slow", "--target", target.url])
+    assert "scripts read and write at most 16.0 MiB a second" in shown.output, shown.output
+
+
+def test_a_call_that_waits_does_not_keep_its_job(target: pyosd.Target, data: ObjectRef) -> None:
+    """At a byte a second a read of a MiB is due in days; the script has its time to clean up."""
+    script = """
+import osd
+
+try:
+    print(len(osd.zone.data.read(1 << 20)), flush=True)
+    osd.zone.data.read(1 << 20)
+finally:
+    print("cleaned up")
+"""
+    job = target.exec(script, zone=data, pool="still")
+    until(lambda: job.status().bytes_read >= MIB, "it has read nothing")
+    other = target.exec(READ, zone=data)  # no lock is held meanwhile
+    assert other.result(WAIT_S) == 8 * MIB
+    assert job.running()
+    assert not job.output()
+    job.kill(WAIT_S)
+    assert (job.status().state, job.status().reason) == (JobState.CANCELLED, 107)
+    assert b"cleaned up" in job.output()
+
+
+@pytest.fixture
+def hog(target: pyosd.Target, zone: ObjectRef) -> Iterator[Job]:
+    """A job that keeps the slot of the pool with a deadline."""
+    job = target.exec(HOG, zone=zone, pool="late", limits=Limits(wall=600, cpu=600))
+    until(job.running, "the hog does not run")
+    yield job
+    job.kill(WAIT_S)
+
+
+def test_a_deadline_gives_back_jobs_that_wait(
+    target: pyosd.Target, data: ObjectRef, submit: Callable[..., Job]
+) -> None:
+    before = pool(target, "late")
+    assert before.deadline == 0.5
+    assert submit("import osd\nosd.result(7)", pool="late").result(WAIT_S) == 7
+    hog = submit(HOG, pool="late", limits=Limits(wall=600, cpu=600))
+    waiting = submit("pass", pool="late", hold=True)  # accepted while nothing is known of the wait
+    until(hog.running, "the hog does not run")
+    waiting.release()
+    status = waiting.wait(WAIT_S)
+    assert (status.state, status.reason, status.attempt) == (JobState.CANCELLED, 120, 0)
+    assert "deadline" in status.hint
+    assert hog.running(), "a job that has started is left alone"
+    assert pool(target, "late").late == before.late + 1
+    hog.kill(WAIT_S)
+
+
+def test_a_deadline_refuses_jobs_that_would_wait_too_long(
+    target: pyosd.Target, data: ObjectRef, hog: Job
+) -> None:
+    """Their client can run them: "auto" does."""
+
+    def refused() -> TooLate | None:
+        try:
+            target.exec(READ, zone=data, pool="late").cancel()
+        except TooLate as error:
+            return error
+        return None
+
+    until(refused, "the wait does not grow")
+    error = refused()
+    assert error is not None
+    assert (error.asc, error.ascq, error.deadline) == (0x80, 0x0B, 0.5)
+    assert error.wait > error.deadline
+    with pytest.raises(TooLate):
+        target.exec(READ, zone=data, pool="late", array=range(3))
+    outcome = target.run(READ, zone=data, pool="late", where="auto")
+    assert (outcome.result, outcome.where) == (8 * MIB, "local")
+    assert "deadline of 0.5 s" in outcome.why
+    shown = CliRunner().invoke(main, ["pool", "show", "late", "--target", target.url])
+    assert "a job ends within 500.0 ms of its submission" in shown.output
+    assert "as the deadline would have passed" in shown.output
+    top = CliRunner().invoke(main, ["top", "--once", "--target", target.url])
+    assert "given back: deadline" in top.output, top.output
+
+
+def test_members_that_are_too_late_are_given_back(submit: Callable[..., Job]) -> None:
+    array = submit(HOG, pool="late", array=range(3), limits=Limits(wall=600, cpu=600))
+    assert isinstance(array, JobArray)
+    first, *others = array
+    for each in others:
+        assert each.wait(WAIT_S).reason == 120
+    assert first.running()
+    array.kill(WAIT_S)
+
+
+def test_a_share_of_the_processors(target: pyosd.Target, submit: Callable[..., Job]) -> None:
+    """Where the host cannot enforce it, the pool does not serve and says why."""
+    small = pool(target, "small")
+    assert small.cpu_share == 20
+    if small.state == "failed":
+        assert "no control group" in small.why
+        return
+    assert submit("import osd\nosd.result(7)", pool="small").result(WAIT_S) == 7
+    shown = CliRunner().invoke(
+        main, ["pool", "show", "small", "-o", "json", "--target", target.url]
+    )
+    assert json.loads(shown.output)["share"] == {"cpu": 20, "bandwidth": None, "deadline": None}
