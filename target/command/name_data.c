@@ -91,12 +91,26 @@ static enum osd_status open_found(struct osd_naming *naming, struct osd_object *
 {
 	struct osd_command_context *ctx = naming->ctx;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
-	enum osd_status status;
 
 	osd_txn_release_reads(naming->txn); /* data under change may wait for a transaction */
-	status = nowait ? osd_object_get_cached(ctx->objects, naming->result.id, ret_object)
-			: osd_object_get(ctx->objects, naming->result.id, ret_object);
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_E_CONFLICT : status;
+	return nowait ? osd_object_get_cached(ctx->objects, naming->result.id, ret_object)
+		      : osd_object_get(ctx->objects, naming->result.id, ret_object);
+}
+
+/* Whether they pass through functions.  The bit of the object may be left over. */
+static enum osd_status is_transformed(struct osd_naming *naming, struct osd_object *object,
+				      bool *ret_is)
+{
+	enum osd_object_type type;
+	enum osd_status status = OSD_OK;
+
+	*ret_is = osd_object_is_stacked(object);
+	if (!*ret_is)
+		return OSD_OK;
+	if (naming->ctx->data_flags & OSD_DATA_NOWAIT)
+		return OSD_E_WOULD_BLOCK;
+	status = osd_object_type_of(naming->txn, naming->result.id, &type);
+	return status == OSD_OK ? osd_stack_concerns(naming->txn, ret_is) : status;
 }
 
 /* Data that cannot be read here are left out: a READ reports why. */
@@ -110,10 +124,8 @@ static enum osd_status read_found(struct osd_naming *naming, struct osd_object *
 		osd_object_read_with(object, 0, header + OSD_NAME_DATA_HEADER, most,
 				     naming->ctx->data_flags, &check, &got);
 
-	if (status == OSD_E_WOULD_BLOCK)
+	if (status == OSD_E_WOULD_BLOCK || status == OSD_E_NO_OBJECT)
 		return status;
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_E_CONFLICT;
 	if (status != OSD_OK)
 		return OSD_OK;
 	request->shows_version = true;
@@ -134,6 +146,7 @@ enum osd_status osd_naming_read(struct osd_naming *naming)
 	uint64_t room =
 		OSD_MIN(request->decoded.result_allocation_length, request->data_in_capacity);
 	size_t most = naming->params.most;
+	bool transformed = true;
 	enum osd_status status;
 
 	/* Attributes that are set lock records: data must not be waited for then. */
@@ -146,12 +159,15 @@ enum osd_status osd_naming_read(struct osd_naming *naming)
 	if (ctx->data_flags & OSD_DATA_NOWAIT && most > INLINE_DATA_MAX)
 		return OSD_E_WOULD_BLOCK;
 	status = open_found(naming, &object);
-	if (status == OSD_OK && !osd_object_is_stacked(object)) {
+	if (status == OSD_OK)
 		status = osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ);
-		osd_txn_release_reads(naming->txn);
-		if (status == OSD_OK)
-			status = read_found(naming, object, most);
-	}
-	return status == OSD_E_CONFLICT && ctx->data_flags & OSD_DATA_NOWAIT ? OSD_E_WOULD_BLOCK
-									     : status;
+	if (status == OSD_OK)
+		status = is_transformed(naming, object, &transformed);
+	osd_txn_release_reads(naming->txn);
+	if (status == OSD_OK && !transformed)
+		status = read_found(naming, object, most);
+	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+		return status;
+	/* It was removed after the lookup: the command begins again. */
+	return ctx->data_flags & OSD_DATA_NOWAIT ? OSD_E_WOULD_BLOCK : OSD_E_CONFLICT;
 }
