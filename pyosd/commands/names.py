@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyosd import requests
+from pyosd import _core, requests
 from pyosd.commands.dialogue import Dialogue, Sleep, call
-from pyosd.errors import ProtocolError, TargetBusy
-from pyosd.types import AttributeId, AttributeValue, ObjectRef
+from pyosd.errors import IntegrityError, Invalid, OSDError, ProtocolError, TargetBusy
+from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
 from pyosd.wire.cdb import lists_of
 from pyosd.wire.names import (
+    FOUND_BYTES,
     NO_NAME_FLAGS,
+    NamedData,
     NameEntry,
     NameFlag,
     NameList,
     NameParams,
     NameVerb,
     decode_entry,
+    decode_found,
     decode_names,
 )
 
@@ -30,6 +33,8 @@ _LIST_ROOM = 256 << 10
 # A transaction on a directory that many clients change may lose to others again and again.  Then the
 # target answers BUSY, and has done nothing.
 _BUSY_MOST, _BUSY_S = 20, 0.001
+VERB_FIELD, MOST_FIELD, CHECKSUM_FIELD = 0, 8, 16
+"""Bytes of the parameters, for is_about()."""
 
 
 def _bytes(path: str | bytes) -> bytes:
@@ -134,6 +139,81 @@ def create_name(
     flags = _flags((not exclusive, NameFlag.OPEN_EXISTING))
     params = NameParams(NameVerb.CREATE, _bytes(path), flags=flags)
     return (yield from _act(directory, params, attributes))
+
+
+def put_name(
+    directory: ObjectRef,
+    path: str | bytes,
+    data: Buffer,
+    *,
+    replace: bool = False,
+    expected: int = 0,
+    attributes: Iterable[AttributeValue] = (),
+) -> Dialogue[NameEntry]:
+    """Make a user object with data and a name, in one command (CHANGE NAMES, 8F89h).
+
+    Others see the name with all data, or what had it before.
+
+    Args:
+        directory: a partition, or a directory in it.
+        data: at most 1 MiB, which the target compares with a checksum before it stores them.
+        replace: what has the name now loses it, and is removed if it was its last one.
+        expected: id of the object that must have the name now (compare and swap).
+        attributes: set of the object.
+
+    Raises: NameExists; NameChanged; NoSuchName: a directory of the path; IsADirectory; NoSpace;
+        IntegrityError: the data have changed on their way; then nothing was stored.
+    """
+    params = put_params(_bytes(path), data, replace=replace, expected=expected)
+    try:
+        return (yield from _act(directory, params, attributes))
+    except Invalid as error:
+        raise put_failed(error) from None
+
+
+def put_params(path: bytes, data: Buffer, *, replace: bool, expected: int = 0) -> NameParams:
+    """The parameters of put_name()."""
+    return NameParams(
+        NameVerb.PUT,
+        path,
+        flags=_flags((replace, NameFlag.REPLACE), (True, NameFlag.CHECKSUM)),
+        expected=expected,
+        data=data,
+        checksum=_core.crc32c(data),
+    )
+
+
+def put_failed(error: OSDError) -> OSDError:
+    """What a refusal of put_params() means: IntegrityError if it is about the checksum."""
+    if is_about(error, CHECKSUM_FIELD):
+        return IntegrityError(0, 0, 0, "the data are not those that were sent")
+    return error
+
+
+def is_about(error: OSDError, field: int) -> bool:
+    """Whether a command on names was refused because of a byte of its parameters."""
+    sense = error.sense
+    return sense is not None and sense.field_in_data_out and sense.field_pointer == field
+
+
+def lookup_data(
+    directory: ObjectRef, path: str | bytes, most: int
+) -> Dialogue[tuple[NameEntry, NamedData | None]]:
+    """Find what a path names, and read its first bytes, in one command (READ NAMES, 8F88h).
+
+    Args:
+        most: bytes wanted, 1 to 1 MiB.
+
+    Returns: the entry, and the data. They are None of a directory, if functions make them, or if they
+        cannot be read; read() says then why.
+    Raises: as lookup().
+    """
+    params = NameParams(NameVerb.LOOKUP, _bytes(path), most=most)
+    reply = yield from call(requests.names(directory, params, FOUND_BYTES + most))
+    try:
+        return decode_found(reply.data)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
 
 
 def make_directory(

@@ -130,7 +130,9 @@ class CommandTable:
     # names
     lookup = Method(names.lookup)
     list_names = Method(names.list_names)
+    lookup_data = Method(names.lookup_data)
     create_name = Method(names.create_name)
+    put_name = Method(names.put_name)
     make_directory = Method(names.make_directory)
     link = Method(names.link)
     unlink = Method(names.unlink)

@@ -28,6 +28,7 @@ from pyosd import aio
 from pyosd.commands.data import CHUNK
 from pyosd.errors import NoSuchName, NotADirectory
 from pyosd.fs.aio_files import AsyncFile
+from pyosd.fs.dialogues import FIRST_READ
 from pyosd.fs.faces import AsyncFileSystem as Files
 from pyosd.fs.job_files import check_not_jobs
 from pyosd.fs.paths import PathInfo, join
@@ -191,6 +192,10 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
+        first = start or 0
+        if first >= 0 and (end is None or first <= end <= FIRST_READ):  # most often one command
+            length = None if end is None else end - first
+            return bytes(await (await self._files()).read_bytes(_whole(path), first, length))
         info = await self._file(path)
         return await self._data(info, *_range(start, end, info.length))
 
@@ -290,7 +295,13 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         fs, whole = await self._files(), _whole(rpath)
         loop = asyncio.get_running_loop()
         with Path(lpath).open("rb") as source:
-            callback.set_size(os.fstat(source.fileno()).st_size)
+            size = os.fstat(source.fileno()).st_size
+            callback.set_size(size)
+            if size < CHUNK:
+                data = await loop.run_in_executor(None, source.read)
+                await self._pipe_file(rpath, data, mode)
+                callback.relative_update(len(data))
+                return
             await self._make_above(whole)
             async with await fs.open(whole, "xb" if mode == "create" else "wb") as file:
                 while piece := await loop.run_in_executor(None, source.read, 8 * CHUNK):

@@ -112,9 +112,11 @@ class IosdStore(Store):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """The value of a key, or bytes of it; None: there is no such key."""
-        fs = await self._files()
+        fs, path = await self._files(), self._place(key)
         try:
-            info = await fs.info(self._place(key))
+            if byte_range is None:
+                return prototype.buffer.from_bytes(bytes(await fs.read_bytes(path)))
+            info = await fs.info(path)
         except _ABSENT:
             return None
         if info.is_directory:
@@ -224,10 +226,8 @@ class IosdStore(Store):
         return info.path[len(self.path) + 1 :]
 
 
-def _range(wanted: ByteRequest | None, length: int) -> tuple[int, int]:
+def _range(wanted: ByteRequest, length: int) -> tuple[int, int]:
     """First byte and end of a range."""
-    if wanted is None:
-        return 0, length
     if isinstance(wanted, RangeByteRequest):
         return wanted.start, min(wanted.end, length)
     if isinstance(wanted, OffsetByteRequest):

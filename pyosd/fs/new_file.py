@@ -17,7 +17,7 @@ from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import create, remove
 from pyosd.types import ObjectRef
 
-__all__ = ["MAY_HAVE_ACTED", "NewFile", "give_up", "is_final", "new_file", "publish"]
+__all__ = ["MAY_HAVE_ACTED", "NewFile", "give_up", "is_final", "needs_steps", "new_file", "publish"]
 
 
 MAY_HAVE_ACTED = (errors.Unreachable, errors.TaskAborted)
@@ -28,6 +28,13 @@ def is_final(error: BaseException) -> bool:
     """Whether a transfer that ended so is not to be continued: it was refused, not cut off."""
     refused = isinstance(error, OSError | errors.OSDError)
     return refused and not isinstance(error, MAY_HAVE_ACTED)
+
+
+def needs_steps(error: errors.OSDError) -> bool:
+    """Whether PUT was refused where CREATE, WRITE and LINK are not: functions check what is made, and
+    cannot be asked about commands on names; or the target is of an earlier release.
+    """
+    return isinstance(error, errors.ChangeRefused) or names.is_about(error, names.VERB_FIELD)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
-from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,17 @@ from pyosd.commands.dialogue import (
     finish,
     start,
 )
-from pyosd.commands.names import act
-from pyosd.commands.objects import create_many, remove
+from pyosd.commands.names import act, put_failed, put_params
+from pyosd.commands.objects import create, remove
 from pyosd.fs.large import CHECKSUM, ByteCounter, difference
 from pyosd.fs.local_file import Incoming, LocalFile
-from pyosd.fs.new_file import MAY_HAVE_ACTED
+from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
 from pyosd.fs.resuming import MovedFile, equal_bytes, get_large, put_large
 from pyosd.fs.transfer_record import TransferRecords
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.cdb import NO_ATTRIBUTES, Attributes
-from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb
+from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb, decode_entry
+from pyosd.wire.reply import Reply
 
 __all__ = [
     "DEPTH",
@@ -55,7 +55,6 @@ __all__ = [
 DEPTH = 32
 """Small files under way at a time, unless the caller says otherwise."""
 
-_OBJECTS = 64  # made by one command
 _BUSY_MOST, _BUSY_S = 20, 0.001  # a name's transaction may lose to others again and again
 
 
@@ -95,12 +94,15 @@ def _nothing(count: int) -> None:
 
 @dataclass(slots=True)
 class _Storing:
-    """A small file on its way: written to an object without a name first, then named."""
+    """A small file on its way: by one PUT or, where that is refused, by CREATE, WRITE and LINK.
+
+    made: the object, in the second case.  named: LINK was sent.
+    """
 
     item: Outgoing
     data: bytes
-    made: ObjectRef
-    started: Any
+    started: Any = None
+    made: ObjectRef | None = None
     named: bool = False
     busy: int = 0  # times that the target was
 
@@ -121,7 +123,7 @@ def put_files(
         base: the partition.
         replace: a file that has the path is replaced; else the outcome is NameExists.
         depth: small files under way at a time.
-        checked: compare checksums with the target's also for small files.
+        checked: compare checksums also for small files whose data and name are sent by two commands.
         records: continue large files that were cut off; None: begin anew.
         progress: gets the number of bytes moved.
 
@@ -130,14 +132,13 @@ def put_files(
     tell = progress or _nothing
     lists = CHECKSUM if checked else NO_ATTRIBUTES
     remaining = iter(wanted)
-    objects = _Objects(base, length_hint(remaining, _OBJECTS))
     under_way = deque[_Storing]()
     item: Outgoing | None = None
     try:
         while True:
             while len(under_way) < depth and (item := next(remaining, None)) is not None:
                 try:
-                    each = yield from _store(objects, item, replace, lists, tell, records)
+                    each = yield from _store(base, item, replace, lists, tell, records)
                 except errors.Unreachable:
                     raise
                 except (OSError, errors.OSDError) as error:
@@ -157,14 +158,18 @@ def put_files(
                 yield Sleep(_BUSY_S * each.busy)
                 yield from _start(base, each, replace, lists)
                 under_way.append(each)
-            elif wrong := reply.error or (
-                checked and not each.named and difference(reply, each.data)
-            ):
-                yield from objects.remove(each.made, wrong)
+            elif each.made is None and reply.error and needs_steps(reply.error):
+                each.made = yield from create(base.partition_id)
+                each.named = not each.data
+                yield from _start(base, each, replace, lists)
+                under_way.append(each)
+            elif wrong := _wrong(each, reply, checked):
+                yield from _remove(each.made, wrong)
                 yield StreamItem(FileMoved(each.item, error=wrong))
-            elif each.named:
+            elif each.made is None or each.named:
                 tell(len(each.data))
-                yield StreamItem(FileMoved(each.item, len(each.data), each.made))
+                stored = each.made or decode_entry(reply.data).object
+                yield StreamItem(FileMoved(each.item, len(each.data), stored))
             else:
                 each.named = True
                 yield from _start(base, each, replace, lists)
@@ -175,45 +180,27 @@ def put_files(
         for each in under_way:
             reply = yield from finish(each.started)
             if reply.error or not each.named:
-                yield from objects.remove(each.made, reply.error)
-        yield from objects.give_back()
+                yield from _remove(each.made, reply.error)
         raise
-    yield from objects.give_back()
 
 
-class _Objects:
-    """New objects without names, made many at a time: one command for each would cost more than a
-    WRITE.
+def _wrong(each: _Storing, reply: Reply, checked: bool) -> errors.OSDError | None:
+    """Why the step that this reply ends has failed, if it has."""
+    if reply.error:
+        return put_failed(reply.error) if each.made is None else reply.error
+    writes = each.made is not None and not each.named
+    return difference(reply, each.data) if checked and writes else None
 
-    left: how many files are to come, as far as that is known.
-    """
 
-    def __init__(self, base: ObjectRef, left: int) -> None:
-        self.base, self.left = base, left
-        self.spare = list[ObjectRef]()
-
-    def take(self) -> Dialogue[ObjectRef]:
-        """A new object."""
-        if not self.spare:
-            count = max(1, min(self.left, _OBJECTS))
-            self.spare = yield from create_many(self.base.partition_id, count)
-        self.left -= 1
-        return self.spare.pop()
-
-    def remove(self, obj: ObjectRef, error: BaseException | None = None) -> Dialogue[None]:
-        """Remove one that could not be named; error: why.  It stays if it may have its name."""
-        if not isinstance(error, MAY_HAVE_ACTED):
-            with suppress(errors.OSDError):
-                yield from remove(obj)
-
-    def give_back(self) -> Dialogue[None]:
-        """Remove those that no file has taken."""
-        while self.spare:
-            yield from self.remove(self.spare.pop())
+def _remove(made: ObjectRef | None, error: BaseException | None) -> Dialogue[None]:
+    """Remove an object that could not be named; error: why.  It stays if it may have its name."""
+    if made is not None and not isinstance(error, MAY_HAVE_ACTED):
+        with suppress(errors.OSDError):
+            yield from remove(made)
 
 
 def _store(
-    objects: _Objects,
+    base: ObjectRef,
     item: Outgoing,
     replace: bool,
     lists: Attributes,
@@ -223,10 +210,9 @@ def _store(
     """Begin to store a small file, or store a large one."""
     data = yield from blocking_call(lambda: _small(item.source))
     if data is None:
-        return (yield from _put_large(objects, item, replace, tell, records))
-    made = yield from objects.take()
-    each = _Storing(item, data, made, None, named=not data)
-    yield from _start(objects.base, each, replace, lists)
+        return (yield from _put_large(base, item, replace, tell, records))
+    each = _Storing(item, data)
+    yield from _start(base, each, replace, lists)
     return each
 
 
@@ -246,8 +232,11 @@ def _small(source: Path) -> bytes | None:
 
 
 def _start(base: ObjectRef, each: _Storing, replace: bool, lists: Attributes) -> Dialogue[None]:
-    """Send the next command for a file: WRITE, with these attributes, or LINK."""
-    if each.named:
+    """Send the next command for a file: PUT; or WRITE, with these attributes, or LINK."""
+    if each.made is None:
+        params = put_params(each.item.path, each.data, replace=replace)
+        each.started = yield from start(requests.names(base, params))
+    elif each.named:
         flags = NameFlag.REPLACE if replace else NO_NAME_FLAGS
         inside = each.made.object_id
         params = NameParams(NameVerb.LINK, each.item.path, flags=flags, object_id=inside)
@@ -257,14 +246,13 @@ def _start(base: ObjectRef, each: _Storing, replace: bool, lists: Attributes) ->
 
 
 def _put_large(
-    objects: _Objects,
+    base: ObjectRef,
     item: Outgoing,
     replace: bool,
     tell: ByteCounter,
     records: TransferRecords | None,
 ) -> Dialogue[FileMoved]:
     """Store a large file."""
-    base = objects.base
     flags = NameFlag.REPLACE if replace else NO_NAME_FLAGS
 
     def name(made: ObjectRef, values: list[AttributeValue]) -> Dialogue[object]:
@@ -273,7 +261,9 @@ def _put_large(
 
     record = records.open("to", str(base), os.fsdecode(item.path)) if records else None
     with closing(record) if record else nullcontext():
-        moved = yield from put_large(item.source, objects.take, name, record, tell)
+        moved = yield from put_large(
+            item.source, lambda: create(base.partition_id), name, record, tell
+        )
     return FileMoved(item, moved.length, moved.object, kept=moved.kept)
 
 

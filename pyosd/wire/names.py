@@ -10,17 +10,22 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-from pyosd.types import ObjectRef, ref
+from pyosd.types import Buffer, ObjectRef, ref
 
 PATH_MAX = 4096
 NAME_MAX = 255
 ENTRY_BYTES = 24
+DATA_MAX = 1 << 20
+"""Bytes of data that one PUT stores, or one LOOKUP returns."""
 _PARAMS = struct.Struct(">BBxxHHIHxxQQ")
 _ENTRY = struct.Struct(">QBBxxIQ")
 _LIST_HEADER = struct.Struct(">IB3x")
 _LIST_ENTRY = struct.Struct(">QB5xHQQQ12s4x")
+_DATA_HEADER = struct.Struct(">Q12sI")
+FOUND_BYTES = ENTRY_BYTES + _DATA_HEADER.size
+"""Of the answer of a LOOKUP with data, before the data."""
 _PARTITION, _COLLECTION = 0x02, 0x40
-_MADE, _REMOVED = 0x01, 0x02
+_MADE, _REMOVED, _DATA = 0x01, 0x02, 0x04
 
 
 class NameVerb(IntEnum):
@@ -34,6 +39,7 @@ class NameVerb(IntEnum):
     UNLINK = 0x14
     RMDIR = 0x15
     RENAME = 0x16
+    PUT = 0x17
 
     @property
     def only_reads(self) -> bool:
@@ -48,6 +54,7 @@ class NameFlag(IntFlag):
     REPLACE = 0x02
     EXCHANGE = 0x04
     ATTRIBUTES = 0x08
+    CHECKSUM = 0x10
 
 
 NO_NAME_FLAGS = NameFlag(0)
@@ -55,7 +62,11 @@ NO_NAME_FLAGS = NameFlag(0)
 
 @dataclass(frozen=True)
 class NameParams:
-    """The parameters in Data-Out."""
+    """The parameters in Data-Out.
+
+    most: of LIST: entries; of LOOKUP: bytes of data; of PUT it is the length of data.  checksum: of data,
+    with NameFlag.CHECKSUM.
+    """
 
     verb: NameVerb
     path: bytes
@@ -65,22 +76,25 @@ class NameParams:
     most: int = 0
     object_id: int = 0
     expected: int = 0
+    data: Buffer = b""
+    checksum: int = 0
 
     def encode(self) -> bytes:
         """Raises: ValueError: a path is longer than PATH_MAX."""
         if max(len(self.path), len(self.other), len(self.prefix)) > PATH_MAX:
             raise ValueError(f"a path has at most {PATH_MAX} bytes")
+        puts = self.verb == NameVerb.PUT
         head = _PARAMS.pack(
             self.verb,
             self.flags,
             len(self.path),
             len(self.other),
-            self.most,
+            memoryview(self.data).nbytes if puts else self.most,
             len(self.prefix),
-            self.object_id,
+            self.checksum if puts else self.object_id,
             self.expected,
         )
-        return head + self.path + self.other + self.prefix
+        return b"".join((head, self.path, self.other, self.prefix, self.data))
 
 
 def decode_params(data: bytes | memoryview) -> NameParams:
@@ -88,18 +102,22 @@ def decode_params(data: bytes | memoryview) -> NameParams:
     if len(data) < _PARAMS.size:
         raise ValueError(f"parameters of {len(data)} bytes")
     verb, flags, path, other, most, prefix, object_id, expected = _PARAMS.unpack_from(data)
+    puts = verb == NameVerb.PUT
     at, end = _PARAMS.size + path, _PARAMS.size + path + other
-    if end + prefix != len(data):
-        raise ValueError(f"parameters of {len(data)} bytes have texts up to {end + prefix}")
+    whole = end + prefix + most * puts
+    if whole != len(data):
+        raise ValueError(f"parameters of {len(data)} bytes have texts and data up to {whole}")
     return NameParams(
         NameVerb(verb),
         bytes(data[_PARAMS.size : at]),
         bytes(data[at:end]),
-        bytes(data[end:]),
+        bytes(data[end : end + prefix]),
         flags=NameFlag(flags),
-        most=most,
-        object_id=object_id,
+        most=0 if puts else most,
+        object_id=0 if puts else object_id,
         expected=expected,
+        data=bytes(data[end + prefix :]),
+        checksum=object_id if puts else 0,
     )
 
 
@@ -116,6 +134,15 @@ class NameEntry:
     names: int
     made: bool = False
     removed: bool = False
+
+
+@dataclass(frozen=True)
+class NamedData:
+    """The first bytes of a user object; length and version: of all its data at that moment."""
+
+    data: memoryview
+    length: int
+    version: bytes
 
 
 @dataclass(frozen=True)
@@ -144,10 +171,28 @@ def decode_entry(data: bytes | memoryview) -> NameEntry:
     """Raises: ValueError: it is not the answer to a verb that names one object."""
     if len(data) != ENTRY_BYTES:
         raise ValueError(f"an entry of {len(data)} bytes instead of {ENTRY_BYTES}")
-    object_id, kind, outcome, names, partition_id = _ENTRY.unpack(data)
+    return decode_found(data)[0]
+
+
+def decode_found(data: bytes | memoryview) -> tuple[NameEntry, NamedData | None]:
+    """The answer to a LOOKUP that wants data; None: it has none.
+
+    Raises: ValueError: it is not such an answer.
+    """
+    if len(data) < ENTRY_BYTES:
+        raise ValueError(f"an entry of {len(data)} bytes instead of {ENTRY_BYTES}")
+    object_id, kind, outcome, names, partition_id = _ENTRY.unpack_from(data)
     found = ref(partition_id, object_id)
     directory = kind in (_PARTITION, _COLLECTION)
-    return NameEntry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
+    entry = NameEntry(found, directory, names, bool(outcome & _MADE), bool(outcome & _REMOVED))
+    if not outcome & _DATA:
+        return entry, None
+    if len(data) < FOUND_BYTES:
+        raise ValueError(f"an entry with data of {len(data)} bytes")
+    length, version, count = _DATA_HEADER.unpack_from(data, ENTRY_BYTES)
+    if len(data) - FOUND_BYTES != count or count > length:
+        raise ValueError(f"{count} of {length} bytes of data in an answer of {len(data)} bytes")
+    return entry, NamedData(memoryview(data)[FOUND_BYTES:], length, version)
 
 
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:

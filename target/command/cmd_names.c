@@ -3,9 +3,6 @@
  * Set and get attributes are those of the object that the path names.
  * Not here: the steps of verbs (naming.c), the records (object/names.h), the bytes (wire/name_list.c), LIST
  * (name_listing.c). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/util.h"
 #include "command/commands.h"
 #include "command/name_listing.h"
@@ -15,8 +12,7 @@
 #include "object/name_cache.h"
 #include "object/view.h"
 
-enum { FIELD_LENGTH = 32 };
-enum { PARAM_OBJECT = 16 };
+enum { PARAM_VERB = 0, PARAM_OBJECT = 16 };
 
 /* About the last name of the path. */
 static enum osd_status fail(struct osd_naming *naming, enum osd_status status)
@@ -56,8 +52,9 @@ static enum osd_status look_up(struct osd_naming *naming)
 	naming->result = naming->place.found;
 	if (status == OSD_OK)
 		status = check_at_hand(naming);
-	return status == OSD_OK ? osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ)
-				: status;
+	if (status == OSD_OK)
+		status = osd_naming_may_touch(naming, &naming->result, OSD_PERM_READ);
+	return status == OSD_OK ? osd_naming_read(naming) : status;
 }
 
 static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_type type)
@@ -165,6 +162,15 @@ static enum osd_status replace(struct osd_naming *naming, const struct osd_name_
 	if (place->found.type != OSD_COLLECTION && by == OSD_COLLECTION)
 		return fail(naming, OSD_E_NOT_DIRECTORY);
 	return osd_naming_take(naming, place);
+}
+
+static enum osd_status put(struct osd_naming *naming)
+{
+	enum osd_status status = osd_naming_check_expected(naming);
+
+	if (status == OSD_OK && naming->place.exists)
+		status = replace(naming, &naming->place, OSD_USER_OBJECT);
+	return status == OSD_OK ? osd_naming_put(naming) : status;
 }
 
 static enum osd_status link_name(struct osd_naming *naming)
@@ -286,6 +292,7 @@ static enum osd_status answer(struct osd_naming *naming)
 			      (uint8_t)naming->result.type, naming->outcome, names, bytes);
 	osd_command_data_in(request, bytes,
 			    OSD_MIN(sizeof(bytes), request->decoded.result_allocation_length));
+	request->command_data_in += naming->data_bytes; /* it is there */
 	if (gone)
 		return OSD_OK;
 	request->object = naming->result.id;
@@ -320,7 +327,7 @@ static enum osd_status act(struct osd_naming *naming)
 		[OSD_NAME_LOOKUP] = look_up,	   [OSD_NAME_CREATE] = create,
 		[OSD_NAME_MKDIR] = make_directory, [OSD_NAME_LINK] = link_name,
 		[OSD_NAME_UNLINK] = unlink_name,   [OSD_NAME_RMDIR] = remove_directory,
-		[OSD_NAME_RENAME] = rename_name,
+		[OSD_NAME_RENAME] = rename_name,   [OSD_NAME_PUT] = put,
 	};
 	enum osd_name_verb verb = naming->params.verb;
 	enum osd_status status = osd_naming_begin(naming);
@@ -356,30 +363,17 @@ static enum osd_status act_on_found(struct osd_naming *naming)
 	return status;
 }
 
-/* Data-Out may change while it is read: the paths are those of a copy. */
 static enum osd_status perform(struct osd_command_context *ctx, enum osd_name_verb first,
 			       enum osd_name_verb last)
 {
 	struct osd_naming naming = {.ctx = ctx, .txn = ctx->txn};
 	OSD_CLEANUP_FREE uint8_t *copy = NULL;
-	struct osd_request *request = ctx->request;
-	uint16_t field = 0;
-	enum osd_status status;
+	enum osd_status status = osd_naming_load(ctx, &copy, &naming.params);
 
-	if (ctx->command_data_length < OSD_NAME_PARAMS_HEADER ||
-	    ctx->command_data_length > OSD_NAME_PARAMS_MAX)
-		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_LENGTH);
-	copy = malloc(ctx->command_data_length);
-	if (!copy)
-		return OSD_E_NO_MEMORY;
-	memcpy(copy, ctx->command_data, ctx->command_data_length);
-	status = osd_name_params_decode(copy, ctx->command_data_length, &naming.params, &field);
-	if (status == OSD_OK && (naming.params.verb < first || naming.params.verb > last))
-		status = OSD_E_PARAM_FIELD;
-	if (status == OSD_E_PARAM_FIELD)
-		return osd_naming_fail_in_data(request, status, field);
 	if (status != OSD_OK)
 		return status;
+	if (naming.params.verb < first || naming.params.verb > last)
+		return osd_naming_fail_in_data(ctx->request, OSD_E_PARAM_FIELD, PARAM_VERB);
 	return ctx->def->flags & OSD_CMD_OWN_ATTRS ? act_on_found(&naming) : act(&naming);
 }
 
@@ -390,5 +384,5 @@ enum osd_status osd_cmd_read_names(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_change_names(struct osd_command_context *ctx)
 {
-	return perform(ctx, OSD_NAME_CREATE, OSD_NAME_RENAME);
+	return perform(ctx, OSD_NAME_CREATE, OSD_NAME_PUT);
 }

@@ -19,6 +19,8 @@ osd_command_fn osd_cmd_object_structure_check;
 osd_command_fn osd_cmd_copy_user_objects;
 /* cmd_names.c */
 osd_command_fn osd_cmd_read_names, osd_cmd_change_names;
+/* name_data.c */
+osd_command_fn osd_cmd_change_names_first;
 /* cmd_map.c */
 osd_command_fn osd_cmd_read_map;
 /* cmd_partition.c */

@@ -17,8 +17,8 @@
  *    data_in_capacity.
  *  - A failure returns its status with details in request->fault (osd_command_fail).
  *
- * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN, and READ in a worker): the dispatcher runs
- * nothing more, and its thread goes on.  Any thread then calls ctx->resume(request), exactly
+ * OSD_PENDING (only rows with OSD_CMD_MAY_PARK, outside of their transaction, and READ in a worker): the dispatcher
+ * runs nothing more, and its thread goes on.  Any thread then calls ctx->resume(request), exactly
  * once, with request->fault.status (and details) saying how the command ended and the command
  * data in place.  Set and get attributes and the completion of the request follow at once, in
  * the thread that calls resume or, when that was before the function had returned, in the
@@ -39,6 +39,7 @@
 
 struct osd_backgrounds;
 struct osd_copies;
+struct osd_draft;
 struct osd_exec;
 struct osd_flights;
 struct osd_functions;
@@ -125,6 +126,7 @@ struct osd_command_def {
 	enum osd_latency_class latency;
 	uint16_t flags;
 	osd_command_fn *execute;
+	osd_command_fn *first; /* NULL: none; runs before the transaction (OSD_CMD_TXN) */
 	/* Columns that are 0 in most rows: */
 	enum osd_addressed_bytes bytes;
 	enum osd_data_use data_use;
@@ -151,6 +153,7 @@ struct osd_command_context {
 	struct osd_keyring *keyring;
 	const uint8_t *token; /* security token, as in VPD page B1h */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
+	struct osd_draft *draft; /* owned: what PUT makes an object (name_data.c); NULL: none */
 	struct osd_pin *pin;   /* while the transaction of a user object's precondition runs; else NULL */
 	const struct osd_grant *grant; /* of the CDB's capability; never NULL, lasts as the request */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */

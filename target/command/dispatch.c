@@ -141,8 +141,11 @@ static enum osd_status attempt(struct osd_txn *txn, void *arg)
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status = osd_precondition_begin(ctx, &ctx->pin);
+	enum osd_status status = ctx->def->first ? ctx->def->first(ctx) : OSD_OK;
 
+	if (status != OSD_OK) /* also OSD_PENDING: the request is not ours any more */
+		return status;
+	status = osd_precondition_begin(ctx, &ctx->pin);
 	if (status != OSD_OK)
 		return status;
 	status = osd_txn_run(ctx->objects,
@@ -316,6 +319,7 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 
 	ctx.copy = NULL;
 	ctx.object = NULL;
+	ctx.draft = NULL;
 	/* Leave the error to a worker, which reports it. */
 	if (status != OSD_OK || request->decoded.continuation_length ||
 	    request->decoded.data_distribution)
@@ -357,6 +361,7 @@ static enum osd_status begin(struct osd_dispatcher *dispatcher, struct osd_reque
 
 	ctx.copy = NULL;
 	ctx.object = NULL;
+	ctx.draft = NULL;
 	/* A job under a capability reads keys. */
 	if (status != OSD_OK || request->decoded.data_distribution || request->decoded.immed_tr ||
 	    osd_request_method(request) != OSD_NOSEC)

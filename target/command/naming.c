@@ -2,15 +2,17 @@
 /* naming.c -- see naming.h. */
 #include "command/naming.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
 #include "command/validate.h"
 #include "security/decide.h"
 #include "security/grant.h"
 
-enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24 };
+enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_LENGTH = 32 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -56,6 +58,27 @@ enum osd_status osd_naming_fail_last(struct osd_naming *naming, enum osd_status 
 	for (size_t i = 0; i < path.length; i++)
 		last += path.bytes[i] == '/';
 	return osd_naming_fail_at(naming, status, last);
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+enum osd_status osd_naming_load(struct osd_command_context *ctx, uint8_t **ret_copy,
+				struct osd_name_params *ret_params)
+{
+	const size_t length = ctx->command_data_length;
+	const size_t head = OSD_MIN(length, (size_t)OSD_NAME_PARAMS_MAX);
+	uint16_t field = 0;
+	enum osd_status status;
+
+	if (length < OSD_NAME_PARAMS_HEADER || length > OSD_NAME_PARAMS_MAX + OSD_NAME_DATA_MAX)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_LENGTH);
+	*ret_copy = malloc(head);
+	if (!*ret_copy)
+		return OSD_E_NO_MEMORY;
+	memcpy(*ret_copy, ctx->command_data, head);
+	status = osd_name_params_decode(*ret_copy, length, ret_params, &field);
+	return status == OSD_E_PARAM_FIELD ? osd_naming_fail_in_data(ctx->request, status, field)
+					   : status;
 }
 
 /* ---- rights ---------------------------------------------------------------------------------- */
@@ -185,7 +208,10 @@ enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_tex
 				  uint16_t permissions, struct osd_name_place *ret_place)
 {
 	const struct osd_name_params *params = &naming->params;
-	bool is_new = params->verb == OSD_NAME_CREATE && !(params->flags & OSD_NAME_OPEN_EXISTING);
+	bool is_new = params->verb == OSD_NAME_PUT
+			      ? !(params->flags & OSD_NAME_REPLACE) && !params->expected
+			      : params->verb == OSD_NAME_CREATE &&
+					!(params->flags & OSD_NAME_OPEN_EXISTING);
 	unsigned component = 0;
 	enum osd_status status =
 		(is_new ? osd_name_follow_to_new : osd_name_follow)(

@@ -19,6 +19,7 @@ struct osd_naming {
 	struct osd_named result;
 	uint32_t names;	 /* of the result, if the verb has counted them; else 0 */
 	uint8_t outcome; /* enum osd_name_outcome */
+	size_t data_bytes; /* in Data-In behind the entry: the data part of LOOKUP */
 };
 
 /* ---- failures; each returns a status --------------------------------------------------------- */
@@ -32,6 +33,13 @@ enum osd_status osd_naming_fail_at(struct osd_naming *naming, enum osd_status st
 /* About the last name of a path. */
 enum osd_status osd_naming_fail_last(struct osd_naming *naming, enum osd_status status,
 				     struct osd_name_text path);
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+/* The parameters in Data-Out, which may change while it is read: they borrow from a copy, which the caller frees.
+ * A failure has its field. */
+enum osd_status osd_naming_load(struct osd_command_context *ctx, uint8_t **ret_copy,
+				struct osd_name_params *ret_params);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -48,7 +56,7 @@ enum osd_status osd_naming_begin(struct osd_naming *naming);
 enum osd_status osd_naming_may_use(struct osd_naming *naming, struct osd_object_id directory,
 				   uint16_t permissions);
 /* Follows a path, which only LIST may leave empty, and checks the directory that has its last name.  If CREATE
- * does not open an existing object, osd_naming_give() finds out whether the last name exists. */
+ * or PUT needs a new name, osd_naming_give() finds out whether it exists. */
 enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_text path,
 				  uint16_t permissions, struct osd_name_place *ret_place);
 /* The path has its last name, and it is that of the object that is expected. */
@@ -63,5 +71,12 @@ enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name
 				const struct osd_named *named);
 /* The object loses the name.  Without another one it is removed, unless it is a partition. */
 enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name_place *place);
+
+/* ---- data (name_data.c) ---------------------------------------------------------------------- */
+
+/* PUT, once what had the name has lost it: the draft of the command becomes an object, and gets the name. */
+enum osd_status osd_naming_put(struct osd_naming *naming);
+/* LOOKUP: the first bytes of the user object that was found, if the command wants some, with their version. */
+enum osd_status osd_naming_read(struct osd_naming *naming);
 
 #endif

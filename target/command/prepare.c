@@ -232,6 +232,7 @@ enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_reques
 
 	ctx->copy = NULL;
 	ctx->object = NULL;
+	ctx->draft = NULL;
 	if (status == OSD_OK)
 		status = decoded;
 	if (status == OSD_OK)

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "object/draft.h"
+
 /* If the object does not exist, the type is any that the CDB can mean. */
 static void missing_facts(struct osd_command_context *ctx)
 {
@@ -69,4 +71,6 @@ void osd_context_release(struct osd_command_context *ctx)
 	free(ctx->copy);
 	if (ctx->object)
 		osd_object_put(ctx->object);
+	if (ctx->draft)
+		osd_draft_free(ctx->draft);
 }

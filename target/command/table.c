@@ -159,7 +159,8 @@ static const struct osd_command_def commands[] = {
 	 .execute = osd_cmd_read_names},
 	{OSD_SA_CHANGE_NAMES, "CHANGE NAMES", R | P | C,
 	 OSD_PERM_CREATE | OSD_PERM_WRITE | OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
-	 OSD_CMD_TXN | OSD_CMD_DATA_OUT, .execute = osd_cmd_change_names},
+	 OSD_CMD_TXN | OSD_CMD_DATA_OUT | OSD_CMD_MAY_PARK, .execute = osd_cmd_change_names,
+	 .first = osd_cmd_change_names_first},
 };
 
 const struct osd_command_def *osd_command_at(size_t index)

@@ -137,6 +137,7 @@ static enum osd_status check_version(const struct osd_object *object,
 	if (!check)
 		return OSD_OK;
 	check->found = osd_version_of(object);
+	check->length = atomic_load(&object->length);
 	return check->wanted && !osd_same_version(*check->wanted, check->found) ? OSD_E_VERSION
 										: OSD_OK;
 }

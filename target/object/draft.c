@@ -340,27 +340,63 @@ static void run_put(struct osd_txn *txn, struct osd_effect *effect, bool committ
 	osd_head_placed(draft->objects, &draft->record);
 }
 
-enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id)
+/* The partition is held, and the record is complete. */
+static enum osd_status begin_put(struct osd_txn *txn, struct osd_draft *draft)
 {
-	struct osd_key key =
-		osd_key_files(OSD_META_DRAFT_FILES, &draft->place, draft->record.generation);
 	struct osd_effect *effect = osd_txn_effect(txn, run_put);
 	enum osd_status status = effect ? osd_txn_let_go(txn) : OSD_E_NO_MEMORY;
 
 	if (status != OSD_OK)
 		return status;
 	effect->arg = draft;
-	status = osd_partition_hold(txn, draft->partition, false, NULL);
-	if (status != OSD_OK)
-		return status;
 	draft->record.reserved_bytes = draft->record.length;
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		draft->record.times[i] = txn->now_ms;
+	return osd_partition_hold(txn, draft->partition, false, NULL);
+}
+
+/* The files belong to an object now. */
+static enum osd_status end_put(struct osd_txn *txn, const struct osd_draft *draft)
+{
+	struct osd_key key =
+		osd_key_files(OSD_META_DRAFT_FILES, &draft->place, draft->record.generation);
+
+	return draft->record.flags & OSD_REC_HAS_FILES
+		       ? osd_kv_remove(txn->kv, OSD_KV_META, osd_key_bytes(&key))
+		       : OSD_OK;
+}
+
+enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id)
+{
+	enum osd_status status = begin_put(txn, draft);
+
+	if (status != OSD_OK)
+		return status;
 	status = osd_object_put_new(txn, draft->partition, draft->place.object_id, 1,
 				    &draft->record, ret_id);
 	if (status == OSD_E_EXISTS)
 		draft->picked = false; /* somebody asked for it */
-	if (status == OSD_OK && (draft->record.flags & OSD_REC_HAS_FILES))
-		status = osd_kv_remove(txn->kv, OSD_KV_META, osd_key_bytes(&key));
+	if (status == OSD_OK)
+		status = end_put(txn, draft);
 	return status == OSD_OK ? osd_views_add(txn, draft->partition, *ret_id, 1) : status;
+}
+
+enum osd_status osd_draft_begin_object(struct osd_txn *txn, struct osd_draft *draft,
+				       uint64_t *ret_id)
+{
+	enum osd_status status = begin_put(txn, draft);
+
+	if (status == OSD_OK)
+		status = end_put(txn, draft);
+	if (status != OSD_OK)
+		return status;
+	*ret_id = draft->place.object_id;
+	draft->record.flags |= OSD_REC_NAMED;
+	status = osd_object_begin_new(txn, draft->partition, &draft->record, ret_id);
+	return status == OSD_OK ? osd_views_add(txn, draft->partition, *ret_id, 1) : status;
+}
+
+uint64_t osd_draft_length(const struct osd_draft *draft)
+{
+	return draft->record.length;
 }

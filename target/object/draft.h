@@ -36,6 +36,11 @@ void osd_draft_let_go(struct osd_draft *draft);
 /* Makes data and directories durable, if flags (FUA) or the durability `sync` require it. */
 enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags);
 enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id);
+/* The same for an object that osd_name_put() names next: its record is stored then.  OSD_E_CONFLICT then, each
+ * time: a client has just requested the id that the target picked. */
+enum osd_status osd_draft_begin_object(struct osd_txn *txn, struct osd_draft *draft,
+				       uint64_t *ret_id);
+uint64_t osd_draft_length(const struct osd_draft *draft);
 void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
 static inline void osd_draft_freep(struct osd_draft **draft)
 {

@@ -60,6 +60,7 @@ enum osd_status osd_user_object_begin(struct osd_txn *txn, uint64_t partition_id
 	struct osd_record record;
 	enum osd_status status = begin(txn, partition_id, OSD_REC_NAMED, &partition, &record);
 
+	*ret_id = 0;
 	if (status == OSD_OK)
 		status = osd_object_begin_new(txn, partition, &record, ret_id);
 	return status == OSD_OK ? osd_views_add(txn, partition, *ret_id, 1) : status;

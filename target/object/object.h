@@ -199,6 +199,8 @@ static inline void osd_txn_abortp(struct osd_txn **txn)
 {
 	osd_txn_abort(*txn);
 }
+/* A read-only transaction releases its locks.  Its next read sees later commits. */
+void osd_txn_release_reads(struct osd_txn *txn);
 /* Long work inside txn (listings, queries, counts, the creation of many objects) ends with
  * OSD_E_TASK_ABORTED once *stop is true. stop is atomic and borrowed, and may be NULL. */
 void osd_txn_watch(struct osd_txn *txn, const bool *stop);
@@ -392,6 +394,7 @@ enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void
 struct osd_version_check {
 	const struct osd_data_version *wanted; /* borrowed; NULL: any */
 	struct osd_data_version found;	       /* of the bytes read */
+	uint64_t length;		       /* of the object then */
 };
 enum osd_status osd_object_read_with(struct osd_object *object, uint64_t offset, void *buffer,
 				     size_t length, unsigned flags, struct osd_version_check *check,

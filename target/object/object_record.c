@@ -243,7 +243,8 @@ enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *
 		status = count_new(txn, partition, account, 1, &effect);
 	if (status != OSD_OK)
 		return status;
-	status = osd_object_take_ids(txn->objects, txn->kv, partition, 1, ret_id);
+	if (*ret_id == 0)
+		status = osd_object_take_ids(txn->objects, txn->kv, partition, 1, ret_id);
 	if (status != OSD_OK) {
 		uncount_new(txn, effect);
 		return status;
@@ -256,7 +257,8 @@ enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *
 	txn->record = *record;
 	if (hooks & OSD_HOOK_AFTER)
 		txn->record.flags |= OSD_REC_DUE;
-	txn->record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+	if (record->generation == 0)
+		txn->record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
 	txn->record.version = osd_version_new(txn->objects);
 	txn->loaded = txn->locked = txn->dirty = txn->unborn = true;
 	return note_new(txn, effect, *ret_id, record);

@@ -121,8 +121,6 @@ enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *pla
 enum osd_status osd_txn_store_new(struct osd_txn *txn, uint32_t attribute_count);
 /* Writes the record at hand if it has changed, and releases it. */
 enum osd_status osd_txn_let_go(struct osd_txn *txn);
-/* A read-only transaction releases its locks.  Its next read sees later commits. */
-void osd_txn_release_reads(struct osd_txn *txn);
 /* NULL: out of memory. */
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
@@ -175,8 +173,8 @@ void osd_created_all_gone(struct osd_objects *objects, uint64_t now_ms);
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first);
-/* Makes one object with the next free id, and takes it up.  Its record is stored by osd_txn_store_new(), or
- * when the object is released. */
+/* Makes one object, with the id *ret_id or, if that is 0, the next free one, and takes it up.  Its record is stored by
+ * osd_txn_store_new(), or when the object is released.  A generation of 0 in record is replaced by a new one. */
 enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *partition,
 				     const struct osd_record *record, uint64_t *ret_id);
 /* Whether this transaction made the object. */

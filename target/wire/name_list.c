@@ -13,13 +13,14 @@ enum { AT_MOST = 8, AT_PREFIX_LENGTH = 12, AT_RESERVED2 = 14, AT_OBJECT = 16, AT
 
 /* What a verb has. */
 enum { HAS_OTHER = 1, HAS_PREFIX = 2, HAS_MOST = 4, HAS_OBJECT = 8, HAS_EXPECTED = 16 };
+enum { HAS_CHECKSUM = 32, HAS_DATA = 64 };
 
 struct verb {
 	uint8_t verb, flags, has;
 };
 
 static const struct verb verbs[] = {
-	{OSD_NAME_LOOKUP, 0, 0},
+	{OSD_NAME_LOOKUP, 0, HAS_MOST | HAS_DATA},
 	{OSD_NAME_LIST, OSD_NAME_ATTRIBUTES, HAS_OTHER | HAS_PREFIX | HAS_MOST},
 	{OSD_NAME_CREATE, OSD_NAME_OPEN_EXISTING, 0},
 	{OSD_NAME_MKDIR, OSD_NAME_OPEN_EXISTING, 0},
@@ -27,6 +28,8 @@ static const struct verb verbs[] = {
 	{OSD_NAME_UNLINK, 0, HAS_EXPECTED},
 	{OSD_NAME_RMDIR, 0, HAS_EXPECTED},
 	{OSD_NAME_RENAME, OSD_NAME_REPLACE | OSD_NAME_EXCHANGE, HAS_OTHER | HAS_EXPECTED},
+	{OSD_NAME_PUT, OSD_NAME_REPLACE | OSD_NAME_CHECKSUM,
+	 HAS_MOST | HAS_DATA | HAS_CHECKSUM | HAS_EXPECTED},
 };
 
 static const struct verb *find_verb(uint8_t verb)
@@ -42,6 +45,14 @@ static bool has_extra(const struct verb *verb, unsigned has, uint64_t value)
 	return value != 0 && !(verb->has & has);
 }
 
+/* It stands in the field of an object's id. */
+static bool has_bad_checksum(const struct osd_name_params *params, const struct verb *verb)
+{
+	uint64_t most = params->flags & OSD_NAME_CHECKSUM ? UINT32_MAX : 0;
+
+	return verb->has & HAS_CHECKSUM && params->object_id > most;
+}
+
 /* The byte of a field that is wrong; -1: none. */
 static int wrong_field(const struct osd_name_params *params, const struct verb *verb,
 		       uint64_t reserved)
@@ -55,12 +66,13 @@ static int wrong_field(const struct osd_name_params *params, const struct verb *
 		return AT_RESERVED;
 	if (has_extra(verb, HAS_OTHER, params->other.length))
 		return AT_OTHER_LENGTH;
-	if (has_extra(verb, HAS_MOST, params->most))
+	if (has_extra(verb, HAS_MOST, params->most) ||
+	    (verb->has & HAS_DATA && params->most > OSD_NAME_DATA_MAX))
 		return AT_MOST;
 	if (has_extra(verb, HAS_PREFIX, params->prefix.length))
 		return AT_PREFIX_LENGTH;
-	if (has_extra(verb, HAS_OBJECT, params->object_id) ||
-	    (params->object_id && params->other.length))
+	if (has_extra(verb, HAS_OBJECT | HAS_CHECKSUM, params->object_id) ||
+	    (params->object_id && params->other.length) || has_bad_checksum(params, verb))
 		return AT_OBJECT;
 	return has_extra(verb, HAS_EXPECTED, params->expected) ? AT_EXPECTED : -1;
 }
@@ -75,10 +87,11 @@ static struct osd_name_text take_text(struct osd_rd *r, size_t length)
 enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,
 				       struct osd_name_params *ret_params, uint16_t *ret_field)
 {
-	struct osd_rd r = osd_rd_init(bytes, length);
+	const size_t there = OSD_MIN(length, (size_t)OSD_NAME_PARAMS_MAX);
+	struct osd_rd r = osd_rd_init(bytes, there);
 	struct osd_name_params params = {0};
 	uint8_t verb = (uint8_t)osd_rd_be(&r, 1);
-	size_t path, other, prefix;
+	size_t path, other, prefix, data;
 	uint64_t reserved;
 	int wrong;
 
@@ -94,8 +107,10 @@ enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,
 	params.path = take_text(&r, path);
 	params.other = take_text(&r, other);
 	params.prefix = take_text(&r, prefix);
+	params.data_at = there - osd_rd_left(&r);
+	data = verb == OSD_NAME_PUT ? params.most : 0;
 	*ret_field = 0;
-	if (r.bad || osd_rd_left(&r) || path > OSD_NAME_PATH_MAX || other > OSD_NAME_PATH_MAX ||
+	if (r.bad || length - params.data_at != data || path > OSD_NAME_PATH_MAX || other > OSD_NAME_PATH_MAX ||
 	    prefix > OSD_NAME_PATH_MAX)
 		return OSD_E_PARAM_LENGTH;
 	wrong = wrong_field(&params, find_verb(verb), reserved);
@@ -104,6 +119,10 @@ enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,
 		return OSD_E_PARAM_FIELD;
 	}
 	params.verb = (enum osd_name_verb)verb;
+	if (verb == OSD_NAME_PUT) {
+		params.checksum = (uint32_t)params.object_id;
+		params.object_id = 0;
+	}
 	*ret_params = params;
 	return OSD_OK;
 }
@@ -119,6 +138,16 @@ void osd_name_entry_encode(uint64_t partition_id, uint64_t object_id, uint8_t ty
 	osd_wr_be(&w, 0, 2);
 	osd_wr_be(&w, names, 4);
 	osd_wr_be(&w, partition_id, 8);
+}
+
+void osd_name_data_encode(uint64_t length, const uint8_t version[12], uint32_t count,
+			  uint8_t bytes[OSD_NAME_DATA_HEADER])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_NAME_DATA_HEADER);
+
+	osd_wr_be(&w, length, 8);
+	osd_wr_bytes(&w, version, 12);
+	osd_wr_be(&w, count, 4);
 }
 
 void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t *bytes)

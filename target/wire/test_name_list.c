@@ -32,9 +32,40 @@ static void test_params(void)
 			 OSD_E_PARAM_LENGTH);
 }
 
+/* The data of PUT are not decoded, so they need not be there. */
+static void test_data(void)
+{
+	struct golden put = golden("names.put"), lookup = golden("names.lookup");
+	uint8_t head[OSD_NAME_PARAMS_HEADER + 1] = {OSD_NAME_PUT, 0, 0, 0, 0, 1, 0, 0, 0, 0x10};
+	const size_t most = OSD_NAME_DATA_MAX;
+	struct osd_name_params params;
+	uint16_t field;
+
+	CHECK_EQ(osd_name_params_decode(put.bytes, put.length, &params, &field), OSD_OK);
+	CHECK_EQ(params.verb, OSD_NAME_PUT);
+	CHECK_EQ(params.flags, OSD_NAME_REPLACE | OSD_NAME_CHECKSUM);
+	CHECK(is_text(params.path, "a/b") && params.most == 5 && params.data_at == put.length - 5);
+	CHECK(params.checksum == 0x9a71bb4c && params.object_id == 0);
+	for (size_t cut = 0; cut < put.length; cut++)
+		CHECK_EQ(osd_name_params_decode(put.bytes, cut, &params, &field),
+			 OSD_E_PARAM_LENGTH);
+	CHECK_EQ(osd_name_params_decode(lookup.bytes, lookup.length, &params, &field), OSD_OK);
+	CHECK_EQ(params.most, 5);
+	head[OSD_NAME_PARAMS_HEADER] = 'a';
+	CHECK_EQ(osd_name_params_decode(head, sizeof(head) + most, &params, &field), OSD_OK);
+	CHECK_EQ(params.most, most);
+	CHECK_EQ(osd_name_params_decode(head, sizeof(head) + most - 1, &params, &field),
+		 OSD_E_PARAM_LENGTH);
+	head[11] = 1;
+	CHECK_EQ(osd_name_params_decode(head, sizeof(head) + most + 1, &params, &field),
+		 OSD_E_PARAM_FIELD);
+	CHECK_EQ(field, 8);
+}
+
 static void test_answers(void)
 {
 	struct golden entry = golden("names.entry"), listed = golden("names.listed");
+	struct golden found = golden("names.found");
 	uint8_t bytes[OSD_NAME_LIST_HEADER + 2 * (OSD_NAME_LIST_ENTRY + 16)];
 	struct osd_name_list_entry first = {
 		.object_id = 0x10002,
@@ -50,6 +81,9 @@ static void test_answers(void)
 
 	osd_name_entry_encode(0x10000, 0x10001, 0x80, OSD_NAME_MADE, 2, bytes);
 	CHECK_BYTES(bytes, OSD_NAME_ENTRY, entry.bytes, entry.length);
+	osd_name_entry_encode(0x10000, 0x10001, 0x80, OSD_NAME_DATA, 1, bytes);
+	osd_name_data_encode(7, first.version, 5, bytes + OSD_NAME_ENTRY);
+	CHECK_BYTES(bytes, OSD_NAME_ENTRY + OSD_NAME_DATA_HEADER, found.bytes, found.length - 5);
 	second.object_id = 0x10001;
 	second.type = 0x80;
 	second.length = 5;
@@ -68,6 +102,7 @@ static void test_answers(void)
 int main(void)
 {
 	test_params();
+	test_data();
 	test_answers();
 	return 0;
 }

@@ -520,18 +520,21 @@ def test_an_interrupt_leaves_nothing(target: Target, zone: ObjectRef, tmp_path: 
 def test_a_file_that_may_have_its_name_is_not_removed(
     target: Target, zone: ObjectRef, top: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer to LINK is lost: the file is there."""
+    """The answer to PUT or LINK is lost: the file is there."""
 
-    def lost(*args: Any, **kwargs: Any) -> Any:
-        yield from link(*args, **kwargs)
-        raise errors.SessionLost("the connection ended")
+    def lost(function: Any) -> Any:
+        def act(*args: Any, **kwargs: Any) -> Any:
+            yield from function(*args, **kwargs)
+            raise errors.SessionLost("the connection ended")
 
-    link = names.link
+        return act
+
     target.fs.write_bytes(f"{top}/f", b"old")
-    monkeypatch.setattr(names, "link", lost)
-    with pytest.raises(errors.SessionLost):
-        target.fs.write_bytes(f"{top}/f", b"new")
-    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"new"
+    for function, new in (("put_name", b"new"), ("link", bytes(LARGE))):
+        monkeypatch.setattr(names, function, lost(getattr(names, function)))
+        with pytest.raises(errors.SessionLost):
+            target.fs.write_bytes(f"{top}/f", new)
+        assert bytes(target.fs.read_bytes(f"{top}/f")) == new
 
 
 def test_differences_are_found(target: Target, zone: ObjectRef, top: str, tmp_path: Path) -> None:

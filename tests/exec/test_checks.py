@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 import pyosd
 from pyosd.errors import ChangeRefused, Invalid, NotFound, OSDError
+from pyosd.fs.transfer import Outgoing, put_files
 from pyosd.functions import Functions, Hook, HookEvent
 from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
@@ -243,9 +245,14 @@ def test_two_writers_of_what_may_be_written_once(
 
 
 def test_what_cannot_be_asked_is_refused(
-    target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef, run: Run
+    target: pyosd.Target,
+    functions: Functions,
+    tell: ObjectRef,
+    zone: ObjectRef,
+    run: Run,
+    tmp_path: Path,
 ) -> None:
-    """Scripts, copies and commands on many objects do not go round a check."""
+    """Scripts, copies, commands on many objects and on names do not go round a check."""
     obj = target.create(zone.partition_id)
     target.write(obj, 0, b"hello")
     functions.hook(ref(zone.partition_id), Hook(tell, method="nothing"))
@@ -265,6 +272,17 @@ def test_what_cannot_be_asked_is_refused(
     assert whole(target, obj) == b"hello"
     target.write(obj, 0, b"J")
     assert whole(target, obj) == b"Jello"
+    root = ref(zone.partition_id)
+    assert "cannot be asked" in refused(lambda: target.put_name(root, "a", b"x")).text
+    functions.unhook(root)
+    functions.hook(root, Hook(tell, HookEvent.CREATE, method="nothing"))
+    top = f"/{zone.partition_id:#x}"
+    asked = target.fs.write_bytes(f"{top}/a", b"by CREATE and WRITE")
+    assert whole(target, asked) == b"by CREATE and WRITE"
+    (tmp_path / "b").write_bytes(b"one more")
+    (moved,) = target.carry_stream(put_files(root, [Outgoing(tmp_path / "b", b"b")]))
+    assert moved.error is None
+    assert bytes(target.fs.read_bytes(f"{top}/b")) == b"one more"
 
 
 def test_a_function_that_is_not_active(

@@ -135,6 +135,15 @@ def test_an_object_is_made_through_the_stack_of_its_partition(
     assert whole(target, made) == b"text " * 1000
     functions.attach(made, [FunctionStage(None)])
     assert gzip.decompress(whole(target, made)) == b"text " * 1000
+    named = target.put_name(zone, "file", b"word " * 1000).object
+    assert whole(target, named) == b"word " * 1000
+    assert target.lookup_data(zone, "file", 100)[1] is None
+    path = f"/{zone.partition_id:#x}/file"
+    assert bytes(target.fs.read_bytes(path)) == b"word " * 1000
+    functions.attach(named, [FunctionStage(None)])
+    assert gzip.decompress(whole(target, named)) == b"word " * 1000
+    found = target.lookup_data(zone, "file", 100)[1]
+    assert found is not None and gzip.decompress(bytes(found.data)) == b"word " * 1000
 
 
 def test_scattered_writes_are_refused(

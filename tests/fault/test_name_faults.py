@@ -22,6 +22,7 @@ PARTITION = PartitionId(0x1_0000)
 ROOT = ref(PARTITION)
 STRIDE = 11
 
+FILES = (b"first " * 500, b"second " * 300)
 Tree = dict[str, str]
 """Paths, and the first name of what each names."""
 
@@ -30,6 +31,21 @@ STEPS: list[tuple[str, Act, Tree]] = [
     (
         "create",
         lambda osd: osd.create_name(ROOT, "d/a"),
+        {"d": "d", "e": "e", "f": "f", "d/a": "a"},
+    ),
+    (
+        "put",
+        lambda osd: osd.put_name(ROOT, "d/p", FILES[0]),
+        {"d": "d", "e": "e", "f": "f", "d/a": "a", "d/p": "p"},
+    ),
+    (
+        "put in place of another",
+        lambda osd: osd.put_name(ROOT, "d/p", FILES[1], replace=True),
+        {"d": "d", "e": "e", "f": "f", "d/a": "a", "d/p": "q"},
+    ),
+    (
+        "unlink what was put",
+        lambda osd: osd.unlink(ROOT, "d/p"),
         {"d": "d", "e": "e", "f": "f", "d/a": "a"},
     ),
     (
@@ -126,6 +142,8 @@ def agree(osd: Commands, found: dict[str, ObjectRef]) -> None:
     directories = {each.object_id for each in osd.list_collections(PARTITION)}
     objects = {each.object_id for each in osd.list_objects(PARTITION)}
     assert {each.object_id for each in found.values()} == directories | objects
+    if "d/p" in found:
+        assert bytes(osd.read_range(found["d/p"])) in FILES
     for path, each in found.items():
         assert osd.lookup(ROOT, path).names == list(found.values()).count(each)
         if each.object_id in directories:

@@ -17,13 +17,16 @@ from pyosd.wire.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Li
 from pyosd.wire.list_data import decode_list
 from pyosd.wire.names import (
     ListedName,
+    NamedData,
     NameEntry,
     NameFlag,
     NameList,
     NameParams,
     NameVerb,
     decode_entry,
+    decode_found,
     decode_names,
+    decode_params,
 )
 
 CURRENT_COMMAND = 0xFFFF_FFFE
@@ -152,16 +155,32 @@ NAMES = {
         NameVerb.RENAME, b"a/b", b"c", flags=NameFlag.REPLACE, expected=0x10001
     ),
     "names.list": NameParams(NameVerb.LIST, b"d", b"b", b"x", flags=NameFlag.ATTRIBUTES, most=100),
+    "names.put": NameParams(
+        NameVerb.PUT,
+        b"a/b",
+        flags=NameFlag.REPLACE | NameFlag.CHECKSUM,
+        expected=0x10001,
+        data=b"hello",
+        checksum=0x9A71BB4C,
+    ),
+    "names.lookup": NameParams(NameVerb.LOOKUP, b"a", most=5),
 }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_of_names(name: str) -> None:
     assert NAMES[name].encode().hex() == FRAMES[name].hex()
+    assert decode_params(FRAMES[name]) == NAMES[name]
 
 
 def test_answers_of_names() -> None:
     assert decode_entry(FRAMES["names.entry"]) == NameEntry(OBJECT, False, 2, made=True)
+    entry, data = decode_found(FRAMES["names.found"])
+    assert entry == NameEntry(OBJECT, False, 1)
+    assert data == NamedData(memoryview(b"hello"), 7, bytes.fromhex("000000010000000000000002"))
+    for cut in (*range(24), *range(24, len(FRAMES["names.found"]))):
+        with pytest.raises(ValueError, match="bytes"):
+            decode_found(FRAMES["names.found"][:cut])
     created, modified = 0x1A1_EE56_5E00, 0x1A1_EE56_5E64
     versions = [bytes.fromhex("00000001") + each.to_bytes(8, "big") for each in (2, 3)]
     assert decode_names(FRAMES["names.listed"], 0x10000) == NameList(

@@ -111,6 +111,11 @@ def test_a_credential_of_a_directory_permits_its_subtree(
         osd.remove_directory(tree.mine, "g")
         assert osd.unlink(tree.mine, "top").names == 1
         assert osd.unlink(tree.mine, "sub/again").removed
+        assert osd.put_name(tree.mine, "sub/file", b"secret").made
+        found = osd.lookup_data(tree.mine, "sub/file", 100)[1]
+        assert found is not None and bytes(found.data) == b"secret"
+        assert osd.put_name(tree.mine, "sub/file", b"new", replace=True).removed
+        osd.unlink(tree.mine, "sub/file")
     assert tree.paths() == [
         b"a",
         b"a/secret",
@@ -133,6 +138,10 @@ def test_attempts_to_leave_it(tree: Tree, method: SecurityMethod) -> None:
             for act in (osd.unlink, osd.create_name, osd.remove_directory):
                 with pytest.raises(Invalid):
                     act(tree.mine, path)
+            with pytest.raises(Invalid):
+                osd.put_name(tree.mine, path, b"x", replace=True)
+            with pytest.raises(Invalid):
+                osd.lookup_data(tree.mine, path, 10)
             with pytest.raises(Invalid):
                 osd.rename(tree.mine, "g", path)
             with pytest.raises(Invalid):
@@ -166,6 +175,7 @@ def test_it_permits_no_more_than_it_says(tree: Tree, method: SecurityMethod) -> 
     with tree.served.connect() as osd:
         for verb, other in (
             *((each, b"") for each in (NameVerb.CREATE, NameVerb.MKDIR, NameVerb.UNLINK)),
+            (NameVerb.PUT, b""),
             *((each, b"x") for each in (NameVerb.LINK, NameVerb.RENAME)),
         ):
             request = rq.names(tree.mine, NameParams(verb, b"g", other))
@@ -208,6 +218,8 @@ def test_tags_are_those_of_the_object_and_of_its_directory(tree: Tree) -> None:
             (NameVerb.UNLINK, b"a/secret"),
             (NameVerb.UNLINK, b"mine/sub/f"),
             (NameVerb.CREATE, b"a/new"),
+            (NameVerb.PUT, b"a/new"),
+            (NameVerb.PUT, b"mine/sub/new"),
             (NameVerb.MKDIR, b"mine/sub/new"),
             (NameVerb.RENAME, b"mine/g", b"a/g"),
             (NameVerb.RENAME, b"a/secret", b"mine/s"),

@@ -142,12 +142,14 @@ def naming(
     expected: int = 0,
     action: int = 0,
     room: int = ROOM,
+    most: int = 0,
+    data: bytes = b"",
 ) -> Request:
     """READ NAMES or CHANGE NAMES, as the verb needs, in the root directory of the suite's partition."""
     t.need("READ NAMES")
-    lengths = (len(path), len(other), 0, len(prefix))
+    lengths = (len(path), len(other), most or len(data), len(prefix))
     head = struct.pack(">BB2xHHIH2xQQ", verb, flags, *lengths, 0, expected)
-    data = head + path + other + prefix
+    data = head + path + other + prefix + data
     action = action or (CHANGE_NAMES if verb >= FIRST_CHANGE else READ_NAMES)
     return Request(action, t.pid, 0, len(data), room, data=data, data_in=room)
 

@@ -15,6 +15,7 @@ LOOKUP, LIST, CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME = 1, 2, 0x11, 0x12, 0x1
 REPLACE, EXCHANGE = 0x02, 0x04
 USER_OBJECT, DIRECTORY = 0x80, 0x40
 NO_NAME, EXISTS, NOT_DIRECTORY, IS_DIRECTORY = 0x8030, 0x8031, 0x8032, 0x8033
+PUT, CHECKSUM = 0x17, 0x10
 LOOP, CHANGED, TARGET = 0x8034, 0x8035, 0x8036
 COMMON = 0x1_0000
 
@@ -75,6 +76,23 @@ def renames_onto_names(t: LogicalUnit) -> None:
     t.good(naming(t, UNLINK, b"two"))
 
 
+@cell("CHANGE NAMES", "ok", "docs/names.md PUT")
+def stores_a_file(t: LogicalUnit) -> None:
+    made = entry(t.good(naming(t, PUT, b"put", data=b"hello")))
+    t.same(made[1:], (USER_OBJECT, 1, 1, t.pid), "type, outcome, names and partition of PUT")
+    found = t.good(naming(t, LOOKUP, b"put", most=4, room=52)).data
+    t.same(found[9], 4, "outcome of a LOOKUP with data")
+    t.same(
+        (found[24:32], found[44:48], found[48:]), (b"\0" * 7 + b"\5", b"\0\0\0\4", b"hell"), "data"
+    )
+    t.refused(naming(t, PUT, b"put", data=b"x"), EXISTS)
+    t.refused(naming(t, PUT, b"x", data=b"x", flags=CHECKSUM), s.INVALID_FIELD_IN_LIST)
+    again = entry(t.good(naming(t, PUT, b"put", data=b"new", flags=REPLACE)))
+    t.same(again[2], 3, "outcome: made, and an object removed")
+    t.check(not t.exists(made[0]), None, "what was replaced is gone")
+    t.good(naming(t, UNLINK, b"put"))
+
+
 @cell("CHANGE NAMES", "own fields", "docs/names.md Failures")
 def what_names_refuse(t: LogicalUnit) -> None:
     obj = entry(t.good(naming(t, CREATE, b"f")))[0]
@@ -102,7 +120,8 @@ def bytes_that_no_verb_has(t: LogicalUnit) -> None:
         refused_in_data(t, CREATE, path, 32)
     t.good(naming(t, RMDIR, b"dir"))
     refused_in_data(t, LOOKUP, b"x", 0, action=CHANGE_NAMES)
-    refused_in_data(t, 0x17, b"x", 0)
+    refused_in_data(t, 0x18, b"x", 0)
+    refused_in_data(t, PUT, b"x", 1, flags=EXCHANGE)
     refused_in_data(t, CREATE, b"x", 1, flags=REPLACE)
     refused_in_data(t, RENAME, b"x", 1, flags=REPLACE | EXCHANGE)
     refused_in_data(t, CREATE, b"x", 24, expected=1)
