@@ -400,3 +400,8 @@ uint64_t osd_draft_length(const struct osd_draft *draft)
 {
 	return draft->record.length;
 }
+
+uint64_t osd_draft_partition(const struct osd_draft *draft)
+{
+	return draft->place.partition_id;
+}

@@ -41,6 +41,7 @@ enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint
 enum osd_status osd_draft_begin_object(struct osd_txn *txn, struct osd_draft *draft,
 				       uint64_t *ret_id);
 uint64_t osd_draft_length(const struct osd_draft *draft);
+uint64_t osd_draft_partition(const struct osd_draft *draft);
 void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
 static inline void osd_draft_freep(struct osd_draft **draft)
 {
