@@ -167,6 +167,12 @@ class Placement:
         seconds = process.seconds
         return replace(found, seconds=seconds, predicted=self.cost.seconds, why=why)
 
+    def at_home_again(self, timeout: float | None, why: str) -> Outcome:
+        """Run it here, and prepare for the next one: that will probably run here, too."""
+        found = self.at_home(None, timeout, why)
+        self.target.start_spare()
+        return found
+
     def near(self, timeout: float | None) -> Outcome:
         """Run it near the data, whatever that takes."""
         start = time.perf_counter()
@@ -189,12 +195,12 @@ class Placement:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
         except PushedBack as refused:
-            found = self.at_home(None, timeout, refusal_words(refused))
+            found = self.at_home_again(timeout, refusal_words(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:
                 raise
-            found = self.at_home(None, timeout, given_back)
+            found = self.at_home_again(timeout, given_back)
         self.costs.save()
         return replace(found, seconds=time.perf_counter() - start)
 

@@ -13,10 +13,10 @@ JSON object with the environment, which may be longer than a command line, and t
 from __future__ import annotations
 
 import builtins
+import importlib
 import json
 import marshal
 import os
-import pdb
 import sys
 import traceback
 from importlib.util import MAGIC_NUMBER
@@ -65,14 +65,16 @@ def run(file: Path, words: list[str]) -> int:
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace)
         if trace is not None and os.environ.get("IOSD_DEBUGGER"):
-            pdb.post_mortem(trace)
+            importlib.import_module("pdb").post_mortem(trace)
         return 1
     return 0
 
 
 def run_ahead() -> int:
     """Run the script that a line on standard input names; without one, there is nothing to do."""
-
+    importlib.import_module(
+        "pyosd.osd._client.connect"
+    )  # what a script imports with its first call
     line = sys.stdin.buffer.readline()
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), sys.stdin.fileno())

@@ -253,6 +253,15 @@ def test_pool(harness: Harness, path: Path) -> None:
         now = peer.snapshot()["pools"][0]
         assert now["spares"] == now["warm_spare"] == 3, "its name of before"
         assert peer.snapshot()["pools"][0]["active"] == 3
+        share = {"cpu_share": 50, "bandwidth": 1 << 20, "deadline": 1_500_000}
+        assert peer.ask(Type.POOL, name="default", **share)["was"] == {
+            "cpu_share": "100",
+            "bandwidth": "0",
+            "deadline": "0",
+        }
+        now = peer.snapshot()["pools"][0]
+        assert (now["cpu_share"], now["bandwidth"], now["deadline"]) == (50, 1 << 20, 1.5)
+        assert peer.code(Type.POOL, name="default", cpu_share=101) == "bad-value"
         assert peer.code(Type.POOL, name="nosuch", active=1) == "no-such-pool"
     until(lambda: "for ann: quiet" in harness.log.read_text())
 

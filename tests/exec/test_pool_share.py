@@ -142,6 +142,9 @@ def test_a_deadline_refuses_jobs_that_would_wait_too_long(
     outcome = target.run(READ, zone=data, pool="late", where="auto")
     assert (outcome.result, outcome.where) == (8 * MIB, "local")
     assert "deadline of 0.5 s" in outcome.why
+    spare = target.take_spare()
+    assert spare is not None, "the next script here would wait for its process"
+    spare.close()
     shown = CliRunner().invoke(main, ["pool", "show", "late", "--target", target.url])
     assert "a job ends within 500.0 ms of its submission" in shown.output
     assert "as the deadline would have passed" in shown.output

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from iosd_host.cli.config import build, check, show
 from iosd_host.config.files import load
+from iosd_host.config.live_keys import check_words, frame_words
 from iosd_host.config.pools import LIMIT_KEYS, POOL_KEYS, SCALE_KEYS, make_pool, parse_flag
 from iosd_host.config.schema import ConfigError, Size
 from tests.harness import SOURCE
@@ -64,6 +65,23 @@ def test_what_is_told(file: Path) -> None:
     assert f";memory={300 * MIB};memory_max={512 * MIB};" in tools.line()
     where = f";set={tools.package_set.id};packages={tools.package_set.folder};preload=greeting;"
     assert where in tools.line()
+
+
+def test_a_share_of_the_host(tmp_path: Path) -> None:
+    path = tmp_path / "iosd.toml"
+    path.write_text("[pools.default.share]\ncpu = 50\nbandwidth = '10MiB'\ndeadline = '30s'")
+    (default,) = load(path).pools
+    assert f";cpu_share=50;bandwidth={10 * MIB};deadline=30000000;" in default.line()
+    words = check_words({"share.cpu": "20", "share.bandwidth": "0", "share.deadline": "1m"})
+    assert frame_words({key: each.value for key, each in words.items()}) == {
+        "cpu_share": "20",
+        "bandwidth": "0",
+        "deadline": "60000000",
+    }
+    for wrong in ("share.cpu=0", "share.cpu=101", "share.deadline=2d", "share.bandwidth=fast"):
+        key, _, value = wrong.partition("=")
+        with pytest.raises(ConfigError, match=key):
+            check_words({key: value})
 
 
 def test_any_pool_preloads_modules_of_the_standard_library(tmp_path: Path) -> None:

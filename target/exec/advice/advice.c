@@ -10,6 +10,7 @@
 #define APART	     0.05 /* sizes whose variance is below this part of the square have no slope */
 #define FACTOR_LEAST (-0.75)
 #define FACTOR_MOST  15.0
+#define PROCESSORS_LEAST 0.01
 #define FACTOR_USEC  60e6 /* after which A is 1 again */
 #define USEC_MOST    8.64e10 /* a day: longer is not told apart */
 
@@ -78,9 +79,15 @@ static double predict(const struct osd_advice_code *code, uint64_t bytes)
 	return start + slope * (double)bytes;
 }
 
-double osd_advice_slowdown(unsigned running, unsigned processors)
+double osd_advice_slowdown(unsigned running, double processors)
 {
-	return OSD_MAX(1.0, (running + 1.0) / OSD_MAX(processors, 1u));
+	return OSD_MAX(1.0, (running + 1.0) / OSD_MAX(processors, PROCESSORS_LEAST));
+}
+
+/* The time of work whose part `computing` is stretched. */
+static double stretched(double usec, double computing, double slowdown)
+{
+	return usec * (computing * slowdown + 1 - computing);
 }
 
 double osd_advice_factor(const struct osd_advice *advice, uint64_t now_usec)
@@ -110,8 +117,10 @@ bool osd_advice_is_for_client(struct osd_advice *advice, const struct osd_advice
 			      uint64_t home_usec, const struct osd_advice_load *load,
 			      struct osd_advice_numbers *ret_numbers)
 {
-	double near = (double)osd_advice_alone(advice, work) *
-		      osd_advice_slowdown(load->running, load->processors) *
+	const struct osd_advice_code *code = find(advice, work);
+	double computing = code && code->usec > 0 ? code->cpu_usec / code->usec : 1;
+	double near = stretched((double)osd_advice_alone(advice, work), computing,
+				osd_advice_slowdown(load->running, load->processors)) *
 		      osd_advice_factor(advice, load->now_usec);
 
 	*ret_numbers = (struct osd_advice_numbers){
@@ -133,20 +142,26 @@ void osd_advice_pushed(struct osd_advice *advice, uint64_t home_usec, uint64_t n
 	advice->recent[advice->pushes++ % OSD_ADVICE_RECENT] = *push;
 }
 
-/* The run's time without other jobs.  Starving is sampled, so that of a short job is not known.  Time that it neither
- * computed nor starved is a wait for data, or starving that no sample saw: other jobs then stretch it. */
+static double computed_in(const struct osd_advice_run *run)
+{
+	return (double)OSD_MIN(run->cpu_usec, run->run_usec);
+}
+
+/* The run's time without other jobs.  Time that it neither computed nor starved is a wait for data; or starving that no
+ * sample saw, if not all of that is known: other jobs then stretch it. */
 static double alone_of(const struct osd_advice_run *run)
 {
 	uint64_t known = OSD_MIN(run->cpu_usec + run->starved_usec, run->run_usec);
-	double rest = (double)(run->run_usec - known) / run->slowdown;
+	double rest = (double)(run->run_usec - known);
 
-	return (double)OSD_MIN(run->cpu_usec, run->run_usec) + rest;
+	return computed_in(run) + (run->starving_known ? rest : rest / run->slowdown);
 }
 
 static void learn_factor(struct osd_advice *advice, const struct osd_advice_run *run, double alone)
 {
 	double present = osd_advice_factor(advice, run->now_usec) - 1;
-	double seen = (double)run->run_usec / (alone * run->slowdown) - 1;
+	double computing = run->starving_known ? OSD_MIN(computed_in(run) / alone, 1.0) : 1;
+	double seen = (double)run->run_usec / stretched(alone, computing, run->slowdown) - 1;
 
 	seen = OSD_MIN(OSD_MAX(seen, FACTOR_LEAST), FACTOR_MOST);
 	advice->factor = KEPT * present + (1 - KEPT) * seen;
@@ -168,6 +183,8 @@ void osd_advice_ran(struct osd_advice *advice, const struct osd_advice_work *wor
 	code->count = KEPT * code->count + 1;
 	code->bytes = KEPT * code->bytes + bytes;
 	code->usec = KEPT * code->usec + alone;
+	code->cpu_usec = KEPT * code->cpu_usec +
+			 (run->starving_known ? OSD_MIN(computed_in(run), alone) : alone);
 	code->bytes_bytes = KEPT * code->bytes_bytes + bytes * bytes;
 	code->bytes_usec = KEPT * code->bytes_usec + bytes * alone;
 	code->output = KEPT * code->output + (double)run->output_bytes;

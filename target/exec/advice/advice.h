@@ -8,7 +8,8 @@
  *
  *	w * home  <  A * near + wait
  *
- * near: its time alone, times the jobs that would share a processor.  A: by how much jobs have taken longer than that
+ * near: what it computes alone, times the jobs that would share a processor, and what it waits for data, which they do
+ * not lengthen: calls of scripts are served before scripts run.  A: by how much jobs have taken longer than that
  * lately; it returns to 1 within a minute without jobs.  wait: until it would start.  w * home: also counts the work
  * that clients are still doing, since that uses the same link.
  *
@@ -39,6 +40,7 @@ struct osd_advice_code {
 	char set[OSD_ADVICE_SET_MAX + 1];
 	uint64_t used; /* order of use; 0: free */
 	double count, bytes, usec, bytes_bytes, bytes_usec, output;
+	double cpu_usec; /* of usec: that it computed */
 	double spread; /* mean relative error of the time by byte */
 };
 
@@ -83,12 +85,13 @@ struct osd_advice {
 /* What a job would find now. */
 struct osd_advice_load {
 	uint64_t now_usec; /* monotonic */
-	unsigned running, processors;
+	unsigned running;
+	double processors; /* fewer than one: a share of one */
 	uint64_t wait_usec;
 };
 
-/* How many times longer a job takes that shares the processors with so many others. */
-double osd_advice_slowdown(unsigned running, unsigned processors);
+/* How many times longer a job computes that shares the processors with so many others. */
+double osd_advice_slowdown(unsigned running, double processors);
 /* The present A. */
 double osd_advice_factor(const struct osd_advice *advice, uint64_t now_usec);
 /* Microseconds of the work near the data without other jobs; 0: the code has not run yet. */
@@ -108,6 +111,7 @@ struct osd_advice_run {
 	uint64_t run_usec;     /* from its start to its end */
 	uint64_t cpu_usec;     /* of that it computed */
 	uint64_t starved_usec; /* of that it was ready, and had no processor */
+	bool starving_known;   /* all of that; else only what samples saw */
 	uint64_t output_bytes;
 	double slowdown; /* at its start */
 };

@@ -110,6 +110,46 @@ static void test_decisions(void)
 	free(advice);
 }
 
+/* It computes for a fifth of a second, and waits for its data for four. */
+static void test_other_jobs_do_not_lengthen_the_wait_for_data(void)
+{
+	const struct osd_advice_work work = work_of(one, MIB);
+	struct osd_advice_run run = {
+		.run_usec = SECOND, .cpu_usec = SECOND / 5, .starving_known = true, .slowdown = 1};
+	struct osd_advice_load load = IDLE(0);
+	struct osd_advice_numbers numbers;
+
+	start();
+	osd_advice_ran(advice, &work, &run);
+	load.running = 2;
+	CHECK(!is_for_client(3 * SECOND / 2, load, &numbers));
+	CHECK(numbers.near_usec > 1390000 && numbers.near_usec < 1410000); /* and not 3 s */
+	run = (struct osd_advice_run){.run_usec = 14 * SECOND / 10,
+				      .cpu_usec = SECOND / 5,
+				      .starved_usec = 4 * SECOND / 10,
+				      .starving_known = true,
+				      .slowdown = 3}; /* as expected */
+	for (unsigned i = 0; i < 20; i++)
+		osd_advice_ran(advice, &work, &run);
+	CHECK(osd_advice_factor(advice, 0) > 0.99 && osd_advice_factor(advice, 0) < 1.01);
+	is_for_client(1, load, &numbers);
+	CHECK(numbers.near_usec > 1380000 && numbers.near_usec < 1420000);
+	free(advice);
+}
+
+static void test_a_share_of_a_processor(void)
+{
+	struct osd_advice_load load = IDLE(0);
+	struct osd_advice_numbers numbers;
+
+	start();
+	ran(one, MIB, SECOND, SECOND, 1);
+	load.processors = 0.25;
+	CHECK(is_for_client(4 * SECOND - 1000, load, &numbers));
+	CHECK(!is_for_client(4 * SECOND + 1000, load, &numbers));
+	free(advice);
+}
+
 static void push(uint64_t home_usec, uint64_t now_usec)
 {
 	const struct osd_advice_push push = {.at_msec = 1, .stage = OSD_ADVICE_DISPATCH};
@@ -192,6 +232,8 @@ int main(void)
 	test_the_estimate_follows_the_bytes();
 	test_other_jobs_are_not_of_the_code();
 	test_decisions();
+	test_other_jobs_do_not_lengthen_the_wait_for_data();
+	test_a_share_of_a_processor();
 	test_work_at_clients_counts();
 	test_a_client_that_lies_harms_for_a_minute();
 	test_the_factor_adapts_and_is_forgotten();

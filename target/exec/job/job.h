@@ -125,6 +125,7 @@ struct osd_job {
 					 * a reference; NULL: none */
 	uint64_t accepted_usec, started_usec; /* monotonic */
 	uint64_t ready_usec;	      /* when it was last queued: it waits for no other job then */
+	bool starving_known;	      /* run's: record.starved_usec is all of its starving */
 	double slowdown;	      /* pool's: by the jobs that ran when it got its slot */
 	struct osd_job *next_delayed; /* of the jobs that wait until not_before_usec for another
 				       * attempt */

@@ -44,20 +44,34 @@ static struct osd_advice_work work_of(const struct osd_pool *pool,
 	};
 }
 
+/* What shares the processors with a job of the pool: all jobs; or those of the pool, where its CPU share is scarcer. */
+static void find_sharers(const struct osd_pool *pool, unsigned *ret_running, double *ret_processors)
+{
+	const struct osd_exec *exec = pool->exec;
+	double processors = exec->pools->processors;
+	double own = processors * (double)pool->config.cpu_share / OSD_CPU_SHARE_WHOLE;
+	unsigned all = (unsigned)exec->running_count, here = (unsigned)pool->load.running;
+	bool scarce = osd_advice_slowdown(here, own) > osd_advice_slowdown(all, processors);
+
+	*ret_running = scarce ? here : all;
+	*ret_processors = scarce ? own : processors;
+}
+
 static bool decide(struct osd_pool *pool, struct osd_job_record *record, uint64_t wait_usec)
 {
 	const struct osd_exec *exec = pool->exec;
 	struct osd_job_offload *offload = &record->offload;
 	const struct osd_advice_work work = work_of(pool, record, offload->home_bytes);
-	const struct osd_advice_load load = {
+	struct osd_advice_load load = {
 		.now_usec = osd_monotonic_usec(),
-		.running = (unsigned)exec->running_count,
-		.processors = exec->pools->processors,
 		.wait_usec = wait_usec,
 	};
 	struct osd_advice_numbers numbers;
-	bool for_client = osd_advice_is_for_client(&exec->pools->advice, &work, offload->home_usec,
-						   &load, &numbers);
+	bool for_client;
+
+	find_sharers(pool, &load.running, &load.processors);
+	for_client = osd_advice_is_for_client(&exec->pools->advice, &work, offload->home_usec,
+					      &load, &numbers);
 
 	offload->near_usec = numbers.near_usec;
 	offload->wait_usec = numbers.wait_usec;
@@ -162,8 +176,11 @@ void osd_pool_note_deadline(struct osd_job *job)
 void osd_pool_work_starts(struct osd_job *job)
 {
 	struct osd_pools *pools = job->exec->pools;
+	double processors;
+	unsigned running;
 
-	job->slowdown = osd_advice_slowdown((unsigned)job->exec->running_count, pools->processors);
+	find_sharers(job->pool, &running, &processors);
+	job->slowdown = osd_advice_slowdown(running, processors);
 	if (!(job->record.flags & OSD_JOB_PURE))
 		return;
 	pools->advice.unknown += !job->record.offload.near_usec;
@@ -180,6 +197,7 @@ void osd_pool_work_ended(const struct osd_job *job, const struct osd_job_record 
 		.run_usec = record->run_usec,
 		.cpu_usec = record->cpu_user_usec + record->cpu_system_usec,
 		.starved_usec = record->starved_usec,
+		.starving_known = job->starving_known,
 		.output_bytes = record->result_length + record->stdout_length,
 		.slowdown = OSD_MAX(job->slowdown, 1.0),
 	};

@@ -168,6 +168,8 @@ static void fill_record(struct osd_run *run, struct osd_job_record *record)
 
 	osd_lock(&run->exec->lock);
 	osd_job_show_progress(job);
+	job->starving_known = finished(run) && run->sandbox->user == run &&
+			      osd_starvation_end(run->sandbox, osd_monotonic_usec());
 	note_usage(run, &job->record);
 	note_flags(run, &job->record);
 	if (finished(run)) {

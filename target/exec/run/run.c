@@ -142,6 +142,16 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		osd_wake(run->exec->output_wake);
 }
 
+/* Whether its client might run the next such job.  The kernel's count of waits is the first thread's: of one thread,
+ * and not of an engine that has others. */
+static bool is_compared(const struct osd_job *job)
+{
+	const struct osd_job_record *record = &job->record;
+
+	return record->flags & OSD_JOB_PURE && record->limits.processes == 1 &&
+	       strcmp(job->pool->config.engine, OSD_POOL_ENGINE) == 0;
+}
+
 /* exec->lock held.  From here on the monitor and the output thread watch the job. */
 static void set_deadlines(struct osd_run *run)
 {
@@ -158,6 +168,8 @@ static void set_deadlines(struct osd_run *run)
 	sandbox->pinged = false;
 	sandbox->user = run;
 	osd_starvation_begin(sandbox, run->handed_over_usec);
+	if (is_compared(run->job))
+		osd_starvation_measure(sandbox);
 }
 
 void osd_run_begin(struct osd_run *run)

@@ -168,6 +168,7 @@ struct osd_sandbox {
 	/* starvation.c: as of the last sample, of the process since it began; of its job. */
 	uint64_t sampled_usec, waited_usec, cpu_sampled_usec;
 	bool was_ready; /* it ran or waited for a processor then */
+	bool measured;	/* its waits are known since the job began */
 	_Atomic uint64_t starved_usec;
 	bool answer_due; /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;
@@ -383,6 +384,10 @@ void osd_service_report_share(struct osd_sandboxes *sandboxes, unsigned per_mill
 uint64_t osd_starved_extension(uint64_t wall_usec, uint64_t starved_usec);
 /* A job is handed over: its waits count from here on. */
 void osd_starvation_begin(struct osd_sandbox *sandbox, uint64_t now_usec);
+/* After that, for a job whose waits must be known however short it is; and at its end, while the process lives.  False:
+ * they are not. */
+void osd_starvation_measure(struct osd_sandbox *sandbox);
+bool osd_starvation_end(struct osd_sandbox *sandbox, uint64_t now_usec);
 /* Whether the sandbox's job is past its wall limit, with what it has waited for a processor taken into
  * account; moves sandbox->wall_usec when it is not. */
 bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec);

@@ -75,6 +75,7 @@ void osd_starvation_begin(struct osd_sandbox *sandbox, uint64_t now_usec)
 	sandbox->sampled_usec = now_usec;
 	sandbox->cpu_sampled_usec = sandbox->cpu_before_usec;
 	sandbox->was_ready = true; /* the job wakes it */
+	sandbox->measured = false;
 	atomic_store(&sandbox->starved_usec, 0);
 }
 
@@ -108,6 +109,19 @@ static struct sample take_sample(struct osd_sandbox *sandbox, uint64_t now)
 	if (sandbox->user)
 		atomic_fetch_add(&sandbox->starved_usec, sample.waited);
 	return sample;
+}
+
+void osd_starvation_measure(struct osd_sandbox *sandbox)
+{
+	sandbox->waited_usec = OSD_MAX(waited_usec(sandbox->pid), sandbox->waited_usec);
+	sandbox->measured = sandbox->waited_usec > 0; /* each process has waited for a moment */
+}
+
+bool osd_starvation_end(struct osd_sandbox *sandbox, uint64_t now_usec)
+{
+	if (sandbox->measured)
+		take_sample(sandbox, now_usec);
+	return sandbox->measured;
 }
 
 bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
