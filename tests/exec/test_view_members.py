@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import contextlib
 import gzip
 import threading
@@ -195,9 +197,13 @@ def test_a_read_only_view_refuses(
         assert refusal(caught) == (CONTRACT, MADE_IN_VIEW)
     collection = target.create_collection(view.id)
     target.add_member(collection, shown)
-    for act in (lambda: target.remove(shown), lambda: target.remove_member_objects(collection)):
+    removals: list[Callable[[], object]] = [
+        lambda: target.remove(shown),
+        lambda: target.remove_member_objects(collection),
+    ]
+    for remove in removals:
         with pytest.raises(OSDError) as caught:
-            act()
+            remove()
         assert refusal(caught) == (CONTRACT, NO_CHANGE)
     target.link(ref(view.id), "name", shown)
     target.unlink(ref(view.id), "name")
