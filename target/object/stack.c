@@ -166,10 +166,14 @@ static enum osd_status note_removed(struct osd_txn *txn)
 static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *value,
 			   size_t length)
 {
-	enum osd_status status =
-		osd_attr_stored_set(txn, osd_stack_page(osd_txn_type(txn)), number, value, length);
+	const uint32_t page = osd_stack_page(osd_txn_type(txn));
+	enum osd_status status = osd_attr_stored_set(txn, page, number, value, length);
 
-	return status == OSD_OK ? (length ? note_there(txn) : note_removed(txn)) : status;
+	if (status == OSD_OK && number <= OSD_STACK_STAGES)
+		status = osd_attr_definer_set(txn, page, number + OSD_STACK_DEFINERS, length > 0);
+	if (status != OSD_OK)
+		return status;
+	return length ? note_there(txn) : note_removed(txn);
 }
 
 static enum osd_status count_collections(struct osd_txn *txn, const struct osd_place *partition,
