@@ -4,9 +4,10 @@
  *
  * A READ must find out at once that no function concerns it.  So a bit says that there may be values: in the record
  * and the entry of a user object, in the partition and in the root.  A partition with a collection that has values has
- * one itself, their number, and so its bit: only then are the collections of an object looked up.  In memory a bit only ever becomes true: two
- * changes at the same time could otherwise leave it false by mistake.  An object whose bit is left over is read as
- * one without functions, a little later. */
+ * one itself, their number, and so its bit: only then are the collections of an object looked up.  The bits of
+ * partitions and of the root are masks with a number (hook_mask.c): of two changes at the same time, the later one
+ * counts.  In memory an object's own bit only ever becomes true.  An object whose bit is left over is read as one
+ * without functions, a little later. */
 #ifndef OSD_OBJECT_STACK_H
 #define OSD_OBJECT_STACK_H
 
