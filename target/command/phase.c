@@ -7,6 +7,7 @@
 #include "command/osc.h"
 #include "command/validate.h"
 #include "object/txn_run.h"
+#include "security/security.h"
 #include "wire/sense.h"
 
 unsigned osd_phase_txn_flags(const struct osd_request *request)
@@ -35,6 +36,44 @@ static bool measures(const struct osd_request *request)
 	return request->attributes->wants_capacity_change;
 }
 
+/* Whether the page is that of stages or of hooks, of any type of object. */
+static bool has_functions(uint32_t page)
+{
+	page %= OSD_PAGE_PARTITION_BASE;
+	return page == OSD_PAGE_STACK || page == OSD_PAGE_HOOKS;
+}
+
+static bool attaches(const struct osd_attr_params *params)
+{
+	struct osd_attr_list list = params->set_list;
+	struct osd_attr attr;
+
+	if (params->format != OSD_CDBFMT_LIST)
+		return has_functions(params->set_one.page);
+	while (osd_attr_list_next(&list, &attr))
+		if (has_functions(attr.page))
+			return true;
+	return false;
+}
+
+/* A function keeps the name of the user who attaches it. */
+static enum osd_status set(struct osd_request *request, struct osd_txn *txn,
+			   struct osd_object_id id, bool unfinished)
+{
+	const struct osd_nexus *nexus = &request->nexus;
+	struct osd_principal principal;
+	enum osd_status status;
+
+	if (!attaches(request->attributes))
+		return osd_attributes_set(request, txn, id, unfinished);
+	osd_principal_derive(&request->security.proof.grant, nexus->chap_name,
+			     nexus->initiator_name, nexus->address, &principal);
+	osd_txn_act_for(txn, principal.key);
+	status = osd_attributes_set(request, txn, id, unfinished);
+	osd_txn_act_for(txn, NULL);
+	return status;
+}
+
 enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *txn,
 				 struct osd_object_id id, bool unfinished, int64_t *change)
 {
@@ -44,7 +83,7 @@ enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *tx
 	if (measures(request))
 		status = osd_object_used(txn, id, &before);
 	if (status == OSD_OK)
-		status = osd_attributes_set(request, txn, id, unfinished);
+		status = set(request, txn, id, unfinished);
 	if (status == OSD_OK && measures(request))
 		status = osd_object_used(txn, id, &after);
 	if (status == OSD_OK)
@@ -72,8 +111,8 @@ enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
 		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
 			return status;
-		status = osd_phase_set_of(request, txn, request->object,
-					  status == OSD_E_JOB_IN_WAY, &request->set_change);
+		status = osd_phase_set_of(request, txn, request->object, status == OSD_E_JOB_IN_WAY,
+					  &request->set_change);
 		if (status != OSD_OK)
 			return status;
 	}

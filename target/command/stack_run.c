@@ -221,6 +221,7 @@ enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 
 	name_principal(run, &stage_of(run)->function, principal);
 	submission.principal = principal;
+	submission.definer = stage_of(run)->definer;
 	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {
 		fault->has_information = fault->has_command_information = true;

@@ -45,6 +45,7 @@ static enum osd_status find_pool(struct osd_exec *exec,
 {
 	enum osd_status status = OSD_OK;
 	const struct osd_exec_text *name = &submission->pool, *engine = &submission->engine;
+	const char *user = submission->definer ? submission->definer : submission->principal;
 	struct osd_pool *named, *pool;
 
 	osd_lock(&exec->lock);
@@ -56,7 +57,7 @@ static enum osd_status find_pool(struct osd_exec *exec,
 		status = OSD_E_CDB_FIELD;
 	else if (osd_pool_is_native(&pool->config) && !submission->function.id.object_id)
 		status = OSD_E_FUNCTION_UNSIGNED;
-	else if (!submission->compile && !osd_pool_admits(&pool->config, submission->principal))
+	else if (!submission->compile && !osd_pool_admits(&pool->config, user))
 		status = OSD_E_POOL_ACCESS;
 	osd_unlock(&exec->lock);
 	*ret_pool = pool;

@@ -19,14 +19,14 @@ struct finding {
 	size_t count;
 };
 
-static enum osd_status make_hook(struct osd_functions *functions, const struct osd_hook_value *value,
-				 struct osd_hook *hook)
+static enum osd_status make_hook(struct osd_functions *functions,
+				 const struct osd_hook_value *value, struct osd_hook *hook)
 {
 	const struct osd_object_id id = {value->partition_id, value->object_id};
 
 	if (!osd_function_peek(functions, id, &hook->function) ||
-	    (value->method_length && !osd_function_has_method(&hook->function, value->method,
-							      value->method_length)))
+	    (value->method_length &&
+	     !osd_function_has_method(&hook->function, value->method, value->method_length)))
 		return OSD_E_FUNCTION_INACTIVE;
 	osd_function_first_method(&hook->function, hook->method);
 	if (value->method_length) {
@@ -40,6 +40,16 @@ static enum osd_status make_hook(struct osd_functions *functions, const struct o
 	return OSD_OK;
 }
 
+/* It follows the hooks of the same object. */
+static void take_definer(struct finding *finding, enum osd_stack_level level, uint32_t number,
+			 const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < finding->count && length < OSD_PRINCIPAL_MAX; i++)
+		if (finding->list[i].level == level &&
+		    finding->list[i].number + OSD_HOOK_DEFINERS == number)
+			memcpy(finding->list[i].definer, bytes, length);
+}
+
 static void take_value(void *arg, enum osd_stack_level level, uint32_t number, const uint8_t *bytes,
 		       size_t length)
 {
@@ -49,6 +59,10 @@ static void take_value(void *arg, enum osd_stack_level level, uint32_t number, c
 
 	if (finding->status != OSD_OK)
 		return;
+	if (number > OSD_HOOK_DEFINERS) {
+		take_definer(finding, level, number, bytes, length);
+		return;
+	}
 	if (!osd_hook_value_decode(bytes, length, &value)) {
 		finding->status = OSD_E_MEDIUM;
 		return;
@@ -153,8 +167,8 @@ static enum osd_status get_current(struct osd_txn *txn, struct osd_object_id id,
 					sizeof(is), &length);
 	current &= length == sizeof(is);
 	for (size_t i = 0; i < comparing.count && status == OSD_OK && current; i++) {
-		status = osd_page_kept_get(txn, id, comparing.pages[i], OSD_DERIVED_VERSION, derived,
-					   sizeof(derived), &length);
+		status = osd_page_kept_get(txn, id, comparing.pages[i], OSD_DERIVED_VERSION,
+					   derived, sizeof(derived), &length);
 		current = length == sizeof(derived) && memcmp(is, derived, sizeof(is)) == 0;
 	}
 	*ret_length = current;

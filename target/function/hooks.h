@@ -9,6 +9,7 @@
 
 #include "function/function.h"
 #include "object/hooks.h"
+#include "security/security.h"
 #include "wire/hook.h"
 
 /* The attribute of a hook's page with the version of the data that the page's other attributes are of. */
@@ -23,6 +24,7 @@ struct osd_hook {
 	char method[OSD_FUNCTION_WORD_MAX + 1];
 	char parameters[OSD_HOOK_PARAMETERS_MAX];
 	size_t parameters_length;
+	char definer[OSD_PRINCIPAL_MAX]; /* who has attached it: its pool must admit this principal; "": not known */
 };
 
 /* The hooks of some events of a user object, in a transaction; object id 0: of one that is being made in the

@@ -71,6 +71,14 @@ static void take_source(struct level *level, const uint8_t *bytes, size_t length
 		level->status = OSD_E_MEDIUM;
 }
 
+/* It follows the stages of the same object. */
+static void take_definer(struct level *level, uint32_t number, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < level->count && length < OSD_PRINCIPAL_MAX; i++)
+		if (level->stages[i].number + OSD_STACK_DEFINERS == number)
+			memcpy(level->stages[i].definer, bytes, length);
+}
+
 static bool take_value(void *arg, enum osd_stack_level at, uint32_t number, const uint8_t *bytes,
 		       size_t length)
 {
@@ -80,6 +88,8 @@ static bool take_value(void *arg, enum osd_stack_level at, uint32_t number, cons
 	if (number > OSD_STACK_STAGES) {
 		if (number == OSD_STACK_SOURCE && at == OSD_STACK_OWN)
 			take_source(level, bytes, length);
+		if (number > OSD_STACK_DEFINERS)
+			take_definer(level, number, bytes, length);
 		return false;
 	}
 	if (level->status != OSD_OK)

@@ -17,6 +17,7 @@
 
 #include "function/function.h"
 #include "object/stack.h"
+#include "security/security.h"
 #include "wire/stage.h"
 
 struct osd_stage {
@@ -26,6 +27,7 @@ struct osd_stage {
 	char inverse[OSD_FUNCTION_WORD_MAX + 1]; /* the one for WRITE; "": it has none */
 	char parameters[OSD_STAGE_PARAMETERS_MAX];
 	size_t parameters_length;
+	char definer[OSD_PRINCIPAL_MAX]; /* who has attached it: its pool must admit this principal; "": not known */
 };
 
 struct osd_stack {

@@ -132,6 +132,14 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 	return status == OSD_OK ? count_added(txn) : status;
 }
 
+enum osd_status osd_attr_definer_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+				     bool there)
+{
+	const char *definer = there && txn->principal ? txn->principal : "";
+
+	return osd_attr_stored_set(txn, page, number, (const uint8_t *)definer, strlen(definer));
+}
+
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number)
 {
 	if (numbers->count && numbers->list[numbers->count - 1] == number)
@@ -220,7 +228,7 @@ void osd_page_identification(const char *vendor, const char *name,
 }
 
 void osd_value_put(const void *value, size_t length, uint8_t *buffer, size_t capacity,
-		      size_t *ret_length)
+		   size_t *ret_length)
 {
 	if (capacity)
 		memcpy(buffer, value, OSD_MIN(length, capacity));

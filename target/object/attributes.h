@@ -23,6 +23,10 @@ extern const struct osd_page_provider osd_store_page, osd_head_page, osd_heads_r
 /* Stored attributes of the object at hand. get: *ret_length is 0 when there is none. */
 enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    uint8_t *buffer, size_t capacity, size_t *ret_length);
+/* The principal of the transaction, for whom the object at hand gets a function, or (there false) does not have it any
+ * more. */
+enum osd_status osd_attr_definer_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+				     bool there);
 enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    const uint8_t *value, size_t length);
 /* Reads an attribute of the object at hand without a change of its access time. */

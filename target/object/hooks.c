@@ -156,6 +156,9 @@ enum osd_status osd_hook_put(struct osd_txn *txn, struct osd_object_id id, uint3
 	if (status == OSD_OK)
 		status = osd_attr_stored_set(txn, osd_hook_page(osd_txn_type(txn)), number, value,
 					     length);
+	if (status == OSD_OK)
+		status = osd_attr_definer_set(txn, osd_hook_page(osd_txn_type(txn)),
+					      number + OSD_HOOK_DEFINERS, length > 0);
 	return status == OSD_OK ? note_change(txn) : status;
 }
 

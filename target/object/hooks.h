@@ -35,6 +35,7 @@ enum osd_hook_event {
 #define OSD_HOOK_CURRENT   10u	 /* the same, 1: what they have derived is of its data as they are now */
 #define OSD_HOOK_NUMBERS   10u
 #define OSD_HOOK_VALUE_MAX 1280u /* bytes of a value */
+#define OSD_HOOK_DEFINERS  64u	 /* + that of a hook: the principal that has set it, never set directly */
 
 /* The page of a root, a partition or a user object.  Collections have none. */
 uint32_t osd_hook_page(enum osd_object_type type);

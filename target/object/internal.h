@@ -110,7 +110,7 @@ struct osd_objects {
 	struct osd_root_record root;				 /* under partitions_lock */
 	_Atomic uint32_t epoch;					 /* the root record's */
 	_Atomic uint8_t isolation;				 /* the same */
-	_Atomic bool stacked;					 /* stack.h */
+	_Atomic uint64_t stacked, stack_numbers; /* stack.h */
 	_Atomic uint64_t hooks, hook_changes;			 /* hooks.c */
 	_Atomic bool hooked; /* some object, partition or the root may have hooks */
 	_Atomic uint64_t stack_changes;				 /* the same */

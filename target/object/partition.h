@@ -58,7 +58,7 @@ struct osd_partition {
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
-	_Atomic bool stacked; /* stack.h */
+	_Atomic uint64_t stacked; /* stack.h */
 	_Atomic bool viewed;  /* it may have views (view.h) */
 	_Atomic uint64_t hooks; /* hooks.c */
 	_Atomic uint64_t times[OSD_T_COUNT];

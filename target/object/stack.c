@@ -19,8 +19,7 @@ static bool may_have_stack(uint64_t partition_id, bool surrogate)
 
 static bool is_above(const struct osd_objects *objects, const struct osd_partition *partition)
 {
-	return atomic_load_explicit(&partition->stacked, memory_order_acquire) ||
-	       atomic_load_explicit(&objects->stacked, memory_order_acquire);
+	return osd_hook_mask(&partition->stacked) || osd_hook_mask(&objects->stacked);
 }
 
 bool osd_object_is_stacked(const struct osd_object *object)
@@ -61,9 +60,9 @@ static void run_stacked(struct osd_txn *txn, struct osd_effect *effect, bool com
 			atomic_store(&object->stacked, true);
 		osd_object_put(object);
 	} else if (effect->partition) {
-		atomic_store(&effect->partition->stacked, true);
+		osd_hook_mask_keep(&effect->partition->stacked, effect->value);
 	} else {
-		atomic_store(&txn->objects->stacked, true);
+		osd_hook_mask_keep(&txn->objects->stacked, effect->value);
 	}
 }
 
@@ -85,7 +84,7 @@ enum osd_status osd_stack_removed(struct osd_txn *txn, bool partition)
  * the commit. */
 static void run_members(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	if (committed && atomic_load(&effect->partition->stacked))
+	if (committed && osd_hook_mask(&effect->partition->stacked))
 		atomic_fetch_add(&txn->objects->stack_changes, 1);
 }
 
@@ -125,6 +124,27 @@ static enum osd_status has_values(struct osd_objects *objects, struct osd_kv_txn
 			   OSD_KEY_OBJECT_PART + 4, found_one, ret_any);
 }
 
+/* A partition or the root, whose values are locked: so the later change has the higher number. */
+static enum osd_status note_above(struct osd_txn *txn)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
+	const struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	bool any = false;
+	enum osd_status status =
+		effect ? has_values(txn->objects, txn->kv, txn->partition ? &txn->place : &root,
+				    osd_stack_page(osd_txn_type(txn)), &any)
+		       : OSD_E_NO_MEMORY;
+
+	if (status != OSD_OK)
+		return status;
+	effect->value = (atomic_fetch_add(&txn->objects->stack_numbers, 1) + 1) << 8 | any;
+	if (txn->partition) {
+		atomic_fetch_add(&txn->partition->references, 1);
+		effect->partition = txn->partition;
+	}
+	return OSD_OK;
+}
+
 static enum osd_status note_there(struct osd_txn *txn)
 {
 	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
@@ -132,12 +152,8 @@ static enum osd_status note_there(struct osd_txn *txn)
 	if (!effect)
 		return OSD_E_NO_MEMORY;
 	effect->id = txn->id;
-	if (txn->partition) {
-		atomic_fetch_add(&txn->partition->references, 1);
-		effect->partition = txn->partition;
-	}
-	if (txn->id.object_id == 0)
-		return OSD_OK;
+	atomic_fetch_add(&txn->partition->references, 1);
+	effect->partition = txn->partition;
 	txn->record.flags |= OSD_REC_STACKED;
 	txn->dirty = true;
 	return OSD_OK;
@@ -151,8 +167,6 @@ static enum osd_status note_removed(struct osd_txn *txn)
 
 	if (!osd_txn_effect(txn, run_changed))
 		return OSD_E_NO_MEMORY;
-	if (txn->id.object_id == 0)
-		return OSD_OK;
 	status = has_values(txn->objects, txn->kv, &txn->place, osd_stack_page(osd_txn_type(txn)),
 			    &any);
 	if (status != OSD_OK || any)
@@ -166,10 +180,16 @@ static enum osd_status note_removed(struct osd_txn *txn)
 static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *value,
 			   size_t length)
 {
-	enum osd_status status =
-		osd_attr_stored_set(txn, osd_stack_page(osd_txn_type(txn)), number, value, length);
+	const uint32_t page = osd_stack_page(osd_txn_type(txn));
+	enum osd_status status = osd_attr_stored_set(txn, page, number, value, length);
 
-	return status == OSD_OK ? (length ? note_there(txn) : note_removed(txn)) : status;
+	if (status == OSD_OK && number <= OSD_STACK_STAGES)
+		status = osd_attr_definer_set(txn, page, number + OSD_STACK_DEFINERS, length > 0);
+	if (status != OSD_OK)
+		return status;
+	if (txn->id.object_id == 0)
+		return note_above(txn);
+	return length ? note_there(txn) : note_removed(txn);
 }
 
 static enum osd_status count_collections(struct osd_txn *txn, const struct osd_place *partition,
@@ -339,9 +359,9 @@ static enum osd_status each_above(struct osd_txn *txn, struct each *each,
 	const struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
 	enum osd_status status = OSD_OK;
 
-	if (!each->counts && atomic_load(&txn->partition->stacked))
+	if (!each->counts && osd_hook_mask(&txn->partition->stacked))
 		status = each_in_partition(txn, each, made);
-	if (status != OSD_OK || each->counts || !atomic_load(&txn->objects->stacked))
+	if (status != OSD_OK || each->counts || !osd_hook_mask(&txn->objects->stacked))
 		return status;
 	each->level = OSD_STACK_ROOT;
 	return each_of(txn, each, &root, osd_stack_page(OSD_ROOT));

@@ -4,9 +4,10 @@
  *
  * A READ must find out at once that no function concerns it.  So a bit says that there may be values: in the record
  * and the entry of a user object, in the partition and in the root.  A partition with a collection that has values has
- * one itself, their number, and so its bit: only then are the collections of an object looked up.  In memory a bit only ever becomes true: two
- * changes at the same time could otherwise leave it false by mistake.  An object whose bit is left over is read as
- * one without functions, a little later. */
+ * one itself, their number, and so its bit: only then are the collections of an object looked up.  The bits of
+ * partitions and of the root are masks with a number (hook_mask.c): of two changes at the same time, the later one
+ * counts.  In memory an object's own bit only ever becomes true.  An object whose bit is left over is read as one
+ * without functions, a little later. */
 #ifndef OSD_OBJECT_STACK_H
 #define OSD_OBJECT_STACK_H
 
@@ -22,6 +23,7 @@
 #define OSD_STACK_WHY	    18u	 /* of a user object: how its data came about; not stored, and in no list of values */
 #define OSD_STACK_COLLECTIONS 18u /* of a partition: how many of its collections have values, 8 bytes; never set directly */
 #define OSD_STACK_VIEWS	    19u	 /* of a partition: its views (view_list.c); the same */
+#define OSD_STACK_DEFINERS  64u	 /* + that of a stage: the principal that has set it, never set directly */
 #define OSD_STACK_VALUE_MAX 1280u /* bytes of a value */
 
 /* Where a value stands, the nearest first. */

@@ -46,6 +46,11 @@ void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher
 	txn->watcher = watcher;
 }
 
+void osd_txn_act_for(struct osd_txn *txn, const char *principal)
+{
+	txn->principal = principal;
+}
+
 uint64_t osd_txn_weight(const struct osd_txn *txn)
 {
 	return txn->weight;

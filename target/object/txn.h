@@ -48,6 +48,7 @@ struct osd_txn {
 	uint64_t now_ms;
 	const bool *stop; /* osd_txn_watch */
 	const struct osd_txn_watcher *watcher; /* borrowed; NULL: none */
+	const char *principal; /* osd_txn_act_for */
 	uint64_t weight;
 	struct osd_effect *effects, **last_effect;
 	struct osd_effect *charge; /* in effects: the last one used (quota.c); NULL: none */

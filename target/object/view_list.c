@@ -248,7 +248,7 @@ static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition
 		status = join(txn, partition, view->base);
 	if (status != OSD_OK)
 		return status;
-	atomic_store(&partition->stacked, true);
+	atomic_fetch_or(&partition->stacked, 1);
 	effect = osd_txn_effect(txn, run_is_view);
 	if (!effect)
 		return OSD_E_NO_MEMORY;

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import pyosd
-from pyosd.errors import Invalid
+from iosd_host.common import places
+from iosd_host.control.messages import Type
+from pyosd.errors import Invalid, OSDError
 from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import JOBS_COLLECTION, ROOT, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from tests.control.peer import Peer
 from tests.exec.test_stacks import BLOCKS, GZIP, SELECT, UNKNOWN, XOR, put, whole
 from tests.serving import Serving
 
@@ -201,3 +207,50 @@ def test_contracts_of_a_collection(
     fixed = put(functions, XOR, Contract(OutputSize.SAME), name="fixed")
     functions.attach(collection, [FunctionStage(fixed)] * 16)
     assert len(functions.attached(collection)) == 16
+
+
+def transactions(serving: Serving) -> int:
+    """How many the target's database has had."""
+    found = {place["pid"]: place for place in places.running(places.TARGET)}
+    with Peer(found[serving.process.pid]["control"]) as peer:
+        seconds = peer.ask(Type.SNAPSHOT)["transactions"]["seconds"]
+        return sum(seconds["counts"])
+
+
+@pytest.mark.parametrize("where", ["partition", "root"])
+def test_reads_cost_nothing_after_the_stages_are_detached(
+    target: pyosd.Target,
+    functions: Functions,
+    xor: ObjectRef,
+    obj: ObjectRef,
+    serving: Serving,
+    where: str,
+) -> None:
+    """They look nothing up in the database any more, without a restart."""
+    level = ref(obj.partition_id) if where == "partition" else ROOT
+
+    def cost() -> int:
+        before = transactions(serving)
+        for _ in range(40):
+            target.read(obj, 0, 1)
+        return transactions(serving) - before
+
+    assert cost() < 20
+    functions.attach(level, keyed(xor, 1))
+    assert byte(target, obj) == b"\1"
+    functions.detach(level)
+    assert cost() < 20
+    functions.attach(level, keyed(xor, 3))
+    with ThreadPoolExecutor(2) as threads:  # one of the two ends last, and it counts
+        for _ in range(10):
+            both = [
+                threads.submit(functions.detach, level),
+                threads.submit(functions.attach, level, keyed(xor, 3)),
+            ]
+            for each in both:
+                with contextlib.suppress(OSDError):
+                    each.result()
+            attached = bool(functions.attached(level))
+            assert (byte(target, obj) == b"\3") == attached
+    functions.detach(level)
+    assert cost() < 20

@@ -13,7 +13,10 @@ import pyosd
 from iosd_host.common import paths
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd import Chap, LoginRejected
-from pyosd.types import ref
+from pyosd.errors import ChangeRefused
+from pyosd.functions import Contract, Functions, FunctionStage, Hook, HookEvent, OutputSize
+from pyosd.types import AttributeValue, ref
+from pyosd.wire.attributes import Page
 from tests.e2e.raw_iscsi import RawSession
 from tests.exec.conftest import WAIT_S
 from tests.relay import from_address
@@ -162,3 +165,48 @@ def test_pools_keys_and_reuse_are_by_user(guarded: Serving, kind: str) -> None:
 
         assert sandboxes(ada) == sandboxes(ada), "a proven name's sandbox takes its next job"
         assert sandboxes(bob) != sandboxes(ada)
+
+
+UPPER = """
+import osd
+
+def main(args):
+    return osd.stage(args).data.upper()
+
+def no(args):
+    return "no"
+"""
+
+
+def test_a_pool_admits_the_user_who_attaches(guarded: Serving, kind: str) -> None:
+    """Readers need not be users of the pool, and cannot lend its users' rights to their functions."""
+    if kind == "stock":
+        pytest.skip("a stock tgtd does not report users")
+    contract = Contract(OutputSize.SAME)
+    with guarded.connect(chap=ADA) as ada, guarded.connect(chap=BOB) as bob:
+        partition = ada.create_partition(0x15)
+        table = Functions(ada, partition)
+        upper = table.put(
+            UPPER, name="upper", pool="ada", contract=contract, methods=("main", "no")
+        ).id
+        mine, his = (ada.create_and_write(ada.create_partition(), b"text") for _ in range(2))
+        for user, obj in ((ada, mine), (bob, his)):
+            Functions(user, partition).attach(ref(obj.partition_id), [FunctionStage(upper)])
+            Functions(user, partition).hook(obj, Hook(upper, HookEvent.SET, method="no"))
+        for user in (ada, bob):
+            assert bytes(user.read(mine, 0, 4)) == b"TEXT"
+            with pytest.raises(pyosd.PermissionDenied, match="80/16"):
+                user.read(his, 0, 4)
+            with pytest.raises(ChangeRefused, match="no "):
+                user.set_attributes(mine, [AttributeValue(Page.APPLICATION, 1, b"x")])
+            with pytest.raises(pyosd.PermissionDenied, match="80/16"):
+                user.set_attributes(his, [AttributeValue(Page.APPLICATION, 1, b"x")])
+        Functions(ada, partition).attach(ref(his.partition_id), [FunctionStage(upper)])
+        assert bytes(bob.read(his, 0, 4)) == b"TEXT"
+    guarded.kill("tgtd")
+    guarded.restarted()
+    with guarded.connect(chap=BOB) as bob:
+        assert bytes(bob.read(mine, 0, 4)) == b"TEXT"
+        for obj in (mine, his):
+            bob.remove_partition(obj.partition_id, contents=True)
+        bob.remove_partition(partition, contents=True)
