@@ -39,21 +39,37 @@ struct resolving {
 	bool source_gone; /* the object is there, its source is not */
 };
 
+/* Something is absent: the source of the object, if it is the same object before and after.  Else that was removed, and
+ * another may have got its id, which is looked at then. */
+static enum osd_status find_absent(struct resolving *resolving, struct osd_txn *txn,
+				   const struct osd_object_facts *before)
+{
+	struct osd_object_facts now;
+	enum osd_status status = osd_txn_facts(txn, resolving->id, false, &now);
+
+	if (status != OSD_OK)
+		return status;
+	resolving->source_gone = now.created_ms == before->created_ms;
+	return resolving->source_gone ? OSD_E_NO_OBJECT : OSD_E_CONFLICT;
+}
+
 static enum osd_status resolve_in(struct osd_txn *txn, void *arg)
 {
 	struct resolving *resolving = arg;
+	struct osd_object_facts before;
 	enum osd_status status;
-	bool stacked;
 
 	free(resolving->stack);
 	resolving->stack = NULL;
+	resolving->source_gone = false;
 	if (resolving->made)
 		return osd_stack_resolve_new(resolving->functions, txn, resolving->made,
 					     &resolving->stack);
+	status = osd_txn_facts(txn, resolving->id, false, &before);
+	if (status != OSD_OK)
+		return status;
 	status = osd_stack_resolve(resolving->functions, txn, resolving->id, &resolving->stack);
-	resolving->source_gone = status == OSD_E_NO_OBJECT &&
-				 osd_stack_is_there(txn, resolving->id, &stacked) == OSD_OK;
-	return status;
+	return status == OSD_E_NO_OBJECT ? find_absent(resolving, txn, &before) : status;
 }
 
 /* All calls of the run have one version of each function. */

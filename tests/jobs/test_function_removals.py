@@ -18,10 +18,11 @@ from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from tests.jobs.conftest import Target
 from tests.jobs.meeting import Meeting, Questions, Shelf
 
-COMMANDS = 20_000 if os.environ.get("IOSD_LONG") else 250
+COMMANDS = 20_000 if os.environ.get("IOSD_LONG") else 120
 """Of each reader."""
 STEPS = 40_000 if os.environ.get("IOSD_LONG") else 120
 READERS = 4
+COMINGS = 8000 if os.environ.get("IOSD_LONG") else 500
 REFRESHES = 30
 FUNCTIONS = PartitionId(0x12)
 ALL_PAGES, ALL_NUMBERS = 0xFFFF_FFFF, 0xFFFF_FFFF
@@ -69,7 +70,10 @@ def functions_go(target: Target, shelf: Shelf, number: int) -> None:
     shelf.put("function", made)
     Functions(target.commands).deactivate(made)
     Functions(target.commands).activate(made)
-    Functions(target.commands).remove(made, force=number % 2 == 0)
+    try:
+        Functions(target.commands).remove(made, force=number % 2 == 0)
+    except errors.FunctionInUse:
+        Functions(target.commands).remove(made, force=True)
 
 
 def stages_go(target: Target, shelf: Shelf, number: int) -> None:
@@ -281,3 +285,28 @@ def test_a_view_follows_a_partition_whose_objects_go(target: Target) -> None:
         refreshing.result()
     table.view_refresh(view.id)
     assert osd.list_objects(view.id) == []
+
+
+@pytest.mark.sandbox
+def test_an_object_whose_id_comes_again_has_no_source(target: Target) -> None:
+    """A READ finds it with its data or not at all: it shows no other object's."""
+    osd, partition_id = target.commands, target.partition.partition_id
+    osd.create_partition(FUNCTIONS)
+    Functions(osd).attach(target.partition, [FunctionStage(put(target, "all"))])
+    obj = osd.create(partition_id)
+
+    def come_and_go() -> None:
+        for _ in range(COMINGS):
+            osd.remove(obj)
+            osd.create(partition_id, obj.object_id)
+
+    def read_on() -> None:
+        while not coming.done():
+            with suppress(errors.NotFound):
+                assert bytes(osd.read(obj, 0, 1)) == b""
+
+    with ThreadPoolExecutor(READERS + 1) as threads:
+        coming = threads.submit(come_and_go)
+        readers = [threads.submit(read_on) for _ in range(READERS)]
+    for each in (coming, *readers):
+        each.result()
