@@ -280,7 +280,7 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
         with Counted({"a": served.url}, **options) as cluster:
             cluster.target("a").create_partition(PARTITION)
             copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(24)]
-        with Counted({"a": gate.url}, reconnect_timeout=20.0, **options) as cluster:
+        with Counted({"a": gate.url}, reconnect_timeout=5.0, **options) as cluster:
             gate.shut()
             run = cluster.map_objects(slow_number_in, copies, at_once=1)
             until(lambda: cluster.asked)
