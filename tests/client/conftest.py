@@ -39,12 +39,15 @@ def _require(layer: str, present: bool, what: str) -> None:
 @pytest.fixture(scope="module")
 def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a target that runs jobs, for a module's tests."""
+    from tests.machine import SHARE_OF_TESTS
+
     _require("tgtd", MODULE.exists(), "bs_iosd.so")
     _require("sandbox", SANDBOXD.exists(), "iosd-sandboxd")
     folder = tmp_path_factory.mktemp("target")
     socket_path = folder / "sandboxd"
     with (folder / "sandboxd.log").open("wb") as log:
         command = [str(SANDBOXD), "--socket", str(socket_path), "--isolation", "best"]
+        command += ["--cpu-share", str(SHARE_OF_TESTS)]
         daemon = subprocess.Popen([*command, "--python-dir", str(ROOT / "pyosd")], stderr=log)
     target = None
     try:
