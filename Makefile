@@ -115,7 +115,7 @@ wirefuzz: dev   ## SECONDS=60 of PDUs at random against the hardened tgtd under 
 shmfuzz: dev    ## SECONDS=60 of hostile sandboxes against a target under AddressSanitizer
 	@$(bin)/python -m tests.shm_fuzz --seconds $(SECONDS)
 
-fuzz: dev       ## SECONDS=60 of fresh input to every fuzz target; the gate has 20 s
+fuzz: dev       ## SECONDS=60 of fresh input to every fuzz target; the gate has 10 s
 	IOSD_FUZZ_SECONDS=$(SECONDS) $(bin)/python -m pytest tests/fuzz/test_fuzz.py
 
 crash: dev      ## N=100 crash rounds
@@ -123,6 +123,7 @@ crash: dev      ## N=100 crash rounds
 
 faults: dev     ## every n-th store call, system call and allocation fails, or is the last
 	$(bin)/python -m pytest --all-faults $(foreach kind,call function name step store,tests/fault/test_$(kind)_faults.py)
+	IOSD_EVERY_CALL=1 $(bin)/python -m pytest tests/sanitize/test_units.py -k "test_faults or test_sums or test_heads_crash"
 
 units: dev      ## every command on all four logical units: the gate has two of them
 	$(bin)/python -m pytest --units sanitized,iscsi,bdb,memory tests/command

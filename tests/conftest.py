@@ -49,10 +49,10 @@ settings.load_profile("iosd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--crash-rounds", type=int, default=10, help="rounds of kill -9")
+    parser.addoption("--crash-rounds", type=int, default=5, help="rounds of kill -9")
     parser.addoption("--all-faults", action="store_true", help="every n of the fault loops")
     parser.addoption(
-        "--history-seconds", type=float, default=2.0, help="how long jobs' clients work"
+        "--history-seconds", type=float, default=2.0, help="how long histories are made"
     )
     parser.addoption(
         "--rights-matrix", choices=("sample", "full"), default="sample", help="cases of the matrix"

@@ -8,12 +8,14 @@ calls by shell scripts (tests/cli/warm.py).
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -90,6 +92,9 @@ def _be_osd(
         sys.stdin, sys.stdout, sys.stderr = (
             os.fdopen(number, mode, encoding="utf-8") for number, mode in enumerate(("r", "w", "w"))
         )
+        warnings.resetwarnings()  # these and the handlers are pytest's
+        warnings.simplefilter("ignore")
+        logging.root.handlers.clear()
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None  # it was asked for before, in another environment

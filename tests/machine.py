@@ -21,6 +21,9 @@ SANDBOXD = ROOT / "build" / "sandbox" / "iosd-sandboxd"
 KINDS = ("user", "mount", "pid", "net", "ipc", "uts")
 NAMESPACES = ("unshare", "--map-root-user", "--fork", *(f"--{kind}" for kind in KINDS), "true")
 MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
+SHARE_OF_TESTS = 90
+"""Per cent of a processor that scripts get at least, the most there is: with the default they get
+little while other workers compute."""
 
 
 @functools.cache

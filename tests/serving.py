@@ -25,7 +25,7 @@ import pyosd
 from iosd_host.common import paths
 from pyosd.testing import last_step
 from tests.harness import SOURCE
-from tests.machine import unavailable, without_sandboxes
+from tests.machine import SHARE_OF_TESTS, unavailable, without_sandboxes
 from tests.processes import Watch, descendants, long_lived
 from tests.tgtd import MODULE
 
@@ -62,6 +62,7 @@ class Serving:
     environment: variables, beside ours; None: not set.
     standard: with the security method that people get; else NOSEC, unless the arguments name one, and
     sessions that are given no credentials have none.
+    share: least share of the processors for scripts, per cent; None: the default.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Serving:
         environment: Mapping[str, str | None] | None = None,
         manager: bool = False,
         standard: bool = False,
+        share: int | None = SHARE_OF_TESTS,
     ) -> None:
         if "--no-sandboxes" not in arguments and (why := sandboxes_missing()):
             unavailable("sandbox", why)
@@ -84,6 +86,8 @@ class Serving:
         command = [sys.executable, "-c", SERVE, "--data", str(self.data), "-o", "json"]
         command += ["--portal", "127.0.0.1:0", *arguments]
         command += [] if manager else ["--no-manager"]
+        if share is not None and not {"--no-sandboxes", "--cpu-share"}.intersection(arguments):
+            command += ["--cpu-share", str(share)]
         command += [] if standard or "--security" in arguments else ["--security", "nosec"]
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(

@@ -392,7 +392,7 @@ static void test_model_while_moving(uint64_t seed)
 	heads_init(&store, HEAD);
 	shuttle.objects = store.store.objects;
 	CHECK(pthread_create(&thread, NULL, shuttle_main, &shuttle) == 0);
-	for (uint64_t number = 0; number < 3000; number++) {
+	for (uint64_t number = 0; number < TEST_ROUNDS(3000); number++) {
 		struct model_op op = model_op(seed, number);
 
 		CHECK(model_is_expected(model_run(store.store.objects, &op)));

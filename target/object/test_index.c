@@ -8,7 +8,7 @@
 #include "object/test_index.h"
 
 #define OBJECTS 600u
-#define CHANGES 3000u
+#define CHANGES TEST_ROUNDS(3000u)
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
@@ -329,7 +329,7 @@ static void fail_once(uint64_t n)
 
 static void test_failing(void)
 {
-	for (uint64_t n = 1; n < 1000; n += n < 40 ? 1 : 131)
+	for (uint64_t n = 1; n < 1000; n += n < TEST_ROUNDS(40) ? 1 : 131)
 		fail_once(n);
 }
 

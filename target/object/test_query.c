@@ -10,7 +10,7 @@
 #define VALUE_MAX  140
 #define PAGE	   0x10001u
 #define PLAIN_PAGE 0x10002u
-#define QUERIES	   300
+#define QUERIES	   TEST_ROUNDS(300)
 #define MANY	   1000
 #define FIRST	   OSD_FIRST_ID
 #define IDS_MAX	   (OBJECTS + 8)

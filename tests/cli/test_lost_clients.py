@@ -64,19 +64,23 @@ def test_killed_client(osd: Run, pid: str, serving: Serving, tmp_path: Path, fla
         gated.goes_on()
 
 
-@pytest.mark.parametrize("flag", ["--wait", "--follow"])
-def test_target_that_goes(tmp_path: Path, flag: str) -> None:
-    """A client whose target ends for good leaves with the job's id: it is all one needs later."""
+def test_target_that_goes(tmp_path: Path) -> None:
+    """A client whose target ends for good leaves with the job's id: it is all one needs later.  Both flags
+    at once: each client tries for a while to reach the target again."""
+    clients = {}
     with Serving() as served, connect(served.url) as target:
-        gated = Gated(target, str(ref(target.create_partition())), tmp_path)
-        client = subprocess.Popen(
-            gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        wait_for_first_line(target, str(gated.zone))
-        (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
-    _, talk = client.communicate(timeout=DEADLINE_S)
-    assert client.returncode == Exit.UNREACHABLE
-    assert f"osd job wait {job}" in talk.decode()
+        for flag in ("--wait", "--follow"):
+            gated = Gated(target, str(ref(target.create_partition())), tmp_path)
+            client = subprocess.Popen(
+                gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            wait_for_first_line(target, str(gated.zone))
+            (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
+            clients[flag] = client, job
+    for flag, (client, job) in clients.items():
+        _, talk = client.communicate(timeout=DEADLINE_S)
+        assert client.returncode == Exit.UNREACHABLE, flag
+        assert f"osd job wait {job}" in talk.decode(), flag
 
 
 @pytest.mark.parametrize("flag", ["--no-wait", "--follow"])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
 import time
@@ -40,12 +39,15 @@ def _require(layer: str, present: bool, what: str) -> None:
 @pytest.fixture(scope="module")
 def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a target that runs jobs, for a module's tests."""
+    from tests.machine import SHARE_OF_TESTS
+
     _require("tgtd", MODULE.exists(), "bs_iosd.so")
     _require("sandbox", SANDBOXD.exists(), "iosd-sandboxd")
     folder = tmp_path_factory.mktemp("target")
     socket_path = folder / "sandboxd"
     with (folder / "sandboxd.log").open("wb") as log:
         command = [str(SANDBOXD), "--socket", str(socket_path), "--isolation", "best"]
+        command += ["--cpu-share", str(SHARE_OF_TESTS)]
         daemon = subprocess.Popen([*command, "--python-dir", str(ROOT / "pyosd")], stderr=log)
     target = None
     try:
@@ -92,18 +94,36 @@ def face(request: pytest.FixtureRequest, osd_url: str, target: Target) -> Iterat
         run.run(session.close())
 
 
-@pytest.fixture
-def four() -> Iterator[dict[str, Serving]]:
-    """Four targets without security, by name."""
+@pytest.fixture(scope="module")
+def kept() -> Iterator[dict[str, Serving]]:
+    """The targets of `four`, for a module's tests."""
     # Not at the top: the sanitized run has a copy of this folder alone.
+    from tests.processes import long_lived
+
+    found: dict[str, Serving] = {}
+    yield found
+    for each in found.values():
+        each.stop(False)
+        long_lived.discard(each.process.pid)
+
+
+@pytest.fixture
+def four(kept: dict[str, Serving]) -> dict[str, Serving]:
+    """Four targets without security and with nothing in them, by name.  A test may kill some."""
     from tests.machine import unavailable
+    from tests.processes import long_lived
     from tests.serving import Serving, arguments, missing
 
     if why := missing():
         unavailable("tgtd", why)
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for name in FOUR:
-            found[name] = Serving(*arguments())
-            stack.callback(found[name].stop, False)
-        yield found
+    for name in FOUR:
+        served = kept.get(name)
+        if served and served.process.poll() is None:
+            with served.connect() as target:
+                target.format_osd()
+            continue
+        if served:
+            served.stop(False)
+        kept[name] = Serving(*arguments())
+        long_lived.add(kept[name].process.pid)
+    return kept

@@ -279,8 +279,8 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
     with Serving(*arguments()) as served, Gate(served.url) as gate:
         with Counted({"a": served.url}, **options) as cluster:
             cluster.target("a").create_partition(PARTITION)
-            copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(60)]
-        with Counted({"a": gate.url}, reconnect_timeout=20.0, **options) as cluster:
+            copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(24)]
+        with Counted({"a": gate.url}, reconnect_timeout=5.0, **options) as cluster:
             gate.shut()
             run = cluster.map_objects(slow_number_in, copies, at_once=1)
             until(lambda: cluster.asked)
@@ -293,7 +293,7 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
             before = cluster.asked
             until(lambda: cluster.asked > before)
             gate.release()
-            assert run.result() == [*range(60)] and not run.lost
+            assert run.result() == [*range(24)] and not run.lost
         with Counted({"a": gate.url}, reconnect_timeout=0.5, **options) as cluster:
             run = cluster.map_objects(slow_number_in, copies, at_once=1)
             next(iter(run))

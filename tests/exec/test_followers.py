@@ -245,16 +245,19 @@ def test_stock_count(target: pyosd.Target, functions: Functions, zone: ObjectRef
     assert sorted(settled(target, functions, obj)) == [VERSION_OF, SIZE, LINES]
 
 
-def test_no_change_is_lost_by_a_kill(own_serving: Serving) -> None:
-    """The target dies between changes and the runs that follow them, many times."""
-    chance = random.Random(20)
+def test_no_change_is_lost_by_a_kill(
+    own_serving: Serving, seed: int, request: pytest.FixtureRequest
+) -> None:
+    """The target dies between changes and the runs that follow them, several times."""
+    chance = random.Random(seed)
+    rounds = max(2, request.config.getoption("--crash-rounds") // 2)
     with own_serving.connect() as target:
         functions = Functions(target)
         length = functions.put(LENGTH, name="length", access=Access.READ).id
         zone = ref(target.create_partition())
         functions.hook(zone, Hook(length, HookEvent.AFTER, page=PAGE))
         objects = [target.create(zone.partition_id) for _ in range(8)]
-    for _ in range(8):
+    for _ in range(rounds):
         with own_serving.connect() as target:
             stop = threading.Event()
 

@@ -327,19 +327,22 @@ osd.result(int.from_bytes(osd.userobject(*osd.args).data.read(8), "big"))
 
 @pytest.mark.parametrize("kills", [0, 2])
 @pytest.mark.parametrize("array", [None, range(3)])
-def test_no_answer_is_stale(own_serving: Serving, kills: int, array: range | None) -> None:
+def test_no_answer_is_stale(
+    own_serving: Serving, kills: int, array: range | None, request: pytest.FixtureRequest
+) -> None:
     """A writer counts in an object, jobs read it: no result is older than what was acknowledged before the
     submission, nor newer than what had been begun when the result came; also over kills of the target."""
     with own_serving.connect() as target:
         pid = target.create_partition()
         obj = make(target, pid, bytes(8))
+    turn_s = request.config.getoption("--history-seconds") / 2
     writer = Writer(own_serving, obj)
     writer.thread.start()
     reused = 0
     try:
         for turn in range(kills + 1):
             with own_serving.connect() as target:
-                end = time.monotonic() + 3
+                end = time.monotonic() + turn_s
                 while time.monotonic() < end:
                     least = writer.acknowledged
                     ids = [pid, obj.object_id]

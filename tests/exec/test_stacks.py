@@ -398,7 +398,7 @@ def test_more_readers_than_slots(
 def test_a_reader_does_not_keep_a_worker(
     target: pyosd.Target, functions: Functions, obj: ObjectRef, zone: ObjectRef
 ) -> None:
-    odd = put(functions, ODD, SAME, limits=pyosd.Limits(wall=5.0))
+    odd = put(functions, ODD, SAME, limits=pyosd.Limits(wall=2.5))
     other = target.create(zone.partition_id)
     target.write(obj, 0, b"abc")
     target.write(other, 0, b"abc")
@@ -414,7 +414,7 @@ def test_a_reader_does_not_keep_a_worker(
     readers = [threading.Thread(target=read) for _ in range(3)]
     for each in readers:
         each.start()
-    for _ in range(100):
+    for _ in range(20):
         assert bytes(target.read(other, 0, 3)) == b"abc"
     assert not failures, "the functions hang still"
     for each in readers:

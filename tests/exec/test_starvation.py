@@ -73,7 +73,7 @@ def idle(serving: Serving) -> bool:
 def start_and_run() -> tuple[float, float]:
     """Seconds until a target was ready, and of a job with 0.2 s of work in a group that was idle."""
     begin = time.monotonic()
-    with Serving() as serving, serving.connect() as target:
+    with Serving(share=None) as serving, serving.connect() as target:
         ready = time.monotonic() - begin
         if serving.isolation != "full":
             unavailable("sandbox", "there are no control groups")
@@ -122,7 +122,7 @@ def test_a_starved_job_is_given_more_time_and_says_so() -> None:
 
 
 def test_sleep_is_no_starvation() -> None:
-    with Serving() as serving, serving.connect() as target:
+    with Serving(share=None) as serving, serving.connect() as target:
         zone = ref(target.create_partition())
         limits = pyosd.Limits(wall=0.5)
         job = target.exec("import time; time.sleep(60)", zone=zone, limits=limits).wait(WAIT_S)

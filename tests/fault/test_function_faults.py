@@ -25,7 +25,7 @@ OLD, NEW, OTHER = (ref(FUNCTIONS, 0x1_0000 + n) for n in range(3))
 CODES = {each: b"def main(args): return %d\n" % n for n, each in enumerate((OLD, NEW, OTHER))}
 STATE, ALIAS, SHA256, ACTIVATED = 1, 6, 14, 15
 SHARED = b"count"
-STRIDE = 23
+STRIDE = 47
 
 Active = frozenset[ObjectRef]
 STEPS: list[tuple[ObjectRef, str, Active]] = [

@@ -20,7 +20,7 @@ from tests.fault.killed import cut_at_nth_call
 
 PARTITION = PartitionId(0x1_0000)
 ROOT = ref(PARTITION)
-STRIDE = 11
+STRIDE = 23
 
 FILES = (b"first " * 500, b"second " * 300)
 Tree = dict[str, str]

@@ -271,8 +271,8 @@ SPENT = 20
 """Calls of the store that looking at it makes, before and after the history; about."""
 
 
-STRIDES = {"memory": 3, "bdb": 9}
-"""A run tries every third n, or on disk, where each n opens the store twice, every ninth.  The seed
+STRIDES = {"memory": 7, "bdb": 19}
+"""A run tries every seventh n, or on disk, where each n opens the store twice, every nineteenth.  The seed
 chooses the first one; --all-faults (make faults) tries every n."""
 
 

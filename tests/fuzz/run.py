@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
 
-    python3 tests/fuzz/run.py [--seconds 60] [--quick] [--jobs N] [--only-build] [--target NAME]...
+    python3 tests/fuzz/run.py [--seconds 60] [--quick] [--jobs N] [--build DIR] [--target NAME]...
+    python3 tests/fuzz/run.py --only-build [--quick] [--build DIR]
 
 Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
 inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
@@ -397,10 +398,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="build soon rather than run fast")
     jobs = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="targets at once (all processors)")
+    parser.add_argument("--build", type=Path, help="build folder (build/fuzz, or build/fuzz-quick)")
     parser.add_argument("--only-build", action="store_true", help="for later runs")
     parser.add_argument("--target", action="append", help="only this target; may repeat")
     arguments = parser.parse_args()
-    folder = ROOT / "build" / ("fuzz-quick" if arguments.quick else "fuzz")
+    folder = arguments.build or ROOT / "build" / ("fuzz-quick" if arguments.quick else "fuzz")
     build(folder, 0 if arguments.quick else 1)
     if arguments.only_build:
         return 0

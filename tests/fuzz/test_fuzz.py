@@ -12,7 +12,7 @@ import pytest
 from tests.programs import run
 
 RUN = Path(__file__).with_name("run.py")
-GATE_S = 20
+GATE_S = 10
 SECONDS = int(os.environ.get("IOSD_FUZZ_SECONDS", GATE_S))
 # One target after another: the other processor is for the tests of another worker.
 COMMAND = (sys.executable, str(RUN), "--seconds", str(SECONDS), "--jobs", "1")

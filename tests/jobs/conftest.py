@@ -15,7 +15,7 @@ from pyosd.commands import Commands
 from pyosd.types import ROOT, ref
 from pyosd.wire.attributes import Page
 from tests.harness_transport import HarnessTransport
-from tests.machine import unavailable
+from tests.machine import SHARE_OF_TESTS, unavailable
 from tests.processes import long_lived
 from tests.serving import sandboxes_missing
 from tests.waiting import until
@@ -68,6 +68,8 @@ class Target:
                 str(ROOT_DIRECTORY / "pyosd"),
                 "--isolation",
                 self.level,
+                "--cpu-share",
+                str(SHARE_OF_TESTS),
                 *self.daemon_options,
             ],
             stdout=subprocess.PIPE,

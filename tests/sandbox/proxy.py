@@ -19,6 +19,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.machine import SHARE_OF_TESTS
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
@@ -132,13 +134,19 @@ class PoolNews:
 
 
 class Daemon:
-    """A running iosd-sandboxd and the one connection to it."""
+    """A running iosd-sandboxd and the one connection to it.
+
+    tells: says while jobs run that they get too little processor time, as a target does.
+    """
+
+    tells = True
 
     def __init__(
         self, folder: Path, *options: str, most: int = 4, stderr: int | None = None
     ) -> None:
         self.path = folder / "sandboxd"
-        command = [SANDBOXD, "--socket", self.path, "--python-dir", ROOT / "pyosd", *options]
+        command = [SANDBOXD, "--socket", self.path, "--python-dir", ROOT / "pyosd"]
+        command += ["--cpu-share", str(SHARE_OF_TESTS), *options]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=stderr, text=True
         )
@@ -160,6 +168,11 @@ class Daemon:
     def send(self, kind: int, sandbox_id: int, body: bytes = b"") -> None:
         assert self.socket
         self.socket.send(HEADER.pack(1, kind, len(body), sandbox_id) + body)
+
+    def tell(self, per_mille: int) -> None:
+        """What jobs get of the processor time that they want."""
+        if self.tells:
+            self.send(CPU_GOT, 0, struct.pack(">I", per_mille))
 
     def receive(self) -> tuple[int, int, bytes, list[int]]:
         assert self.socket
@@ -295,6 +308,7 @@ class Sandbox:
         compiles: the result is the machine code.  machine: machine code of this code.
         in_shared: the texts lie in the shared memory.  stage: the arguments are data.
         """
+        self.daemon.tell(0)
         source = code.encode() if isinstance(code, str) else code
         header = JOB_RUN.pack(
             *(
@@ -378,7 +392,13 @@ class Sandbox:
         """False: the sandbox is dead."""
         line, seen = CALL_AT[self.area], self.seen[self.area]
         deadline = time.monotonic() + DEADLINE_S
+        told = time.monotonic()
         while self.word(line) == seen:
+            if time.monotonic() > told + 1:
+                told += 1
+                self.daemon.tell(
+                    1000
+                )  # not less than their share: the weight stays, and is not raised
             if self.dead() and self.word(line) == seen:
                 return False
             if time.monotonic() > deadline:

@@ -383,6 +383,7 @@ def wait_until(true) -> None:
 
 def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
     daemon = own("--cpu-share", "10")
+    daemon.tells = False
     idle, (weight,) = weights(daemon)  # while the first zygote starts, and for 3 s
     if not idle:
         pytest.skip("this kernel knows no idle groups")
@@ -404,6 +405,7 @@ def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
 
 def test_no_share_at_all(own) -> None:
     daemon = own("--cpu-share", "0")
+    daemon.tells = False
     daemon.send(CPU_GOT, 0, struct.pack(">I", 0))
     daemon.run("pass")
     assert weights(daemon)[0] in (["1"], [])

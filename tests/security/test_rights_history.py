@@ -32,7 +32,6 @@ from tests.waiting import until
 
 __all__ = ["estate"]
 
-SECONDS = 8.0
 KILL = b"\2"
 
 BY_CALLS = """
@@ -198,12 +197,16 @@ def revoke_and_check(lane: Lane, choose: random.Random) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_nothing_later_is_seen(estate: Estate, seed: int) -> None:  # noqa: F811 -- the fixture
+def test_nothing_later_is_seen(
+    estate: Estate,  # noqa: F811 -- the fixture
+    seed: int,
+    request: pytest.FixtureRequest,
+) -> None:
     choose = random.Random(seed)
     estate.demand(0, m.NOSEC)
     other = Lane(estate, Tenancy("partition", m.CAPKEY, 0, harden), BY_CALLS)
     other.sees(1)
-    deadline, rounds = time.monotonic() + SECONDS, 0
+    deadline, rounds = time.monotonic() + request.config.getoption("--history-seconds"), 0
     while rounds < len(TENANCIES) or time.monotonic() < deadline:
         tenancy = TENANCIES[rounds % len(TENANCIES)]
         look = choose.choice((BY_CALLS, BY_ATTRIBUTE))
