@@ -118,6 +118,23 @@ def test_rename(top: Path) -> None:
         (top / "d/e/f/b").rename(top / "empty")
 
 
+def test_a_directory_that_another_client_moves(
+    top: Path, mounted: Callable[..., Path], target: Target, zone: ObjectRef
+) -> None:
+    """Under its old name it is the same directory, until the kernel asks for that name again."""
+    strict = mounted("--cache", "0")
+    (top / "d").mkdir()
+    (top / "d/f").write_bytes(b"old")
+    assert listed(strict / "d") == ["f"]
+    target.fs.rename(f"/{zone}/d", f"/{zone}/e")
+    target.fs.mkdir(f"/{zone}/d")
+    target.fs.write_bytes(f"/{zone}/d/f", b"new")
+    assert (strict / "d/f").read_bytes() == b"new"
+    assert (top / "d/f").read_bytes() in (b"old", b"new")
+    until(lambda: (top / "d/f").read_bytes() == b"new", lambda: "the old directory has its name")
+    assert (top / "e/f").read_bytes() == b"old"
+
+
 def test_hard_links(top: Path) -> None:
     (top / "d").mkdir()
     (top / "a").write_bytes(b"1")

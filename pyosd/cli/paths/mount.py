@@ -28,7 +28,8 @@ __all__ = ["mount"]
     "--cache",
     type=DURATION,
     metavar="DURATION",
-    help="How long names and attributes are used without asking the target.  [names 0, attributes 1s]",
+    help="How long names and attributes are used without asking the target.  "
+    "[names of files 0, others 1s]",
 )
 @click.option(
     "--patience",
@@ -64,7 +65,7 @@ def mount(
         settings.path(path),
         chap,
         credentials,
-        cached=CacheTimes() if cache is None else CacheTimes(cache, cache),
+        cached=CacheTimes() if cache is None else CacheTimes(cache, cache, cache),
         patience=patience,
         others=os.geteuid() == 0 if others is None else others,
     )

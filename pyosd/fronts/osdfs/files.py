@@ -33,6 +33,7 @@ _NOT_DATA = (
 )
 _VALUE_MOST = 65_534
 _SWAPS = 20
+_PRIVILEGES = b"security.capability"
 _ATTRIBUTES = 1  # scope of FLUSH: the directory itself, not what is in it
 
 
@@ -222,7 +223,10 @@ class FileOperations:
         (name,) = kernel.names_in(request.body[kernel.GETXATTR_IN.size :])
         if name.startswith(b"system."):
             raise WithErrno(errno.EOPNOTSUPP)
-        _, values = await self._xattrs(self._nodes.get(request.node))
+        node = self._nodes.get(request.node)
+        if node.fresh and name == _PRIVILEGES:  # at the first write
+            raise WithErrno(errno.ENODATA)
+        _, values = await self._xattrs(node)
         if name not in values:
             raise WithErrno(errno.ENODATA)
         return _sized(values[name], room)
@@ -251,6 +255,7 @@ class FileOperations:
         if name.startswith(b"system.") or node.object == ROOT:
             raise WithErrno(errno.EOPNOTSUPP)
         check_changes(node)
+        node.fresh = False
         for _ in range(_SWAPS):
             old, values = await self._xattrs(node)
             if flags & kernel.XATTR_CREATE and name in values:

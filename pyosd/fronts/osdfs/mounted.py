@@ -31,12 +31,18 @@ _EMPTY = AttributeValue(*LOGICAL_LENGTH, bytes(8))
 class CacheTimes(NamedTuple):
     """Seconds that the kernel uses names and attributes for without asking.
 
-    A name that is old leads to another file, so a WRITE would change the wrong one.  Each lookup and
+    A name that is old leads to another file, so a WRITE would change the wrong one.  Names of directories
+    are in each path: to look them up each time would take more commands than all else.  Each lookup and
     each open() renews attributes: old ones concern files that are open, and the top.
     """
 
     names: float = 0.0
     attributes: float = 1.0
+    directories: float = 1.0
+
+    def of_name(self, *, is_directory: bool) -> float:
+        """How long a name is used."""
+        return max(self.names, self.directories) if is_directory else self.names
 
 
 class Mounted:
@@ -60,8 +66,14 @@ class Mounted:
     def entry(self, node: Node) -> bytes:
         """A reply about a name; the kernel has one more reference to the node."""
         node.lookups += 1
-        number = self.nodes.inode(node)
-        return kernel.entry_out(node.id, number, node.facts.stat, *self._cached)
+        number, cached = self.nodes.inode(node), self._cached
+        name_s = cached.of_name(is_directory=node.is_directory and not node.shown)
+        return kernel.entry_out(node.id, number, node.facts.stat, name_s, cached.attributes)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether the kernel uses names of files without asking."""
+        return self._cached.names > 0
 
     def attributes(self, node: Node) -> bytes:
         """A reply about attributes."""
@@ -167,6 +179,7 @@ class Mounted:
         if node.opens:
             return
         node.writer = None
+        node.fresh = False
         if node.hidden:
             hidden, node.hidden = node.hidden, b""
             top = ObjectRef(node.object.partition_id)

@@ -51,6 +51,7 @@ class Node:
     places: directories and names that it was found at; above: the last one.  opens: open files.
     hidden: the name it has while it is open and the kernel has removed its last one.
     cached: the version of the data in the kernel's cache, b"" if that is not known.
+    fresh: it was made here and is open since, so the kernel need not fear that it is privileged.
     shown: set if the node is below .jobs or .views.
     """
 
@@ -64,6 +65,7 @@ class Node:
     opens: int = 0
     hidden: bytes = b""
     cached: bytes = b""
+    fresh: bool = False
     writer: Writer | None = None
     shown: JobFile | ViewFile | None = None
 

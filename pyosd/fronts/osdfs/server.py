@@ -14,6 +14,7 @@ from pyosd.fronts.osdfs.kernel import (
     BUFFER,
     INIT_IN,
     MAJOR,
+    Feature,
     KernelRequest,
     Op,
     decode_request,
@@ -109,6 +110,8 @@ class KernelServer:
         if major != MAJOR:
             self._write(error_reply(request.unique, errno.EPROTO))
             return
+        if Op.READDIRPLUS not in self._handlers:
+            features &= ~(Feature.DO_READDIRPLUS | Feature.READDIRPLUS_AUTO)
         data = init_out(features, readahead)
         self._write(reply_header(request.unique, len(data)), data)
 

@@ -61,6 +61,8 @@ class NameOperations:
             Op.READDIRPLUS: self.readdirplus,
             Op.RELEASEDIR: self.releasedir,
         }
+        if not mounted.keeps_names:  # the kernel would look up each entry again
+            del self.handlers[Op.READDIRPLUS]
 
     # ---- look up --------------------------------------------------------------------------------
 
@@ -202,6 +204,7 @@ class NameOperations:
             made = False
             node = regular(await self._find(self._nodes.get(request.node), name))
         opened = await self._mounted.open(node, flags, made=made)
+        node.fresh = node.fresh or made
         return self._mounted.entry(node) + opened
 
     async def mkdir(self, request: KernelRequest) -> bytes:
