@@ -16,6 +16,7 @@
 #define ERROR_MAX	256
 #define PROGRESS_MAX	256u
 #define PROGRESS_UNSAID 0xffffu
+#define RESULT_MOST	(8u << 20) /* at a time: the job may be told to end meanwhile */
 #define VALUE_MAX	65534u /* bytes of an attribute */
 #define ENTRY_BYTES	16u    /* of a type 9 list entry, before the value */
 
@@ -239,21 +240,23 @@ int64_t osd_job_zone(uint32_t part)
 
 static int64_t send_result(const uint8_t *from, size_t length)
 {
-	struct osd_call call = {.op = OSD_CALL_RESULT, .b = now.encoding};
+	struct osd_call call = {.op = OSD_CALL_RESULT, .a = now.result_bytes, .b = now.encoding};
+	size_t done = 0, written = 0;
 	struct osd_answer answer;
-	const uint8_t *body;
-	size_t done = 0;
-	int64_t error;
+	const uint8_t *body = NULL;
 
-	do {
-		call.body_bytes = (uint32_t)OSD_MIN(length - done, (size_t)OSD_CALL_IO_MAX);
-		call.a = now.result_bytes;
-		error = ask("result", &call, from + done, &answer, &body);
-		if (error)
-			return error;
-		done += call.body_bytes;
-		now.result_bytes += call.body_bytes;
-	} while (done < length && !osd_job_calls_ended());
+	if (length == 0)
+		return ask("result", &call, NULL, &answer, &body);
+	while (done < length && !osd_job_calls_ended()) {
+		bool fine = osd_proxy_write(&call, from + done,
+					    OSD_MIN(length - done, (size_t)RESULT_MOST), &answer,
+					    &body, &written);
+
+		if (!fine || written == 0)
+			return heed("result", fine, &answer, body);
+		done += written;
+		call.a = now.result_bytes += written;
+	}
 	return 0;
 }
 

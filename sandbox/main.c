@@ -227,18 +227,12 @@ static void take_steps(struct sandbox *s)
 
 static uint8_t message[OSD_JOB_RUN_BYTES + OSD_JOB_TEXTS_MAX]; /* the last RUN */
 
-static uint64_t texts_length(const struct osd_job_run *run)
-{
-	return (uint64_t)run->name_bytes + run->method_bytes + run->args_bytes +
-	       osd_job_run_code_sent(run);
-}
-
 /* Name, method, args, code and machine code follow one another: behind the header, or in the sealed memfd. */
 static bool find_texts(struct osd_engine_job *job, const uint8_t *texts, size_t length)
 {
 	const struct osd_job_run *run = &job->run;
 
-	if (texts_length(run) != length)
+	if (osd_job_run_texts(run) != length)
 		return false;
 	job->name = (const char *)texts;
 	job->method = job->name + run->name_bytes;
@@ -246,6 +240,17 @@ static bool find_texts(struct osd_engine_job *job, const uint8_t *texts, size_t 
 	job->code = run->code_kept ? NULL : job->args + run->args_bytes;
 	job->machine = run->machine_bytes && job->code ? job->code + run->code_bytes : NULL;
 	return true;
+}
+
+/* They follow the header, or lie in the shared memory until the end of the job; length: of what follows the header. */
+static bool find_near_texts(const struct sandbox *s, struct osd_engine_job *job, size_t length)
+{
+	const struct osd_job_run *run = &job->run;
+
+	if (!run->in_shared)
+		return find_texts(job, message + OSD_JOB_RUN_BYTES, length);
+	return length == 0 && find_texts(job, (const uint8_t *)s->shm + OSD_SHM_TEXTS_AT,
+					 (size_t)osd_job_run_texts(run));
 }
 
 static bool map_texts(struct osd_engine_job *job, int memfd)
@@ -261,16 +266,16 @@ static bool map_texts(struct osd_engine_job *job, int memfd)
 
 static void forget_texts(struct osd_engine_job *job)
 {
-	size_t length = (size_t)texts_length(&job->run);
+	size_t length = (size_t)osd_job_run_texts(&job->run);
 
 	if (job->run.in_memfd)
 		munmap((void *)job->name, length);
-	else
+	else if (!job->run.in_shared)
 		explicit_bzero((void *)job->name, length);
 }
 
 /* Waits for RUN.  False: the target closed the socket, or sent something else. */
-static bool receive_job(struct osd_engine_job *job)
+static bool receive_job(const struct sandbox *s, struct osd_engine_job *job)
 {
 	int memfd = -1;
 	size_t fd_count;
@@ -282,25 +287,25 @@ static bool receive_job(struct osd_engine_job *job)
 	    job->run.in_memfd != (fd_count == 1))
 		return false;
 	if (!job->run.in_memfd)
-		return find_texts(job, message + OSD_JOB_RUN_BYTES,
-				  (size_t)length - OSD_JOB_RUN_BYTES);
+		return find_near_texts(s, job, (size_t)length - OSD_JOB_RUN_BYTES);
 	fine = map_texts(job, memfd);
 	close(memfd);
 	return fine;
 }
 
-static bool take_job(struct osd_engine_job *job, const uint8_t *bytes, size_t length)
+static bool take_job(const struct sandbox *s, struct osd_engine_job *job, const uint8_t *bytes,
+		     size_t length)
 {
 	if (length < OSD_JOB_RUN_BYTES || length > sizeof(message))
 		return false;
 	memcpy(message, bytes, length); /* calls of the job overwrite the bytes */
 	return osd_job_run_decode(message, &job->run) && !job->run.in_memfd &&
-	       find_texts(job, message + OSD_JOB_RUN_BYTES, length - OSD_JOB_RUN_BYTES);
+	       find_near_texts(s, job, length - OSD_JOB_RUN_BYTES);
 }
 
 /* Calls NEXT, after the clean-up.  *ret_again: there is no job: clean up wholly and call again.  False: the target
  * broke the protocol. */
-static bool receive_next_job(struct osd_engine_job *job, bool *ret_again)
+static bool receive_next_job(const struct sandbox *s, struct osd_engine_job *job, bool *ret_again)
 {
 	const struct osd_call call = {.op = OSD_CALL_NEXT};
 	struct osd_answer answer;
@@ -311,7 +316,7 @@ static bool receive_next_job(struct osd_engine_job *job, bool *ret_again)
 	*ret_again = answer.a == OSD_AFTER_CLEAN;
 	if (*ret_again)
 		return true;
-	return answer.body_bytes ? take_job(job, body, answer.body_bytes) : receive_job(job);
+	return answer.body_bytes ? take_job(s, job, body, answer.body_bytes) : receive_job(s, job);
 }
 
 /* ---- before another job ------------------------------------------------------------------ */
@@ -361,7 +366,7 @@ static void go_on(const struct sandbox *s, struct osd_engine_job *job, bool ligh
 		if (!clean(s, lightly))
 			_exit(code);
 		osd_manage_begin(); /* the next job's usage counts from here */
-		if (!receive_next_job(job, &again))
+		if (!receive_next_job(s, job, &again))
 			_exit(EXIT_NOT_STARTED);
 	}
 }
@@ -435,7 +440,7 @@ noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 	take_steps(&sandbox);
 	osd_manage_begin();
 	tell(&sandbox, OSD_JOB_READY, "");
-	if (!receive_job(&job))
+	if (!receive_job(&sandbox, &job))
 		_exit(EXIT_NOT_STARTED);
 	for (;;) {
 		int code;

@@ -107,7 +107,7 @@ bool osd_proxy_write(const struct osd_call *first, const uint8_t *data, size_t l
 			call.flags = sent + sizes[area] < length ? OSD_CALL_AHEAD : 0;
 			post(area, &call, data + sent);
 			sent += sizes[area];
-			call.a += call.op == OSD_CALL_WRITE ? sizes[area] : 0;
+			call.a += call.op == OSD_CALL_APPEND ? 0 : sizes[area];
 			calls++;
 			continue;
 		}

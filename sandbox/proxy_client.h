@@ -27,7 +27,7 @@ bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_an
 bool osd_proxy_next(const struct osd_call *call, struct osd_answer *ret_answer,
 		    const uint8_t **ret_body);
 
-/* WRITE or APPEND of any length, in pieces of at most OSD_AHEAD_BYTES. While the proxy serves one
+/* WRITE, APPEND or RESULT of any length, in pieces of at most OSD_AHEAD_BYTES. While the proxy serves one
  * piece, the next is copied. call: that of the first piece, without a body.  *ret_written: the bytes
  * before the first failed piece.  The answer is that of the first piece.  Otherwise as osd_proxy_call. */
 bool osd_proxy_write(const struct osd_call *call, const uint8_t *data, size_t length,

@@ -400,11 +400,11 @@ static void serve(struct zygote *z)
 /* Scripts compute on a few blocks of some MiB at a time.  If glibc returns memory to the kernel between
  * two of them, each page faults again, which costs as much as the work.  The first value is the largest
  * that glibc itself would reach once blocks of that size were freed.  The second is the memory that a
- * sandbox may keep for the next job. */
+ * sandbox may keep for the next job: a copy of the longest data that pass through a function, and some more. */
 static void tune_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	mallopt(M_TRIM_THRESHOLD, 8 << 20);
+	mallopt(M_TRIM_THRESHOLD, 24 << 20);
 }
 
 static bool load_engine(const struct zygote *z, char text[ZYGOTE_TEXT_MAX])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -108,7 +109,7 @@ def members(name: str, value: type) -> Iterator[tuple[str, str, str]]:
     for key, each in attributes.items():
         if key.startswith("_") or f"{name}.{key}" in OWN_USE:
             continue
-        if isinstance(each, property):
+        if isinstance(each, property | functools.cached_property):
             yield f"{name}.{key}", f"{name}.{key}", inspect.getdoc(each) or ""
         elif inspect.isfunction(each):
             yield f"{name}.{key}", signature(f"{name}.{key}", each), inspect.getdoc(each) or ""

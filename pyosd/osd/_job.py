@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,10 @@ from . import _archive
 from ._current import current
 from ._errors import Invalid, OSDError
 from ._results import encode
-from ._transport import CALL_IO_MAX, Call
+from ._transport import Call
 from ._values import encode_entries
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
     from ._transport import Transport
     from ._values import Settable
 
@@ -53,18 +52,23 @@ STAGE_BYTES = 24  # of the frame in front of the data (docs/views.md)
 class StageInput:
     """Data that pass through this function.
 
-    data: the bytes.
+    view: the bytes, in place; to be used until the function returns.
     offset: the place of the first of them in the object, or in the output of the function before.
     whole: the length of all input of the function, which may get a part of it; 0: not known yet.
     parameters: text of the user who attached the function.
     header: the first line of the input, for a function of tables that gets a later part; else empty.
     """
 
-    data: bytes
+    view: memoryview
     offset: int
     whole: int
     parameters: str
     header: bytes = b""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes, copied."""
+        return bytes(self.view)
 
     @property
     def options(self) -> dict[str, str]:
@@ -78,7 +82,7 @@ def options_of(parameters: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def stage(args: bytes) -> StageInput:
+def stage(args: bytes | memoryview) -> StageInput:
     """The data and the parameters in the arguments of a function that data pass through.
 
     >>> frame = bytes((0, 1, 0, 3)) + bytes(19) + bytes((5,)) + b"k=v" + b"hello"
@@ -87,17 +91,18 @@ def stage(args: bytes) -> StageInput:
 
     Raises: Invalid: the arguments are not such data.
     """
-    good = isinstance(args, bytes) and args[0:2] == b"\0\1" and len(args) >= STAGE_BYTES
-    header = STAGE_BYTES + int.from_bytes(args[2:4]) if good else 0
-    data = header + int.from_bytes(args[4:8]) if good else 0
-    if not good or len(args) < data:
+    view = memoryview(args if isinstance(args, bytes | memoryview) else b"")
+    good = bytes(view[0:2]) == b"\0\1" and len(view) >= STAGE_BYTES
+    header = STAGE_BYTES + int.from_bytes(view[2:4]) if good else 0
+    data = header + int.from_bytes(view[4:8]) if good else 0
+    if not good or len(view) < data:
         raise Invalid("the function was called otherwise than with the data of an object")
     return StageInput(
-        args[data:],
-        int.from_bytes(args[8:16]),
-        int.from_bytes(args[16:24]),
-        args[STAGE_BYTES:header].decode(),
-        args[header:data],
+        view[data:],
+        int.from_bytes(view[8:16]),
+        int.from_bytes(view[16:24]),
+        str(view[STAGE_BYTES:header], "utf-8"),
+        bytes(view[header:data]),
     )
 
 
@@ -151,7 +156,7 @@ class ObjectChange:
         return b"".join(encode_entries(entries))
 
 
-def change(args: bytes) -> ObjectChange:
+def change(args: bytes | memoryview) -> ObjectChange:
     """The change in the arguments of a function that checks changes, or follows them.
 
     >>> frame = bytes((0, 1, 2, 1, 0x88, 0x86)) + bytes(65) + bytes((2,)) + bytes(8) + b"hi"
@@ -160,6 +165,7 @@ def change(args: bytes) -> ObjectChange:
 
     Raises: Invalid: the arguments are not a change.
     """
+    args = bytes(args) if isinstance(args, memoryview) else args
     if not isinstance(args, bytes) or len(args) < CHANGE_BYTES or args[0:2] != b"\0\1":
         raise Invalid("the function was called otherwise than with a change")
     _, events, has_data, action, parameters, *numbers, attributes, data, page = CHANGE.unpack_from(
@@ -235,10 +241,11 @@ def encode_result(value: object) -> tuple[int, memoryview]:
 
 def send_result(encoding: int, data: memoryview) -> None:
     """Leave an encoded result."""
-    transport = current()
-    for at in range(0, max(1, len(data)), CALL_IO_MAX):
-        piece: ReadableBuffer = data[at : at + CALL_IO_MAX]
-        transport.call(Call.RESULT, 0, 0, at, encoding, piece)
+    transport, at = current(), 0
+    if not data:
+        transport.call(Call.RESULT, 0, 0, 0, encoding)
+    while at < len(data):
+        at += transport.write_long(Call.RESULT, 0, 0, at, data[at:], encoding)[1]
 
 
 def log(message: object) -> None:

@@ -38,7 +38,7 @@ class Core(Protocol):
     """Names of the module _osdcore."""
 
     call: Callable[..., tuple[int, int, bytes]]
-    write_long: Callable[[int, int, int, int, ReadableBuffer], tuple[int, int]]
+    write_long: Callable[[int, int, int, int, ReadableBuffer, int], tuple[int, int]]
     readinto: Callable[[int, int, int, WriteableBuffer], int]
     pread: Callable[[memoryview, int, int, int, int, int, WriteableBuffer], int]
     share: Callable[[int, int], tuple[int, int, int, int, int]]
@@ -200,9 +200,15 @@ class SandboxTransport:
         self._blind = NO_ACCESS in self._accesses
 
     def write_long(
-        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        offset: int,
+        data: ReadableBuffer,
+        b: int = 0,
     ) -> tuple[int, int]:
-        return core.write_long(op, partition_id, object_id, offset, data)
+        return core.write_long(op, partition_id, object_id, offset, data, b)
 
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer

@@ -147,10 +147,16 @@ class Transport(Protocol):
         """Make one call; the answer's a, b and body."""
 
     def write_long(
-        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        offset: int,
+        data: ReadableBuffer,
+        b: int = 0,
     ) -> tuple[int, int]:
-        """WRITE or APPEND of more than one call can carry: the first answer's a, and how many bytes are
-        in the object, at least one.
+        """WRITE, APPEND or RESULT of more than one call can carry: the first answer's a, and how many
+        bytes are in the object or the result, at least one.
         """
 
     def readinto(

@@ -108,13 +108,13 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 
 PyDoc_STRVAR(
 	write_long_doc,
-	"write_long(op, partition_id, object_id, offset, data, /) -> (a, bytes written)\n\n"
-	"WRITE or APPEND of as much as goes, the next piece copied while one is written.  Raises\n"
-	"only if nothing was.");
+	"write_long(op, partition_id, object_id, offset, data, b=0, /) -> (a, bytes written)\n\n"
+	"WRITE, APPEND or RESULT of as much as goes, the next piece copied while one is written.\n"
+	"Raises only if nothing was.");
 
 static PyObject *core_write_long(PyObject *module, PyObject *args)
 {
-	unsigned long long partition_id, object_id, offset;
+	unsigned long long partition_id, object_id, offset, b = 0;
 	struct osd_call call = {0};
 	struct osd_answer answer;
 	const uint8_t *answer_body;
@@ -123,12 +123,13 @@ static PyObject *core_write_long(PyObject *module, PyObject *args)
 	Py_buffer data;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "HKKKy*:write_long", &call.op, &partition_id, &object_id,
-			      &offset, &data))
+	if (!PyArg_ParseTuple(args, "HKKKy*|K:write_long", &call.op, &partition_id, &object_id,
+			      &offset, &data, &b))
 		return NULL;
 	call.partition_id = partition_id;
 	call.object_id = object_id;
 	call.a = offset;
+	call.b = b;
 	if (data.len == 0)
 		PyErr_SetString(PyExc_ValueError, "nothing to write");
 	else if (!osd_proxy_write(&call, data.buf, OSD_MIN((size_t)data.len, (size_t)WRITE_MOST),

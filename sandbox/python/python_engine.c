@@ -163,17 +163,36 @@ static PyObject *kept_code(const struct osd_engine_job *job)
 	return *place;
 }
 
+/* Data that pass through are not copied: those in the shared memory stay readable, as text that the sandbox keeps does. */
+static PyObject *args_of(const struct osd_engine_job *job)
+{
+	Py_ssize_t length = (Py_ssize_t)job->run.args_bytes;
+	PyObject *copy, *view;
+
+	if (job->run.stage && !job->run.in_memfd)
+		return PyMemoryView_FromMemory((char *)job->args, length, PyBUF_READ);
+	copy = PyBytes_FromStringAndSize(job->args, length);
+	if (!copy || !job->run.stage)
+		return copy;
+	view = PyMemoryView_FromObject(copy);
+	Py_DECREF(copy);
+	return view;
+}
+
 /* run(code, kept, form, name, method, args encoding, args, zone type, zone ids, job ids, place in an array) of
  * host.py */
 static PyObject *call_run(const struct osd_engine_job *job, PyObject *code)
 {
 	const struct osd_job_run *run = &job->run;
+	PyObject *args = args_of(job);
 
+	if (!args)
+		return NULL;
 	return PyObject_CallFunction(
-		host_run, "y#OIs#s#Iy#I(KK)(KK)(II)", code ? NULL : job->code,
+		host_run, "y#OIs#s#INI(KK)(KK)(II)", code ? NULL : job->code,
 		(Py_ssize_t)run->code_bytes, code ? code : Py_None, (unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
 		job->method, (Py_ssize_t)run->method_bytes,
-		(unsigned)run->args_encoding, job->args, (Py_ssize_t)run->args_bytes,
+		(unsigned)run->args_encoding, args,
 		(unsigned)run->zone_type, (unsigned long long)run->zone_partition,
 		(unsigned long long)run->zone_object, (unsigned long long)run->job_partition,
 		(unsigned long long)run->job_object, (unsigned)run->array_before,

@@ -114,7 +114,7 @@ void osd_stack_run_release(struct osd_stack_run *run)
 		osd_function_code_put(run->codes[i]);
 	osd_stack_stream_free(run->stream);
 	free(run->stack);
-	free(run->data);
+	free(run->base);
 	free(run->args);
 }
 
@@ -124,24 +124,6 @@ enum osd_status osd_stack_run_charge(struct osd_stack_run *run, size_t length)
 	run->charged = length;
 	return atomic_fetch_add(&memory_used, length) + length > MEMORY_MAX ? OSD_E_BUSY : OSD_OK;
 }
-
-enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length)
-{
-	bool blocks = run->stack->contract.block;
-
-	if (length > (blocks ? DATA_MAX : OSD_STAGE_DATA_MAX))
-		return osd_stack_refuse(run->request, OSD_CONTRACT_TOO_LARGE);
-	if (osd_stack_run_charge(run, length) != OSD_OK)
-		return OSD_E_BUSY;
-	free(run->data);
-	run->data = malloc(OSD_MAX(length, 1));
-	run->length = length;
-	return run->data ? OSD_OK : OSD_E_NO_MEMORY;
-}
-
-/* ---- stages ------------------------------------------------------------------------------------- */
-
-static void stage_ended(void *arg, const struct osd_exec_outcome *outcome);
 
 static size_t place_of(const struct osd_stack_run *run)
 {
@@ -153,9 +135,38 @@ static const struct osd_stage *stage_of(const struct osd_stack_run *run)
 	return &run->stack->stages[place_of(run)];
 }
 
+enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length)
+{
+	bool blocks = run->stack->contract.block;
+	size_t frame;
+
+	if (length > (blocks ? DATA_MAX : OSD_STAGE_DATA_MAX))
+		return osd_stack_refuse(run->request, OSD_CONTRACT_TOO_LARGE);
+	if (osd_stack_run_charge(run, length) != OSD_OK)
+		return OSD_E_BUSY;
+	free(run->base);
+	run->passed = 0;
+	frame = run->stack->count ? OSD_STAGE_FRAME_BYTES + stage_of(run)->parameters_length : 0;
+	run->base = malloc(OSD_MAX(frame + length, 1));
+	run->data = run->base + frame;
+	run->length = length;
+	return run->base ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+/* ---- stages ------------------------------------------------------------------------------------- */
+
+static void stage_ended(void *arg, const struct osd_exec_outcome *outcome);
+
 static const char *method_of(const struct osd_stack_run *run)
 {
 	return run->inverse ? stage_of(run)->inverse : stage_of(run)->method;
+}
+
+/* A WRITE never stores bytes that an optional function has not seen: a READ could not undo them.  And what a stream
+ * makes must be kept. */
+static bool is_optional(const struct osd_stack_run *run)
+{
+	return stage_of(run)->function.contract.optional && !run->inverse && !run->stream;
 }
 
 /* Sandboxes are kept for a principal.  This one has the function in its name: no other code, neither the reader's nor
@@ -186,6 +197,7 @@ static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 		.plain = true,
 		.stage = true,
 		.for_script = run->for_script,
+		.owned_args = is_optional(run) ? NULL : &run->args,
 		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
 		.done = stage_ended,
 		.arg = run,
@@ -257,10 +269,29 @@ static size_t piece_length(const struct osd_stack_run *run)
 	return OSD_MIN(run->length - run->piece, most);
 }
 
+/* All data at once: the frame is put in front of them, where it has its room. */
+static enum osd_status pass_all(struct osd_stack_run *run)
+{
+	const struct osd_stage *stage = stage_of(run);
+	const struct osd_stage_frame frame = {run->offset, run->whole, 0, stage->parameters,
+					      stage->parameters_length};
+
+	run->frame_length = osd_stage_frame_encode(&frame, run->base);
+	run->data_length = run->length;
+	free(run->args);
+	run->args = OSD_STEAL(run->base);
+	run->data = NULL;
+	return osd_stack_run_call(run);
+}
+
 static enum osd_status begin_piece(struct osd_stack_run *run)
 {
+	size_t length = piece_length(run);
+
 	run->passed = 0;
-	return pass(run, run->data + run->piece, piece_length(run), run->whole);
+	if (length == run->length)
+		return pass_all(run);
+	return pass(run, run->data + run->piece, length, run->whole);
 }
 
 enum osd_status osd_stack_run_begin(struct osd_stack_run *run)
@@ -269,37 +300,46 @@ enum osd_status osd_stack_run_begin(struct osd_stack_run *run)
 	return begin_piece(run);
 }
 
-/* The last stage's output takes the place of the input.  That of blocks has the same length. */
-static enum osd_status keep(struct osd_stack_run *run, const uint8_t *data, size_t length)
-{
-	uint8_t *whole;
+/* What a stage has returned, or what has passed instead. */
+struct output {
+	uint8_t **owner; /* of the memory that data are in, malloc'd; NULL: they are borrowed */
+	const uint8_t *data;
+	size_t length;
+};
 
-	if (run->stack->contract.block) {
-		memcpy(run->data + run->piece, data, length);
+/* The last stage's output takes the place of the input.  That of blocks has the same length. */
+static enum osd_status keep(struct osd_stack_run *run, const struct output *output)
+{
+	size_t length = output->length;
+
+	if (run->data) { /* one of several pieces */
+		memcpy(run->data + run->piece, output->data, length);
 		run->piece += length;
 		return run->piece < run->length ? begin_piece(run) : OSD_OK;
 	}
-	whole = malloc(OSD_MAX(length, 1));
-	if (!whole)
-		return OSD_E_NO_MEMORY;
-	if (length)
-		memcpy(whole, data, length);
-	free(run->data);
-	run->data = whole;
 	run->length = length;
-	return OSD_OK;
+	if (output->owner && *output->owner) {
+		run->base = OSD_STEAL(*output->owner);
+		run->data = run->base + (output->data - run->base);
+		return OSD_OK;
+	}
+	run->base = run->data = malloc(OSD_MAX(length, 1));
+	if (run->base && length)
+		memcpy(run->data, output->data, length);
+	return run->base ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
 /* OSD_PENDING: another stage was submitted. */
-static enum osd_status go_on(struct osd_stack_run *run, const uint8_t *data, size_t length)
+static enum osd_status go_on(struct osd_stack_run *run, const struct output *output)
 {
 	bool blocks = run->stack->contract.block;
 
 	if (run->stream)
-		return osd_stack_stream_take(run, data, length);
+		return osd_stack_stream_take(run, output->data, output->length);
 	if (++run->passed < run->stack->count)
-		return pass(run, data, length, blocks ? run->whole : length);
-	return keep(run, data, length);
+		return pass(run, output->data, output->length,
+			    blocks ? run->whole : output->length);
+	return keep(run, output);
 }
 
 /* ---- failures ----------------------------------------------------------------------------------- */
@@ -361,11 +401,9 @@ static bool is_own_failure(enum osd_status status)
 	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 
-/* A WRITE never stores bytes that an optional function has not seen: a READ could not undo them.  And what a stream
- * makes must be kept. */
 static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_outcome *outcome)
 {
-	bool optional = stage_of(run)->function.contract.optional && !run->inverse && !run->stream;
+	bool optional = is_optional(run);
 	uint16_t reason = outcome->reason;
 	const char *why = NULL;
 	char line[160];
@@ -374,13 +412,15 @@ static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_ou
 		why = broken_promise(run, outcome);
 		reason = OSD_REASON_EXCEPTION;
 		if (!why)
-			return go_on(run, outcome->result, (size_t)outcome->whole_length);
+			return go_on(run, &(struct output){outcome->owned_result, outcome->result,
+							   (size_t)outcome->whole_length});
 	} else if (!is_own_failure(outcome->status)) {
 		return outcome->status;
 	}
 	run->skipped |= optional;
 	if (optional)
-		return go_on(run, run->args + run->frame_length, run->data_length);
+		return go_on(run, &(struct output){&run->args, run->args + run->frame_length,
+						   run->data_length});
 	if (!why) {
 		last_line(outcome->result, outcome->result ? outcome->result_length : 0, line);
 		why = line;

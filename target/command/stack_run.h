@@ -34,7 +34,8 @@ struct osd_stack_run {
 	struct osd_exec *exec;
 	struct osd_object_id id;  /* of the object; of one that is made, its partition alone */
 	struct osd_stack *stack;  /* owned */
-	uint8_t *data;		  /* owned: input, then output */
+	uint8_t *base;		  /* owned: room for the frame of the first stage, then data */
+	uint8_t *data;		  /* input, then output; NULL while the first stage has them */
 	size_t length;		  /* of data */
 	uint64_t offset, whole;	  /* of data in the object, and bytes of the object */
 	bool inverse;		  /* in the direction of WRITE */
@@ -49,7 +50,7 @@ struct osd_stack_run {
 	size_t piece;	  /* in data: of the bytes that pass the stages now */
 	size_t passed;	  /* stages behind them */
 	struct osd_stack_stream *stream; /* owned; NULL: the data pass as a whole, or in blocks */
-	uint8_t *args;	  /* owned: frame and data of the stage that runs */
+	uint8_t *args;	  /* owned: frame and data of the stage that runs; NULL: its call owns them */
 	size_t frame_length, data_length;
 };
 

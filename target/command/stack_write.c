@@ -16,7 +16,8 @@
 /* What is to be stored. */
 struct osd_stack_written {
 	struct osd_stack *stack; /* owned: that has made it */
-	uint8_t *data;		 /* owned */
+	uint8_t *base;		 /* owned: data are in it */
+	uint8_t *data;
 	struct osd_piece piece;	 /* in the stored object */
 	bool replaces;		 /* all of the object, and not a piece */
 	bool versioned;		 /* it holds for this version of the stored bytes alone */
@@ -59,7 +60,7 @@ void osd_stack_forget(struct osd_request *request)
 	if (!written)
 		return;
 	free(written->stack);
-	free(written->data);
+	free(written->base);
 	free(written);
 }
 
@@ -126,12 +127,14 @@ static enum osd_status load(struct osd_command_context *ctx, struct stack_write 
 static enum osd_status compose(struct stack_write *write)
 {
 	struct osd_stack_run *run = &write->run;
-	OSD_CLEANUP_FREE uint8_t *old = OSD_STEAL(run->data);
+	OSD_CLEANUP_FREE uint8_t *base = OSD_STEAL(run->base);
+	const uint8_t *old = run->data;
 	size_t had = write->computes ? run->length : 0;
 	uint64_t room = OSD_MAX(write->end - write->first, (uint64_t)had);
-	enum osd_status status =
-		osd_stack_run_allocate(run, (size_t)OSD_MIN(room, (uint64_t)SIZE_MAX));
+	enum osd_status status;
 
+	run->inverse = true;
+	status = osd_stack_run_allocate(run, (size_t)OSD_MIN(room, (uint64_t)SIZE_MAX));
 	if (status != OSD_OK)
 		return status;
 	if (had)
@@ -141,7 +144,6 @@ static enum osd_status compose(struct stack_write *write)
 	       (size_t)(write->end - write->start));
 	run->offset = write->first;
 	run->whole = run->stack->contract.block ? OSD_MAX(run->whole, write->end) : run->length;
-	run->inverse = true;
 	return osd_stack_run_begin(run);
 }
 
@@ -162,7 +164,8 @@ static enum osd_status hand_over(struct stack_write *write)
 		.version = write->version,
 		.tries = write->tries,
 	};
-	written->data = OSD_STEAL(run->data);
+	written->base = OSD_STEAL(run->base);
+	written->data = run->data;
 	written->stack = OSD_STEAL(run->stack);
 	osd_attributes_forget(run->request);
 	run->request->written = written;

@@ -147,6 +147,12 @@ static bool keep_content(struct osd_job *job, const struct osd_exec_submission *
 	const struct osd_exec_text *args = &submission->args;
 	size_t code = submission->plain ? 0 : submission->code_length, total = args->length + code;
 
+	if (submission->plain)
+		job->code = osd_function_code_ref(submission->function_code);
+	if (submission->owned_args) {
+		job->content = OSD_STEAL(*submission->owned_args);
+		return true;
+	}
 	job->content = total <= KEPT_CONTENT_MAX || submission->plain ? malloc(total + 1) : NULL;
 	if (!job->content)
 		return !submission->plain;
@@ -154,8 +160,6 @@ static bool keep_content(struct osd_job *job, const struct osd_exec_submission *
 		memcpy(job->content, args->bytes, args->length);
 	if (code)
 		memcpy(job->content + args->length, submission->code, code);
-	if (submission->plain)
-		job->code = osd_function_code_ref(submission->function_code);
 	return true;
 }
 

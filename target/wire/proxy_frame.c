@@ -141,10 +141,12 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 	return true;
 }
 
-/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 code form, be64 job
+enum { TEXTS_MEMFD = 1, TEXTS_SHARED = 2, FLAG_COMPILE = 1, FLAG_STAGE = 2 };
+
+/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 texts (0 here, 1 in a memfd, 2 in the shared memory), u8 code form, be64 job
  * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
  * bytes, be32 grace, be32 members before, be32 index, be32 method bytes, u8 native, u8 code slot,
- * u8 code kept, u8 compile, be32 bytes of machine code. */
+ * u8 code kept, u8 flags (1 compile, 2 stage), be32 bytes of machine code. */
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RUN_BYTES);
@@ -153,7 +155,7 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, OSD_JOB_RUN, 2);
 	osd_wr_be(&w, run->zone_type, 1);
 	osd_wr_be(&w, run->args_encoding, 1);
-	osd_wr_be(&w, run->in_memfd, 1);
+	osd_wr_be(&w, run->in_shared ? TEXTS_SHARED : run->in_memfd, 1);
 	osd_wr_be(&w, run->code_form, 1);
 	osd_wr_be(&w, run->job_partition, 8);
 	osd_wr_be(&w, run->job_object, 8);
@@ -169,7 +171,7 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->native, 1);
 	osd_wr_be(&w, run->code_slot, 1);
 	osd_wr_be(&w, run->code_kept, 1);
-	osd_wr_be(&w, run->compile, 1);
+	osd_wr_be(&w, (run->compile ? FLAG_COMPILE : 0u) | (run->stage ? FLAG_STAGE : 0u), 1);
 	osd_wr_be(&w, run->machine_bytes, 4);
 }
 
@@ -193,8 +195,9 @@ static bool run_lengths_fit(const struct osd_job_run *run)
 	       run->name_bytes <= osd_exec_limits[OSD_LIMIT_NAME].maximum &&
 	       run->method_bytes <= OSD_EXEC_WORD_MAX &&
 	       run->grace_usec <= osd_exec_limits[OSD_LIMIT_GRACE].maximum &&
-	       (run->in_memfd ||
-		(uint64_t)osd_job_run_code_sent(run) + run->args_bytes <= OSD_JOB_INLINE_MAX);
+	       (run->in_memfd || run->in_shared ||
+		(uint64_t)osd_job_run_code_sent(run) + run->args_bytes <= OSD_JOB_INLINE_MAX) &&
+	       (!run->in_shared || osd_job_run_texts(run) <= OSD_SHM_TEXTS_BYTES);
 }
 
 static bool code_slot_known(const struct osd_job_run *run)
@@ -207,13 +210,13 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 {
 	struct osd_rd r = osd_rd_init(bytes, OSD_JOB_RUN_BYTES);
 	struct osd_job_run run;
-	uint8_t in_memfd, native, code_kept, compile;
+	uint8_t texts, native, code_kept, flags;
 
 	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION || osd_rd_be(&r, 2) != OSD_JOB_RUN)
 		return false;
 	run.zone_type = (uint8_t)osd_rd_be(&r, 1);
 	run.args_encoding = (uint8_t)osd_rd_be(&r, 1);
-	in_memfd = (uint8_t)osd_rd_be(&r, 1);
+	texts = (uint8_t)osd_rd_be(&r, 1);
 	run.code_form = (uint8_t)osd_rd_be(&r, 1);
 	run.job_partition = osd_rd_be(&r, 8);
 	run.job_object = osd_rd_be(&r, 8);
@@ -229,13 +232,16 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	native = (uint8_t)osd_rd_be(&r, 1);
 	run.code_slot = (uint8_t)osd_rd_be(&r, 1);
 	code_kept = (uint8_t)osd_rd_be(&r, 1);
-	compile = (uint8_t)osd_rd_be(&r, 1);
+	flags = (uint8_t)osd_rd_be(&r, 1);
 	run.machine_bytes = (uint32_t)osd_rd_be(&r, 4);
-	run.in_memfd = in_memfd == 1;
+	run.in_memfd = texts == TEXTS_MEMFD;
+	run.in_shared = texts == TEXTS_SHARED;
 	run.native = native == 1;
 	run.code_kept = code_kept == 1;
-	run.compile = compile == 1;
-	if (in_memfd > 1 || native > 1 || code_kept > 1 || compile > 1)
+	run.compile = flags & FLAG_COMPILE;
+	run.stage = flags & FLAG_STAGE;
+	if (texts > TEXTS_SHARED || native > 1 || code_kept > 1 ||
+	    flags > (FLAG_COMPILE | FLAG_STAGE))
 		return false;
 	if (run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum ||
 	    (!run.array_before && run.array_index))

@@ -3,7 +3,7 @@
  *
  * Two channels per sandbox, both made by iosd-sandboxd:
  *   - a sealed memfd of OSD_SHM_BYTES: one call at a time from the sandbox's compute thread, the answer
- *     in the same place; sync words are native atomics, frames and bodies are big-endian bytes.  Data
+ *     in the same place, and room for the texts of a long job; sync words are native atomics, frames and bodies are big-endian bytes.  Data
  *     may be written ahead (OSD_CALL_AHEAD): while one piece is served, the next is put beside it;
  *   - a Unix SEQPACKET socket, the job socket: READY and FAILED from the sandbox, JOB from the proxy, and
  *     descriptors (SCM_RIGHTS) that go with an answer whose fd_count is not 0.
@@ -33,7 +33,9 @@
 #define OSD_BODY_MAX     (OSD_CALL_IO_MAX + (64u << 10))
 #define OSD_SHM_FRAME_AT 4096u /* request header; the answer's header OSD_FRAME_BYTES after it */
 #define OSD_SHM_BODY_AT  8192u
-#define OSD_SHM_BYTES    (OSD_SHM_BODY_AT + OSD_BODY_MAX)
+#define OSD_SHM_TEXTS_AT (OSD_SHM_BODY_AT + OSD_BODY_MAX) /* of a job that is in_shared */
+#define OSD_SHM_TEXTS_BYTES (OSD_STAGE_DATA_MAX + (64u << 10))
+#define OSD_SHM_BYTES    (OSD_SHM_TEXTS_AT + OSD_SHM_TEXTS_BYTES)
 #define OSD_FRAME_BYTES  64u
 #define OSD_SHM_AREAS    2	    /* the second: for every other one of calls made ahead */
 #define OSD_AHEAD_BYTES  (512u << 10) /* the longest body of those: half of the room */
@@ -137,7 +139,7 @@ enum osd_after_job { OSD_AFTER_EXIT, OSD_AFTER_CLEAN, OSD_AFTER_CLEAN_LIGHTLY };
 /* The longest result that FINISH carries. */
 #define OSD_FINISH_RESULT_MAX (32u << 10)
 
-/* For WRITE and APPEND: the next call, also one of these two, comes in the other area, perhaps
+/* For WRITE, APPEND and RESULT: the next call, also one of these, comes in the other area, perhaps
  * before this one is answered; both have at most OSD_AHEAD_BYTES.  After a call without the flag,
  * the next comes in area 0.  If a call fails, the one sent ahead after it is skipped, and gets the
  * same answer. */
@@ -217,20 +219,20 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 
 /* Of a script or a call at most 1 MiB; a stage gets the data it transforms as arguments (wire/stage.h). */
 #define OSD_JOB_ARGS_MAX   (OSD_STAGE_FRAME_MAX + OSD_STAGE_DATA_MAX)
-#define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
+#define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in the shared memory, or in a sealed memfd */
 #define OSD_RUN_NAME_MAX   128u
 #define OSD_JOB_TEXTS_MAX  (OSD_RUN_NAME_MAX + 64u + OSD_JOB_INLINE_MAX) /* name, method, code + args in a message */
 #define OSD_JOB_MACHINE_MAX OSD_STAGE_DATA_MAX /* bytes of machine code that goes with code */
 #define OSD_CODE_SLOTS	   4u /* codes of functions that a sandbox keeps, compiled, for its next jobs */
 
-/* OSD_JOB_RUN: header, then name, method, args, code, machine code back to back, in the message or in the memfd sent
- * with it.  Both codes are left out if the sandbox has kept them (code_kept). */
+/* OSD_JOB_RUN: header, then name, method, args, code, machine code back to back, in the message, at OSD_SHM_TEXTS_AT of
+ * the shared memory, or in the memfd sent with it.  Both codes are left out if the sandbox has kept them (code_kept). */
 struct osd_job_run {
 	uint64_t job_partition, job_object;   /* the surrogate: osd.job */
 	uint64_t zone_partition, zone_object; /* osd.zone */
 	uint8_t zone_type;                    /* enum osd_object_type */
 	uint8_t args_encoding;                /* 0 none, 1 bytes, 2 JSON */
-	bool in_memfd;
+	bool in_memfd, in_shared; /* not both */
 	uint8_t code_form;                    /* enum osd_code_form (wire/exec_param.h) */
 	uint32_t name_bytes, args_bytes, code_bytes;
 	uint32_t method_bytes; /* the code is a function: this entry point is called; 0: it is a script */
@@ -241,6 +243,7 @@ struct osd_job_run {
 	uint8_t code_slot; /* 1 to OSD_CODE_SLOTS: keep this code there, in place of another; 0: do not keep it */
 	bool code_kept;	   /* it is there */
 	bool compile;	   /* do not run the code: the result is its machine code, as bytes */
+	bool stage;	   /* the target itself calls, with data that pass through (wire/stage.h), or a change */
 	uint32_t machine_bytes; /* such a result, for this code; 0: none */
 };
 
@@ -250,10 +253,18 @@ static inline uint32_t osd_job_run_code_sent(const struct osd_job_run *run)
 	return run->code_kept ? 0 : run->code_bytes + run->machine_bytes;
 }
 
+/* The bytes of all texts. */
+static inline uint64_t osd_job_run_texts(const struct osd_job_run *run)
+{
+	return (uint64_t)run->name_bytes + run->method_bytes + run->args_bytes +
+	       osd_job_run_code_sent(run);
+}
+
 #define OSD_JOB_RUN_BYTES 76u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
 /* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <=
- * OSD_JOB_ARGS_MAX, name <= 128, method <= 64, code + args <= OSD_JOB_INLINE_MAX unless in_memfd;
+ * OSD_JOB_ARGS_MAX, name <= 128, method <= 64, code + args <= OSD_JOB_INLINE_MAX unless in_memfd, all texts <=
+ * OSD_SHM_TEXTS_BYTES if in_shared;
  * grace <= 5 s, machine code <= OSD_JOB_MACHINE_MAX; only code with a slot may be kept; code to compile has neither
  * slot nor machine code). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);

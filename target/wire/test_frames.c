@@ -95,6 +95,8 @@ static void test_run(void)
 	bytes[NATIVE_AT + 3] = 1;
 	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.compile);
 	bytes[NATIVE_AT + 3] = 2;
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.stage && !wrong.compile);
+	bytes[NATIVE_AT + 3] = 4;
 	CHECK(!osd_job_run_decode(bytes, &wrong));
 	run.code_form = OSD_CODE_ZLIB | OSD_CODE_BYTECODE;
 	osd_job_run_encode(&run, bytes);
@@ -127,8 +129,13 @@ static void test_run(void)
 	REFUSED(code_slot, 1);
 	REFUSED(machine_bytes, 1);
 	run.compile = false;
-#undef REFUSED
 	run.in_memfd = false;
+	run.in_shared = true;
+	osd_job_run_encode(&run, bytes);
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.in_shared && !wrong.in_memfd);
+	REFUSED(args_bytes, OSD_SHM_TEXTS_BYTES - 65536); /* with the code and the name it has no room */
+#undef REFUSED
+	run.in_shared = false;
 	run.code_slot = OSD_CODE_SLOTS;
 	run.code_kept = true;
 	osd_job_run_encode(&run, bytes);

@@ -31,7 +31,9 @@ static void fuzz_run(const uint8_t *data)
 		return;
 	HOLDS(run.code_bytes >= 1 && run.code_bytes <= 16u << 20);
 	HOLDS(run.args_bytes <= OSD_JOB_ARGS_MAX && run.name_bytes <= 128);
-	HOLDS(run.in_memfd || osd_job_run_code_sent(&run) + run.args_bytes <= OSD_JOB_INLINE_MAX);
+	HOLDS(run.in_memfd || run.in_shared ||
+	      osd_job_run_code_sent(&run) + run.args_bytes <= OSD_JOB_INLINE_MAX);
+	HOLDS(!run.in_shared || osd_job_run_texts(&run) <= OSD_SHM_TEXTS_BYTES);
 	osd_job_run_encode(&run, again);
 	HOLDS(!memcmp(data, again, sizeof(again)));
 }

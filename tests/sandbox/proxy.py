@@ -27,11 +27,12 @@ HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET, NUDGE, CPU_GOT = 1, 2, 3, 4, 5,
 WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL, ROTATED = 17, 18, 19, 20, 21, 22, 23
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
-SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
+TEXTS_AT = 8192 + (1 << 20) + (64 << 10)
+SHM_BYTES = TEXTS_AT + (16 << 20) + (64 << 10)
 CALL_AT, ANSWER_AT, CONTROL_AT, WORD_AT = (64, 192), (128, 256), 320, 384
 HEEDED_AT, PEAK_AT = 388, 576
 FRAME_AT, BODY_AT, FRAME_BYTES = (4096, 4096 + 128), (8192, 8192 + (512 << 10)), 64
-AHEAD, WRITE, APPEND = 1, 33, 34
+AHEAD, RESULT, WRITE, APPEND = 1, 3, 33, 34
 
 HEADER = struct.Struct(">HHIQ")
 LIMITS_BODY = struct.Struct(">QIII")
@@ -276,6 +277,7 @@ class Sandbox:
         zone: tuple[int, int, int] = (1, 0, 0),
         job: tuple[int, int] = (0x10000, 0x10007),
         in_memfd: bool = False,
+        in_shared: bool = False,
         form: int = 0,
         method: str = "",
         slot: int = 0,
@@ -283,6 +285,7 @@ class Sandbox:
         by_socket: bool = False,
         native: bool = False,
         compiles: bool = False,
+        stage: bool = False,
         machine: bytes = b"",
     ) -> None:
         """Hand the job over; zone: type, partition, object; method: the entry point of a function.
@@ -290,14 +293,28 @@ class Sandbox:
         slot: where the code may be kept; kept: it is there, and not sent.
         by_socket: also where the sandbox waits in NEXT.  native: as signed for the engine native.
         compiles: the result is the machine code.  machine: machine code of this code.
+        in_shared: the texts lie in the shared memory.  stage: the arguments are data.
         """
         source = code.encode() if isinstance(code, str) else code
         header = JOB_RUN.pack(
-            *(1, RUN, zone[0], args_encoding, in_memfd, form, *job, zone[1], zone[2]),
+            *(
+                1,
+                RUN,
+                zone[0],
+                args_encoding,
+                in_memfd + 2 * in_shared,
+                form,
+                *job,
+                zone[1],
+                zone[2],
+            ),
             *(len(name), len(args), len(source), 20000, len(method), native, slot, kept),
-            *(compiles, len(machine)),
+            *(compiles + 2 * stage, len(machine)),
         )
         texts = name.encode() + method.encode() + args + (b"" if kept else source + machine)
+        if in_shared:
+            self.memory[TEXTS_AT : TEXTS_AT + len(texts)] = texts
+            texts = b""
         if self.rests and not (in_memfd or by_socket):
             self.answer(body=header + texts)
             return
@@ -381,7 +398,7 @@ class Sandbox:
             assert version == 1 and zero == 0 and flags in (0, AHEAD)
             self.follows, self.ahead = self.ahead, flags == AHEAD
             if self.ahead or self.follows:
-                assert op in (WRITE, APPEND) and 0 < length <= 512 << 10
+                assert op in (RESULT, WRITE, APPEND) and 0 < length <= 512 << 10
                 self.outcome.pieces += 1
             if not self.follows:
                 self.failed = None

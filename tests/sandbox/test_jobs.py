@@ -58,6 +58,11 @@ def test_large_code_comes_in_a_memfd(daemon: Daemon) -> None:
     assert daemon.run(code, in_memfd=True).stdout == b"1\n"
 
 
+def test_large_code_comes_in_the_shared_memory(daemon: Daemon) -> None:
+    code = "# a line of comment\n" * 200_000 + "print(1)"
+    assert daemon.run(code, in_shared=True).stdout == b"1\n"
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "exit_code", "line"),
     [

@@ -396,6 +396,26 @@ def test_a_result_at_the_exit_is_the_last(sandbox: Sandbox) -> None:
     assert len(long.result) == 40000 and 3 in long.calls
 
 
+def test_data_pass_a_function_in_place(sandbox: Sandbox) -> None:
+    code = (
+        "import gc, osd\n"
+        "class Hidden:\n    views = []\n"
+        "def main(args):\n"
+        "    stage = osd.stage(args)\n"
+        "    Hidden.views.append(stage.view)\n"
+        "    print(stage.view.readonly, stage.data == stage.view, stage.options)\n"
+        "    return stage.view\n"
+    )
+    data = bytes(range(251)) * 4000
+    args = bytes((0, 1, 0, 3)) + bytes(20) + b"k=v" + data
+    for place in ("in_shared", "in_memfd", "in_shared"):
+        job = {"method": "main", "stage": True, "args_encoding": 1, place: True}
+        outcome = sandbox.run_another(code, args=args, **job)
+        assert outcome.stdout == b"True True {'k': 'v'}\n", outcome.traceback
+        assert outcome.result == data and outcome.pieces, "the result comes in pieces"
+        sandbox.wait_ready()
+
+
 def test_a_job_comes_by_the_socket_as_well(sandbox: Sandbox) -> None:
     for by_socket in (False, True, False, True):
         assert sandbox.run_another("print(1)", by_socket=by_socket).stdout == b"1\n"

@@ -135,10 +135,16 @@ class SessionTransport:
         self.zone.check(op, obj, a, body)
 
     def write_long(
-        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        offset: int,
+        data: ReadableBuffer,
+        b: int = 0,
     ) -> tuple[int, int]:
         piece = memoryview(data)[:CALL_IO_MAX]
-        return self.call(op, partition_id, object_id, offset, 0, piece)[0], len(piece)
+        return self.call(op, partition_id, object_id, offset, b, piece)[0], len(piece)
 
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer

@@ -229,6 +229,7 @@ static void report(const struct ending *ending, struct osd_exec_outcome *outcome
 	const struct osd_job_remains *remains = ending->remains;
 
 	outcome->form = OSD_RESULT_REPORT;
+	outcome->owned_result = NULL;
 	outcome->result = (const uint8_t *)ending->record.message;
 	outcome->result_length = strlen(ending->record.message);
 	if (remains && remains->traceback_length) {
@@ -260,6 +261,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	}
 	if (remains && !record->result_object) {
 		outcome.result = ending.remains->result;
+		outcome.owned_result = plain ? remains->owned_result : NULL;
 		outcome.result_length = ending.remains->result_length;
 	}
 	outcome.whole_length = ending.record.result_length;

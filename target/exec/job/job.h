@@ -396,6 +396,7 @@ bool osd_job_begins_later(const struct osd_job *job);
 /* The output of a script for the terminal transaction to store. */
 struct osd_job_remains {
 	const uint8_t *result, *stderr_bytes, *traceback;
+	uint8_t **owned_result; /* the owner of result, which need not keep it; NULL: it does */
 	size_t result_length, stderr_stored, traceback_length;
 	const uint8_t *states; /* of an array's members */
 	size_t states_length;

@@ -371,6 +371,7 @@ struct osd_exec_outcome {
 	struct osd_object_id job;
 	uint16_t reason;
 	const uint8_t *result; /* NULL when there is none, or it is in result_object */
+	uint8_t **owned_result; /* the same, malloc'd, which the receiver may take; NULL: it copies */
 	size_t result_length;
 	uint64_t whole_length; /* of the result, wherever it is */
 	uint8_t form;	       /* enum osd_result_form */

@@ -279,6 +279,7 @@ static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t 
 	remains.used = used;
 	if (!session->result_object) {
 		remains.result = session->result;
+		remains.owned_result = &session->result;
 		remains.result_length = record->result_length;
 	}
 	osd_job_record_end(record, state, reason);

@@ -129,6 +129,7 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.wrote = job->record.flags & OSD_JOB_WROTE,
 		.plain = plain,
 		.stage = job->record.flags & OSD_JOB_STAGE,
+		.result_hint = job->record.flags & OSD_JOB_STAGE ? job->record.args_length : 0,
 	};
 	run->keeps_code = job->record.function.id.object_id &&
 			  run->sandbox->supply->reuse != OSD_REUSE_NEVER;
@@ -270,27 +271,38 @@ static int make_memfd(const struct iovec *parts, size_t count)
 	return kept;
 }
 
-static bool send_by_socket(struct osd_run *run, struct iovec *parts, size_t count, bool in_memfd)
+static bool send_by_socket(struct osd_run *run, struct iovec *parts, size_t count,
+			   const struct osd_job_run *message)
 {
 	OSD_CLEANUP_CLOSE int memfd = -1;
 
-	if (!in_memfd)
-		return osd_run_send_fds(run, parts, count, NULL, 0);
+	if (!message->in_memfd)
+		return osd_run_send_fds(run, parts, message->in_shared ? 1 : count, NULL, 0);
 	memfd = make_memfd(parts + 1, count - 1);
 	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+}
+
+/* Copies the parts, one after the other. */
+static size_t gather(uint8_t *to, const struct iovec *parts, size_t count)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].iov_len)
+			memcpy(to + done, parts[i].iov_base, parts[i].iov_len);
+		done += parts[i].iov_len;
+	}
+	return done;
 }
 
 /* Answers NEXT.  by_socket: the job lies in the job socket; else it goes into the shared memory. */
 static void answer_next(struct osd_run *run, const struct iovec *parts, size_t count, bool by_socket)
 {
-	uint8_t *shared = (uint8_t *)run->sandbox->shm, *to = shared + OSD_SHM_BODY_AT;
+	uint8_t *shared = (uint8_t *)run->sandbox->shm;
 	struct osd_answer answer = {.code = OSD_ANSWER_OK};
 
-	for (size_t i = 0; i < count && !by_socket; i++) {
-		if (parts[i].iov_len)
-			memcpy(to + answer.body_bytes, parts[i].iov_base, parts[i].iov_len);
-		answer.body_bytes += (uint32_t)parts[i].iov_len;
-	}
+	if (!by_socket)
+		answer.body_bytes = (uint32_t)gather(shared + OSD_SHM_BODY_AT, parts, count);
 	osd_answer_encode(&answer, shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
 	osd_shm_post(&run->sandbox->shm->areas[0].answer);
 }
@@ -300,6 +312,15 @@ struct content {
 	uint32_t code_length, machine_length;
 	bool secret; /* the code must not lie in the shared memory */
 };
+
+/* Long texts go into the shared memory if they fit.  Its pages are there already, so this costs one copy. */
+static void choose_place(struct osd_job_run *message, bool secret)
+{
+	if ((uint64_t)message->args_bytes + osd_job_run_code_sent(message) <= OSD_JOB_INLINE_MAX)
+		return;
+	message->in_shared = !secret && osd_job_run_texts(message) <= OSD_SHM_TEXTS_BYTES;
+	message->in_memfd = !message->in_shared;
+}
 
 static bool send_content(struct osd_run *run, const struct osd_job_record *record,
 			 const struct content *content)
@@ -324,6 +345,7 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		.array_index = record->array.index,
 		.native = record->flags & OSD_JOB_NATIVE,
 		.compile = record->flags & OSD_JOB_COMPILE,
+		.stage = record->flags & OSD_JOB_STAGE && !(record->flags & OSD_JOB_COMPILE),
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];
 	char name[OSD_JOB_NAME_MAX + 1], method[OSD_JOB_METHOD_MAX + 1];
@@ -345,14 +367,16 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		parts[4].iov_len = parts[5].iov_len = 0;
 	memcpy(name, record->name, sizeof(name));
 	memcpy(method, record->function.method, sizeof(method));
-	message.in_memfd =
-		(size_t)record->args_length + osd_job_run_code_sent(&message) > OSD_JOB_INLINE_MAX;
+	choose_place(&message, content->secret);
 	by_socket = !waits || content->secret || message.in_memfd;
 	osd_job_run_encode(&message, header);
-	if (by_socket && !send_by_socket(run, parts, OSD_ARRAY_SIZE(parts), message.in_memfd))
+	if (message.in_shared)
+		gather((uint8_t *)run->sandbox->shm + OSD_SHM_TEXTS_AT, parts + 1,
+		       OSD_ARRAY_SIZE(parts) - 1);
+	if (by_socket && !send_by_socket(run, parts, OSD_ARRAY_SIZE(parts), &message))
 		return false;
 	if (waits)
-		answer_next(run, parts, OSD_ARRAY_SIZE(parts), by_socket);
+		answer_next(run, parts, message.in_shared ? 1 : OSD_ARRAY_SIZE(parts), by_socket);
 	return true;
 }
 

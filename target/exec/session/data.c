@@ -357,7 +357,7 @@ static bool has_result_room(struct osd_session *session, uint64_t end)
 	uint8_t *result;
 
 	if (session->plain && end > OSD_JOB_PAYLOAD_MAX)
-		room = OSD_JOB_PLAIN_MAX;
+		room = OSD_MAX((size_t)OSD_JOB_PLAIN_MAX, session->result_hint);
 	while (room < end && room < plain_most(session))
 		room *= 2;
 

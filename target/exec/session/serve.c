@@ -125,7 +125,7 @@ static enum osd_status op_progress(struct osd_op *op)
 static const struct op_row rows[] = {
 	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish, 0},
 	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress, 0},
-	{OSD_CALL_RESULT, OP_BODY | OP_OWN, 0, osd_op_result, 0},
+	{OSD_CALL_RESULT, OP_BODY | OP_OWN | OP_AHEAD, 0, osd_op_result, 0},
 	{OSD_CALL_TYPE, 0, 0, osd_op_type, OSD_USED_TYPE},
 	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, osd_op_create_partition, OSD_MADE_OBJECT},
 	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT | OP_LONG, OSD_PERM_REMOVE,

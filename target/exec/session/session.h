@@ -164,6 +164,7 @@ struct osd_session {
 	} running;
 	bool plain;			/* no surrogate: the result stays in memory */
 	bool stage;			/* transforms data: its rights are not checked, it has no access */
+	size_t result_hint;		/* bytes that the result most likely has; 0: few */
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */

@@ -21,6 +21,28 @@ static uint64_t length_of(struct osd_session *session, uint64_t id)
 	return answered.a;
 }
 
+/* A long result comes in pieces, each sent before the last is answered. */
+static void test_result_ahead(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call result = {.op = OSD_CALL_RESULT,
+				  .body_bytes = OSD_AHEAD_BYTES,
+				  .flags = OSD_CALL_AHEAD};
+
+	session.plain = session.stage = true;
+	session.limits.result_bytes = session.result_hint = 3 * OSD_AHEAD_BYTES;
+	CHECK(ask(&session, result) == OSD_ANSWER_OK && session.ahead);
+	result.a = OSD_AHEAD_BYTES;
+	CHECK(ask(&session, result) == OSD_ANSWER_OK);
+	CHECK(ask(&session, result) == OSD_ANSWER_INVALID); /* not where the last piece ended */
+	result.a *= 2;
+	result.flags = 0;
+	CHECK(ask(&session, result) == OSD_ANSWER_INVALID); /* skipped with the one before */
+	CHECK(ask(&session, result) == OSD_ANSWER_OK && !session.ahead);
+	CHECK_EQ(session.result_length, 3 * OSD_AHEAD_BYTES);
+	osd_session_release(&session);
+}
+
 static void check_fault(struct osd_call first, struct osd_call second)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
@@ -163,6 +185,7 @@ int main(void)
 {
 	fill_store();
 	test_ahead();
+	test_result_ahead();
 	test_result();
 	test_result_with_finish();
 	test_phases_and_nonsense();
