@@ -35,7 +35,7 @@ CHECK_AIM, IDENTITY_AIM, BLOCK_AIM, CACHED_AIM = (
     at_least(0.9),
     at_most(1.05),
 )
-IDENTITY = b"import osd\n\ndef main(args):\n    return osd.stage(args).data\n"
+IDENTITY = b"import osd\n\ndef main(args):\n    return osd.stage(args).view\n"
 INVERT = """
 TABLE = bytes(255 - each for each in range(256))
 

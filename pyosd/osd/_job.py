@@ -67,7 +67,11 @@ class StageInput:
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes, copied."""
+        """The bytes, copied.
+
+        >>> osd.stage(bytes((0, 1)) + bytes(22) + b"hello").data
+        b'hello'
+        """
         return bytes(self.view)
 
     @property

@@ -133,7 +133,7 @@ static enum osd_status compose(struct stack_write *write)
 {
 	struct osd_stack_run *run = &write->run;
 	OSD_CLEANUP_FREE uint8_t *base = OSD_STEAL(run->base);
-	const uint8_t *old = run->data;
+	const uint8_t *old = base ? run->data : NULL;
 	size_t had = write->computes ? run->length : 0;
 	uint64_t room = OSD_MAX(write->end - write->first, (uint64_t)had);
 	enum osd_status status;

@@ -152,6 +152,14 @@ static bool is_sampled(const struct osd_sandboxes *sandboxes, const struct osd_s
 	       sandboxes->ops->work_of(sandbox) != OSD_WORK_NONE;
 }
 
+/* The C library reads this from a file each time. */
+static uint64_t processors(void)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return (uint64_t)OSD_MAX(count, 1L);
+}
+
 static void report(struct osd_sandboxes *sandboxes, uint64_t got, uint64_t wanted)
 {
 	if (wanted && got * PER_MILLE < wanted * LITTLE)
@@ -160,7 +168,6 @@ static void report(struct osd_sandboxes *sandboxes, uint64_t got, uint64_t wante
 
 void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline)
 {
-	uint64_t processors = (uint64_t)OSD_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 	uint64_t got = 0, wanted = 0, span = 0;
 	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false;
 
@@ -182,7 +189,7 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 	if (any && due) {
 		sandboxes->sampled_usec = now_usec;
 		/* Scripts that wait for each other are not starved by others. */
-		report(sandboxes, got, OSD_MIN(wanted, processors * span));
+		report(sandboxes, got, OSD_MIN(wanted, processors() * span));
 	}
 	if (any)
 		*deadline = OSD_MIN(*deadline, sandboxes->sampled_usec + SAMPLE_USEC);
