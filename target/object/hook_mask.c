@@ -15,11 +15,6 @@ bool osd_may_have_hooks(uint64_t partition_id, bool surrogate)
 	return partition_id > OSD_FUNCTION_PARTITION_LAST && !surrogate;
 }
 
-unsigned osd_hook_mask(const _Atomic uint64_t *hooks)
-{
-	return (uint8_t)atomic_load_explicit(hooks, memory_order_acquire);
-}
-
 static unsigned above(const struct osd_objects *objects, const struct osd_partition *partition)
 {
 	return osd_hook_mask(&partition->hooks) | osd_hook_mask(&objects->hooks);

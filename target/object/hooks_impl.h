@@ -39,7 +39,10 @@ bool osd_object_lacks_due(const struct osd_object *object);
 void osd_due_tell(struct osd_objects *objects, struct osd_object_id first, uint64_t count);
 bool osd_may_have_hooks(uint64_t partition_id, bool surrogate);
 /* hooks: a mask in memory. keep: the later one of it and value. */
-unsigned osd_hook_mask(const _Atomic uint64_t *hooks);
+static inline unsigned osd_hook_mask(const _Atomic uint64_t *hooks)
+{
+	return (uint8_t)atomic_load_explicit(hooks, memory_order_acquire);
+}
 void osd_hook_mask_keep(_Atomic uint64_t *hooks, uint64_t value);
 /* Sets the masks when the store is opened, before other threads run. */
 enum osd_status osd_hooks_load(struct osd_objects *objects);

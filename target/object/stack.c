@@ -19,7 +19,7 @@ static bool may_have_stack(uint64_t partition_id, bool surrogate)
 
 static bool is_above(const struct osd_objects *objects, const struct osd_partition *partition)
 {
-	return osd_hook_mask(&partition->stacked) || osd_hook_mask(&objects->stacked);
+	return osd_hook_mask(&partition->stacked) | osd_hook_mask(&objects->stacked);
 }
 
 bool osd_object_is_stacked(const struct osd_object *object)
