@@ -52,8 +52,8 @@ static void check_row(const struct osd_command_def *def)
 		~(OSD_ROOT | OSD_PARTITION | OSD_COLLECTION | OSD_USER_OBJECT)));
 	/* A requested id is the id of one type. */
 	CHECK(!(flags & OSD_CMD_REQUESTED_ID) || one_type(def->object_types));
-	/* A parked command cannot hold a transaction. */
-	CHECK(!(flags & OSD_CMD_MAY_PARK) || !(flags & OSD_CMD_TXN));
+	/* A parked command cannot hold a transaction: it parks before that, in first(). */
+	CHECK(!(flags & OSD_CMD_MAY_PARK) || !(flags & OSD_CMD_TXN) || def->first);
 	/* One order of attributes, and only where the dispatcher has the transaction. */
 	CHECK(!(flags & OSD_CMD_GET_FIRST && flags & OSD_CMD_ATTRS_FIRST));
 	CHECK(!(flags & (OSD_CMD_GET_FIRST | OSD_CMD_ATTRS_FIRST)) || flags & OSD_CMD_TXN);
