@@ -258,6 +258,9 @@ ELSEWHERE = {
     "function that the data pass through failed": (
         "exec/test_stacks.py::test_a_failure_is_no_data"
     ),
+    "deadline of the pool would pass before the job ended": (
+        "exec/test_pool_share.py::test_a_deadline_refuses_jobs_that_would_wait_too_long"
+    ),
     "client is expected to run the script sooner than the target": (
         "jobs/test_offload.py::test_a_synchronous_exec_is_refused_at_once"
     ),

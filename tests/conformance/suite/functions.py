@@ -69,8 +69,11 @@ def made_in_a_view(t: LogicalUnit) -> None:
     pid, base = t.partition(), struct.pack(">Q", t.pid)
     t.set(0, PARTITION_STACK, SOURCE, base, pid)
     t.refused(Request(0x8882, pid, t.free_oid()), CONTRACT)
-    source = (STACK, SOURCE, base + struct.pack(">Q", t.object()))
-    t.good(Request(0x8882, pid, t.free_oid(), sets=(source,)))
+    oid = t.object()
+    source = base + struct.pack(">Q", oid)
+    t.same(t.get(oid, STACK, SOURCE, pid)[: len(source)], source, "the source of the view's object")
+    sets = ((STACK, SOURCE, source),)
+    t.refused(Request(0x8882, pid, t.free_oid(), sets=sets), INVALID_FIELD_IN_LIST)
 
 
 @cell("SET ATTRIBUTES", "all or nothing", "docs/hooks.md Hooks")
