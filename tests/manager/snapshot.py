@@ -41,6 +41,9 @@ def pool(name: str) -> dict[str, Any]:
         "sandbox_starts": 107,
         "sandbox_exits": {"done": 99, "killed": 1},
         "sandbox_recycled": {"idle": 2},
+        "pushed_back": {"sooner": 1, "late": 2},
+        "paced_bytes": 1 << 20,
+        "held_seconds": 0.5,
     }
 
 

@@ -20,9 +20,13 @@ import argparse
 import json
 import tarfile
 import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from iosd_host.store_tools.format.jobs import JobKey, JobKeyKind, JobRecord
+from iosd_host.store_tools.opening.bdb import Table
 from pyosd.types import ObjectId, ObjectRef, PartitionId
 from tests.offline.stores import Names, Seen, Snapshot, Store, build, look, started
 
@@ -31,6 +35,7 @@ __all__ = ["ARCHIVES", "unpack"]
 FOLDER = Path(__file__).with_name("earlier")
 ARCHIVES = sorted(FOLDER.glob("*.tar.xz"))
 SEEN = "seen.json"
+EXPIRY = slice(70, 78)  # of a job record of these versions
 
 
 def written(seen: Snapshot, names: Names) -> dict[str, Any]:
@@ -69,7 +74,23 @@ def unpack(archive: Path, folder: Path) -> tuple[Store, Snapshot]:
         )
         for each in found["objects"]
     }
-    return Store(folder, (folder / "ssd").exists(), names), seen
+    store = Store(folder, (folder / "ssd").exists(), names)
+    keep_jobs(store)
+    return store, seen
+
+
+def keep_jobs(store: Store) -> None:
+    """Let ended jobs expire a day from now: the archives are older than jobs are kept."""
+    expiry = int(time.time() * 1000) + 86_400_000
+    for key, value in store.records(Table.JOBS):
+        parsed = JobKey.decode(key)
+        if parsed.kind is JobKeyKind.EXPIRY:
+            store.remove(Table.JOBS, key)
+            store.put(Table.JOBS, replace(parsed, number=expiry).encode(), value)
+        elif parsed.kind is JobKeyKind.RECORD and JobRecord.decode(value).numbers["expiry_ms"]:
+            changed = value[: EXPIRY.start] + expiry.to_bytes(8, "big") + value[EXPIRY.stop :]
+            assert JobRecord.decode(changed).numbers["expiry_ms"] == expiry
+            store.put(Table.JOBS, key, changed)
 
 
 def make(harness: Path, archive: Path, two_roots: bool, indexes: bool) -> None:
