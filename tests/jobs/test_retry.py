@@ -121,6 +121,7 @@ def test_failed_members_alone(serving: Target) -> None:
     assert second.status().predecessor == array.id
     found = list(second.results(DEADLINE_S, return_exceptions=True))
     assert found[0] == 50 and isinstance(found[1], errors.ScriptError)
+    second.wait(DEADLINE_S)  # it ends a moment after its last member
     serving.commands.write(bad, 0, bytes([0, 0]))
     third = job_array.retry(serving.commands, second, failed=True)
     assert third.result(DEADLINE_S) == [120]
