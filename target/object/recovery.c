@@ -210,6 +210,18 @@ static bool note(struct objects_context *context, struct id_list *ids, uint64_t 
 	return true;
 }
 
+/* Functions follow the changes of the object, and have followed the last one; but it gets another version now, which
+ * the last run did not record.  So they run again. */
+static bool has_unfollowed_version(const struct objects_context *context,
+				   const struct osd_record *record)
+{
+	const struct osd_objects *objects = context->objects;
+
+	return !(record->flags & OSD_REC_DUE) &&
+	       osd_hooks_of_new(objects, context->partition, record) & OSD_HOOK_AFTER &&
+	       objects->version_floor == objects->opening;
+}
+
 static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct objects_context *context = arg;
@@ -250,7 +262,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
 	}
 	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
-	    record.spare_generation ||
+	    record.spare_generation || has_unfollowed_version(context, &record) ||
 	    (record.type == OSD_USER_OBJECT && record.version.counter == OSD_VERSION_STALE))
 		return note(context, &context->open, id);
 	return true;
@@ -298,6 +310,8 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
 		object->untrimmed = true;
 	}
+	if (status == OSD_OK)
+		status = osd_object_make_due(object); /* its version may be another one than before */
 	if (status == OSD_OK) {
 		atomic_store(&object->times_dirty, true);
 		status = osd_object_settle(object, true, false);

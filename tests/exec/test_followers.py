@@ -245,6 +245,22 @@ def test_stock_count(target: pyosd.Target, functions: Functions, zone: ObjectRef
     assert sorted(settled(target, functions, obj)) == [VERSION_OF, SIZE, LINES]
 
 
+def test_what_was_followed_before_a_kill_is_current_after_it(own_serving: Serving) -> None:
+    """The kill gives the object another version: its data might have changed."""
+    with own_serving.connect() as target:
+        functions = Functions(target)
+        length = functions.put(LENGTH, name="length", access=Access.READ).id
+        zone = ref(target.create_partition())
+        functions.hook(zone, Hook(length, HookEvent.AFTER, page=PAGE))
+        obj = target.create_and_write(zone.partition_id, b"before")
+        target.write(obj, 0, b"followed")
+        settled(target, functions, obj)
+    own_serving.kill("tgtd")
+    own_serving.restarted()
+    with own_serving.connect() as target:
+        assert number(settled(target, Functions(target), obj), SIZE) == len(b"followed")
+
+
 def test_no_change_is_lost_by_a_kill(
     own_serving: Serving, seed: int, request: pytest.FixtureRequest
 ) -> None:
