@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.fs import transfer
+from pyosd.target import Target
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.tgtd
@@ -283,6 +284,17 @@ def test_one_that_fails(osd: Run, top: str, tree: Path) -> None:
     assert f"empty: '{top}/none': no such file or directory" in done.stderr
     done = osd("obj", "ls", f"{top}/none", code=66)
     assert done.stderr.startswith(f"osd: '{top}/none': no such file or directory")
+
+
+def test_an_interrupted_copy_says_how_to_continue(
+    osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Target, "carry_stream", interrupted)
+    done = osd("cp", tree / "a.jpg", f"osd:{top}", code=130)
+    assert "interrupted, 0 files done; repeat the command for the rest" in done.stderr
 
 
 def test_what_is_left_out_is_reported(osd: Run, top: str, tree: Path) -> None:

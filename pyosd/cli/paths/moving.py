@@ -145,6 +145,15 @@ class CopyReport:
 
     def of(self, target: Target, moved: Stream[FileMoved], above: str = "/") -> None:
         """Take outcomes as they come.  above: the path of the partition that files go to."""
+        try:
+            self._take(target, moved, above)
+        except KeyboardInterrupt:
+            done = f"interrupted, {counted(self.files, 'file')} done"
+            click.echo(f"osd: {done}; repeat the command for the rest", err=True)
+            raise
+
+    def _take(self, target: Target, moved: Stream[FileMoved], above: str) -> None:
+        """The same, to the end."""
         for each in target.carry_stream(moved):
             error = each.error or (self._difference(target, each) if self.verify else None)
             if isinstance(error, errors.OSDError) and isinstance(each.item, Outgoing):
