@@ -16,6 +16,7 @@ from pyosd.commands.objects import create_partition
 from pyosd.fs.paths import JOBS, PathInfo, encoded, join, named_id, split, text_of
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Page, Timestamp
+from pyosd.wire.names import PATH_MAX
 
 __all__ = [
     "about",
@@ -68,7 +69,7 @@ def named_refusal(error: errors.OSDError, path: str, known: int = 1) -> errors.O
     if kind is None or error.sense is None:
         return error
     refused = join(path)
-    if kind is not errors.NotEmpty:
+    if kind is not errors.NotEmpty and len(path) <= PATH_MAX:  # a longer one takes several commands
         refused = join(*split(path)[: known + 1 + (error.sense.information or 0)])
     code = (error.sense_key, error.asc, error.ascq, f"'{refused}'{_REFUSALS[kind]}")
     return kind(*code, sense=error.sense, sam_status=error.sam_status)
