@@ -8,6 +8,7 @@ import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,34 @@ def test_what_is_absent_or_of_another_kind(fs: Face, top: str) -> None:
         fs.write_bytes(f"{top}/x/y", b"")
     with pytest.raises(ValueError, match="different partitions"):
         fs.rename(f"{top}/f", "/0x7ffffff/f")
+
+
+def test_refusals_name_the_path_up_to_the_wrong_name(fs: Face, top: str) -> None:
+    fs.mkdir(f"{top}/d")
+    fs.write_bytes(f"{top}/f", b"")
+    fs.mkdir(f"{top}/full/inside", parents=True)
+    wrong: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: fs.resolve(f"{top}/d/x/y"), f"'{top}/d/x': no such file"),
+        (lambda: fs.ls(f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.read_bytes(f"{top}/f/g"), f"'{top}/f': not a directory"),
+        (lambda: fs.write_bytes(f"{top}/x/y", b""), f"'{top}/x': no such file"),
+        (lambda: fs.write_bytes(f"{top}/x/y", bytes(2 << 20)), f"'{top}/x': no such file"),
+        (lambda: fs.write_bytes(f"{top}/d", b""), f"'{top}/d' is a directory"),
+        (lambda: fs.write_bytes(f"{top}/f", b"", exclusive=True), f"'{top}/f' exists"),
+        (lambda: fs.mkdir(f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.mkdir(f"{top}/d"), f"'{top}/d' exists"),
+        (lambda: fs.unlink(f"{top}/d/x"), f"'{top}/d/x': no such file"),
+        (lambda: fs.rmdir(f"{top}/x"), f"'{top}/x': no such file"),
+        (lambda: fs.rmdir(f"{top}/full"), f"'{top}/full': directory not empty"),
+        (lambda: fs.rename(f"{top}/x", f"{top}/y"), f"'{top}/x': no such file"),
+        (lambda: fs.rename(f"{top}/f", f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.rename(f"{top}/f", f"{top}/d"), f"'{top}/d' exists"),
+        (lambda: fs.copy(f"{top}/f", f"{top}/x/y"), f"'{top}/x': no such file"),
+    )
+    for act, text in wrong:
+        with pytest.raises(errors.OSDError) as caught:
+            act()
+        assert text in str(caught.value)
 
 
 def test_nothing_is_left_of_what_fails(fs: Face, target: Target, zone: ObjectRef, top: str) -> None:
