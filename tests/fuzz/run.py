@@ -346,14 +346,17 @@ def build(folder: Path, level: int) -> None:
             sys.exit(f"fuzz: {' '.join(command)} failed:\n{done.stdout[-4000:]}")
 
 
-def fuzz(program: Path, work: Path, seconds: int, replay: bool) -> bool:
-    """Replays a target's inputs, or fuzzes on from them; False when something broke."""
+def fuzz(program: Path, work: Path, seconds: int) -> bool:
+    """Replays a target's inputs, and fuzzes on from them; False when something broke.
+
+    Args: seconds: of the whole; 0: replay alone.  All inputs are replayed whatever time that takes.
+    """
     corpus, kept = work / "corpus", HERE / "corpus" / program.name
     corpus.mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_len={MAX_LENGTH}", f"-timeout={UNIT_TIMEOUT}", "-rss_limit_mb=2048",
         f"-artifact_prefix={work.resolve()}/", "-print_final_stats=0", "-verbosity=0",
-        "-runs=0" if replay else f"-max_total_time={seconds}",
+        f"-max_total_time={seconds}" if seconds else "-runs=0",
         f"-seed={int(os.environ.get('IOSD_SEED', '0')) % (1 << 32)}",  # 0: one of its own
     ]  # fmt: skip
     folders = [corpus, work / "seeds", *([kept] if kept.is_dir() else [])]
@@ -377,9 +380,7 @@ def run_target(program: Path, build_folder: Path, seconds: int) -> bool:
     """Everything for one target."""
     work = build_folder / "fuzz" / program.name
     write_seeds(program.name, work / "seeds")
-    good = fuzz(program, work, 0, replay=True)
-    if good and seconds:
-        good = fuzz(program, work, seconds, replay=False)
+    good = fuzz(program, work, seconds)
     inputs = sum(1 for _ in (work / "corpus").iterdir())
     verdict = "ok" if good else "BROKEN"
     print(f"{program.name}: {verdict}, {seconds} s, {inputs} inputs kept", flush=True)
