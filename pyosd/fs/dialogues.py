@@ -53,13 +53,14 @@ from pyosd.fs.paths import (
 )
 from pyosd.osd._paths.patterns import matcher, may_lead
 from pyosd.types import ROOT, Buffer, ObjectRef, ref
-from pyosd.wire.names import DATA_MAX, NamedData, NameList
+from pyosd.wire.names import DATA_MAX, PATH_MAX, NamedData, NameList
 
 __all__ = ["FIRST_READ", "FileTable", "info", "is_directory", "place"]
 
 FIRST_READ = 64 << 10
 """Bytes of a file that read_bytes() asks for when it looks up the path."""
 
+_NOT_DIRECTORY = (0x5, 0x80, 0x32)
 _IS_DIRECTORY = (0x5, 0x80, 0x33)
 
 
@@ -79,10 +80,24 @@ def place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:
     check_not_jobs(fs, path)
     parts = split(path)
     if fs.base is not None:
-        return fs.base, encoded(parts)
+        return (yield from _with_room(fs.base, encoded(parts)))
     if not parts:
         return ROOT, b""
-    return (yield from find_partition(fs, parts[0])), encoded(parts[1:])
+    base = yield from find_partition(fs, parts[0])
+    return (yield from _with_room(base, encoded(parts[1:])))
+
+
+def _with_room(base: ObjectRef, rest: bytes) -> Dialogue[tuple[ObjectRef, bytes]]:
+    """The same place from a directory further down, if a command has no room for the path.
+
+    Directories can be nested deeper than that, by whoever may make them.
+    """
+    while len(rest) > PATH_MAX and (at := rest.rfind(b"/", 0, PATH_MAX + 1)) > 0:
+        found = yield from names.lookup(base, rest[:at])
+        if not found.is_directory:
+            raise errors.NotADirectory(*_NOT_DIRECTORY, f"'{text_of(rest[:at])}' is no directory")
+        base, rest = found.object, rest[at + 1 :]
+    return base, rest
 
 
 def _name_place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:

@@ -310,6 +310,17 @@ def test_what_is_left_out_is_reported(osd: Run, top: str, tree: Path) -> None:
     assert "left out" not in osd("sync", tree, f"osd:{top}/s", "--exclude", "*").output
 
 
+def test_a_folder_that_cannot_be_made(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
+    """Its files fail, and no others."""
+    osd("cp", "-r", tree, f"osd:{top}")
+    back = tmp_path / "back" / "photos"
+    back.mkdir(parents=True)
+    (back / "2024").write_text("in the way")
+    done = osd("cp", "-r", f"osd:{top}/photos", tmp_path / "back", code=1)
+    assert "2024: File exists" in done.stderr
+    assert (back / "a.jpg").read_bytes() == (tree / "a.jpg").read_bytes()
+
+
 def test_where_names_come_from(
     osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

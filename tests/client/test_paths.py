@@ -236,6 +236,27 @@ def test_trees_are_removed(fs: Face, target: Target, zone: ObjectRef, top: str) 
     assert fs.ls(top) == []
 
 
+def test_trees_deeper_than_a_command_has_room_for(fs: Face, target: Target, top: str) -> None:
+    """A user who may make directories in one can nest them so."""
+    name, bottom = "d" * 255, target.fs.resolve(top)
+    for _ in range(17):
+        bottom = target.make_directory(bottom, name).object
+    target.put_name(bottom, "f", b"x")
+    deep = f"{top}/" + f"{name}/" * 17 + "f"
+    assert fs.info(deep).length == 1
+    assert [each.path for each in fs.walk(top)][-1] == deep
+    assert fs.glob(f"{top}/**/f")[0].path == deep
+    assert (fs.du(top), fs.read_bytes(deep)) == ((1, 1), b"x")
+    fs.write_bytes(f"{deep}2", b"yz")
+    for wrong, error in ((f"{deep}3", errors.NoSuchName), (f"{deep}/x", errors.NotADirectory)):
+        with pytest.raises(error):
+            fs.info(wrong)
+    with pytest.raises(errors.NotADirectory):
+        fs.info(deep + f"/{name}" * 17)
+    assert fs.rmtree(f"{top}/{name}") == 19
+    assert fs.ls(top) == []
+
+
 def test_globs(fs: Face, top: str) -> None:
     fs.mkdir(f"{top}/logs/old", parents=True)
     for name in ("logs/a.gz", "logs/b.txt", "logs/old/c.gz", "d.gz"):

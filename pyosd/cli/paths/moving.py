@@ -251,9 +251,12 @@ def download(
     parallel: int,
     report: CopyReport,
 ) -> None:
-    """Make local folders, then fetch files."""
+    """Make local folders, then fetch files.  A folder that cannot be made fails alone, with its files."""
     for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            report.fail(str(folder), error)
     total = sum(each.info.length for each in files)
     with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = get_files(
