@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "function/machine.h"
 #include "function/signing.h"
 #include "object/txn_run.h"
 #include "security/box.h"
@@ -146,6 +147,8 @@ static void settle(const struct activation *activation, bool stored)
 		drop(functions, entry);
 	atomic_fetch_add(&functions->changes, 1);
 	osd_unlock(&functions->lock);
+	if (stored)
+		osd_machine_sweep(functions);
 }
 
 void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function)
@@ -298,6 +301,7 @@ static void forget(const struct ending *ending)
 	if (entry && is_version(&entry->function, ending->version))
 		drop(ending->functions, entry);
 	osd_unlock(&ending->functions->lock);
+	osd_machine_sweep(ending->functions);
 }
 
 /* A removal or deactivation right after the activation may have looked into memory before settle() has changed it. */
@@ -394,8 +398,10 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
 		return status;
-	if (code->machine_length)
+	if (code->machine_length) {
 		osd_function_keep(functions, function, code);
+		osd_machine_put(functions, function, code);
+	}
 	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
 }
@@ -471,6 +477,7 @@ static void removed_at_end(void *arg, bool committed)
 			drop(functions, entry);
 	}
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
 }
 
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id)
@@ -498,4 +505,5 @@ void osd_functions_forget(struct osd_functions *functions)
 	while (functions->count)
 		drop(functions, &functions->entries[functions->count - 1]);
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
 }
