@@ -331,6 +331,8 @@ static bool may_run_another(const struct osd_run *run)
 		.cpu_seconds = sandbox->limits.cpu_seconds,
 		.peak_bytes = atomic_load(&sandbox->shm->peak_bytes),
 		.peak_first_bytes = sandbox->peak_first_bytes,
+		.memory_bytes = sandbox->limits.memory_bytes,
+		.stage = session->stage,
 	};
 
 	osd_assert_held(&run->exec->lock);
