@@ -218,6 +218,7 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 		submission->done = job_ended;
 		submission->arg = waiting;
 		submission->aborted = &request->aborted;
+		submission->lingers = request->lingers;
 	}
 	status = osd_exec_submit(ctx->exec, submission, &job, &refusal);
 	if (status == OSD_PENDING) {

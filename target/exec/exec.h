@@ -105,6 +105,7 @@ struct osd_exec_submission {
 	bool compile;
 	/* A plain call: args.bytes, if they are owned and malloc'd; taken in place of a copy.  NULL: args are copied. */
 	uint8_t **owned_args;
+	bool lingers;	 /* a plain call: the submitting thread may wait a moment for its end */
 	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
 	uint32_t flags;			  /* enum osd_exec_flags */
 	/* It changes no objects, and its client can run it too (exec/advice/advice.h). */

@@ -277,6 +277,8 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	job->entry.priority = acceptance->record.priority;
 	job->entry.lendable = submission->stage && submission->function.access == OSD_JOB_NO_ACCESS;
 	acceptance->run = osd_start_claim(job, &acceptance->record);
+	if (acceptance->run)
+		acceptance->run->lingers = submission->plain && submission->lingers;
 	return OSD_OK;
 }
 

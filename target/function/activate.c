@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "function/machine.h"
 #include "function/signing.h"
 #include "object/txn_run.h"
 #include "security/box.h"
@@ -189,8 +190,10 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)
 		return status;
-	if (code->machine_length)
+	if (code->machine_length) {
 		osd_function_keep(functions, function, code);
+		osd_machine_put(functions, function, code);
+	}
 	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
 }

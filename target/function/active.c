@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "function/impl.h"
+#include "function/machine.h"
 #include "object/txn_run.h"
 #include "wire/osd2.h"
 
@@ -226,6 +226,7 @@ void osd_function_match(struct osd_functions *functions, struct osd_object_id id
 		for (size_t i = 0; i < versions.count; i++)
 			read_stored(functions, &versions.list[i]);
 	} while (!match_all(functions, &versions));
+	osd_machine_sweep(functions);
 }
 
 void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function)
@@ -329,6 +330,7 @@ void osd_function_drop(struct osd_functions *functions, const struct osd_functio
 	if (entry && osd_function_same(&entry->function, version))
 		drop(functions, entry);
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
 }
 
 void osd_functions_forget(struct osd_functions *functions)
@@ -338,4 +340,5 @@ void osd_functions_forget(struct osd_functions *functions)
 	while (functions->count)
 		drop(functions, &functions->entries[functions->count - 1]);
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
 }

@@ -104,6 +104,9 @@ void osd_functions_set_memory(struct osd_functions *functions, uint64_t most);
 /* At the start: keeps results of functions (function/kept.h) in this directory; quota 0: none. */
 void osd_functions_keep(struct osd_functions *functions, const char *directory, uint64_t quota);
 struct osd_kept *osd_functions_kept(struct osd_functions *functions); /* NULL: none are kept */
+/* At the start: keeps machine code (function/machine.h) in this directory.  build: its compiler and processor. */
+void osd_functions_keep_machine(struct osd_functions *functions, const char *directory,
+				const char *build);
 
 struct osd_function_figures {
 	size_t active;
@@ -216,7 +219,8 @@ enum osd_status osd_function_find_at_once(struct osd_functions *functions,
  * waits. */
 bool osd_function_code_is_current(struct osd_functions *functions, struct osd_object_id id,
 				  const struct osd_data_version *version);
-/* A copy of the code with this machine code; length 0: it has none, and is not compiled again.  NULL: no memory. */
+/* A copy of the code with this machine code; length 0: it has none, and is not compiled again; machine NULL: the caller
+ * fills it in.  NULL: no memory. */
 struct osd_function_code *osd_function_code_compiled(const struct osd_function_code *code,
 						     const uint8_t *machine, size_t length);
 /* The kept code of an active function that has machine code, if it has this SHA-256; NULL: there is none.  The caller puts

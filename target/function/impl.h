@@ -74,6 +74,7 @@ struct osd_functions {
 	size_t (*list_users)(void *arg, struct osd_object_id id, char *text, size_t capacity); /* the same */
 	void *users;
 	uint64_t memory_max; /* constant after the start; 0: no bound */
+	struct osd_machine *machine;	/* machine.h; constant after the start; NULL: none is kept */
 	struct osd_kept *results;	/* kept.h; constant after the start; NULL: none are kept */
 	struct osd_stack_notes *notes;	/* stack_note.h */
 	_Atomic uint64_t changes;	/* of the active functions */
