@@ -227,7 +227,7 @@ def find(
     room, lists = FOUND_BYTES + most, lists_of(wanted, ())
     reply = yield from call(requests.names(directory, params, room, attributes=lists))
     try:
-        return *decode_found(reply.data), reply.attributes
+        return *decode_found(reply.data, padded=bool(lists.get)), reply.attributes
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 

@@ -181,8 +181,12 @@ def decode_entry(data: bytes | memoryview) -> NameEntry:
     return decode_found(data)[0]
 
 
-def decode_found(data: bytes | memoryview) -> tuple[NameEntry, NamedData | None]:
+def decode_found(
+    data: bytes | memoryview, *, padded: bool = False
+) -> tuple[NameEntry, NamedData | None]:
     """The answer to a LOOKUP that wants data; None: it has none.
+
+    padded: other bytes follow, because the answer has attributes, too.
 
     Raises: ValueError: it is not such an answer.
     """
@@ -197,9 +201,10 @@ def decode_found(data: bytes | memoryview) -> tuple[NameEntry, NamedData | None]
     if len(data) < FOUND_BYTES:
         raise ValueError(f"an entry with data of {len(data)} bytes")
     length, version, count = _DATA_HEADER.unpack_from(data, ENTRY_BYTES)
-    if len(data) - FOUND_BYTES != count or count > length:
+    there = len(data) - FOUND_BYTES
+    if there < count or (there > count and not padded) or count > length:
         raise ValueError(f"{count} of {length} bytes of data in an answer of {len(data)} bytes")
-    return entry, NamedData(memoryview(data)[FOUND_BYTES:], length, version)
+    return entry, NamedData(memoryview(data)[FOUND_BYTES : FOUND_BYTES + count], length, version)
 
 
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
@@ -212,7 +217,7 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
         at, entries = _LIST_HEADER.size, list[ListedName]()
         for _ in range(count):
             head = _LIST_ENTRY.unpack_from(data, at)
-            object_id, kind, names, length, *facts, extra = head
+            object_id, kind, names, length, size, created, modified, version, extra = head
             at += _LIST_ENTRY.size
             name = bytes(data[at : at + length])
             at += length + -length % 8
@@ -220,7 +225,8 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
             at += extra
             place = ref(partition_id, object_id) if kind != _PARTITION else ref(object_id)
             directory = kind in (_PARTITION, _COLLECTION)
-            entries.append(ListedName(name, place, directory, *facts, names, attributes))
+            facts = (size, created, modified, version, names, attributes)
+            entries.append(ListedName(name, place, directory, *facts))
     except struct.error as error:
         raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
     if at != len(data):

@@ -81,8 +81,7 @@ static enum osd_status add_facts(struct osd_txn *txn, struct osd_object_id id,
 
 /* Of what the root directory lists, a partition decides itself. */
 static enum osd_status may_tell(struct osd_command_context *ctx, struct osd_txn *txn,
-				struct osd_object_id id, uint16_t permissions,
-				bool *ret_permitted)
+				struct osd_object_id id, uint16_t permissions, bool *ret_permitted)
 {
 	return id.object_id ? osd_authorise_inside(ctx->request, txn, id,
 						   osd_access_whole(permissions), ret_permitted)
@@ -164,8 +163,7 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 		status = osd_name_count(txn, id, &names);
 	if (status == OSD_OK && names)
 		status = osd_attributes_collect(ctx->request, txn, id,
-						is_file ? is_file_page : is_directory_page,
-						writer);
+						is_file ? is_file_page : is_directory_page, writer);
 	if (is_gone(status)) {
 		ctx->request->fault = (struct osd_fault){0};
 		writer->placed = 0;

@@ -38,7 +38,7 @@ enum osd_name_flags {
 	OSD_NAME_EXCHANGE = 0x04,      /* RENAME: both change places */
 	OSD_NAME_ATTRIBUTES = 0x08,    /* LIST: lengths, times and versions, too */
 	OSD_NAME_CHECKSUM = 0x10,      /* PUT: only if the data have this CRC-32C */
-	OSD_NAME_EACH = 0x20, /* LIST: the attributes to get are those of each entry */
+	OSD_NAME_EACH = 0x20,	       /* LIST: the attributes to get are those of each entry */
 };
 
 struct osd_name_text {

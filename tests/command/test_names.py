@@ -345,7 +345,11 @@ def test_a_list_with_attributes_of_each_entry(osd: Commands, root: ObjectRef) ->
     osd.make_directory(root, "d/sub")
     wanted = [LOGICAL_LENGTH, AttributeId(0xF001_0000, 1), MEMBERS_VERSION]
     found = osd.list_names(root, "d", details=True, wanted=wanted).entries
-    assert [(e.name, e.names, e.length) for e in found] == [(b"f", 2, 5), (b"g", 2, 5), (b"sub", 1, 0)]
+    assert [(e.name, e.names, e.length) for e in found] == [
+        (b"f", 2, 5),
+        (b"g", 2, 5),
+        (b"sub", 1, 0),
+    ]
     values = [[(v.id, v.value) for v in each.attributes] for each in found]
     of_file = [(LOGICAL_LENGTH, (5).to_bytes(8)), (wanted[1], b"any page")]
     version = osd.members_version(found[2].object)
