@@ -157,7 +157,8 @@ class FileOperations:
             await self._mounted.drop_privileges(node)
         writer = self._mounted.writer(node)
         cached = write_flags & kernel.WRITE_CACHE
-        if flags & os.O_APPEND and not cached and not node.shown:  # functions refuse APPEND
+        made = node.shown or node.facts.length_unknown  # by functions, which refuse APPEND
+        if flags & os.O_APPEND and not cached and not made:
             await writer.append(data)
         else:
             await writer.write(start, data)
@@ -183,7 +184,8 @@ class FileOperations:
         """Make holes.  The target reserves no space."""
         _, start, length, mode, _ = kernel.FALLOCATE_IN.unpack_from(request.body)
         node = regular(self._nodes.get(request.node))
-        if node.shown or not mode & (kernel.FALLOC_PUNCH_HOLE | kernel.FALLOC_ZERO_RANGE):
+        made = node.shown or node.facts.length_unknown
+        if made or not mode & (kernel.FALLOC_PUNCH_HOLE | kernel.FALLOC_ZERO_RANGE):
             raise WithErrno(errno.EOPNOTSUPP)
         if node.writer:
             await node.writer.drain()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pyosd import errors
+from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.attributes import get_attributes, set_attributes
 from pyosd.commands.data import QUEUE_DEPTH
@@ -93,7 +94,7 @@ class Mounted:
             return node.facts
         wanted = file_page.wanted_of(node.object, is_directory=node.is_directory)
         values = await self.line.carry(lambda: get_attributes(node.object, wanted))
-        return self._learn(node, values)
+        return await self._learn(node, values)
 
     async def set(self, node: Node, values: Iterable[AttributeValue]) -> Facts:
         """Set attributes of the object.  Returns: all as they are then."""
@@ -103,14 +104,25 @@ class Mounted:
             return await self.refresh(node)
         wanted = file_page.wanted_of(node.object, is_directory=node.is_directory)
         found = await self.line.carry(lambda: set_attributes(node.object, given, wanted))
-        return self._learn(node, found)
+        return await self._learn(node, found)
 
-    def _learn(self, node: Node, values: Iterable[AttributeValue]) -> Facts:
+    async def _learn(self, node: Node, values: Iterable[AttributeValue]) -> Facts:
         links = 0 if node.hidden else node.facts.stat.links
         node.facts = file_page.facts_of(
             [*values], self.defaults, is_directory=node.is_directory, links=links
         )
+        await self.measure(node)
         return node.facts
+
+    async def measure(self, node: Node) -> None:
+        """Read the data if nothing else says how long they are, once for each version."""
+        facts = node.facts
+        if not facts.length_unknown:
+            return
+        if not facts.version or node.counted[0] != facts.version:
+            length = await self.line.carry(lambda: object_data.made_length(node.object))
+            node.counted = facts.version, length
+        facts.stat.size = node.counted[1]
 
     async def drop_privileges(self, node: Node, *extra: AttributeValue) -> None:
         """Set attributes, and take away the set-user-ID and set-group-ID bits, as a write does.
@@ -144,6 +156,7 @@ class Mounted:
             elif not made:
                 if isinstance(node.shown, ViewFile):
                     node.shown.counted = b"", 0  # functions may have changed
+                node.counted = b"", 0
                 await self.refresh(node)
                 self.notify(kernel.old_attributes(node.id))
             return kernel.opened_out(0, _open_flags(node, flags))
@@ -166,7 +179,7 @@ class Mounted:
         """What takes the data of an open file."""
         if node.writer is None:
             # Each WRITE through functions can change all of the object: side by side they would wait.
-            depth = 1 if node.shown else QUEUE_DEPTH
+            depth = 1 if node.shown or node.facts.length_unknown else QUEUE_DEPTH
             node.writer = Writer(self.line, node.object, depth)
         node.cached = b""  # the version that this write makes is not known
         return node.writer

@@ -53,6 +53,7 @@ class Node:
     cached: the version of the data in the kernel's cache, b"" if that is not known.
     fresh: it was made here and is open since, so the kernel need not fear that it is privileged.
     shown: set if the node is below .jobs or .views.
+    counted: a version of the data, and their length, which no attribute has.
     """
 
     id: int
@@ -68,6 +69,7 @@ class Node:
     fresh: bool = False
     writer: Writer | None = None
     shown: JobFile | ViewFile | None = None
+    counted: tuple[bytes, int] = (b"", 0)
 
 
 class NodeTable:

@@ -22,6 +22,7 @@ from pyosd.commands import names
 from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue
 from pyosd.fronts.osdfs import file_page, kernel
+from pyosd.fronts.osdfs.errnos import is_of_directory
 from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
 from pyosd.fronts.osdfs.mounted import Mounted, regular
 from pyosd.fronts.osdfs.nodes import Node
@@ -70,7 +71,9 @@ class NameOperations:
         """Find a name in a directory."""
         parent, (name,) = self._nodes.get(request.node), kernel.names_in(request.body)
         _check(name)
-        return self._mounted.entry(await self._find(parent, name))
+        node = await self._find(parent, name)
+        await self._mounted.measure(node)
+        return self._mounted.entry(node)
 
     async def _find(self, parent: Node, name: bytes) -> Node:
         """Raises: NoSuchName."""
@@ -168,14 +171,20 @@ class NameOperations:
             stat.gid = above.gid
             stat.mode |= modes.S_ISGID if is_directory else 0
         verb = NameVerb.MKDIR if is_directory else NameVerb.CREATE
-        return await self._act(
+        act = partial(
+            self._act,
             parent,
             name,
             NameParams(verb, name),
-            [file_page.owner_value(stat), *values],
             is_directory=is_directory,
             again=False,
         )
+        try:
+            return await act([file_page.owner_value(stat), *values])
+        except errors.Invalid as error:
+            if not is_of_directory(error):
+                raise
+            return await act()
 
     def _parent(self, request: KernelRequest) -> Node:
         """The directory that an operation changes.  Raises: WithErrno: it is the root, or only shown."""
@@ -406,7 +415,9 @@ class NameOperations:
     async def _entry_plus(self, parent: Node, name: bytes) -> bytes:
         if name not in (b".", b"..") and not parent.shown:
             try:
-                return self._mounted.entry(await self._find(parent, name))
+                node = await self._find(parent, name)
+                if not node.facts.length_unknown:
+                    return self._mounted.entry(node)
             except (errors.OSDError, WithErrno):
                 pass  # the kernel will look it up
         return kernel.entry_out(0, 0, Stat(0), 0, 0)
