@@ -155,14 +155,15 @@ def test_names_change_through_a_writable_view(
     assert names(target, zone, "d").keys() == names(target, directory).keys() == {"e"}
     assert whole(target, target.lookup(top, "d/e").object) == b"bytes"
     assert gzip.decompress(whole(target, target.lookup(zone, "c").object)) == b"later"
-    for refused, wrong in (
+    refused: list[tuple[Callable[[], object], type[OSDError]]] = [
         (lambda: target.remove_directory(top, "d"), NotEmpty),
         (lambda: target.unlink(top, "d"), IsADirectory),
         (lambda: target.rename(top, "d", "d/f"), Invalid),
         (lambda: target.link(top, "own", target.create_collection(view)), Invalid),
-    ):
+    ]
+    for change, wrong in refused:
         with pytest.raises(wrong):
-            refused()
+            change()
     target.unlink(top, "d/e")
     target.unlink(top, "c")
     target.remove_directory(top, "d")
@@ -221,11 +222,12 @@ def test_checks_of_the_base_are_not_passed_over(
     target.put_name(zone, "a", b"x")
     view = functions.view_create(zone.partition_id, [], writable=True).id
     functions.hook(zone, Hook(permits, HookEvent.CREATE | HookEvent.REMOVE | HookEvent.SET))
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: target.put_name(ref(view), "b", b"x"),
         lambda: target.unlink(ref(view), "a"),
         lambda: target.rename(ref(view), "a", "b"),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(ChangeRefused):
             change()
     assert names(target, zone).keys() == {"a"}

@@ -231,7 +231,8 @@ def names_of_the_base(t: LogicalUnit) -> None:
         t.same(listed(t.good(request.but(pid=pid))), [b"a"], "names in the view's directory")
     t.good(naming(t, UNLINK, b"dir/a"))
     t.good(naming(t, RMDIR, b"dir"))
-    t.same(listed(t.good(naming(t, LIST, b"").but(pid=pid))), [], "names left in the view")
+    left = listed(t.good(naming(t, LIST, b"")))
+    t.same(listed(t.good(naming(t, LIST, b"").but(pid=pid))), left, "names left in the view")
 
 
 @cell("CHANGE NAMES", "own fields", "docs/views.md Names in a view")
