@@ -22,11 +22,13 @@
 #include "command/resolve.h"
 #include "command/stack_copy.h"
 #include "command/stack_read.h"
+#include "command/stack_run.h"
 #include "command/stack_write.h"
 #include "command/table.h"
 #include "command/validate.h"
 #include "exec/exec.h"
 #include "object/txn_run.h"
+#include "object/view.h"
 #include "wire/cdb_peek.h"
 
 #define INLINE_READ_MAX	  (64u << 10)
@@ -135,6 +137,9 @@ static enum osd_status attempt(struct osd_txn *txn, void *arg)
 	osd_txn_watch(txn, &ctx->request->aborted);
 	status = phases(ctx);
 	ctx->txn = NULL;
+	if (status == OSD_E_CONTRACT && !ctx->request->fault.has_command_information &&
+	    osd_view_may_be(ctx->objects, ctx->addressed.partition_id))
+		return osd_stack_refuse(ctx->request, OSD_CONTRACT_DIRECTORY);
 	return status;
 }
 

@@ -179,6 +179,7 @@ class NewFiles:
         )
         self._nodes.bind(node, entry.object)
         node.learn(facts, since)
+        await self._mounted.measure(node)
         node.cached = b"" if joined else facts.version
         node.partial = bool(facts.stat.size % kernel.PAGE)
         self._stored(node)
