@@ -363,10 +363,10 @@ def test_a_list_with_attributes_of_each_entry(osd: Commands, root: ObjectRef) ->
     check(reply, OK)
     assert bytes(reply.data[:5]) == b"\0\0\0\1\1"
     check(osd.reply(rq.names(root, params, 8 + 64 + 47, attributes=lists)), CDB_FIELD.at(40))
-    for wrong in (None, AttributeLists(tuple(wanted), (COLOUR,), 8)):
-        extra = {"attributes": wrong} if wrong else {}
+    setting = AttributeLists(tuple(wanted), (COLOUR,), 8)
+    for wrong in rq.names(root, params, 4096), rq.names(root, params, 4096, attributes=setting):
         with pytest.raises(Invalid):
-            osd.call(rq.names(root, params, 4096, **extra))
+            osd.call(wrong)
     assert directory == osd.lookup(root, "d").object
 
 
