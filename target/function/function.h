@@ -3,7 +3,7 @@
  *
  * A function is a user object in a partition with an id from 1h to FFFFh.  The object's data are the code.  Page
  * 2000_0006h (page.c) is its manifest: engine, access class, entry points, limits.  A function is called only while
- * it is active.  ACTIVATE FUNCTION (active.c) checks the manifest, records the SHA-256 of the code and fixes the
+ * it is active.  ACTIVATE FUNCTION (activate.c) checks the manifest, records the SHA-256 of the code and fixes the
  * manifest.  A change of the data makes the function inactive: a call runs exactly the code that was activated, or
  * none.
  *
