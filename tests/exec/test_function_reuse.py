@@ -77,6 +77,20 @@ def test_marks_of_one_function_stay_with_it(target: pyosd.Target) -> None:
         assert target.exec(marks, zone=zone).result(WAIT_S) == []
 
 
+def test_a_function_called_again_and_again_leaves_no_mark_for_others(target: pyosd.Target) -> None:
+    """The sandbox expects another call of it, and is cleaned wholly when other code comes."""
+    zone = ref_of(target)
+    for name in ("three", "four"):
+        target.functions.put(MARKS.replace("NAME", name).encode(), name=name, access=Access.NONE)
+    for name in ("three", "four", "three"):
+        for number in range(5):
+            args, count, seen = target.functions.call(name, number, zone=zone)
+            assert (args, count) == (number, 1)
+            assert set(seen) <= {f"mark {name}"}
+    marks = "import json, sys, osd\nosd.result([n for n in sys.path + list(vars(json)) if 'mark ' in n])"
+    assert target.exec(marks, zone=zone).result(WAIT_S) == []
+
+
 def test_calls_after_a_sandbox_that_died_are_served(target: pyosd.Target) -> None:
     zone = ref_of(target)
     target.functions.put(DIES.encode(), name="dies", access=Access.NONE)

@@ -339,15 +339,18 @@ static bool may_run_another(const struct osd_run *run)
 	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->supply->reuse, &facts);
 }
 
-/* Whether the job that starts next is most likely another call of the run's function, by the same principal. */
+/* Whether the job that starts next in the sandbox is most likely another call of the run's function, by the same
+ * principal. */
 static bool same_follows(const struct osd_run *run)
 {
 	const struct osd_fair_entry *entry = osd_fair_queue_peek(&run->job->pool->queue);
 	const struct osd_job_record *record = &run->job->record, *next;
 
 	osd_assert_held(&run->exec->lock);
-	if (!entry || !run->session.kept_code)
+	if (!run->session.kept_code || !run->code_slot)
 		return false;
+	if (!entry) /* none waits: as it was before */
+		return run->sandbox->last_slot == run->code_slot;
 	next = &osd_container_of(entry, struct osd_job, entry)->record;
 	return next->function.id.object_id && strcmp(next->principal, record->principal) == 0 &&
 	       memcmp(next->code_sha256, record->code_sha256, sizeof(next->code_sha256)) == 0 &&
@@ -381,6 +384,7 @@ static void release(struct osd_run *run)
 			osd_kept_codes_note(&sandbox->codes, run->code_slot, cpu_used(run));
 		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal,
 				 same_follows(run) ? run->code_slot : 0);
+		sandbox->last_slot = run->code_slot;
 	} else {
 		sandbox->answer_due = finished(run);
 		osd_sandbox_give_back(exec->sandboxes, sandbox,

@@ -191,6 +191,7 @@ struct osd_sandbox {
 	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
 	uint32_t calls_seen;	   /* call line when its last job ended */
 	struct osd_kept_codes codes; /* used by whoever has taken it, without the lock */
+	uint8_t last_slot;	     /* where the code of its last job is; 0: nowhere */
 	uint8_t light_slot;	     /* cleaned lightly, for a call of the function whose code is there; 0: wholly */
 	unsigned light_count;	     /* times since it was cleaned wholly */
 	uint64_t peak_first_bytes; /* before its first job */
