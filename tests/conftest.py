@@ -12,7 +12,7 @@ import random
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from tests.harness import Harness, build_sanitized, program
 from tests.machine import unavailable, without_sandboxes
 from tests.processes import children_of_this, long_lived, running
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
-from tests.workers import in_order, permitted
+from tests.workers import in_order
 
 # The harness with sanitizers and a tgtd over iSCSI, both on Berkeley DB, cover the product.  The
 # harness without sanitizers, on Berkeley DB and in memory, is for mutants and for `make units`.
@@ -85,8 +85,6 @@ def pytest_configure(config: pytest.Config) -> None:
     set_temporary(config)
     given = getattr(config, "workerinput", {}).get("iosd_seed", config.getoption("--seed"))
     config.stash[SEED] = choose_seed(given)
-    config.stash[LOCKS] = tempfile.TemporaryDirectory(prefix="iosd-locks-")
-    config.add_cleanup(config.stash[LOCKS].cleanup)
     os.environ["IOSD_SEED"] = str(config.stash[SEED])  # of C unit tests, of fuzzing
     config.add_cleanup(surroundings.settle())
     if not hasattr(config, "workerinput"):
@@ -123,7 +121,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 SEED = pytest.StashKey[int]()
-LOCKS = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 @pytest.fixture(scope="session")
@@ -152,17 +149,6 @@ def pytest_configure_node(node: Any) -> None:
     """Common state of all workers of a run (pytest-xdist)."""
     node.workerinput["iosd_seed"] = node.config.stash[SEED]
     node.workerinput["iosd_temporary"] = tempfile.gettempdir()
-    node.workerinput["iosd_locks"] = node.config.stash[LOCKS].name
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    shared_by_workers = getattr(item.config, "workerinput", None)
-    if shared_by_workers is None:
-        return (yield)
-    folder = Path(shared_by_workers["iosd_locks"])
-    with permitted(folder, alone=item.get_closest_marker("alone") is not None):
-        return (yield)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

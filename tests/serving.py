@@ -78,8 +78,10 @@ class Serving:
             unavailable("sandbox", why)
         self.standard = standard
         given = {**os.environ, **(environment or {})}
-        # Not below pytest's folders: tgtd's user cannot look into those.
-        self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+        # Not below pytest's folders: tgtd's user cannot look into those.  A sandbox pays for the pages
+        # of files in memory that it maps, and its control group goes on to pay for the next one.
+        top = None if "--no-sandboxes" in arguments else os.environ.get("TMPDIR", "/tmp")
+        self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-", dir=top))
         self.folder.chmod(0o755)
         self.data = data or self.folder / "store"
         self.log = self.folder / "log"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The workers of a test run (pytest-xdist): in which order they get files, and which tests run alone.
+"""The workers of a test run (pytest-xdist): in which order they get files.
 
 A worker takes a whole file, so fixtures of a module are made once.  Files with a test marked `slow`
-come first: a long file at the end would leave the other workers idle.  A test marked `alone` waits until
-the other workers have finished their current tests, and they wait until it has finished.
+come first: a long file at the end would leave the other workers idle.  No test waits for those of other
+workers.
 
 Not here: how many workers there are (`make test WORKERS=`).
 """
@@ -35,23 +35,6 @@ def locked(path: Path, how: int) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, how)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def permitted(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Run one test: beside those of other workers, or alone.
-
-    Every test passes the turnstile.  A test that runs alone stays in it while it waits, so that no
-    further test begins.
-    """
-    how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
-    descriptor = os.open(folder / "tests", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        with locked(folder / "turnstile", fcntl.LOCK_EX):
-            fcntl.flock(descriptor, how)
         yield
     finally:
         os.close(descriptor)

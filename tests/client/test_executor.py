@@ -29,6 +29,7 @@ with warnings.catch_warnings():
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 WORKERS = 5  # what CPython's tests have; slots of the target are three times as many
+TRIES = 3
 LONG = {"test_timeout", "test_map_timeout"}
 # Test -> why it says nothing of an executor whose functions run in a target.
 NOT_APPLICABLE = {
@@ -84,10 +85,9 @@ def cases(session: pyosd.Target) -> Iterator[unittest.TestCase]:
                 yield kind(name)
 
 
-@pytest.mark.alone
 def test_those_of_cpython(session: pyosd.Target) -> None:
     """They sleep, and expect other functions to have ended by then: one that fails beside the others is
-    run again by itself."""
+    run again by itself, up to three times beside the tests of other workers."""
 
     def run(case: unittest.TestCase) -> list[str]:
         result = unittest.TestResult()
@@ -95,12 +95,19 @@ def test_those_of_cpython(session: pyosd.Target) -> None:
         assert result.testsRun == 1
         return [f"{case}: {text}" for _, text in result.errors + result.failures]
 
+    def passes_once(case: unittest.TestCase) -> list[str]:
+        texts = list[str]()
+        for _ in range(TRIES):
+            if not (texts := run(case)):
+                break
+        return texts
+
     found = [*cases(session)]
     assert len(found) > 15
     with ThreadPoolExecutor(len(found)) as threads:
         said = list(threads.map(run, found))
     failed = [case for case, texts in zip(found, said, strict=True) if texts]
-    failures = [text for case in failed for text in run(case)]
+    failures = [text for case in failed for text in passes_once(case)]
     assert not failures, "\n".join(failures)
 
 

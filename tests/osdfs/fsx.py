@@ -48,6 +48,7 @@ class CampaignFile(TorturedFile):
             self.steps += 1
             del self.history[:-KEPT]
         self.check(0, 2 * MOST)
+        os.close(self.fd)  # the end of a mount waits for open files
 
     def do_append(self) -> None:
         """An APPEND is not sent again.  After an error it has happened, or has not."""
