@@ -116,6 +116,14 @@ static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *
 	return status;
 }
 
+/* Which attributes a capability permits is an attribute itself, which is not read here. */
+static bool may_get_facts(const struct osd_request *request)
+{
+	const struct osd_grant *grant = &request->security.proof.grant;
+
+	return grant->open || !grant->capability.allowed_attributes_access;
+}
+
 enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_txn *txn,
 				  struct osd_object_id directory,
 				  const struct osd_name_params *params)
@@ -139,7 +147,7 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 	status = osd_name_list(txn, directory, &range, place_entry, &listing);
 	if (status == OSD_OK && listing.more && listing.count == 0)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
-	if (status == OSD_OK && params->flags & OSD_NAME_ATTRIBUTES)
+	if (status == OSD_OK && params->flags & OSD_NAME_ATTRIBUTES && may_get_facts(request))
 		status = fill_in(ctx, txn, directory.partition_id, &listing);
 	if (status != OSD_OK)
 		return status;
