@@ -136,6 +136,14 @@ static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *
 	return status;
 }
 
+/* Which attributes a capability permits is an attribute itself, which is not read here. */
+static bool may_get_facts(const struct osd_request *request)
+{
+	const struct osd_grant *grant = &request->security.proof.grant;
+
+	return grant->open || !grant->capability.allowed_attributes_access;
+}
+
 /* ---- attributes of each entry ---------------------------------------------------------------- */
 
 static bool is_file_page(uint32_t page)
@@ -156,9 +164,10 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 {
 	bool is_file = entry[8] == OSD_USER_OBJECT, permitted = false;
 	uint32_t names = 0;
-	enum osd_status status =
-		may_tell(ctx, txn, id, OSD_PERM_READ | OSD_PERM_GET_ATTR, &permitted);
+	enum osd_status status = OSD_OK;
 
+	if (may_get_facts(ctx->request))
+		status = may_tell(ctx, txn, id, OSD_PERM_READ | OSD_PERM_GET_ATTR, &permitted);
 	if (status == OSD_OK && permitted)
 		status = osd_name_count(txn, id, &names);
 	if (status == OSD_OK && names)
@@ -240,7 +249,7 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 	listing.room = (size_t)OSD_MIN(room - OSD_NAME_LIST_HEADER, LIST_BYTES_MAX);
 	listing.bytes = request->data_in + OSD_NAME_LIST_HEADER;
 	status = osd_name_list(txn, directory, &range, place_entry, &listing);
-	if (status == OSD_OK && params->flags & OSD_NAME_ATTRIBUTES)
+	if (status == OSD_OK && params->flags & OSD_NAME_ATTRIBUTES && may_get_facts(request))
 		status = fill_in(ctx, txn, directory.partition_id, &listing);
 	if (status == OSD_OK && params->flags & OSD_NAME_EACH)
 		status = add_attributes(ctx, txn, directory.partition_id, &listing);

@@ -192,6 +192,19 @@ def test_it_permits_no_more_than_it_says(tree: Tree, method: SecurityMethod) -> 
     assert tree.paths() == before
 
 
+def test_a_list_of_permitted_attributes_holds_for_listings(tree: Tree) -> None:
+    """The list has none of those that LIST returns."""
+    read = tree.credential(CAPKEY, tree.mine, ObjectType.COLLECTION, Permission.READ)
+    limited = replace(read.capability, attributes_access=1)
+    key, system = tree.keys.working[tree.pid], tree.keys.system_id
+    for capability, shown in ((read.capability, True), (limited, False)):
+        only = StaticSource([Credential.sign(capability, key, system)])
+        with tree.served.connect(credentials=only) as osd:
+            found = {each.name: each for each in osd.list_names(tree.mine, details=True).entries}
+        assert sorted(found) == [b"g", b"sub"]
+        assert bool(found[b"g"].created_ms) == any(found[b"g"].version) == shown
+
+
 def tagged(tree: Tree, tag: int) -> Credential:
     """Of the whole partition, for objects with the tag."""
     plain = tree.credential(CAPKEY, ref(tree.pid), ObjectType.PARTITION, CHANGE)
