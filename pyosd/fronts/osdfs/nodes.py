@@ -54,10 +54,13 @@ class ViewFile:
 class NewFile:
     """What a file has that the target does not have.
 
-    cuts: it was opened with O_TRUNC.  accessed, modified: times that were set, in ns.
+    cuts: it was opened with O_TRUNC.  made: the target has the file, without data.  described: mode or
+    owner were set.  accessed, modified: times that were set, in ns.
     """
 
     cuts: bool
+    made: bool = False
+    described: bool = False
     data: bytearray = field(default_factory=bytearray)
     accessed: int | None = None
     modified: int | None = None
@@ -175,7 +178,8 @@ class NodeTable:
             self._last += 1
             node = Node(self._last, obj, is_directory, facts)
             self._by_id[node.id] = self._by_object[obj] = node
-        node.learn(facts, since)
+        if node.new is None:
+            node.learn(facts, since)
         self.place(node, parent, name)
         return node
 
