@@ -352,7 +352,7 @@ class Mounted:
         node.opens -= 1
         if node.opens:
             return
-        node.writer = None
+        node.writer = node.head = None
         node.fresh = False
         if node.hidden:
             hidden, node.hidden = node.hidden, b""

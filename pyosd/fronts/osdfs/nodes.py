@@ -229,6 +229,9 @@ class NodeTable:
         if node:
             node.places.discard((parent.id, name))
             node.kept.pop((parent, name), None)
+            if node.above == (parent, name) and not node.is_directory:
+                others = ((self._by_id.get(number), each) for number, each in node.places)
+                node.above = next(((at, each) for at, each in others if at), None)
 
     def forget(self, number: int, count: int) -> None:
         """The kernel drops references."""
