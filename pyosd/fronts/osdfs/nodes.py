@@ -193,7 +193,7 @@ class NodeTable:
 
     def bind(self, node: Node, obj: ObjectRef) -> None:
         """The target has made the object of a node."""
-        del self._by_object[node.object]
+        self._by_object.pop(node.object, None)
         node.object = obj
         self._by_object.setdefault(obj, node)
 
