@@ -162,11 +162,14 @@ _CONTRACTS = {
     2: "a function needs all of its input at once, and it is longer than 16 MiB: declare records",
     3: "only READ and WRITE pass through functions",
     4: "a function has no inverse, so the data can only be read",
-    6: "the object whose data it shows was removed",
     5: "a scattered WRITE does not pass through functions",
+    6: "the object whose data it shows was removed",
+    7: "the view is read-only, or its base was removed",
     8: "a line is longer than 4 MiB, so it is no record that functions can get",
     9: "the result must be kept: declare the functions deterministic, select less, or give the target "
     "more kept_results",
+    10: "the view is read-only: its names are those of its base",
+    11: "the attributes of a directory of a view cannot be set",
 }
 _NO_FUNCTION = (0x80, 0x19)
 _PUSHED_BACK = (0x80, 0x0A)

@@ -22,13 +22,12 @@ enum { PARAM_VERB = 0, PARAM_CHECKSUM = 16 };
 
 /* ---- PUT ------------------------------------------------------------------------------------- */
 
-static enum osd_status write_draft(struct osd_command_context *ctx, const struct osd_change *change)
+static enum osd_status write_draft(struct osd_command_context *ctx, uint64_t place,
+				   const struct osd_change *change)
 {
-	uint64_t length, place;
-	enum osd_status status = osd_stack_find_place(ctx, &place);
+	uint64_t length;
+	enum osd_status status = osd_draft_begin(ctx->objects, place, 0, &ctx->draft);
 
-	if (status == OSD_OK)
-		status = osd_draft_begin(ctx->objects, place, 0, &ctx->draft);
 	if (status == OSD_OK)
 		status = osd_draft_write(ctx->draft, change->pieces, change->piece_count,
 					 change->data, &length);
@@ -43,6 +42,7 @@ static enum osd_status store(struct osd_command_context *ctx, const struct osd_n
 				    .pieces = &piece,
 				    .piece_count = 1,
 				    .data = ctx->command_data + params->data_at};
+	uint64_t place;
 	enum osd_status status;
 
 	if (ctx->addressed.partition_id == 0)
@@ -50,8 +50,10 @@ static enum osd_status store(struct osd_command_context *ctx, const struct osd_n
 	if (params->flags & OSD_NAME_CHECKSUM &&
 	    osd_crc32c(0, change.data, params->most) != params->checksum)
 		return osd_naming_fail_in_data(ctx->request, OSD_E_PARAM_FIELD, PARAM_CHECKSUM);
-	status = params->most ? osd_stack_write_new(ctx, &change) : OSD_OK;
-	return status == OSD_OK ? write_draft(ctx, &change) : status;
+	status = osd_stack_find_place(ctx, &place);
+	if (status == OSD_OK && params->most)
+		status = osd_stack_write_new(ctx, &change);
+	return status == OSD_OK ? write_draft(ctx, place, &change) : status;
 }
 
 enum osd_status osd_cmd_change_names_first(struct osd_command_context *ctx)

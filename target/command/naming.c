@@ -8,7 +8,9 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
+#include "command/stack_run.h"
 #include "command/validate.h"
+#include "object/view.h"
 #include "security/decide.h"
 #include "security/grant.h"
 
@@ -179,16 +181,30 @@ static bool has_second_path(const struct osd_name_params *params)
 	       params->object_id == 0;
 }
 
-enum osd_status osd_naming_begin(struct osd_naming *naming)
+/* Names in a view are those of its base. */
+static enum osd_status check_view(struct osd_naming *naming)
+{
+	enum osd_name_verb verb = naming->params.verb;
+	bool makes = verb == OSD_NAME_CREATE || verb == OSD_NAME_PUT || verb == OSD_NAME_MKDIR;
+	bool reads = verb == OSD_NAME_LOOKUP || verb == OSD_NAME_LIST;
+	struct osd_place tree;
+	enum osd_status status =
+		osd_view_tree(naming->txn, naming->from.partition_id, !reads, &tree);
+
+	naming->in_view = tree.partition_id != naming->from.partition_id;
+	return status == OSD_E_CONTRACT
+		       ? osd_stack_refuse(naming->ctx->request,
+					  makes ? OSD_CONTRACT_VIEW : OSD_CONTRACT_NAMES)
+		       : osd_naming_fail_at(naming, status, 0);
+}
+
+static enum osd_status begin_below_root(struct osd_naming *naming)
 {
 	struct osd_name_params *params = &naming->params;
 	bool lists = params->verb == OSD_NAME_LIST && params->path.length;
 	uint64_t first = 0, second = 0;
 	enum osd_status status;
 
-	naming->from = naming->ctx->addressed;
-	if (naming->from.partition_id != 0)
-		return OSD_OK;
 	if (has_second_path(params) && has_slash(params->path) != has_slash(params->other))
 		return osd_naming_fail_at(naming, OSD_E_NAME_TARGET, 0);
 	if (!lists && !has_slash(params->path))
@@ -202,6 +218,16 @@ enum osd_status osd_naming_begin(struct osd_naming *naming)
 	naming->from = (struct osd_object_id){first, 0};
 	naming->entered = 1;
 	return status;
+}
+
+enum osd_status osd_naming_begin(struct osd_naming *naming)
+{
+	enum osd_status status = OSD_OK;
+
+	naming->from = naming->ctx->addressed;
+	if (naming->from.partition_id == 0)
+		status = begin_below_root(naming);
+	return status == OSD_OK && naming->from.partition_id ? check_view(naming) : status;
 }
 
 enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_text path,
@@ -258,9 +284,30 @@ static uint32_t information_page(enum osd_object_type type)
 	}
 }
 
+/* An object of a view has its names in the base. */
+static enum osd_status find_stored(struct osd_naming *naming, struct osd_object_id *id)
+{
+	struct osd_place tree;
+	enum osd_status status = OSD_OK;
+
+	if (!naming->in_view)
+		return OSD_OK;
+	status = osd_view_tree(naming->txn, id->partition_id, true, &tree);
+	id->partition_id = tree.partition_id;
+	return status;
+}
+
+static enum osd_status set_username(struct osd_naming *naming, struct osd_object_id id,
+				    enum osd_object_type type, struct osd_name name)
+{
+	return osd_attr_set(naming->txn, id, information_page(type), OSD_INFO_USERNAME, name.bytes,
+			    name.length);
+}
+
 enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name_place *place,
 				const struct osd_named *named)
 {
+	struct osd_object_id stored = named->id;
 	enum osd_status status =
 		osd_name_put(naming->txn, place->directory, place->name, named->id);
 
@@ -268,13 +315,17 @@ enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name
 		status = OSD_E_NAME_EXISTS;
 	if (status != OSD_OK)
 		return osd_naming_fail_last(naming, status, naming->params.path);
-	return osd_attr_set(naming->txn, named->id, information_page(named->type),
-			    OSD_INFO_USERNAME, place->name.bytes, place->name.length);
+	status = find_stored(naming, &stored);
+	if (status == OSD_OK)
+		status = set_username(naming, stored, named->type, place->name);
+	if (status != OSD_OK || !naming->in_view || named->type != OSD_USER_OBJECT)
+		return status;
+	return set_username(naming, named->id, named->type, place->name);
 }
 
 enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name_place *place)
 {
-	struct osd_object_id id = place->found.id;
+	struct osd_object_id id = place->found.id, stored = id;
 	uint32_t names = 0;
 	enum osd_status status = osd_naming_may_touch(naming, &place->found, OSD_PERM_REMOVE);
 
@@ -283,13 +334,10 @@ enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name
 	if (status != OSD_OK || names || place->found.type == OSD_PARTITION)
 		return status;
 	naming->outcome |= OSD_NAME_REMOVED;
-	if (place->found.type == OSD_COLLECTION)
-		return osd_collection_remove(naming->txn, id, false);
-	status = osd_validate_unmarked(naming->txn, id, OSD_USER_OBJECT);
+	status = find_stored(naming, &stored);
+	if (status == OSD_OK && place->found.type == OSD_COLLECTION)
+		return osd_collection_remove(naming->txn, stored, false);
 	if (status == OSD_OK)
-		status = osd_user_object_remove(naming->txn, id);
-	if (status != OSD_E_CONTRACT)
-		return status;
-	naming->outcome &= ~OSD_NAME_REMOVED; /* an object of a read-only view stays, without a name */
-	return OSD_OK;
+		status = osd_validate_unmarked(naming->txn, id, OSD_USER_OBJECT);
+	return status == OSD_OK ? osd_user_object_remove(naming->txn, id) : status;
 }

@@ -13,6 +13,7 @@ struct osd_naming {
 	struct osd_txn *txn;
 	struct osd_name_params params; /* borrows from the copy of Data-Out */
 	struct osd_object_id from;     /* where the paths in params begin: what the CDB addresses, or a partition */
+	bool in_view;		       /* from is in a view: its names are those of the base (object/view.h) */
 	unsigned entered;	       /* names that were taken off the paths because of that */
 	struct osd_name_place entrance; /* where the names that were taken off lead */
 	struct osd_name_place place;   /* where the path leads */
@@ -49,7 +50,8 @@ static inline struct osd_name osd_naming_name(struct osd_name_text text)
 }
 
 /* Finds where the paths begin.  If the CDB addresses the root, the first name of a path with more names is a
- * partition's.  A capability of the root does not reach into it: that needs NOSEC on both. */
+ * partition's.  A capability of the root does not reach into it: that needs NOSEC on both.  OSD_E_CONTRACT: names
+ * would be changed in a view that is read-only. */
 enum osd_status osd_naming_begin(struct osd_naming *naming);
 /* The capability permits that on the directory, which the path has led to.  The one that the CDB addresses was
  * checked before. */

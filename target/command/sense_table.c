@@ -130,7 +130,8 @@ static const struct osd_sense_row rows[] = {
 	{"contract of functions does not permit the command, or contradicts itself", OSD_E_CONTRACT,
 	 0, NONE, OBJECT | COMMAND,
 	 "01h: 1 none there, 2 data too long, 3 change not possible, 4 no inverse, 5 scattered, 6 "
-	 "no source, 7 made in a read-only view, 8 line too long, 9 result not kept"},
+	 "no source, 7 made in a read-only view, 8 line too long, 9 result not kept, 10 names of a "
+	 "read-only view, 11 attributes of a directory of a view"},
 	{"function that the data pass through failed", OSD_E_STAGE, 0, NONE,
 	 OBJECT | COMMAND | INFORM,
 	 "00h: token, which the log has too; 01h: reason of the failure"},

@@ -25,6 +25,8 @@ enum osd_contract_refusal {
 	OSD_CONTRACT_VIEW = 7,	     /* an object is made in a view that is read-only */
 	OSD_CONTRACT_RECORD = 8,     /* a record is longer than a part (stack_stream.h) */
 	OSD_CONTRACT_NOT_KEPT = 9, /* the result must be kept to be read (stack_stream.h), and cannot be */
+	OSD_CONTRACT_NAMES = 10,   /* names are changed in a view that is read-only */
+	OSD_CONTRACT_DIRECTORY = 11, /* attributes of a directory of a view are set */
 };
 
 struct osd_stack_stream;

@@ -244,7 +244,7 @@ static enum osd_status member_count(struct osd_txn *txn, uint64_t *ret_count)
 	enum osd_status status = OSD_OK;
 
 	if (!txn->member_count_known)
-		status = osd_member_count(txn, &txn->place, &txn->member_count);
+		status = osd_member_count(txn, osd_txn_members(txn), &txn->member_count);
 	txn->member_count_known = status == OSD_OK;
 	*ret_count = txn->member_count;
 	return status;

@@ -42,6 +42,7 @@ static bool times_stand_still(struct osd_txn *txn)
 
 uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which)
 {
+	const struct osd_place *at = osd_txn_members(txn);
 	struct osd_object *object;
 	uint64_t value;
 
@@ -49,7 +50,8 @@ uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which)
 		return atomic_load(&txn->objects->root_times[which]);
 	if (txn->id.object_id == 0)
 		return atomic_load(&txn->partition->times[which]);
-	object = osd_cache_find(txn->objects, txn->id);
+	object = osd_cache_find(txn->objects,
+				(struct osd_object_id){at->partition_id, at->object_id});
 	value = object ? OSD_MAX(txn->record.times[which], atomic_load(&object->times[which]))
 		       : txn->record.times[which];
 	osd_object_put(object);
@@ -72,6 +74,8 @@ static void note_accessed(struct osd_txn *txn, enum osd_time which)
 {
 	struct osd_object *object;
 
+	if (txn->shown)
+		return;
 	if (txn->id.object_id == 0 || osd_is_objects_collection(txn->id)) {
 		note_container(txn, which);
 		return;

@@ -240,7 +240,7 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 		*ret_has = false; /* that key is the collection's own mark */
 		return OSD_OK;
 	}
-	key = osd_key_member(&txn->place, member);
+	key = osd_key_member(osd_txn_members(txn), member);
 	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL,
 			    0, &length);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
@@ -275,7 +275,7 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 
 	if (of == OSD_OBJECTS_COLLECTION)
 		of = OSD_TALLY_USER_OBJECTS;
-	if (osd_tally_get(txn->partition, of, 0, ret_count)) {
+	if (!txn->shown && osd_tally_get(txn->partition, of, 0, ret_count)) {
 		*ret_count += osd_tally_noted(txn, of);
 		return OSD_OK;
 	}
@@ -285,7 +285,8 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 		status = OSD_E_TASK_ABORTED;
 	if (status != OSD_OK)
 		return status;
-	osd_tally_end(txn->partition, begun, of, counting.count);
+	if (!txn->shown) /* the partition's counts are of its own collections */
+		osd_tally_end(txn->partition, begun, of, counting.count);
 	*ret_count = counting.count;
 	return OSD_OK;
 }

@@ -4,6 +4,7 @@
 #include "object/attr_table.h"
 
 #include "base/util.h"
+#include "object/view.h"
 #include "wire/cursor.h"
 
 void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_facts)
@@ -59,13 +60,16 @@ enum osd_status osd_objects_find(struct osd_objects *objects, struct osd_object_
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	enum osd_status status = OSD_OK;
+	bool shown;
 
 	if (id.partition_id == 0)
 		*ret_facts = (struct osd_object_facts){
 			.type = OSD_ROOT, .boot_epoch = osd_objects_boot_epoch(objects)};
 	else
 		status = facts_in_memory(objects, id, ret_object, ret_facts);
-	if (status != OSD_OK || !with_tag || ret_facts->tag || id.partition_id == 0)
+	/* A directory of a view has no entry in memory. */
+	shown = status == OSD_E_NO_OBJECT && osd_view_may_be(objects, id.partition_id);
+	if (!shown && (status != OSD_OK || !with_tag || ret_facts->tag || id.partition_id == 0))
 		return status;
 	status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
 	return status == OSD_OK ? osd_txn_facts(txn, id, true, ret_facts) : status;

@@ -212,7 +212,7 @@ enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *co
 static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 				    struct listing *listing)
 {
-	struct osd_key from = osd_key_member(&txn->place, OSD_MAX(initial_id, 1));
+	struct osd_key from = osd_key_member(osd_txn_members(txn), OSD_MAX(initial_id, 1));
 	uint64_t begun = osd_tally_begin(txn->partition);
 	enum osd_status status;
 
@@ -221,6 +221,8 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 	if (osd_is_objects_collection(txn->id))
 		return list_user_objects(txn, initial_id, listing);
 	listing->id_at = OSD_KEY_OBJECT_PART;
+	if (txn->shown) /* the partition's counts are of its own collections */
+		return scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
 	recall(txn, txn->id.object_id, tally_from(initial_id, OSD_FIRST_ID), listing);
 	status = scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
 	if (status != OSD_OK)

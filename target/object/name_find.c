@@ -4,6 +4,7 @@
 #include "object/name_cache.h"
 #include "object/named.h"
 #include "object/names.h"
+#include "object/view.h"
 #include "wire/cursor.h"
 
 #define PEEKED_MAX 16u /* names of a path that is looked up in memory */
@@ -49,17 +50,38 @@ void osd_named_key(const struct osd_place *object, uint64_t directory, struct os
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
+enum osd_status osd_name_in_tree(struct osd_txn *txn, bool change, struct osd_object_id *id)
+{
+	struct osd_place tree;
+	enum osd_status status;
+
+	if (id->object_id == 0) /* partitions have their names on the root */
+		return OSD_OK;
+	status = osd_view_tree(txn, id->partition_id, change, &tree);
+	if (status == OSD_OK)
+		id->partition_id = tree.partition_id;
+	return status;
+}
+
 static bool changes(const struct osd_txn *txn)
 {
 	return !(txn->flags & OSD_TXN_READ_ONLY);
 }
 
+/* The base of a view may be removed, and another one made, before it is taken up. */
 enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id id, bool write)
 {
+	struct osd_place tree;
 	enum osd_status status = changes(txn) ? osd_txn_lock_store(txn) : OSD_OK;
 
 	if (status == OSD_OK)
-		status = osd_txn_take(txn, id, write);
+		status = osd_view_tree(txn, id.partition_id, false, &tree);
+	if (status != OSD_OK)
+		return status;
+	id.partition_id = tree.partition_id;
+	status = osd_txn_take(txn, id, write);
+	if (status == OSD_OK && txn->place.incarnation != tree.incarnation)
+		status = OSD_E_CONFLICT;
 	if (status == OSD_OK)
 		status = osd_txn_lock_store(txn);
 	if (status != OSD_OK || id.object_id == 0)
@@ -95,9 +117,11 @@ enum osd_status osd_names_of(struct osd_txn *txn, const struct osd_place *object
 
 enum osd_status osd_name_count(struct osd_txn *txn, struct osd_object_id id, uint32_t *ret_count)
 {
-	enum osd_status status = osd_txn_take(txn, id, false);
+	enum osd_status status = osd_name_in_tree(txn, false, &id);
 
 	*ret_count = 0;
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, id, false);
 	if (status != OSD_OK || id.partition_id == 0 ||
 	    (id.object_id && !(txn->record.flags & OSD_REC_NAMED)))
 		return status;
@@ -189,11 +213,21 @@ static enum osd_status find_next(struct osd_txn *txn, const struct osd_place *di
 	return OSD_OK;
 }
 
+/* What was found in the base of a view, as the view has it. */
+static void show_in(uint64_t partition_id, struct osd_name_place *place)
+{
+	if (partition_id == 0)
+		return;
+	place->directory.partition_id = partition_id;
+	if (place->exists)
+		place->found.id.partition_id = partition_id;
+}
+
 /* A walk that changes nothing holds the locks of all that it reads to its end, so it has seen one state of
  * the tree.  It need not read the records of directories: an entry that is a collection is a directory. */
-static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, struct osd_name path,
-			      bool find_last, struct osd_name_place *ret_place,
-			      unsigned *ret_component)
+static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, struct osd_name path,
+			    bool find_last, struct osd_name_place *ret_place,
+			    unsigned *ret_component)
 {
 	struct osd_name_place place = {.directory = from};
 	struct osd_place directory;
@@ -202,6 +236,8 @@ static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, st
 
 	*ret_component = 0;
 	status = osd_directory_hold_as(txn, from, write);
+	from = txn->id;
+	place.directory = from;
 	if (status == OSD_OK && path.length == 0) {
 		place.exists = true;
 		place.found = (struct osd_named){from, osd_txn_type(txn)};
@@ -227,6 +263,17 @@ static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, st
 			status = osd_directory_hold_as(txn, place.directory, write);
 	}
 	*ret_place = place;
+	return status;
+}
+
+static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, struct osd_name path,
+			      bool find_last, struct osd_name_place *ret_place,
+			      unsigned *ret_component)
+{
+	enum osd_status status = walk(txn, from, path, find_last, ret_place, ret_component);
+
+	if (status == OSD_OK)
+		show_in(from.partition_id, ret_place);
 	return status;
 }
 
@@ -293,22 +340,35 @@ static enum osd_status count_and_keep(struct osd_txn *txn, const struct osd_name
 	return status;
 }
 
-enum osd_status osd_name_lookup(struct osd_txn *txn, struct osd_object_id from,
-				struct osd_name path, struct osd_name_place *ret_place,
-				unsigned *ret_component, uint32_t *ret_names)
+static enum osd_status look_up(struct osd_txn *txn, struct osd_object_id from, struct osd_name path,
+			       struct osd_name_place *ret_place, unsigned *ret_component,
+			       uint32_t *ret_names)
 {
 	enum osd_status status = osd_directory_hold(txn, from);
 
-	*ret_component = 0;
-	if (status == OSD_OK && path.length > 0 && !changes(txn) && peek(txn, path, ret_place, ret_names))
+	if (status == OSD_OK && path.length > 0 && !changes(txn) &&
+	    peek(txn, path, ret_place, ret_names))
 		return OSD_OK;
 	if (status == OSD_OK && txn->flags & OSD_TXN_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
 	if (status == OSD_OK)
-		status = osd_name_follow(txn, from, path, ret_place, ret_component);
+		status = walk(txn, from, path, true, ret_place, ret_component);
 	if (status != OSD_OK || !ret_place->exists)
 		return status;
 	if (!changes(txn) && ret_place->found.type == OSD_USER_OBJECT)
 		return count_and_keep(txn, ret_place, ret_names);
 	return osd_name_count(txn, ret_place->found.id, ret_names);
+}
+
+enum osd_status osd_name_lookup(struct osd_txn *txn, struct osd_object_id from,
+				struct osd_name path, struct osd_name_place *ret_place,
+				unsigned *ret_component, uint32_t *ret_names)
+{
+	enum osd_status status;
+
+	*ret_component = 0;
+	status = look_up(txn, from, path, ret_place, ret_component, ret_names);
+	if (status == OSD_OK)
+		show_in(from.partition_id, ret_place);
+	return status;
 }

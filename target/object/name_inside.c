@@ -2,6 +2,7 @@
 /* name_inside.c -- whether an object has a name anywhere below a directory (names.h). */
 #include "base/util.h"
 #include "object/internal.h"
+#include "object/named.h"
 #include "object/names.h"
 #include "wire/cursor.h"
 
@@ -44,6 +45,8 @@ enum osd_status osd_name_is_inside(struct osd_txn *txn, struct osd_object_id id,
 	*ret_inside = false;
 	if (status == OSD_E_NOT_DIRECTORY)
 		return OSD_OK;
+	if (status == OSD_OK)
+		status = osd_name_in_tree(txn, false, &id);
 	if (status == OSD_OK)
 		status = osd_txn_take(txn, id, false);
 	if (status != OSD_OK || !txn->loaded || !(txn->record.flags & OSD_REC_NAMED))

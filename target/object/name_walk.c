@@ -12,6 +12,8 @@ struct listing {
 	const struct osd_name_range *range;
 	osd_name_fn *fn;
 	void *arg;
+	uint64_t
+		partition_id; /* that was asked for: the directory is in its base if it is a view */
 	enum osd_status status;
 };
 
@@ -27,6 +29,8 @@ static bool list_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 	    memcmp(name.bytes, after->bytes, name.length) == 0)
 		return true;
 	listing->status = osd_name_entry_decode(value, listing->txn->place.partition_id, &entry);
+	if (listing->partition_id)
+		entry.id.partition_id = listing->partition_id;
 	if (osd_txn_stopped(listing->txn))
 		listing->status = OSD_E_TASK_ABORTED;
 	return listing->status == OSD_OK && listing->fn(listing->arg, name, entry);
@@ -42,7 +46,7 @@ static bool is_before(struct osd_name name, struct osd_name other)
 enum osd_status osd_name_list(struct osd_txn *txn, struct osd_object_id directory,
 			      const struct osd_name_range *range, osd_name_fn *fn, void *arg)
 {
-	struct listing listing = {txn, range, fn, arg, OSD_OK};
+	struct listing listing = {txn, range, fn, arg, directory.partition_id, OSD_OK};
 	struct osd_name from = range->prefix;
 	struct osd_key place;
 	uint8_t key[OSD_KEY_OBJECT_PART + OSD_NAME_MAX];

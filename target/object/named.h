@@ -53,6 +53,8 @@ enum osd_status osd_name_entry_decode(struct osd_bytes value, uint64_t partition
 
 /* ---- between the files on names -------------------------------------------------------------- */
 
+/* A name, or an object with names, as the base has it if it is in a view.  change: as osd_view_tree(). */
+enum osd_status osd_name_in_tree(struct osd_txn *txn, bool change, struct osd_object_id *id);
 /* osd_directory_hold().  write: the version in the directory's record will change. */
 enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id id, bool write);
 /* The number of names of an object, in the transaction as it is: no other object is taken up. */

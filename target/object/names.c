@@ -8,6 +8,7 @@
 #include "object/internal.h"
 #include "object/name_cache.h"
 #include "object/named.h"
+#include "object/view.h"
 #include "wire/cursor.h"
 
 /* ---- directories ----------------------------------------------------------------------------- */
@@ -16,12 +17,15 @@ enum osd_status osd_directory_make(struct osd_txn *txn, uint64_t partition_id,
 				   struct osd_object_id *ret_id)
 {
 	uint64_t id = 0;
-	enum osd_status status =
-		osd_collection_create(txn, partition_id, 0, OSD_COLLECTION_LINKED, &id);
+	struct osd_place tree;
+	enum osd_status status = osd_view_tree(txn, partition_id, true, &tree);
 
+	if (status == OSD_OK)
+		status = osd_collection_create(txn, tree.partition_id, 0, OSD_COLLECTION_LINKED,
+					       &id);
 	*ret_id = (struct osd_object_id){partition_id, id};
 	if (status == OSD_OK)
-		status = osd_txn_take(txn, *ret_id, true);
+		status = osd_txn_take(txn, (struct osd_object_id){tree.partition_id, id}, true);
 	if (status != OSD_OK)
 		return status;
 	txn->record.flags |= OSD_REC_DIRECTORY;
@@ -146,13 +150,17 @@ static void set_mark(struct osd_txn *txn, bool named)
 	txn->dirty = true;
 }
 
-/* Takes up the object.  The directory is not taken up, so the record of an object that gets or loses several
+/* Takes up the object, in the base of a view.  The directory is not taken up, so the record of an object that gets or loses several
  * names, or is new, is read and written once. */
 static enum osd_status take(struct osd_txn *txn, struct osd_object_id directory,
 			    struct osd_object_id id, struct osd_place *ret_place)
 {
-	enum osd_status status = osd_txn_take(txn, id, true);
+	enum osd_status status = OSD_OK;
 
+	if (directory.partition_id)
+		status = osd_name_in_tree(txn, true, &id);
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, id, true);
 	*ret_place = directory.partition_id
 			     ? osd_place_beside(&txn->place, directory.object_id)
 			     : (struct osd_place){0, atomic_load(&txn->objects->epoch), 0};
@@ -167,6 +175,8 @@ enum osd_status osd_name_put(struct osd_txn *txn, struct osd_object_id directory
 
 	if (!osd_name_is_valid(name))
 		return OSD_E_PARAM_FIELD;
+	if (status == OSD_E_NO_OBJECT && osd_view_may_be(txn->objects, id.partition_id))
+		return OSD_E_NAME_TARGET; /* an object of the view's own */
 	if (status == OSD_OK)
 		status = check_target(txn, &place, id);
 	if (status == OSD_OK)

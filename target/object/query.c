@@ -15,7 +15,7 @@
 
 struct osd_query_walk {
 	struct osd_query query;	  /* criteria borrowed */
-	struct osd_place place;	  /* of the collection */
+	struct osd_place place;	  /* of the collection, where its members are */
 	bool whole;		  /* its members are all user objects of the partition */
 	uint64_t looked, members; /* members: their number at the beginning */
 
@@ -135,7 +135,7 @@ static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 		return status;
 	most = look_max && look_max < walk->members / ENTRIES_PER_LOOK ? look_max * ENTRIES_PER_LOOK
 								       : walk->members;
-	status = osd_index_search(txn, &walk->query, &walk->place, most, &walk->candidates,
+	status = osd_index_search(txn, &walk->query, &txn->place, most, &walk->candidates,
 				  &walk->indexed);
 	if (status == OSD_OK && walk->indexed)
 		walk->members = walk->candidates.sure.count + walk->candidates.maybe.count;
@@ -161,7 +161,7 @@ enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *que
 		return OSD_E_NO_MEMORY;
 	memset(walk, 0, offsetof(struct osd_query_walk, value));
 	walk->query = *query;
-	walk->place = txn->place;
+	walk->place = *osd_txn_members(txn);
 	walk->whole = osd_is_objects_collection(query->collection);
 	walk->next_id = OSD_MAX(query->initial_id, 1);
 	osd_note_list_access(txn);

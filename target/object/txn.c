@@ -14,6 +14,7 @@
 
 #include "base/util.h"
 #include "object/value_index.h"
+#include "object/view_impl.h"
 
 /* ---- begin and end ----------------------------------------------------------------------- */
 
@@ -83,7 +84,7 @@ static void drop_at_hand(struct osd_txn *txn)
 	osd_memberships_forget(txn);
 	txn->member_count_known = txn->attributes_counted = txn->adds_attributes = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
-	txn->unborn = txn->foreseen = false;
+	txn->unborn = txn->foreseen = txn->shown = false;
 }
 
 /* Runs the effects in order; they may start transactions of their own. */
@@ -221,6 +222,15 @@ static enum osd_status load_record(struct osd_txn *txn, bool write)
 	return status;
 }
 
+static enum osd_status load_named(struct osd_txn *txn, bool write)
+{
+	enum osd_status status = load_record(txn, write);
+
+	return status == OSD_E_NO_OBJECT && txn->partition && atomic_load(&txn->partition->shows)
+		       ? osd_view_directory(txn, write)
+		       : status;
+}
+
 /* Makes the record that the collection of all user objects would have. */
 static enum osd_status load_objects_collection(struct osd_txn *txn, bool write)
 {
@@ -279,7 +289,7 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	if (osd_is_objects_collection(id))
 		status = load_objects_collection(txn, write);
 	else if (id.object_id != 0)
-		status = load_record(txn, write);
+		status = load_named(txn, write);
 	else if (write && txn->partition)
 		status = osd_partition_hold(txn, txn->partition, false, NULL);
 	if (status == OSD_OK) {

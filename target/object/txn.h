@@ -69,6 +69,8 @@ struct osd_txn {
 	struct osd_place place;
 	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
 	bool loaded, locked, dirty;  /* the record */
+	bool shown;		     /* it is a directory of a view (view.h) */
+	struct osd_place tree;	     /* its place in the base then */
 	bool unborn;		     /* it is of a new object, and not stored yet */
 	bool foreseen;		     /* it is stored as in stored */
 	bool for_views; /* no quota and no check stands in the way (view.h) */
@@ -109,10 +111,15 @@ static inline bool osd_txn_stopped(const struct osd_txn *txn)
 
 /* ---- txn.c ------------------------------------------------------------------------------------ */
 
+/* Where the members of the collection at hand are. */
+static inline const struct osd_place *osd_txn_members(const struct osd_txn *txn)
+{
+	return txn->shown ? &txn->tree : &txn->place;
+}
 /* Begins the store's transaction if it has not begun. */
 enum osd_status osd_txn_lock_store(struct osd_txn *txn);
 /* Takes up the object: root, partition, collection or user object.  write: its record is locked and
- * may be changed (then set txn->dirty). */
+ * may be changed (then set txn->dirty).  OSD_E_CONTRACT: not that of a directory of a view. */
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
 /* Stores a record that must be new, and returns its bytes.  Its created time may become later (created.c). */
 enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *place,

@@ -6,6 +6,10 @@
  * transaction that makes or removes an object of the base does the same in each of them, and in their views.  No
  * quota or check of a view stands in the way of its base.
  *
+ * Names are not copied: those in a view are those of its base, and a directory of the base is one of the view by the
+ * same id.  It has the times and members that it has in the base, no other attributes, and cannot be changed but by
+ * names.
+ *
  * Ids that a view gives to its own collections and jobs begin at OSD_VIEW_IDS: the base gives out others. */
 #ifndef OSD_OBJECT_VIEW_H
 #define OSD_OBJECT_VIEW_H
@@ -16,6 +20,7 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "object/record.h"
 
 #define OSD_VIEWS_MAX  16u /* of one partition */
 #define OSD_VIEWS_DEEP 4u  /* views of views */
@@ -30,6 +35,12 @@ struct osd_view {
 /* The value OSD_STACK_SOURCE of a partition: 0-7 base; perhaps 8 flags: 1 writable.  False: it is not such a
  * value. */
 bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view *ret_view);
+/* The partition that has the names in this one: the base of its base, if it is a view that is live.  The object at hand
+ * stays.  OSD_E_CONTRACT: change, and names cannot be changed through it.  OSD_E_WOULD_BLOCK: with OSD_TXN_NOWAIT only. */
+enum osd_status osd_view_tree(struct osd_txn *txn, uint64_t partition_id, bool change,
+			      struct osd_place *ret_tree);
+/* False: the partition is no view.  Reads memory alone; any thread. */
+bool osd_view_may_be(struct osd_objects *objects, uint64_t partition_id);
 /* What the partition is.  Afterwards another object may be at hand, as after all that follow. */
 enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct osd_view *ret_view);
 /* Makes a partition without objects a view; length 0: it is none any more, and keeps its objects.  OSD_E_PARAM_FIELD: it

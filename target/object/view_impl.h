@@ -9,6 +9,8 @@
 struct osd_partition;
 struct osd_source_value;
 
+#define OSD_VIEW_ENTRY_BYTES 12u /* of the list of a base: id and incarnation of a view */
+
 struct osd_view_entry {
 	uint64_t id;
 	uint32_t incarnation;
@@ -17,6 +19,12 @@ struct osd_view_list {
 	size_t count;
 	struct osd_view_entry entries[OSD_VIEWS_MAX];
 };
+
+/* ---- view_tree.c ------------------------------------------------------------------------------ */
+
+/* The directory of the view at hand, which has no record there: takes up that of the base.  OSD_E_NO_OBJECT: the base
+ * has none with this id.  OSD_E_CONTRACT: write. */
+enum osd_status osd_view_directory(struct osd_txn *txn, bool write);
 
 /* ---- view_list.c ------------------------------------------------------------------------------ */
 

@@ -8,18 +8,6 @@
 #include "wire/cursor.h"
 #include "wire/stage.h"
 
-#define ENTRY_BYTES 12u /* of the list: id and incarnation of a view */
-
-bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view *ret_view)
-{
-	*ret_view = (struct osd_view){0};
-	if ((length != 8 && length != 9) || (length == 9 && value[8] > 1))
-		return false;
-	ret_view->base = osd_get_be(value, 8);
-	ret_view->writable = length == 9 && value[8];
-	return true;
-}
-
 /* ---- the list of a base --------------------------------------------------------------------------- */
 
 static struct osd_object_id partition_id_of(uint64_t id)
@@ -30,17 +18,17 @@ static struct osd_object_id partition_id_of(uint64_t id)
 /* Of the partition at hand. */
 static enum osd_status read_list(struct osd_txn *txn, struct osd_view_list *list)
 {
-	uint8_t bytes[OSD_VIEWS_MAX * ENTRY_BYTES];
+	uint8_t bytes[OSD_VIEWS_MAX * OSD_VIEW_ENTRY_BYTES];
 	size_t length;
 	enum osd_status status = osd_attr_stored_get(
 		txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes, sizeof(bytes), &length);
 
 	list->count = 0;
-	if (status == OSD_OK && (length > sizeof(bytes) || length % ENTRY_BYTES))
+	if (status == OSD_OK && (length > sizeof(bytes) || length % OSD_VIEW_ENTRY_BYTES))
 		status = OSD_E_MEDIUM;
 	if (status != OSD_OK)
 		return status;
-	for (const uint8_t *at = bytes; at < bytes + length; at += ENTRY_BYTES)
+	for (const uint8_t *at = bytes; at < bytes + length; at += OSD_VIEW_ENTRY_BYTES)
 		list->entries[list->count++] =
 			(struct osd_view_entry){osd_get_be(at, 8), (uint32_t)osd_get_be(at + 8, 4)};
 	return OSD_OK;
@@ -48,14 +36,14 @@ static enum osd_status read_list(struct osd_txn *txn, struct osd_view_list *list
 
 static enum osd_status write_list(struct osd_txn *txn, const struct osd_view_list *list)
 {
-	uint8_t bytes[OSD_VIEWS_MAX * ENTRY_BYTES];
+	uint8_t bytes[OSD_VIEWS_MAX * OSD_VIEW_ENTRY_BYTES];
 
 	for (size_t i = 0; i < list->count; i++) {
-		osd_put_be(bytes + i * ENTRY_BYTES, list->entries[i].id, 8);
-		osd_put_be(bytes + i * ENTRY_BYTES + 8, list->entries[i].incarnation, 4);
+		osd_put_be(bytes + i * OSD_VIEW_ENTRY_BYTES, list->entries[i].id, 8);
+		osd_put_be(bytes + i * OSD_VIEW_ENTRY_BYTES + 8, list->entries[i].incarnation, 4);
 	}
 	return osd_attr_stored_set(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes,
-				   list->count * ENTRY_BYTES);
+				   list->count * OSD_VIEW_ENTRY_BYTES);
 }
 
 static void drop_entry(struct osd_view_list *list, uint64_t id)
@@ -249,6 +237,7 @@ static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition
 	if (status != OSD_OK)
 		return status;
 	atomic_fetch_or(&partition->stacked, 1);
+	atomic_store(&partition->shows, true);
 	effect = osd_txn_effect(txn, run_is_view);
 	if (!effect)
 		return OSD_E_NO_MEMORY;
@@ -305,6 +294,7 @@ static enum osd_status load(struct osd_objects *objects, struct osd_partition *p
 	}
 	if (there[0])
 		osd_raise_to(&partition->next_object_id, OSD_VIEW_IDS);
+	atomic_store(&partition->shows, there[0]);
 	atomic_store(&partition->viewed, there[1]);
 	return status;
 }

@@ -82,6 +82,8 @@ def test_why_of_stored_bytes(osd: Run, obj: ObjectRef) -> None:
     osd("obj", "read", obj)
     assert "knows of no READ" in osd("why", obj).stdout
     assert json.loads(osd("why", obj, "-o", "json").stdout)["origin"] is None
+    job = f"{obj.partition_id:#x}/0x4000000000000001"
+    assert f"osd job why {job}" in osd("why", job, code=2).stderr
 
 
 def test_a_writable_view(osd: Run, obj: ObjectRef) -> None:
@@ -116,4 +118,53 @@ def test_functions_of_a_directory(osd: Run, obj: ObjectRef, tmp_path: Path) -> N
     osd("cp", f"osd:{folder}/a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
     osd("rm", "-r", folder)
+    osd("fn", "rm", "--force", "gzip")
+
+
+def test_paths_of_a_view(osd: Run, pid: str, tmp_path: Path) -> None:
+    """Verbs for files, jobs with paths and fsspec, on a view and on a view of it."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    osd("fn", "stock", "gzip")
+    osd("mkdir", f"/{pid}/logs")
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(gzip.compress(f"{name} 1\n{name} 2\n".encode()))
+        osd("cp", tmp_path / name, f"osd:/{pid}/logs/{name}.txt")
+    osd("view", "create", "/plain", "--of", pid, "--writable", "gzip")
+    osd("view", "create", "/seen", "--of", "/plain")
+    for view in ("/plain", "/seen"):
+        assert osd("ls", f"{view}/logs").stdout.count(".txt") == 2
+        assert osd("cat", f"{view}/logs/a.txt").stdout == "a 1\na 2\n"
+        found = osd("find", view, "-o", "id").stdout.split()
+        assert {each.rpartition("/")[2] for each in found} >= {"a.txt", "b.txt"}
+        stat = json.loads(osd("stat", f"{view}/logs/b.txt", "-o", "json").stdout)
+        assert stat["length_bytes"] == 8
+        assert osd("stat", f"{view}/logs").stdout.rstrip().endswith(f"{view}/logs/")
+        out = tmp_path / view[1:]
+        osd("cp", "-r", f"osd:{view}/logs", out)
+        assert (out / "b.txt").read_text() == "b 1\nb 2\n"
+        osd("sync", f"osd:{view}/logs", tmp_path / "synced")
+        assert (tmp_path / "synced/a.txt").read_text() == "a 1\na 2\n"
+    script = tmp_path / "count.py"
+    script.write_text("import osd\nprint(sum(len(osd.open(p).read()) for p in osd.args))\n")
+    ran = osd("exec", script, "--zone", "/seen", "--follow", "--", "logs/a.txt", "logs/b.txt")
+    assert ran.stdout == "16\n"
+    script.write_text("import osd\nfor each in osd.over: print(len(each.data.read()))\n")
+    ran = osd("exec", script, "--over", "/seen/logs/*.txt", "--batch", "2", "--follow")
+    assert ran.stdout.count("8\n") == 2
+    script.write_text("import osd\nprint(*osd.glob('*'))\n")
+    assert osd("exec", script, "--zone", "/seen/logs", "--follow").stdout == "a.txt b.txt\n"
+    (tmp_path / "c").write_text("new\n")
+    assert "read-only" in osd("cp", tmp_path / "c", "osd:/seen/logs/c.txt", code=1).output
+    assert "read-only" in osd("rm", "/seen/logs/a.txt", code=1).output
+    osd("cp", tmp_path / "c", "osd:/plain/logs/c.txt")
+    osd("mkdir", "/plain/more")
+    osd("mv", "/plain/logs/c.txt", "/plain/more/d.txt")
+    osd("cp", f"osd:/{pid}/more/d.txt", tmp_path / "d")
+    assert gzip.decompress((tmp_path / "d").read_bytes()) == b"new\n"
+    assert osd("cat", "/seen/more/d.txt").stdout == "new\n"
+    osd("rm", "-r", "/plain/more")
+    assert "more" not in osd("ls", f"/{pid}").stdout
+    for view in ("/seen", "/plain"):
+        osd("view", "rm", view, "--yes")
     osd("fn", "rm", "--force", "gzip")

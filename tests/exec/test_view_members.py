@@ -204,8 +204,6 @@ def test_a_read_only_view_refuses(
         with pytest.raises(OSDError) as caught:
             remove()
         assert refusal(caught) == (CONTRACT, NO_CHANGE)
-    target.link(ref(view.id), "name", shown)
-    target.unlink(ref(view.id), "name")
     for call in (f"{view.id}).create()", f"{view.id}, {source.object_id}).remove()"):
         script = f"import osd; osd.userobject({call}"
         status = run(script, zone=ref(view.id))

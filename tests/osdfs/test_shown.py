@@ -217,6 +217,44 @@ def test_a_view_is_a_tree(target: Target, top: Path, views: Views) -> None:
             change()
 
 
+def test_a_view_is_mounted_itself(
+    target: Target, zone: ObjectRef, serving: Serving, views: Views
+) -> None:
+    """Names are those of the base; in a writable view they change there."""
+    base = f"/{zone}"
+    target.fs.mkdir(f"{base}/2026/deep", parents=True)
+    target.fs.write_bytes(f"{base}/2026/a.txt", gzip.compress(TEXT))
+    used = views.make("gzip", writable=True)
+    views.made.append(target.functions.view_create(views.made[0], []).id)
+    with MountedFiles(serving.url, f"/{views.made[1]:#x}") as top:
+        assert files(top) == ["2026", "2026/a.txt", "2026/deep"]
+        assert (top / "2026/a.txt").read_bytes() == TEXT
+        assert (top / "2026/a.txt").stat().st_size == len(TEXT)
+        for change in (
+            (top / "2026/a.txt").unlink,
+            (top / "2026/deep").rmdir,
+            (top / "2026/new").mkdir,
+            lambda: (top / "2026").rename(top / "2027"),
+            lambda: (top / "2026/new").write_bytes(b"x"),
+        ):
+            with fails(errno.EROFS):
+                change()
+        with fails(errno.EPERM):
+            (top / "2026").chmod(0o700)
+        target.fs.rename(f"{base}/2026/a.txt", f"{base}/2026/b.txt")
+        assert names(top / "2026") == ["b.txt", "deep"]
+        assert not (top / "2026/a.txt").exists()
+    with MountedFiles(serving.url, f"/{used}") as top:
+        (top / "new").mkdir()
+        (top / "new/c.txt").write_bytes(b"three\n")
+        (top / "2026/b.txt").rename(top / "new/b.txt")
+        (top / "2026/deep").rmdir()
+        assert (top / "new/b.txt").read_bytes() == TEXT
+    assert [each.name for each in target.fs.iterdir(f"{base}/new")] == ["b.txt", "c.txt"]
+    assert gzip.decompress(target.fs.read_bytes(f"{base}/new/c.txt")) == b"three\n"
+    assert list(target.fs.iterdir(f"{base}/2026")) == []
+
+
 def test_the_data_follow_the_base(target: Target, zone: ObjectRef, top: Path, views: Views) -> None:
     (top / "a").write_bytes(TEXT)
     shown = top / ".views" / views.make("lines", "contains=bob")

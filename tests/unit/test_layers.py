@@ -78,6 +78,7 @@ OBJECT_LAYERS = {
         "txn",
         "txn_run",
         "version",
+        "view_tree",
     },
     "kept": {
         "attr_charge",

@@ -110,6 +110,8 @@ class DirectoryOperations:
             is_directory=entry.is_directory,
             links=entry.names,
         )
+        if facts.length_unknown:
+            return _UNKNOWN
         node = self._nodes.found(
             parent,
             entry.name,

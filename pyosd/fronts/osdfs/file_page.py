@@ -66,6 +66,7 @@ class Facts:
 
     version: of the data, or of a directory's entries; b"": the root directory of a partition has none.
     accessed_ms, modified_ms: the target's own times.  xattrs: the value of XATTRS; None: it was too long.
+    length_unknown: functions make the data, and only a READ tells how long they are.
     """
 
     stat: Stat
@@ -73,6 +74,7 @@ class Facts:
     accessed_ms: int = 0
     modified_ms: int = 0
     xattrs: bytes | None = None
+    length_unknown: bool = False
 
 
 def _times(page: Page) -> tuple[AttributeId, ...]:
@@ -109,9 +111,11 @@ def facts_of(
     stat.accessed = _set_time(accessed, accessed_ms.to_bytes(6), accessed_ms * _MS)
     stat.modified = _set_time(modified, version or written_ms.to_bytes(6), written_ms * _MS)
     stat.changed = max(int.from_bytes(changed), written_ms) * _MS
-    if not is_directory and not modes.S_ISLNK(stat.mode):
+    has_length = not is_directory and not modes.S_ISLNK(stat.mode)
+    if has_length:
         stat.size = int.from_bytes(rest[1])
-    return Facts(stat, version, accessed_ms, written_ms, xattrs)
+    unknown = has_length and not rest[1]
+    return Facts(stat, version, accessed_ms, written_ms, xattrs, unknown)
 
 
 def _owned(value: bytes, defaults: Defaults, *, is_directory: bool) -> Stat:

@@ -172,7 +172,8 @@ class FileOperations:
         if write_flags & kernel.KILL_SUIDGID_AT_WRITE:
             await self._mounted.drop_privileges(node)
         cached = write_flags & kernel.WRITE_CACHE
-        appends = flags & os.O_APPEND and not cached and not node.shown  # functions refuse APPEND
+        made = node.shown or node.facts.length_unknown  # by functions, which refuse APPEND
+        appends = flags & os.O_APPEND and not cached and not made
         if await self._mounted.new.write(node, None if appends else start, data):
             return kernel.WRITE_OUT.pack(size, 0)
         writer = self._mounted.writer(node)
@@ -206,7 +207,8 @@ class FileOperations:
         _, start, length, mode, _ = kernel.FALLOCATE_IN.unpack_from(request.body)
         node = regular(self._nodes.get(request.node))
         await self._mounted.new.store(node)
-        if node.shown or not mode & (kernel.FALLOC_PUNCH_HOLE | kernel.FALLOC_ZERO_RANGE):
+        made = node.shown or node.facts.length_unknown
+        if made or not mode & (kernel.FALLOC_PUNCH_HOLE | kernel.FALLOC_ZERO_RANGE):
             raise WithErrno(errno.EOPNOTSUPP)
         if node.writer:
             await node.writer.drain()

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pyosd import errors
+from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.attributes import get_attributes, set_attributes
 from pyosd.commands.data import QUEUE_DEPTH
@@ -134,7 +135,7 @@ class Mounted:
             return node.facts
         since, wanted = self.nodes.changes, self._wanted(node)
         values = await self.line.carry(lambda: get_attributes(node.object, wanted))
-        return self._learn(node, values, since)
+        return await self._learn(node, values, since)
 
     async def refresh_by_name(self, node: Node, asker: int, most: int = 0) -> Facts:
         """The same if the object still has the name by which the kernel has found it.
@@ -160,7 +161,7 @@ class Mounted:
             raise self._lost(node, parent, name, asker) from error
         if entry.object != node.object:
             raise self._lost(node, parent, name, asker)
-        facts = self._learn(node, values, since, entry.names)
+        facts = await self._learn(node, values, since, entry.names)
         node.head = (read, data) if data and data.version == facts.version else None
         return facts
 
@@ -181,7 +182,7 @@ class Mounted:
         since = self.nodes.changes
         if not place:
             found = await self.line.carry(lambda: set_attributes(node.object, given, wanted))
-            return self._learn(node, found, since)
+            return await self._learn(node, found, since)
         parent, name = place
         params = NameParams(NameVerb.LOOKUP, name, expected=int(node.object.object_id))
         try:
@@ -190,7 +191,7 @@ class Mounted:
             )
         except _OTHERS as error:
             raise self._lost(node, parent, name, asker) from error
-        return self._learn(node, found, since, entry.names)
+        return await self._learn(node, found, since, entry.names)
 
     def _wanted(self, node: Node) -> tuple[AttributeId, ...]:
         return file_page.wanted_of(node.object, is_directory=node.is_directory)
@@ -241,7 +242,7 @@ class Mounted:
             self._refused.add(asker)
         return WithErrno(errno.ESTALE)
 
-    def _learn(
+    async def _learn(
         self, node: Node, values: Iterable[AttributeValue], since: int, links: int | None = None
     ) -> Facts:
         count = node.facts.stat.links if links is None else links
@@ -252,7 +253,18 @@ class Mounted:
             links=0 if node.hidden else count,
         )
         node.learn(facts, since)
+        await self.measure(node)
         return facts
+
+    async def measure(self, node: Node) -> None:
+        """Read the data if nothing else says how long they are, once for each version."""
+        facts = node.facts
+        if not facts.length_unknown:
+            return
+        if not facts.version or node.counted[0] != facts.version:
+            length = await self.line.carry(lambda: object_data.made_length(node.object))
+            node.counted = facts.version, length
+        facts.stat.size = node.counted[1]
 
     async def drop_privileges(
         self, node: Node, *extra: AttributeValue, asker: int | None = None
@@ -310,6 +322,7 @@ class Mounted:
             elif not made:
                 if isinstance(node.shown, ViewFile):
                     node.shown.counted = b"", 0  # functions may have changed
+                node.counted = b"", 0
                 await self.refresh_by_name(node, asker, _head_length(node, flags))
                 if node.facts.stat.shown != node.told:
                     self.notify(kernel.old_attributes(node.id))
@@ -337,7 +350,7 @@ class Mounted:
         """What takes the data of an open file."""
         if node.writer is None:
             # Each WRITE through functions can change all of the object: side by side they would wait.
-            depth = 1 if node.shown else QUEUE_DEPTH
+            depth = 1 if node.shown or node.facts.length_unknown else QUEUE_DEPTH
             node.writer = Writer(self.line, node.object, depth)
         node.cached = b""  # the version that this write makes is not known
         self.nodes.change(node)
@@ -386,7 +399,8 @@ def _open_flags(node: Node, flags: int) -> int:
     """What the reply to OPEN says; the kernel caches data of the present version from now on."""
     appends = flags & os.O_APPEND and flags & os.O_ACCMODE != os.O_RDONLY
     direct = appends or isinstance(node.shown, JobFile)  # which grow while they are read
-    keeps = bool(node.cached) and not node.shown and node.cached == node.facts.version
+    made = node.shown or node.facts.length_unknown  # by functions, which may have changed
+    keeps = bool(node.cached) and not made and node.cached == node.facts.version
     node.cached = node.facts.version
     reads = flags & os.O_ACCMODE == os.O_RDONLY  # close() has nothing to report
     return (

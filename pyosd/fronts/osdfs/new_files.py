@@ -174,6 +174,7 @@ class NewFiles:
         else:
             facts, whole = await (self._fill(node, new) if new.made else self._put(node, new))
             node.learn(facts, since)
+            await self._mounted.measure(node)
             node.cached = facts.version if whole else b""
             node.partial = bool(facts.stat.size % kernel.PAGE)
             self._stored(node)

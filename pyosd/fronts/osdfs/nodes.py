@@ -85,6 +85,7 @@ class Node:
     new: what the target does not have yet; the object's id is then one of this mount.
     refuses: of a directory: new files in it must be made at once, so that the refusal is known.
     told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
+    counted: a version of the data, and their length, which no attribute has.
     """
 
     id: int
@@ -109,6 +110,7 @@ class Node:
     looked_up: tuple[int, Place] | None = None
     new: NewFile | None = None
     refuses: bool = False
+    counted: tuple[bytes, int] = (b"", 0)
 
     def learn(self, facts: Facts, since: int) -> None:
         """Take what the target says.  since: the number of changes when it was asked."""

@@ -14,12 +14,14 @@ import secrets
 import stat as modes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from pyosd import errors
 from pyosd.commands import names
 from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue
 from pyosd.fronts.osdfs import file_page, kernel
+from pyosd.fronts.osdfs.errnos import is_of_directory
 from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
 from pyosd.fronts.osdfs.mounted import Mounted, regular
 from pyosd.fronts.osdfs.nodes import Node
@@ -150,6 +152,7 @@ class NameOperations:
         )
         if node.writer and not node.writer.clean:  # the target does not know its length yet
             await self._mounted.refresh(node)
+        await self._mounted.measure(node)
         return node
 
     # ---- make -----------------------------------------------------------------------------------
@@ -165,14 +168,20 @@ class NameOperations:
         await self._mounted.new.store(self._nodes.at(parent, name))
         self._give_owner(request, parent, name, stat)
         verb = NameVerb.MKDIR if is_directory else NameVerb.CREATE
-        node = await self._act(
+        act = partial(
+            self._act,
             parent,
             name,
             NameParams(verb, name),
-            [file_page.owner_value(stat), *values],
             is_directory=is_directory,
             again=False,
         )
+        try:
+            node = await act([file_page.owner_value(stat), *values])
+        except errors.Invalid as error:
+            if not is_of_directory(error):
+                raise
+            node = await act()
         self._nodes.change_entries(parent)
         return node
 

@@ -18,6 +18,7 @@ NO_NAME, EXISTS, NOT_DIRECTORY, IS_DIRECTORY = 0x8030, 0x8031, 0x8032, 0x8033
 PUT, CHECKSUM = 0x17, 0x10
 LOOP, CHANGED, TARGET = 0x8034, 0x8035, 0x8036
 COMMON = 0x1_0000
+PARTITION_STACK, SOURCE, CONTRACT = 0x5000_0020, 17, 0x802C
 
 
 def entry(answer: Answer) -> tuple[int, int, int, int, int]:
@@ -209,3 +210,39 @@ def ids_of_what_was_found(t: LogicalUnit) -> None:
     answer = t.good(naming(t, LOOKUP, b"f").but(gets=((CURRENT_COMMAND, 3), (CURRENT_COMMAND, 4))))
     t.same(answer.values, wanted, "ids on the Current Command page")
     t.good(naming(t, UNLINK, b"f"))
+
+
+def view(t: LogicalUnit, flags: bytes = b"") -> int:
+    """A partition that shows the suite's one."""
+    t.need("READ NAMES")
+    pid = t.partition()
+    t.set(0, PARTITION_STACK, SOURCE, struct.pack(">Q", t.pid) + flags, pid)
+    return pid
+
+
+@cell("READ NAMES", "ok", "docs/views.md Names in a view")
+def names_of_the_base(t: LogicalUnit) -> None:
+    pid = view(t)
+    directory = entry(t.good(naming(t, MKDIR, b"dir")))[0]
+    made = entry(t.good(naming(t, CREATE, b"dir/a")))[0]
+    found = entry(t.good(naming(t, LOOKUP, b"dir/a").but(pid=pid)))
+    t.same((found[0], found[4]), (made, pid), "object and partition of a path in the view")
+    for request in (naming(t, LIST, b"dir"), naming(t, LIST, b"").but(oid=directory)):
+        t.same(listed(t.good(request.but(pid=pid))), [b"a"], "names in the view's directory")
+    t.good(naming(t, UNLINK, b"dir/a"))
+    t.good(naming(t, RMDIR, b"dir"))
+    left = listed(t.good(naming(t, LIST, b"")))
+    t.same(listed(t.good(naming(t, LIST, b"").but(pid=pid))), left, "names left in the view")
+
+
+@cell("CHANGE NAMES", "own fields", "docs/views.md Names in a view")
+def names_of_a_view(t: LogicalUnit) -> None:
+    seen, used = view(t), view(t, b"\1")
+    t.refused(naming(t, CREATE, b"a").but(pid=seen), CONTRACT)
+    made = entry(t.good(naming(t, CREATE, b"a").but(pid=used)))
+    t.same((made[1], made[4]), (USER_OBJECT, used), "type and partition of CREATE in the view")
+    t.same(entry(t.good(naming(t, LOOKUP, b"a")))[0], made[0], "the same object of the base")
+    t.refused(naming(t, RENAME, b"a", b"b").but(pid=seen), CONTRACT)
+    t.good(naming(t, RENAME, b"a", b"b").but(pid=used))
+    t.same(entry(t.good(naming(t, UNLINK, b"b").but(pid=used)))[2], 2, "outcome of the last UNLINK")
+    t.check(not t.exists(made[0]), None, "the object of the base is gone")
