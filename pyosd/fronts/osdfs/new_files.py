@@ -16,9 +16,9 @@ import logging
 import os
 import stat as modes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyosd import errors, requests
 from pyosd.commands import data as object_data
@@ -26,18 +26,16 @@ from pyosd.commands import names
 from pyosd.commands.attributes import set_attributes
 from pyosd.commands.dialogue import Dialogue, call
 from pyosd.fronts.osdfs import file_page, kernel
-from pyosd.fronts.osdfs.file_page import Facts
+from pyosd.fronts.osdfs.file_page import Defaults, Facts
 from pyosd.fronts.osdfs.kernel import Stat, WithErrno
-from pyosd.fronts.osdfs.nodes import NewFile, Node
+from pyosd.fronts.osdfs.line import PatientSession
+from pyosd.fronts.osdfs.nodes import Node, NodeTable, UnstoredFile
 from pyosd.types import ROOT, AttributeValue, Buffer, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH
 from pyosd.wire.cdb import lists_of
 from pyosd.wire.names import DATA_MAX, NameEntry, NameParams, NameVerb
 
-if TYPE_CHECKING:
-    from pyosd.fronts.osdfs.mounted import Mounted
-
-__all__ = ["NewFiles"]
+__all__ = ["UnstoredFiles"]
 
 _IDLE_S = 1.0  # as of Writer
 _MADE_AT_ONCE = os.O_EXCL | os.O_APPEND
@@ -46,10 +44,31 @@ _WANTED = file_page.wanted_of(ref(1, 1), is_directory=False)
 _log = logging.getLogger("osdfs")
 
 
-class NewFiles:
+class _Mounted(Protocol):
+    """What new files need of a mount (mounted.py)."""
+
+    line: PatientSession
+    nodes: NodeTable
+    defaults: Defaults
+    notify: Callable[[bytes], None]
+
+    async def current(self, node: Node) -> Facts:
+        """Attributes of a node."""
+        ...
+
+    async def set(self, node: Node, values: Iterable[AttributeValue]) -> Facts:
+        """Set attributes."""
+        ...
+
+    async def measure(self, node: Node) -> None:
+        """Read data whose length is not known."""
+        ...
+
+
+class UnstoredFiles:
     """The new files of a mount."""
 
-    def __init__(self, mounted: Mounted) -> None:
+    def __init__(self, mounted: _Mounted) -> None:
         self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
         self._waiting = dict[int, Node]()
 
@@ -61,16 +80,16 @@ class NewFiles:
             return None
         stat.modified = stat.accessed = stat.changed = time.time_ns()
         node = self._nodes.add_new(parent, name, Facts(stat, xattrs=b""))
-        self._begin(node, NewFile(bool(flags & os.O_TRUNC)))
+        self._begin(node, UnstoredFile(bool(flags & os.O_TRUNC)))
         self._nodes.change_entries(parent)
         return node
 
     def fill(self, node: Node) -> None:
         """A file that was made at once gets its first data and its attributes in one command, too."""
         if not node.new and not node.shown:
-            self._begin(node, NewFile(cuts=False, made=True))
+            self._begin(node, UnstoredFile(cuts=False, made=True))
 
-    def _begin(self, node: Node, new: NewFile) -> None:
+    def _begin(self, node: Node, new: UnstoredFile) -> None:
         node.new = new
         new.idle = asyncio.get_running_loop().call_later(_IDLE_S, self._store_idle, node)
         self._waiting[node.id] = node
@@ -167,7 +186,7 @@ class NewFiles:
 
     # ---- store ----------------------------------------------------------------------------------
 
-    async def _store(self, node: Node, new: NewFile) -> None:
+    async def _store(self, node: Node, new: UnstoredFile) -> None:
         since = self._nodes.changes
         if new.made and not (new.data or new.described):
             self._stored(node)
@@ -183,7 +202,7 @@ class NewFiles:
             facts = await self._mounted.current(node)
             await self._mounted.set(node, file_page.time_values(facts, new.accessed, new.modified))
 
-    async def _put(self, node: Node, new: NewFile) -> tuple[Facts, bool]:
+    async def _put(self, node: Node, new: UnstoredFile) -> tuple[Facts, bool]:
         """Make the object.  Returns: its facts, and whether it has our data and no others."""
         assert node.above
         parent, name = node.above
@@ -202,7 +221,7 @@ class NewFiles:
         self._nodes.bind(node, entry.object)
         return self._facts(found, entry.names), whole
 
-    async def _fill(self, node: Node, new: NewFile) -> tuple[Facts, bool]:
+    async def _fill(self, node: Node, new: UnstoredFile) -> tuple[Facts, bool]:
         """As _put() for an object that has been made already."""
         obj, values = node.object, [file_page.owner_value(node.facts.stat)] if new.described else []
 
@@ -220,7 +239,7 @@ class NewFiles:
         return file_page.facts_of(values, self._mounted.defaults, is_directory=False, links=links)
 
     async def _join(
-        self, parent: Node, name: bytes, node: Node, new: NewFile
+        self, parent: Node, name: bytes, node: Node, new: UnstoredFile
     ) -> tuple[NameEntry, tuple[AttributeValue, ...]]:
         """Another client has made a file with this name: it gets the data, as if open() had found it."""
         params = NameParams(NameVerb.LOOKUP, name)

@@ -20,7 +20,7 @@ from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import FIRST_ID, ObjectRef, ref
 from pyosd.wire.names import NamedData
 
-__all__ = ["JobFile", "NewFile", "Node", "NodeTable", "Place", "ViewFile"]
+__all__ = ["JobFile", "Node", "NodeTable", "Place", "UnstoredFile", "ViewFile"]
 
 _PARTITION_BITS = 40
 _SHOWN, _NEW = 1 << 63, 1 << 62
@@ -51,7 +51,7 @@ class ViewFile:
 
 
 @dataclass(slots=True)
-class NewFile:
+class UnstoredFile:
     """What a file has that the target does not have.
 
     cuts: it was opened with O_TRUNC.  made: the target has the file, without data.  described: mode or
@@ -108,7 +108,7 @@ class Node:
     told: tuple[int, ...] = ()
     head: tuple[float, NamedData] | None = None
     looked_up: tuple[int, Place] | None = None
-    new: NewFile | None = None
+    new: UnstoredFile | None = None
     refuses: bool = False
     counted: tuple[bytes, int] = (b"", 0)
 
