@@ -154,6 +154,20 @@ def test_hard_links(top: Path) -> None:
     assert (listed(top), listed(top / "d")) == (["c", "d"], ["b"])
 
 
+def test_an_open_file_keeps_its_attributes_under_its_other_names(top: Path) -> None:
+    with (top / "a").open("wb") as file:
+        file.write(b"1")
+        file.flush()
+        (top / "b").hardlink_to(top / "a")
+        (top / "a").unlink()
+        os.fchmod(file.fileno(), 0o600)
+        (top / "b").rename(top / "c")
+        os.fchmod(file.fileno(), 0o640)
+        (top / "c").unlink()
+        os.fchmod(file.fileno(), 0o711)
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o711
+
+
 def test_symbolic_links_and_other_kinds(top: Path, mounted: Callable[..., Path]) -> None:
     long = "x/" * 1500 + "end"
     (top / "s").symlink_to("to/nowhere")

@@ -111,6 +111,31 @@ def test_a_new_file_is_here_at_once_and_elsewhere_when_it_is_closed(
     assert found.st_ino == target.fs.info(f"/{zone}/a").object.object_id
 
 
+def test_a_file_that_is_made_at_once_gets_the_rest_when_it_is_closed(
+    top: Path, target: Target, zone: ObjectRef, commands: Commands
+) -> None:
+    path, there = top / "a", f"/{zone}/a"
+    with opened(path, NEW | os.O_EXCL) as fd:
+        assert target.fs.info(there).length == 0
+        commands.begin()
+        os.write(fd, b"12345")
+        os.fchown(fd, 1000, 2000)
+        os.fchmod(fd, 0o600)
+        os.utime(fd, ns=(1_000_000_007, 2_000_000_009))
+        assert path.read_bytes() == b"12345"
+        found = path.stat()
+        assert (found.st_size, found.st_mtime_ns) == (5, 2_000_000_009)
+        assert found.st_ino == target.fs.info(there).object.object_id
+    assert commands.so_far() <= 4  # LOOKUP of this test, WRITE with attributes, times
+    found = path.stat()
+    assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o600, 1000, 2000)
+    assert (found.st_atime_ns, found.st_mtime_ns) == (1_000_000_007, 2_000_000_009)
+    assert target.fs.read_bytes(there) == b"12345"
+    with opened(top / "empty", NEW | os.O_EXCL) as fd:
+        os.fchmod(fd, 0o711)
+    assert stat.S_IMODE((top / "empty").stat().st_mode) == 0o711
+
+
 @pytest.mark.parametrize(
     "use", ["fsync", "list", "link", "rename", "xattr", "large", "wait", "replaced", "append"]
 )

@@ -120,7 +120,7 @@ class DirectoryOperations:
             facts=facts,
             since=listing.since,
         )
-        node.asked = listing.asked
+        node.asked = min(node.asked, listing.asked)
         return self._mounted.entry(node)
 
     # ---- the listing ----------------------------------------------------------------------------

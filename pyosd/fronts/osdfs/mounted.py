@@ -22,7 +22,7 @@ from pyosd.fronts.osdfs import file_page, kernel
 from pyosd.fronts.osdfs.file_page import Defaults, Facts
 from pyosd.fronts.osdfs.kernel import WithErrno
 from pyosd.fronts.osdfs.line import PatientSession
-from pyosd.fronts.osdfs.new_files import NewFiles
+from pyosd.fronts.osdfs.new_files import UnstoredFiles
 from pyosd.fronts.osdfs.nodes import JobFile, Node, NodeTable, Place, ViewFile
 from pyosd.fronts.osdfs.shown import Shown, check_opens
 from pyosd.fronts.osdfs.writer import Writer
@@ -66,7 +66,7 @@ class Mounted:
         self.line, self.defaults, self._cached = line, defaults, cached
         self.nodes = NodeTable(top, file_page.root_facts(defaults))
         self.shown = Shown(line, self.nodes, defaults)
-        self.new = NewFiles(self)
+        self.new = UnstoredFiles(self)
         self._refused = set[int]()
 
     # ---- replies --------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ class Mounted:
         node.opens -= 1
         if node.opens:
             return
-        node.writer = None
+        node.writer = node.head = None
         node.fresh = False
         if node.hidden:
             hidden, node.hidden = node.hidden, b""

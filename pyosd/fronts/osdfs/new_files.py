@@ -4,8 +4,8 @@
 Programs here see such a file at once.  Other clients see it when it has been stored: at close(), at
 fsync(), when it outgrows a PUT, before any operation that needs the object, and after a second.
 Until then the inode has a number of this mount.
-O_EXCL must know at once whether somebody else has the name, and O_APPEND shares the file with others: such
-files are made at once.
+O_EXCL must know at once whether somebody else has the name: such a file is made at once, and gets its data
+and attributes when it is stored.  O_APPEND shares the file with others, and nothing waits.
 """
 
 from __future__ import annotations
@@ -16,37 +16,59 @@ import logging
 import os
 import stat as modes
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from pyosd import errors
+from pyosd import errors, requests
 from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.attributes import set_attributes
-from pyosd.commands.dialogue import Dialogue
+from pyosd.commands.dialogue import Dialogue, call
 from pyosd.fronts.osdfs import file_page, kernel
-from pyosd.fronts.osdfs.file_page import Facts
+from pyosd.fronts.osdfs.file_page import Defaults, Facts
 from pyosd.fronts.osdfs.kernel import Stat, WithErrno
-from pyosd.fronts.osdfs.nodes import NewFile, Node
+from pyosd.fronts.osdfs.line import PatientSession
+from pyosd.fronts.osdfs.nodes import Node, NodeTable, UnstoredFile
 from pyosd.types import ROOT, AttributeValue, Buffer, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import lists_of
 from pyosd.wire.names import DATA_MAX, NameEntry, NameParams, NameVerb
 
-if TYPE_CHECKING:
-    from pyosd.fronts.osdfs.mounted import Mounted
-
-__all__ = ["NewFiles"]
+__all__ = ["UnstoredFiles"]
 
 _IDLE_S = 1.0  # as of Writer
 _MADE_AT_ONCE = os.O_EXCL | os.O_APPEND
 _EMPTY = AttributeValue(*LOGICAL_LENGTH, bytes(8))
+_WANTED = file_page.wanted_of(ref(1, 1), is_directory=False)
 _log = logging.getLogger("osdfs")
 
 
-class NewFiles:
+class _Mounted(Protocol):
+    """What new files need of a mount (mounted.py)."""
+
+    line: PatientSession
+    nodes: NodeTable
+    defaults: Defaults
+    notify: Callable[[bytes], None]
+
+    async def current(self, node: Node) -> Facts:
+        """Attributes of a node."""
+        ...
+
+    async def set(self, node: Node, values: Iterable[AttributeValue]) -> Facts:
+        """Set attributes."""
+        ...
+
+    async def measure(self, node: Node) -> None:
+        """Read data whose length is not known."""
+        ...
+
+
+class UnstoredFiles:
     """The new files of a mount."""
 
-    def __init__(self, mounted: Mounted) -> None:
+    def __init__(self, mounted: _Mounted) -> None:
         self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
         self._waiting = dict[int, Node]()
 
@@ -58,12 +80,19 @@ class NewFiles:
             return None
         stat.modified = stat.accessed = stat.changed = time.time_ns()
         node = self._nodes.add_new(parent, name, Facts(stat, xattrs=b""))
-        node.new = NewFile(bool(flags & os.O_TRUNC))
-        loop = asyncio.get_running_loop()
-        node.new.idle = loop.call_later(_IDLE_S, self._store_idle, node)
-        self._waiting[node.id] = node
+        self._begin(node, UnstoredFile(bool(flags & os.O_TRUNC)))
         self._nodes.change_entries(parent)
         return node
+
+    def fill(self, node: Node) -> None:
+        """A file that was made at once gets its first data and its attributes in one command, too."""
+        if not node.new and not node.shown:
+            self._begin(node, UnstoredFile(cuts=False, made=True))
+
+    def _begin(self, node: Node, new: UnstoredFile) -> None:
+        node.new = new
+        new.idle = asyncio.get_running_loop().call_later(_IDLE_S, self._store_idle, node)
+        self._waiting[node.id] = node
 
     async def write(self, node: Node, start: int | None, data: Buffer) -> bool:
         """Take data.  start: None: behind the end.  Returns: False: the target has the file now."""
@@ -102,7 +131,7 @@ class NewFiles:
         if node.new is None:
             return False
         stat.changed = time.time_ns()
-        node.facts.stat = stat
+        node.facts.stat, node.new.described = stat, True
         return True
 
     async def set_times(self, node: Node, accessed: int | None, modified: int | None) -> bool:
@@ -139,8 +168,8 @@ class NewFiles:
         try:
             await self.store(node)
         except Exception as error:
-            _log.error("a new file is lost: %s", error or type(error).__name__)
-            if node.above:
+            _log.error("data of a new file are lost: %s", error or type(error).__name__)
+            if node.above and node.new and not node.new.made:
                 self._nodes.leave(*node.above)
             self._stored(node)
 
@@ -157,53 +186,72 @@ class NewFiles:
 
     # ---- store ----------------------------------------------------------------------------------
 
-    async def _store(self, node: Node, new: NewFile) -> None:
+    async def _store(self, node: Node, new: UnstoredFile) -> None:
+        since = self._nodes.changes
+        if new.made and not (new.data or new.described):
+            self._stored(node)
+        else:
+            facts, whole = await (self._fill(node, new) if new.made else self._put(node, new))
+            node.learn(facts, since)
+            await self._mounted.measure(node)
+            node.cached = facts.version if whole else b""
+            node.partial = bool(facts.stat.size % kernel.PAGE)
+            self._stored(node)
+            self._mounted.notify(kernel.old_attributes(node.id))
+        if new.accessed is not None or new.modified is not None:
+            facts = await self._mounted.current(node)
+            await self._mounted.set(node, file_page.time_values(facts, new.accessed, new.modified))
+
+    async def _put(self, node: Node, new: UnstoredFile) -> tuple[Facts, bool]:
+        """Make the object.  Returns: its facts, and whether it has our data and no others."""
         assert node.above
         parent, name = node.above
-        since, wanted = self._nodes.changes, file_page.wanted_of(ref(1, 1), is_directory=False)
         params = names.put_params(name, new.data, replace=False)
-        values = [file_page.owner_value(node.facts.stat)]
-        joined = False
+        values, whole = [file_page.owner_value(node.facts.stat)], True
         try:
             entry, found = await self._line.carry(
-                lambda: names.act(parent.object, params, values, wanted)
+                lambda: names.act(parent.object, params, values, _WANTED)
             )
         except errors.NameExists:  # another client's, or ours if the session was lost
-            joined, (entry, found) = True, await self._join(parent, name, node, new)
+            whole, (entry, found) = False, await self._join(parent, name, node, new)
         except errors.OSDError as error:
             # The next one is refused when it is made.
             parent.refuses = isinstance(error, errors.PermissionDenied | errors.Invalid)
             raise
-        facts = file_page.facts_of(
-            found, self._mounted.defaults, is_directory=False, links=entry.names
-        )
         self._nodes.bind(node, entry.object)
-        node.learn(facts, since)
-        await self._mounted.measure(node)
-        node.cached = b"" if joined else facts.version
-        node.partial = bool(facts.stat.size % kernel.PAGE)
-        self._stored(node)
-        self._mounted.notify(kernel.old_attributes(node.id))
-        if new.accessed is not None or new.modified is not None:
-            await self._mounted.set(node, file_page.time_values(facts, new.accessed, new.modified))
+        return self._facts(found, entry.names), whole
+
+    async def _fill(self, node: Node, new: UnstoredFile) -> tuple[Facts, bool]:
+        """As _put() for an object that has been made already."""
+        obj, values = node.object, [file_page.owner_value(node.facts.stat)] if new.described else []
+
+        def filled() -> Dialogue[tuple[AttributeValue, ...]]:
+            if not new.data:
+                return (yield from set_attributes(obj, values, _WANTED))
+            lists = lists_of(_WANTED, values)
+            return (yield from call(requests.write(obj, 0, new.data, attributes=lists))).attributes
+
+        found = await self._line.carry(filled)
+        facts = self._facts(found, node.facts.stat.links)
+        return facts, facts.stat.size == len(new.data)
+
+    def _facts(self, values: Sequence[AttributeValue], links: int) -> Facts:
+        return file_page.facts_of(values, self._mounted.defaults, is_directory=False, links=links)
 
     async def _join(
-        self, parent: Node, name: bytes, node: Node, new: NewFile
+        self, parent: Node, name: bytes, node: Node, new: UnstoredFile
     ) -> tuple[NameEntry, tuple[AttributeValue, ...]]:
         """Another client has made a file with this name: it gets the data, as if open() had found it."""
-        wanted = file_page.wanted_of(ref(1, 1), is_directory=False)
         params = NameParams(NameVerb.LOOKUP, name)
 
         def look() -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
-            return names.act(parent.object, params, (), wanted)
+            return names.act(parent.object, params, (), _WANTED)
 
         try:
             entry, found = await self._line.carry(look)
         except errors.Invalid:  # a directory
             raise WithErrno(errno.EISDIR) from None
-        facts = file_page.facts_of(
-            found, self._mounted.defaults, is_directory=False, links=entry.names
-        )
+        facts = self._facts(found, entry.names)
         if not modes.S_ISREG(facts.stat.mode):
             raise WithErrno(errno.EEXIST)
         if not _may_write(facts.stat, node.facts.stat):

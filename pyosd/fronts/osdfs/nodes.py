@@ -20,7 +20,7 @@ from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import FIRST_ID, ObjectRef, ref
 from pyosd.wire.names import NamedData
 
-__all__ = ["JobFile", "NewFile", "Node", "NodeTable", "Place", "ViewFile"]
+__all__ = ["JobFile", "Node", "NodeTable", "Place", "UnstoredFile", "ViewFile"]
 
 _PARTITION_BITS = 40
 _SHOWN, _NEW = 1 << 63, 1 << 62
@@ -51,13 +51,16 @@ class ViewFile:
 
 
 @dataclass(slots=True)
-class NewFile:
+class UnstoredFile:
     """What a file has that the target does not have.
 
-    cuts: it was opened with O_TRUNC.  accessed, modified: times that were set, in ns.
+    cuts: it was opened with O_TRUNC.  made: the target has the file, without data.  described: mode or
+    owner were set.  accessed, modified: times that were set, in ns.
     """
 
     cuts: bool
+    made: bool = False
+    described: bool = False
     data: bytearray = field(default_factory=bytearray)
     accessed: int | None = None
     modified: int | None = None
@@ -105,7 +108,7 @@ class Node:
     told: tuple[int, ...] = ()
     head: tuple[float, NamedData] | None = None
     looked_up: tuple[int, Place] | None = None
-    new: NewFile | None = None
+    new: UnstoredFile | None = None
     refuses: bool = False
     counted: tuple[bytes, int] = (b"", 0)
 
@@ -177,7 +180,8 @@ class NodeTable:
             self._last += 1
             node = Node(self._last, obj, is_directory, facts)
             self._by_id[node.id] = self._by_object[obj] = node
-        node.learn(facts, since)
+        if node.new is None:
+            node.learn(facts, since)
         self.place(node, parent, name)
         return node
 
@@ -191,7 +195,7 @@ class NodeTable:
 
     def bind(self, node: Node, obj: ObjectRef) -> None:
         """The target has made the object of a node."""
-        del self._by_object[node.object]
+        self._by_object.pop(node.object, None)
         node.object = obj
         self._by_object.setdefault(obj, node)
 
@@ -227,6 +231,9 @@ class NodeTable:
         if node:
             node.places.discard((parent.id, name))
             node.kept.pop((parent, name), None)
+            if node.above == (parent, name) and not node.is_directory:
+                others = ((self._by_id.get(number), each) for number, each in node.places)
+                node.above = next(((at, each) for at, each in others if at), None)
 
     def forget(self, number: int, count: int) -> None:
         """The kernel drops references."""

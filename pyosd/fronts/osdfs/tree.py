@@ -228,6 +228,8 @@ class NameOperations:
             node = regular(await self._find(parent, name))
         opened = await self._mounted.open(node, flags, request.pid, made=made)
         node.fresh = node.fresh or made
+        if made and not flags & os.O_APPEND:
+            self._mounted.new.fill(node)
         return self._mounted.entry(node) + opened
 
     async def mkdir(self, request: KernelRequest) -> bytes:
