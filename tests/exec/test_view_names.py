@@ -29,6 +29,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import Run
 from tests.exec.test_stacks import CONTRACT, NO_INVERSE, SAME, put, refusal, whole
+from tests.exec.test_views import SOURCE
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -248,6 +249,21 @@ def test_a_view_whose_base_was_removed_has_no_names(
     with pytest.raises(NoSuchName):
         target.lookup(ref(view), "d/a")
     target.remove_partition(base, contents=True)
+
+
+def test_an_object_that_the_view_lacks_has_no_name(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """Its objects from before the view was made are not there yet."""
+    target.put_name(zone, "a", b"x")
+    view = target.create_partition()
+    value = zone.partition_id.to_bytes(8)
+    target.set_attributes(ref(view), [AttributeValue(Page.PARTITION_STACK, SOURCE, value)])
+    assert names(target, ref(view)).keys() == {"a"}
+    with pytest.raises(NoSuchName):
+        target.lookup(ref(view), "a")
+    functions.view_refresh(view)
+    assert whole(target, target.lookup(ref(view), "a").object) == b"x"
 
 
 def test_paths_and_zones_of_scripts(
