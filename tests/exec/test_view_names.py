@@ -216,6 +216,25 @@ def test_what_a_directory_of_a_view_has(
         target.get_attribute(shown, Page.MEMBERS_VERSION, 1)
 
 
+def test_collections_of_the_views_own(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """They are no directories, also if the base has one with the id."""
+    directory = target.make_directory(zone, "d").object
+    made = target.put_name(zone, "d/a", b"x").object
+    view = functions.view_create(zone.partition_id, []).id
+    own = [target.create_collection(view), target.create_collection(view, directory.object_id)]
+    for each in own:
+        target.add_member(each, in_view(view, made))
+        with pytest.raises(NotADirectory):
+            target.list_names(each)
+    assert target.list_members(own[1]) == [in_view(view, made)]
+    assert target.lookup(ref(view), "d/a").object == in_view(view, made)
+    for each in own:
+        target.remove_collection(each, with_members=True)
+    assert target.list_members(in_view(view, directory)) == [in_view(view, made)]
+
+
 def test_checks_of_the_base_are_not_passed_over(
     target: pyosd.Target, functions: Functions, zone: ObjectRef
 ) -> None:
