@@ -20,7 +20,7 @@ class CannotCompile(Exception):
 def libraries(package: str, debian: str) -> list[str]:
     """Flags of pkg-config for a library.
 
-    Raises: CannotCompile: it is not there; debian is the package that has it.
+    Raises: CannotCompile: it is not there; debian is the Debian package to install.
     """
     try:
         done = subprocess.run(

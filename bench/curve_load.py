@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What curves are made of: commands kept under way over many sessions, the target's processor time, and
-samples taken in rounds, so that what drifts during a run drifts under every point of it alike.
+"""The parts of curves: commands kept under way over many sessions, and the target's processor time.
+
+Samples are taken in rounds, so a drift during a run is the same under every point.
 """
 
 from __future__ import annotations

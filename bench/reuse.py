@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What it costs to note the inputs of jobs, and what a result costs that is already there."""
+"""The cost of noting the inputs of jobs, and of a result that is already there."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def main(args):
 
 
 def provenance_row(osd: pyosd.Target, count: int) -> Row:
-    """A call with a record notes what it reads, one without does not.  What the record itself costs shows
-    in calls that read nothing: it is taken off.
+    """A call with a record notes what it reads, one without does not.  Calls that read nothing show the
+    cost of the record itself, which is subtracted.
     """
     zone = osd.partition(osd.create_partition())
     objects = [osd.create_and_write(zone.partition_id, bytes(4096)) for _ in range(INPUTS)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Runde's thesis measured of functions that run in a target: the latency of one that does nothing,
-what its sandbox costs reads and writes of 4 MiB, and programs near the data (bench/runde_link.py).
+"""The measurements of Runde's thesis for functions that run in a target: the latency of one that does
+nothing, and the cost of its sandbox for reads and writes of 4 MiB.  bench/runde_link.py has its programs
+near the data.
 """
 
 from __future__ import annotations

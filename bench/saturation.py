@@ -41,7 +41,7 @@ KEPT = 0.9  # of the best throughput, past saturation
 
 @dataclass(frozen=True)
 class Place:
-    """Where a load goes, to be handed to a process.  objects: ids in the partition."""
+    """The target of a load, for a process.  objects: ids in the partition."""
 
     url: str
     partition_id: int

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What leave and proofs cost: the latency of a command under CAPKEY, CMDRSP and ALLDATA, as a ratio to the
-same command under NOSEC, on one target, in one run (the rows of table 3 in the UMN paper, and 64 KiB);
-over loopback, and over a link of 1 Gb/s as the paper's.
+"""The cost of capabilities and check values: the latency of a command under CAPKEY, CMDRSP and ALLDATA.
+
+It is a ratio to the same command under NOSEC, on one target, in one run: the rows of table 3 in the UMN
+paper, and 64 KiB.  They are measured over loopback, and over a link of 1 Gb/s like the paper's.
 
 Run as a program (`python -m bench.security URL MASTER-KEY PAIRS COUNT`) it is the client on the link.
 """

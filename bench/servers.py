@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Servers of others, run beside ours for the length of a block, with a configuration of their own, as this
-user, and nothing of them left afterwards.  Where they are not installed, `make bench` has unpacked them
+user, and nothing of them left afterwards.  If they are not installed, `make bench` has unpacked them
 (tools/bench-peers.sh).
 """
 

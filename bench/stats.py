@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Aim:
-    """What a ratio has to reach: at most or at least a bound."""
+    """The aim of a ratio: at most or at least a bound."""
 
     bound: float | None
     at_most: bool

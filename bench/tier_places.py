@@ -40,7 +40,7 @@ class Place:
     buffer: bytearray
 
     def content(self, offset: int, length: int) -> memoryview:
-        """What is written there, length at most COMMAND."""
+        """The bytes written there, length at most COMMAND."""
         start = offset % COMMAND
         return memoryview(self.pattern)[start : start + length]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the UMN paper measured of its target: table 3, the latency of each command under two security
-methods, and figure 7, throughput by transfer size; both against a file-backed disk of the same tgtd.
+"""The measurements of the UMN paper: table 3, the latency of each command under two security methods, and
+figure 7, throughput by transfer size.  Both are compared with a file-backed disk of the same tgtd.
 """
 
 from __future__ import annotations

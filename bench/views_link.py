@@ -175,7 +175,7 @@ def _timed(work: Callable[[], int]) -> tuple[float, int]:
 
 
 def _computing(codes: tuple[str, ...]) -> Callable[[bytes], bytes]:
-    """What the functions compute, here."""
+    """The same computation as in the functions, at the client."""
     places: list[dict[str, Any]] = [{} for _ in codes]
     for code, place in zip(codes, places, strict=True):
         exec(code, place)

@@ -137,7 +137,9 @@ def _name_of(path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"the name of {os.fsencode(path)!r} is not UTF-8") from None
+        raise ValueError(
+            f"the name of {os.fsencode(path)!r} is not UTF-8; 'osd cp' stores files of any name"
+        ) from None
     return name
 
 

@@ -89,7 +89,12 @@ class ObjectRef:
         if text == "root":
             return ROOT
         partition, slash, inside = text.partition("/")
-        return ref(int(partition, 0), int(inside, 0) if slash else 0)
+        try:
+            return ref(int(partition, 0), int(inside, 0) if slash else 0)
+        except ValueError:
+            raise ValueError(
+                f"'{text}' is not root, PID or PID/OID (64 bits, decimal or 0x)"
+            ) from None
 
     def __str__(self) -> str:
         if not self.partition_id and not self.object_id:

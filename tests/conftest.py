@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,9 @@ def units_named(text: str) -> list[str]:
     return names
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses a folder for tmp_path
 def pytest_configure(config: pytest.Config) -> None:
+    set_temporary(config)
     given = getattr(config, "workerinput", {}).get("iosd_seed", config.getoption("--seed"))
     config.stash[SEED] = choose_seed(given)
     config.stash[LOCKS] = tempfile.TemporaryDirectory(prefix="iosd-locks-")
@@ -87,6 +91,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(surroundings.settle())
     if not hasattr(config, "workerinput"):
         surroundings.compile_product()
+
+
+def set_temporary(config: pytest.Config) -> None:
+    """Choose where the temporary files of the run are; its workers have their own inside it."""
+    if hasattr(config, "workerinput"):
+        tempfile.tempdir = config.workerinput["iosd_temporary"]
+    elif folder := surroundings.in_memory():
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        config.option.basetemp = config.option.basetemp or str(folder / "run")
+        tempfile.tempdir = str(folder)
 
 
 def choose_seed(given: int | None) -> int:
@@ -137,6 +151,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure_node(node: Any) -> None:
     """Common state of all workers of a run (pytest-xdist)."""
     node.workerinput["iosd_seed"] = node.config.stash[SEED]
+    node.workerinput["iosd_temporary"] = tempfile.gettempdir()
     node.workerinput["iosd_locks"] = node.config.stash[LOCKS].name
 
 

@@ -59,13 +59,13 @@ EXAMPLES = {
     f"{POOL}.maximum.mem": '"1GiB"',
 }
 HEAD = """\
-# /etc/iosd/iosd.toml -- what a target is served with; iosd.toml(5) tells of each key.
-# `osd config check` says what serving with this file would do, `osd config show --origin` where each
-# value comes from; `osd config reload` has it hold, but for what needs a restart.  A pool may have a file
-# of its own, pools.d/NAME.toml beside this one.
+# /etc/iosd/iosd.toml: the configuration of a target.  iosd.toml(5) describes each key.
+# `osd config check` shows what a target with this file would do, `osd config show --origin` the source of
+# each value.  `osd config reload` applies changes, except of keys that need a restart.  A pool may have a
+# file of its own, pools.d/NAME.toml beside this one.
 #
-# Everything is commented out.  What stands there is the default, or an example where there is none or
-# where it depends on the host.
+# Everything is commented out.  Each line has the default.  It has an example if there is no default, or
+# if the default depends on the host.
 """
 
 

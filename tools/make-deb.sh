@@ -30,6 +30,7 @@ rm "$tree/debian/changelog.in"
 cd "$tree"
 if ! dpkg-checkbuilddeps 2>/dev/null; then
 	[ "$(id -u)" = 0 ] || { dpkg-checkbuilddeps || exit 1; }
+	echo "make-deb: installing the packages that the build needs; they stay installed" >&2
 	export DEBIAN_FRONTEND=noninteractive
 	needs="apt-get build-dep -y --no-install-recommends $tree"
 	$needs </dev/null >&2 || { apt-get update </dev/null >&2 && $needs </dev/null >&2; }

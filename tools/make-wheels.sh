@@ -15,15 +15,19 @@ work=$(mktemp -d "$PWD/build/wheels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 # A copy: setuptools writes into the folder of a project, and adds what an older list of files names.
-tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ --exclude='pip/*/build' -c LICENSE MANIFEST.in \
-	README.md VERSION iosd_host iosd_secmgr packaging/pip pyosd pyproject.toml sandbox setup.py target | tar -x -C "$work"
+# sandbox/java/api is a link into the examples.
+copied="LICENSE MANIFEST.in README.md VERSION examples/functions/java/iosd iosd_host iosd_secmgr packaging/pip \
+	pyosd pyproject.toml sandbox setup.py target"
+# shellcheck disable=SC2086 # words
+tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ --exclude='pip/*/build' -c $copied | tar -x -C "$work"
 for project in "$@"; do
 	folder=$work/packaging/pip/$project
 	[ "$project" != iosd ] || folder=$work
 	(cd "$folder" && "$python" setup.py -q sdist -d "$work/sdist" >"$work/log" 2>&1) &&
 		"$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w "$work/wheels" \
 			"$work/sdist/$(echo "$project" | tr - _)-"*.tar.gz >>"$work/log" 2>&1 || {
-		tail -n 60 "$work/log" >&2
+		sed -n '/FAILED:/,/ninja: build stopped/p' "$work/log" >&2 # of a compiler: far above the end
+		tail -n 30 "$work/log" >&2
 		exit 1
 	}
 done

@@ -61,7 +61,7 @@ SIGTERM ends it in order. A second manager on the same state waits until the fir
 
 
 def sandboxd_options() -> list[tuple[str, str]]:
-    """What the usage text of sandbox/options.c says: an option with its argument, and its words."""
+    """The options in the usage text of sandbox/options.c: each with its argument and its description."""
     source = (ROOT / "sandbox" / "options.c").read_text()
     found = re.search(r"usage\[\] =\n(.*?);\n", source, re.DOTALL)
     assert found is not None

@@ -116,7 +116,7 @@ def members(name: str, value: type) -> Iterator[tuple[str, str, str]]:
 
 
 def heading(name: str, value: Any) -> str:
-    """What stands above a name: how it is called, or what an exception is a kind of."""
+    """The heading of a name: its signature, or the base class of an exception."""
     if not inspect.isclass(value):
         return signature(f"osd.{name}", value)
     if issubclass(value, BaseException):

@@ -21,7 +21,7 @@ __all__ = ["Outcome", "Progress", "Task", "fetch_and_compute", "near_the_data"]
 Progress = Callable[[float, str], None]
 """Told a share between 0 and 1, and a word about it."""
 
-POLL_S = 0.005
+POLL_S = 0.05  # a status is 1.3 KB, and these bytes count
 TRAFFIC = "traffic.json"  # what the script's own session moved, for what was not fetched
 
 

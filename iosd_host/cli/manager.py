@@ -114,8 +114,8 @@ def reasons_of(pools: Sequence[Fields]) -> Iterator[str]:
 
 
 ROLES = {
-    "manager": "looked after",
-    "standby": "another manager looks after it",
+    "manager": "managed",
+    "standby": "managed by another manager",
     "lost": "not connected",
 }
 

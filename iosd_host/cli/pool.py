@@ -340,7 +340,7 @@ def share(
 HISTORY_COLUMNS = (
     Column("WHEN", lambda row: when(row["at"])),
     Column("POOL", lambda row: row["pool"], shrink=True),
-    number("BUSY", "busy"),
+    Column("BUSY", lambda row: f"{row['busy']:.2f}", right=True),  # an average
     number("ACTIVE", "active"),
     number("QUEUED", "queued"),
     duration("OLDEST", "oldest"),

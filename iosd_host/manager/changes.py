@@ -102,7 +102,7 @@ class Changes:
         if link.role == STANDBY:
             raise RequestRefused(
                 "standby",
-                f"another manager looks after '{target.name}'",
+                f"another manager manages '{target.name}'",
                 "ask that one (the log of this one names it)",
             )
         if wish.kind == POOL:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The options of iosd-sandboxd, of the module in tgtd and of iosd-manager, from one configuration.
 
-`osd target serve` and systemd's units use the same.  Pure except that it looks up components.  Not here:
-starting processes (supervise.py, attach.py).
+`osd target serve` and systemd's units use the same.  Pure except that it looks up components and
+reads one.  Not here: starting processes (supervise.py, attach.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosd_host.common import paths
+from iosd_host.common.build_name import build_name
 from iosd_host.config.pools import Pool
 from iosd_host.config.schema import Setting
 from iosd_host.config.target_keys import DEFAULT_NAME
@@ -214,4 +215,7 @@ def module_options(
         options.append(f"ssd={config.ssd}")
     if isolation is not None:
         options += [f"sandboxd={sandboxd}", f"isolation={isolation}", f"pools={pools}"]
+        library = paths.wasmtime_library()
+        if name := library and build_name(library):
+            options.append(f"machine_code={name}")
     return ";".join(options)

@@ -59,7 +59,7 @@ def tell_target(control: Path, by: str, why: str) -> None:
 def tell_manager(url: str | None, target: str, by: str, why: str) -> None:
     """Have the manager of a target do the same (config.apply).
 
-    Args: url: of the manager; None: that which says here that it looks after the target.
+    Args: url: of the manager; None: the one here that manages the target.
 
     Raises: ConfigError: it or the target refuses, or it was not found.
     """

@@ -276,7 +276,7 @@ class KeyManager:
             return self._keys.keys(tx, target)
 
     def trouble(self) -> dict[str, str]:
-        """Targets whose keys could not be looked after lately, and why."""
+        """Targets whose keys could not be checked or rotated lately, and why."""
         with self._lock:
             return dict(self._trouble)
 

@@ -128,7 +128,7 @@ def users(tx: Transaction) -> list[tuple[str, bool, list[str]]]:
 
 
 def is_enabled(tx: Transaction, name: str) -> bool:
-    """Whether there is such a user who is not shut out."""
+    """Whether there is such a user who is not disabled."""
     return bool(tx.run("SELECT 1 FROM users WHERE name = ? AND disabled = 0", name))
 
 

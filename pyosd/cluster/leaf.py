@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One function over a few objects as a coroutine: the leaf of graphs of other schedulers (pyosd.dask).
 
-A leaf waits for jobs and holds no thread.  All leaves of an event loop share a session for each
-target, and one task that polls the jobs of that target.
+A leaf waits for jobs and holds no thread.  Leaves of an event loop that connect with the same options
+share a session for each target, and one task that polls the jobs of that target.
 """
 
 from __future__ import annotations
 
 import asyncio
+import pickle
 import secrets
 import time
 import weakref
@@ -65,7 +66,8 @@ class Work:
     name: str = ""
 
 
-_Sessions = dict[str, "asyncio.Task[aio.AsyncTarget]"]
+_Login = tuple[Mapping[str, Any], "asyncio.Task[aio.AsyncTarget]"]
+_Sessions = dict[tuple[str, bytes | int], _Login]
 _sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Sessions] = (
     weakref.WeakKeyDictionary()
 )
@@ -75,15 +77,27 @@ async def _login(url: str, options: Mapping[str, Any]) -> aio.AsyncTarget:
     return await aio.connect(url, **options)
 
 
+def _mark(options: Mapping[str, Any]) -> bytes | int:
+    """The same for options that unpickled alike.  Others are the same if they are one object."""
+    try:
+        return pickle.dumps(sorted(options.items()))
+    except Exception:  # objects of users refuse in ways of their own
+        return id(options)
+
+
 async def _session(sites: Sites, name: str, old: aio.AsyncTarget | None) -> aio.AsyncTarget:
-    """The session of this loop with a target; a new one in place of old."""
+    """The session of this loop with a target; a new one in place of old.
+
+    A worker serves several users: nobody may use a session that others have logged in.
+    """
     known = _sessions.setdefault(asyncio.get_running_loop(), {})
-    url = sites.urls[name]
-    task = known.get(url)
+    key = (sites.urls[name], _mark(sites.options))
+    task = known[key][1] if key in known else None
     if task is None or (task.done() and (_failed(task) or task.result() is old)):
+        task = asyncio.create_task(_login(sites.urls[name], sites.options))
+        known[key] = (sites.options, task)  # while they are kept, no other object has their id
         if old is not None:
             await old.close()
-        task = known[url] = asyncio.create_task(_login(url, sites.options))
     return await asyncio.shield(task)
 
 
@@ -93,7 +107,7 @@ def _failed(task: asyncio.Task[aio.AsyncTarget]) -> bool:
 
 async def close_sessions() -> None:
     """Log out of all targets on which leaves of this loop have worked."""
-    for task in _sessions.pop(asyncio.get_running_loop(), {}).values():
+    for _, task in _sessions.pop(asyncio.get_running_loop(), {}).values():
         try:
             await (await task).close()
         except OSDError:

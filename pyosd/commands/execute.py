@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from pyosd import requests
+from pyosd import errors, requests
 from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue, answer, call, execute
 from pyosd.security.signing import Signer
@@ -32,6 +32,7 @@ _ABOUT_CALL = (
     *(CURRENT_PARTITION_ID, CURRENT_OBJECT_ID),
     *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
 )
+_NO_FUNCTION = (0x80, 0x19)
 CALL_ATTRIBUTES = AttributeLists(_ABOUT_CALL, (), allocation_for(_ABOUT_CALL, longest=True))
 """The attributes that decode_call() takes."""
 
@@ -132,7 +133,17 @@ def call_function(
         result_allocation_length=result_allocation_length,
         attributes=CALL_ATTRIBUTES,
     )
-    return decode_call((yield from answer(request, timeout)))
+    try:
+        return decode_call((yield from answer(request, timeout)))
+    except errors.NotFound as error:
+        if (error.asc, error.ascq) != _NO_FUNCTION or params.function is None:
+            raise
+        asked = params.function.function
+        text = f"name '{asked}'" if isinstance(asked, str) else f"id {asked:#x}"
+        code = (error.sense_key, error.asc, error.ascq)
+        raise errors.NotFound(
+            *code, f"no active function has the {text}", sense=error.sense
+        ) from None
 
 
 @lru_cache(maxsize=1024)  # a job is asked for again and again

@@ -14,7 +14,7 @@ from pyosd import _core, requests
 from pyosd.commands.dialogue import Dialogue, Sleep, call
 from pyosd.errors import IntegrityError, Invalid, OSDError, ProtocolError, TargetBusy
 from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
-from pyosd.wire.cdb import lists_of
+from pyosd.wire.cdb import NO_ATTRIBUTES, AttributeLists, lists_of
 from pyosd.wire.names import (
     FOUND_BYTES,
     NO_NAME_FLAGS,
@@ -30,6 +30,7 @@ from pyosd.wire.names import (
 )
 
 _LIST_ROOM = 256 << 10
+_NO_LIST = 8  # bytes of the list of retrieved attributes: the entries have them
 # A transaction on a directory that many clients change may lose to others again and again.  Then the
 # target answers BUSY, and has done nothing.
 _BUSY_MOST, _BUSY_S = 20, 0.001
@@ -98,6 +99,7 @@ def list_names(
     prefix: str | bytes = b"",
     most: int = 0,
     details: bool = False,
+    wanted: Iterable[AttributeId] = (),
 ) -> Dialogue[NameList]:
     """List entries of a directory, in the order of their bytes (READ NAMES, 8F88h).
 
@@ -106,15 +108,18 @@ def list_names(
         prefix: only names that begin so.
         most: entries; 0: as many as one answer of 256 KiB holds.
         details: lengths, times and versions, too.
+        wanted: attributes of each entry. It has those of the pages that objects of its type have.
 
     Returns: NameList; if NameList.more, continue after its last name.
     Raises: NoSuchName; NotADirectory.
     """
-    flags = _flags((details, NameFlag.ATTRIBUTES))
+    each = tuple(wanted)
+    flags = _flags((details, NameFlag.ATTRIBUTES), (bool(each), NameFlag.EACH))
     params = NameParams(
         NameVerb.LIST, _bytes(path), _bytes(after), _bytes(prefix), flags=flags, most=most
     )
-    reply = yield from call(requests.names(directory, params, _LIST_ROOM))
+    lists = AttributeLists(each, (), _NO_LIST) if each else NO_ATTRIBUTES
+    reply = yield from call(requests.names(directory, params, _LIST_ROOM, attributes=lists))
     try:
         return decode_names(reply.data, directory.partition_id)
     except ValueError as error:
@@ -208,10 +213,21 @@ def lookup_data(
         cannot be read; read() says then why.
     Raises: as lookup().
     """
+    return (yield from find(directory, path, most))[:2]
+
+
+def find(
+    directory: ObjectRef, path: str | bytes, most: int, wanted: Iterable[AttributeId] = ()
+) -> Dialogue[tuple[NameEntry, NamedData | None, tuple[AttributeValue, ...]]]:
+    """lookup_data(), and attributes of the object in the order asked for, which may be later ones.
+
+    Raises: as lookup(); Invalid: a wanted page does not fit the type of the object.
+    """
     params = NameParams(NameVerb.LOOKUP, _bytes(path), most=most)
-    reply = yield from call(requests.names(directory, params, FOUND_BYTES + most))
+    room, lists = FOUND_BYTES + most, lists_of(wanted, ())
+    reply = yield from call(requests.names(directory, params, room, attributes=lists))
     try:
-        return decode_found(reply.data)
+        return *decode_found(reply.data, padded=bool(lists.get)), reply.attributes
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 

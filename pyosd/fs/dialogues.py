@@ -35,6 +35,7 @@ from pyosd.fs.job_files import (
 )
 from pyosd.fs.new_file import NewFile, give_up, needs_steps, new_file, publish
 from pyosd.fs.partitions import (
+    about,
     absent,
     find_partition,
     make_partition,
@@ -52,13 +53,14 @@ from pyosd.fs.paths import (
 )
 from pyosd.osd._paths.patterns import matcher, may_lead
 from pyosd.types import ROOT, Buffer, ObjectRef, ref
-from pyosd.wire.names import DATA_MAX, NamedData, NameList
+from pyosd.wire.names import DATA_MAX, PATH_MAX, NamedData, NameList
 
 __all__ = ["FIRST_READ", "FileTable", "info", "is_directory", "place"]
 
 FIRST_READ = 64 << 10
 """Bytes of a file that read_bytes() asks for when it looks up the path."""
 
+_NOT_DIRECTORY = (0x5, 0x80, 0x32)
 _IS_DIRECTORY = (0x5, 0x80, 0x33)
 
 
@@ -78,10 +80,24 @@ def place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:
     check_not_jobs(fs, path)
     parts = split(path)
     if fs.base is not None:
-        return fs.base, encoded(parts)
+        return (yield from _with_room(fs.base, encoded(parts)))
     if not parts:
         return ROOT, b""
-    return (yield from find_partition(fs, parts[0])), encoded(parts[1:])
+    base = yield from find_partition(fs, parts[0])
+    return (yield from _with_room(base, encoded(parts[1:])))
+
+
+def _with_room(base: ObjectRef, rest: bytes) -> Dialogue[tuple[ObjectRef, bytes]]:
+    """The same place from a directory further down, if a command has no room for the path.
+
+    Directories can be nested deeper than that, by whoever may make them.
+    """
+    while len(rest) > PATH_MAX and (at := rest.rfind(b"/", 0, PATH_MAX + 1)) > 0:
+        found = yield from names.lookup(base, rest[:at])
+        if not found.is_directory:
+            raise errors.NotADirectory(*_NOT_DIRECTORY, f"'{text_of(rest[:at])}' is no directory")
+        base, rest = found.object, rest[at + 1 :]
+    return base, rest
 
 
 def _name_place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:
@@ -104,7 +120,8 @@ def resolve(fs: Any, path: str) -> Dialogue[ObjectRef]:
     if is_of_jobs(fs, path):
         return (yield from job_of_path(fs, path))
     base, rest = yield from place(fs, path)
-    return (yield from names.lookup(base, rest)).object if rest else base
+    with about(fs, path):
+        return (yield from names.lookup(base, rest)).object if rest else base
 
 
 def info(fs: Any, path: str) -> Dialogue[PathInfo]:
@@ -118,7 +135,7 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     if not rest:
         return (yield from top_info(base, join(path)))
     directory, _, name = rest.rpartition(b"/")
-    found = yield from _list_page(base, directory, path, prefix=name, most=1)
+    found = yield from _list_page(fs, base, directory, path, prefix=name, most=1)
     if not found.entries or found.entries[0].name != name:
         raise absent(path)
     each = found.entries[0]
@@ -145,10 +162,13 @@ def _made_length(obj: ObjectRef, path: str) -> Dialogue[int]:
         raise absent(path) from None
 
 
-def _list_page(base: ObjectRef, directory: bytes, path: str, **options: Any) -> Dialogue[NameList]:
+def _list_page(
+    fs: Any, base: ObjectRef, directory: bytes, path: str, **options: Any
+) -> Dialogue[NameList]:
     """Entries of a directory, with details.  Raises: NoSuchName: also if the partition is absent."""
     try:
-        return (yield from names.list_names(base, directory, details=True, **options))
+        with about(fs, path):
+            return (yield from names.list_names(base, directory, details=True, **options))
     except errors.NoSuchName:
         raise
     except errors.NotFound:
@@ -201,7 +221,7 @@ def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
     above = whole if whole != "/" else ""
     after, more = b"", True
     while more:
-        page = yield from _list_page(base, rest, path, after=after)
+        page = yield from _list_page(fs, base, rest, path, after=after)
         yield from items(
             PathInfo(
                 f"{above}/{text_of(each.name)}",
@@ -322,7 +342,8 @@ def mkdir(
             raise errors.NameExists(0x5, 0x80, 0x31, f"'{path}' exists")
         return base
     try:
-        return (yield from names.make_directory(base, rest, exclusive=not exist_ok)).object
+        with about(fs, path):
+            return (yield from names.make_directory(base, rest, exclusive=not exist_ok)).object
     except errors.NoSuchName:
         above = rest.rpartition(b"/")[0]
         if not parents or not above:
@@ -336,14 +357,16 @@ def mkdir(
 def rmdir(fs: Any, path: str) -> Dialogue[None]:
     """Remove an empty directory.  Raises: NotEmpty."""
     base, rest = yield from _name_place(fs, path)
-    yield from names.remove_directory(base, rest)
+    with about(fs, path):
+        yield from names.remove_directory(base, rest)
 
 
 def unlink(fs: Any, path: str, *, missing_ok: bool = False) -> Dialogue[None]:
     """Remove a name of a user object, and the object with its last name."""
     base, rest = yield from _name_place(fs, path)
     try:
-        yield from names.unlink(base, rest)
+        with about(fs, path):
+            yield from names.unlink(base, rest)
     except errors.NoSuchName:
         if not missing_ok:
             raise
@@ -389,7 +412,11 @@ def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialo
         raise ValueError(
             f"'{path}' and '{new_path}' are in different partitions: copy, then remove"
         )
-    yield from names.rename(base, first, second, replace=replace)
+    try:
+        yield from names.rename(base, first, second, replace=replace)
+    except (errors.NoSuchName, errors.NotADirectory, errors.NameExists) as error:
+        with about(fs, new_path if (yield from exists(fs, path)) else path):
+            raise error
 
 
 def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogue[None]:
@@ -420,7 +447,8 @@ def copy(fs: Any, path: str, new_path: str, *, replace: bool = True) -> Dialogue
     if base.object_id:
         raise ValueError("copies are made below a partition, not below a directory")
     made = NewFile(base, (yield from copying.copy(source, base.partition_id)))
-    yield from publish(made, rest, replace=replace)
+    with about(fs, new_path):
+        yield from publish(made, rest, replace=replace)
     return made.object
 
 
@@ -456,7 +484,8 @@ def _first_bytes(fs: Any, path: str, most: int) -> Dialogue[NamedData | None]:
     if not rest:
         raise is_directory(path)
     try:
-        entry, data = yield from names.lookup_data(base, rest, most)
+        with about(fs, path):
+            entry, data = yield from names.lookup_data(base, rest, most)
     except errors.Invalid as error:
         if not names.is_about(error, names.MOST_FIELD):  # a target of an earlier release
             raise
@@ -493,7 +522,8 @@ def write_bytes(
     base, rest = yield from _name_place(fs, path)
     if memoryview(data).nbytes <= DATA_MAX:
         try:
-            return (yield from names.put_name(base, rest, data, replace=not exclusive)).object
+            with about(fs, path):
+                return (yield from names.put_name(base, rest, data, replace=not exclusive)).object
         except errors.OSDError as error:
             if not needs_steps(error):
                 raise
@@ -505,7 +535,8 @@ def write_bytes(
     except errors.OSDError:
         yield from give_up(made)
         raise
-    yield from publish(made, rest, replace=not exclusive)
+    with about(fs, path):
+        yield from publish(made, rest, replace=not exclusive)
     return made.object
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from pyosd import errors
@@ -21,7 +22,7 @@ from pyosd.jobs.dialogues.following import RESULT, STDERR
 from pyosd.jobs.dialogues.record import milliseconds, record_of
 from pyosd.jobs.submission import jobs_of
 from pyosd.types import ROOT, AttributeId, ObjectRef, ref
-from pyosd.wire.attributes import Page
+from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.job_status import STATUS_IDS, JobStatus, decode_status
 
 __all__ = ["check_not_jobs", "is_of_jobs", "job_file_info", "job_of_path", "list_job_files"]
@@ -110,13 +111,17 @@ def _job_directory(
 def _job(surrogate: ObjectRef, path: str) -> Dialogue[tuple[JobStatus, bytes, bytes]]:
     """Status, short result and standard error of a job, in one command.  Raises: NoSuchName."""
     try:
-        found = yield from get_attributes(surrogate, (*STATUS_IDS, *_PAYLOADS))
+        length, *found = yield from get_attributes(
+            surrogate, (LOGICAL_LENGTH, *STATUS_IDS, *_PAYLOADS)
+        )
     except errors.NotFound:
         raise absent(path) from None
     status = decode_status(surrogate, found)
     if status is None:
         raise absent(path)
-    return status, found[-2].value, found[-1].value
+    # The record counts output after it is stored: somebody may have read more than it says.
+    stored = max(status.stdout_length, int.from_bytes(length.value or b""))
+    return replace(status, stdout_length=stored), found[-2].value, found[-1].value
 
 
 def _member(status: JobStatus, index: str) -> ObjectRef | None:

@@ -17,6 +17,7 @@ from pyosd.commands.dialogue import Dialogue, OwnMethod
 from pyosd.fs.dialogues import info, is_directory, place
 from pyosd.fs.job_files import check_not_jobs
 from pyosd.fs.new_file import NewFile, give_up, new_file, publish
+from pyosd.fs.partitions import about
 from pyosd.types import Buffer, MutableBuffer, ObjectRef
 
 __all__ = ["OpenFileTable", "OpenMode", "OpenedFile", "open_object"]
@@ -74,14 +75,16 @@ def open_object(fs: Any, path: str, mode: OpenMode) -> Dialogue[OpenedFile]:
         base, rest = yield from place(fs, path)
         if not rest:
             raise is_directory(path)
-        yield from _check_new(base, rest, mode, path)
+        with about(fs, path):
+            yield from _check_new(base, rest, mode, path)
         made = yield from new_file(base)
         return OpenedFile(path, mode, made.object, 0, (made, rest))
     if mode.kind == "a":
         base, rest = yield from place(fs, path)
         if not rest:
             raise is_directory(path)
-        yield from names.create_name(base, rest, exclusive=False)
+        with about(fs, path):
+            yield from names.create_name(base, rest, exclusive=False)
     found = yield from info(fs, path)
     if found.is_directory:
         raise is_directory(path)

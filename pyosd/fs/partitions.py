@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyosd import errors
@@ -11,15 +13,18 @@ from pyosd.commands.attributes import get_attributes
 from pyosd.commands.collections import list_partitions
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import create_partition
-from pyosd.fs.paths import JOBS, PathInfo, encoded, named_id, text_of
+from pyosd.fs.paths import JOBS, PathInfo, encoded, join, named_id, split, text_of
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Page, Timestamp
+from pyosd.wire.names import PATH_MAX
 
 __all__ = [
+    "about",
     "absent",
     "find_partition",
     "make_partition",
     "named_partitions",
+    "named_refusal",
     "rename_partition",
     "top_info",
 ]
@@ -29,11 +34,45 @@ _TIMES = (
     AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.DATA_MODIFIED),
 )
 _NO_NAME = (0x5, 0x80, 0x30)
+_REFUSALS: dict[type[errors.OSDError], str] = {
+    errors.NoSuchName: ": no such file or directory",
+    errors.NotADirectory: ": not a directory",
+    errors.NameExists: " exists",
+    errors.IsADirectory: " is a directory",
+    errors.NotEmpty: ": directory not empty",
+}
 
 
 def absent(path: str) -> errors.NoSuchName:
     """The refusal of a path that nothing has."""
     return errors.NoSuchName(*_NO_NAME, f"'{path}': no such file or directory")
+
+
+@contextmanager
+def about(fs: Any, path: str) -> Iterator[None]:
+    """Let refusals of a command on a path name it, up to the name that the target refuses."""
+    try:
+        yield
+    except tuple(_REFUSALS) as error:
+        if error.sense is None:  # it names its path already
+            raise
+        raise named_refusal(error, path, int(fs.base is None)) from None
+
+
+def named_refusal(error: errors.OSDError, path: str, known: int = 1) -> errors.OSDError:
+    """The same error about a path; other errors are returned as they are.
+
+    Args:
+        known: names of the path that were not in the command: 1, the partition, or 0.
+    """
+    kind = next((each for each in _REFUSALS if isinstance(error, each)), None)
+    if kind is None or error.sense is None:
+        return error
+    refused = join(path)
+    if kind is not errors.NotEmpty and len(path) <= PATH_MAX:  # a longer one takes several commands
+        refused = join(*split(path)[: known + 1 + (error.sense.information or 0)])
+    code = (error.sense_key, error.asc, error.ascq, f"'{refused}'{_REFUSALS[kind]}")
+    return kind(*code, sense=error.sense, sam_status=error.sam_status)
 
 
 def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -373,12 +373,19 @@ def differs(moved: FileMoved) -> Dialogue[bool]:
         return moved.length != (yield from equal_bytes(moved.object, source, moved.length))
 
 
-def local_tree(source: Path) -> Iterator[tuple[Path, str, bool]]:
+def local_tree(
+    source: Path, left_out: Callable[[Path], None] | None = None
+) -> Iterator[tuple[Path, str, bool]]:
     """What is below a folder: path, name relative to it, and whether it is a folder; folders first.
 
     Links to files are followed; links to folders, sockets and devices are left out.
+
+    Args:
+        left_out: is called with the path of each of these.
+
     Raises: OSError: it cannot be read.
     """
+    skip = left_out or (lambda path: None)
 
     def fail(error: OSError) -> None:
         raise error
@@ -387,9 +394,13 @@ def local_tree(source: Path) -> Iterator[tuple[Path, str, bool]]:
         folders.sort()
         here = Path(folder)
         for name in folders:
-            if not (here / name).is_symlink():
+            if (here / name).is_symlink():
+                skip(here / name)
+            else:
                 yield here / name, str((here / name).relative_to(source)), True
         for name in sorted(names):
             path = here / name
             if path.is_file():
                 yield path, str(path.relative_to(source)), False
+            else:
+                skip(path)

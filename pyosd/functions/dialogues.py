@@ -82,7 +82,8 @@ def find_partition(table: Any) -> Dialogue[PartitionId]:
             raise errors.NotFound(0, 0, 0, "the target has no function partition yet")
         if len(found) > 1:
             names = ", ".join(f"{each:#x}" for each in found)
-            raise ValueError(f"the target has several function partitions ({names}): name one")
+            how = f"--partition {found[0]:#x}, or pyosd.functions.Functions(target, {found[0]:#x})"
+            raise ValueError(f"the target has function partitions {names}: name one, such as {how}")
         table.partition = found[0]
     return PartitionId(table.partition)
 

@@ -121,15 +121,14 @@ class AsyncConnection:
             self._room.release()
             raise self._error()
         future: asyncio.Future[object] = self._loop.create_future()
-        future.add_done_callback(lambda _: self._room.release())
         try:
             self._waiting[submit()] = future
         except BaseException:
-            future.cancel()
+            self._room.release()
             raise
         self._service()
-        # A caller that gives up must not take the answer's place away: the core still expects it.
-        answer = await asyncio.shield(future)
+        # If the caller gives up, the core still expects the answer, which keeps its room until then.
+        answer = await future
         if answer is None:
             raise self._error()
         return answer
@@ -167,6 +166,7 @@ class AsyncConnection:
     def _harvest(self) -> None:
         for tag, answer in self._core.done():
             future = self._waiting.pop(tag)
+            self._room.release()
             if not future.done():
                 future.set_result(answer)
 

@@ -176,9 +176,20 @@ async def _in_time(
     connection: AsyncConnection, answer: Coroutine[Any, Any, T], deadline: float
 ) -> T:
     """Wait for an answer until a monotonic time.  Raises: CommandTimeout: the session was dropped."""
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            return await answer
-    except TimeoutError:
+    late = False
+
+    def drop() -> None:
+        nonlocal late
+        late = True
         connection.fail(SessionLost, "the session was dropped: a command got no answer")
-        raise CommandTimeout("no answer from the target in time") from None
+
+    # asyncio.timeout() costs more than all else that a small command takes here.
+    timer = asyncio.get_running_loop().call_at(deadline, drop)
+    try:
+        return await answer
+    except SessionLost:
+        if late:
+            raise CommandTimeout("no answer from the target in time") from None
+        raise
+    finally:
+        timer.cancel()

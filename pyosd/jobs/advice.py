@@ -66,6 +66,17 @@ ADVICE = (
         "reading a line",
         "a script has no standard input; give it arguments after --, they are osd.args",
     ),
+    (
+        "AttributeError: ",
+        "'root' object has no attribute",
+        "the zone is the whole store, which has partitions (osd.zone.partitions()): name a partition or "
+        "a directory, such as --zone /NAME",
+    ),
+    (
+        "AttributeError: ",
+        "module 'osd' has no attribute",
+        "'pydoc osd' and docs/osd-module.md list the names of the module osd",
+    ),
     ("osd.PermissionDenied: ", "outside the job's zone", "--zone says what a script may touch"),
     (
         "osd.NotFound: ",

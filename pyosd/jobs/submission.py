@@ -331,7 +331,14 @@ def takes_options(
     def decorate(send: Callable[[_S, Prepared], _R]) -> Callable[Concatenate[_S, _P], _R]:
         @functools.wraps(send)
         def sends(first: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            return send(first, options(*args, **kwargs))
+            try:
+                prepared = options(*args, **kwargs)
+            except TypeError as error:
+                inner, outer = f"{options.__name__}()", f"{send.__name__}()"
+                if str(error).startswith(inner):  # about the parameters
+                    raise TypeError(str(error).replace(inner, outer, 1)) from None
+                raise
+            return send(first, prepared)
 
         own = inspect.signature(send)
         parameters = [next(iter(own.parameters.values())), *spelled]

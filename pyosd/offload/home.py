@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs a script at the client, in a process of its own, with the package `osd` over a session.
 
-A process can be started ahead: it then has imported what scripts need when its script comes.
+A process runs one script after the other.  It can be started ahead: it then has imported what scripts
+need when the first one comes.
 Not here: where a script should run (where.py), the process itself (pyosd/osd/__main__.py).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pyosd.identity import for_child, from_environment
 from pyosd.osd._results import decode
@@ -110,69 +113,89 @@ def received_in(folder: Path) -> int:
     return int(json.loads(file.read_text())["received_bytes"]) if file.exists() else 0
 
 
-class HomeProcess:
-    """A process that runs one script.  It is started when this is made; close() ends it unused.
+def surroundings() -> tuple[dict[str, str], str]:
+    """Environment and folder of this process, which its children get."""
+    with contextlib.suppress(FileNotFoundError):
+        return dict(os.environ), str(Path.cwd())
+    return dict(os.environ), ""
 
-    seconds, received: of its script, how long it took, and the bytes that its session received.
+
+class HomeProcess:
+    """A process that runs scripts, one at a time, each in a child (pyosd/osd/_client/ahead.py).
+
+    It is started when this is made; close() ends it.
+    seconds, received: of the last script, how long it took, and the bytes that its session received.
     """
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="iosd-home-")
-        self.folder = Path(self._folder.name)
-        self._files: list[IO[bytes]] = [
-            (self.folder / name).open("w+b") for name in ("output", "stderr")
-        ]
+        self._made_in = surroundings()
+        self._errors = Path(self._folder.name) / "errors"
         environment, descriptors = for_child(from_environment())
         environment["PYTHONPATH"] = python_path()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pyosd.osd", "--ahead"],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=self._files[0],
-            stderr=self._files[1],
-            pass_fds=descriptors,
-        )
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "pyosd.osd", "--ahead"],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                pass_fds=descriptors,
+            )
         for descriptor in descriptors:
             os.close(descriptor)
         self.seconds, self.received = 0.0, 0
 
+    @property
+    def fits(self) -> bool:
+        """Whether a process that is started now would have the same environment and folder."""
+        return self._made_in == surroundings()
+
     def run(self, script: HomeScript, timeout: float | None = None) -> Outcome:
-        """Run the script to its end.
+        """Run the script to its end.  Close the process if this raises.
 
         Raises: TimeoutError: it was ended, because it took longer.
         """
-        file = self.folder / ("script.pyc" if script.bytecode else "script.py")
-        file.write_bytes(script.text)
-        order = {"environment": script.environment(self.folder), "script": str(file)}
-        start = time.perf_counter()
-        try:
-            self._process.communicate(json.dumps(order).encode() + b"\n", timeout)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"not ended in time: {script.name or 'the script'}") from None
-        finally:
-            self._end()
-        self.seconds = time.perf_counter() - start
-        code = self._process.returncode
-        self.received = received_in(self.folder)
-        output, stderr = (each.read() for each in self._rewound())
-        result = result_in(self.folder) if code == 0 else None
+        with tempfile.TemporaryDirectory(dir=self._folder.name) as name:
+            folder = Path(name)
+            file = folder / ("script.pyc" if script.bytecode else "script.py")
+            file.write_bytes(script.text)
+            files = {each: folder / each for each in ("output", "stderr")}
+            order = {"environment": script.environment(folder), "script": str(file)}
+            order |= {each: str(path) for each, path in files.items()}
+            start = time.perf_counter()
+            code = self._code_of(json.dumps(order).encode() + b"\n", timeout)
+            self.seconds = time.perf_counter() - start
+            self.received = received_in(folder)
+            result = result_in(folder) if code == 0 else None
+            output, stderr = (
+                path.read_bytes() if path.exists() else b"" for path in files.values()
+            )
+        if self._process.poll() is not None:
+            stderr += self._errors.read_bytes()
         return Outcome(output, stderr, result, code if code >= 0 else 128 - code, "local")
 
+    def _code_of(self, order: bytes, timeout: float | None) -> int:
+        """Exit code of an order's script, or of the process if it has ended.  Raises: TimeoutError."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], timeout)[0]:
+            raise TimeoutError("the script has not ended in time")
+        answer = self._process.stdout.readline()
+        return int(answer) if answer else self._process.wait(STOP_S)
+
     def close(self) -> None:
-        """End the process, and remove its files."""
-        self._end()
-        for each in self._files:
-            each.close()
-        self._folder.cleanup()
-
-    def _rewound(self) -> list[IO[bytes]]:
-        for each in self._files:
-            each.seek(0)
-        return self._files
-
-    def _end(self) -> None:
-        if self._process.stdin is not None and self._process.poll() is None:
+        """End the process and its script, and remove its files."""
+        for each in (self._process.stdin, self._process.stdout):
+            assert each is not None
+            with contextlib.suppress(BrokenPipeError):
+                each.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        self._process.wait(STOP_S)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+            self._process.wait()
+        self._folder.cleanup()

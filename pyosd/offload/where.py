@@ -160,18 +160,14 @@ class Placement:
         process = self.target.take_spare() or HomeProcess()
         try:
             found = process.run(script, timeout)
-        finally:
+        except BaseException:
             process.close()
+            raise
+        self.target.keep_spare(process)
         if found.exit_code == 0 and self.pure:
             self.learn_home(process.received, process.seconds)
         seconds = process.seconds
         return replace(found, seconds=seconds, predicted=self.cost.seconds, why=why)
-
-    def at_home_again(self, timeout: float | None, why: str) -> Outcome:
-        """Run it here, and prepare for the next one: that will probably run here, too."""
-        found = self.at_home(None, timeout, why)
-        self.target.start_spare()
-        return found
 
     def near(self, timeout: float | None) -> Outcome:
         """Run it near the data, whatever that takes."""
@@ -194,14 +190,14 @@ class Placement:
         try:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
+            self.costs.save()
         except PushedBack as refused:
-            found = self.at_home_again(timeout, refusal_words(refused))
+            found = self.at_home(None, timeout, refusal_words(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:
                 raise
-            found = self.at_home_again(timeout, given_back)
-        self.costs.save()
+            found = self.at_home(None, timeout, given_back)
         return replace(found, seconds=time.perf_counter() - start)
 
     def ended_near(self, job: Job, timeout: float | None) -> Outcome:
@@ -338,6 +334,16 @@ class ScriptPlaces(Commands):
             self._spare = HomeProcess()
 
     def take_spare(self) -> HomeProcess | None:
-        """The process that was started ahead; the caller closes it."""
+        """A process that waits for scripts; the caller closes it, or gives it back."""
         spare, self._spare = self._spare, None
+        if spare is not None and not spare.fits:
+            spare.close()
+            return None
         return spare
+
+    def keep_spare(self, process: HomeProcess) -> None:
+        """Take a process that waits for scripts; the next one here needs no new process."""
+        if self._spare is None:
+            self._spare = process
+        else:
+            process.close()

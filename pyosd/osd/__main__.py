@@ -6,8 +6,7 @@ others, and what lies beside the script is not imported.  Environment: see _clie
 IOSD_SCRIPT_NAME: what the script is called in tracebacks and sys.argv; IOSD_DEBUGGER: pdb starts
 where it raises.
 
-With the one argument --ahead it imports what scripts need, and then waits for a line on standard input: a
-JSON object with the environment, which may be longer than a command line, and the script's path.
+With the one argument --ahead it serves scripts (_client/ahead.py).
 """
 
 from __future__ import annotations
@@ -71,18 +70,11 @@ def run(file: Path, words: list[str]) -> int:
 
 
 def run_ahead() -> int:
-    """Run the script that a line on standard input names; without one, there is nothing to do."""
-    importlib.import_module(
-        "pyosd.osd._client.connect"
-    )  # what a script imports with its first call
-    line = sys.stdin.buffer.readline()
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
-    if not line:
-        return 0
-    order = json.loads(line)
-    os.environ.update(order["environment"])
-    return run(Path(order["script"]), [])
+    """Serve scripts.  Returns: the exit code, of a child that has run one or of the process itself."""
+    from pyosd.osd._client.ahead import next_order
+
+    order = next_order()
+    return 0 if order is None else run(Path(order["script"]), [])
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ class Scope:
         """
         if text == "*":
             return cls(ScopeKind.ANY)
+        if text.startswith("/"):
+            raise ValueError(f"'{text}' is a path: rules are about ids, as 'osd ls -l' prints them")
         inside = object_type or ObjectType.USER_OBJECT
         partition, slash, rest = text.partition("/")
         if slash:

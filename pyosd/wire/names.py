@@ -10,7 +10,8 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-from pyosd.types import Buffer, ObjectRef, ref
+from pyosd.types import AttributeValue, Buffer, ObjectRef, ref
+from pyosd.wire.attributes import decode_entries
 
 PATH_MAX = 4096
 NAME_MAX = 255
@@ -20,7 +21,7 @@ DATA_MAX = 1 << 20
 _PARAMS = struct.Struct(">BBxxHHIHxxQQ")
 _ENTRY = struct.Struct(">QBBxxIQ")
 _LIST_HEADER = struct.Struct(">IB3x")
-_LIST_ENTRY = struct.Struct(">QB5xHQQQ12s4x")
+_LIST_ENTRY = struct.Struct(">QBxIHQQQ12sI")
 _DATA_HEADER = struct.Struct(">Q12sI")
 FOUND_BYTES = ENTRY_BYTES + _DATA_HEADER.size
 """Of the answer of a LOOKUP with data, before the data."""
@@ -55,6 +56,7 @@ class NameFlag(IntFlag):
     EXCHANGE = 0x04
     ATTRIBUTES = 0x08
     CHECKSUM = 0x10
+    EACH = 0x20
 
 
 NO_NAME_FLAGS = NameFlag(0)
@@ -147,8 +149,11 @@ class NamedData:
 
 @dataclass(frozen=True)
 class ListedName:
-    """An entry of a directory; is_directory: of a partition, too.  Length, times (ms since 1970) and
-    version: 0 unless asked for."""
+    """An entry of a directory; is_directory: of a partition, too.
+
+    Length, times (ms since 1970) and version: 0 unless asked for.  The same holds for names, their number,
+    and attributes: those of them that objects of this type have.  0 names: they are not permitted.
+    """
 
     name: bytes
     object: ObjectRef
@@ -157,6 +162,8 @@ class ListedName:
     created_ms: int = 0
     modified_ms: int = 0
     version: bytes = bytes(12)
+    names: int = 0
+    attributes: tuple[AttributeValue, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,8 +181,12 @@ def decode_entry(data: bytes | memoryview) -> NameEntry:
     return decode_found(data)[0]
 
 
-def decode_found(data: bytes | memoryview) -> tuple[NameEntry, NamedData | None]:
+def decode_found(
+    data: bytes | memoryview, *, padded: bool = False
+) -> tuple[NameEntry, NamedData | None]:
     """The answer to a LOOKUP that wants data; None: it has none.
+
+    padded: other bytes follow, because the answer has attributes, too.
 
     Raises: ValueError: it is not such an answer.
     """
@@ -190,9 +201,10 @@ def decode_found(data: bytes | memoryview) -> tuple[NameEntry, NamedData | None]
     if len(data) < FOUND_BYTES:
         raise ValueError(f"an entry with data of {len(data)} bytes")
     length, version, count = _DATA_HEADER.unpack_from(data, ENTRY_BYTES)
-    if len(data) - FOUND_BYTES != count or count > length:
+    there = len(data) - FOUND_BYTES
+    if there < count or (there > count and not padded) or count > length:
         raise ValueError(f"{count} of {length} bytes of data in an answer of {len(data)} bytes")
-    return entry, NamedData(memoryview(data)[FOUND_BYTES:], length, version)
+    return entry, NamedData(memoryview(data)[FOUND_BYTES : FOUND_BYTES + count], length, version)
 
 
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
@@ -204,15 +216,17 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
         count, more = _LIST_HEADER.unpack_from(data)
         at, entries = _LIST_HEADER.size, list[ListedName]()
         for _ in range(count):
-            object_id, kind, length, size, created, modified, version = _LIST_ENTRY.unpack_from(
-                data, at
-            )
+            head = _LIST_ENTRY.unpack_from(data, at)
+            object_id, kind, names, length, size, created, modified, version, extra = head
             at += _LIST_ENTRY.size
             name = bytes(data[at : at + length])
             at += length + -length % 8
+            attributes = decode_entries(data[at : at + extra]) if extra else ()
+            at += extra
             place = ref(partition_id, object_id) if kind != _PARTITION else ref(object_id)
             directory = kind in (_PARTITION, _COLLECTION)
-            entries.append(ListedName(name, place, directory, size, created, modified, version))
+            facts = (size, created, modified, version, names, attributes)
+            entries.append(ListedName(name, place, directory, *facts))
     except struct.error as error:
         raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
     if at != len(data):

@@ -118,6 +118,26 @@ static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen, uint
 	return false;
 }
 
+/* Spins for the answer to what was just posted on `other`, wherever the other side last ran.  If that slept, it must be
+ * awake after a share of the time: otherwise it waits for a processor, perhaps this one.  True: the answer came. */
+static inline bool osd_shm_watch(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec,
+				 const struct osd_shm_line *other, const _Atomic bool *dead)
+{
+	uint64_t begin = osd_shm_now_(), now = begin;
+	bool awake = false;
+
+	while (now < begin + nsec && (awake || now < begin + nsec / 3)) {
+		for (int i = 0; i < 32; i++) {
+			if (osd_shm_changed_(line, seen))
+				return !atomic_load(dead);
+			osd_shm_relax_();
+		}
+		awake = awake || !atomic_load_explicit(&other->waiting, memory_order_relaxed);
+		now = osd_shm_now_();
+	}
+	return false;
+}
+
 /* Sleep until a post, the time-out or *dead; no spinning.  For waits expected to be long. */
 static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint32_t *seen,
 						 uint64_t timeout_usec, const _Atomic bool *dead)

@@ -38,6 +38,15 @@ static inline unsigned test_nth_first(unsigned step)
 		}                                                                                  \
 	} while (0)
 
+/* Makes a folder in TMPDIR, which a test run has in memory, or in /tmp. */
+static inline void test_folder(char *path, size_t size)
+{
+	const char *top = getenv("TMPDIR");
+
+	CHECK((size_t)snprintf(path, size, "%s/iosd-test-XXXXXX", top ? top : "/tmp") < size);
+	CHECK(mkdtemp(path) != NULL);
+}
+
 /* Compares unsigned 64-bit numbers, and prints both if they differ. */
 #define CHECK_EQ(got, wanted)                                                                      \
 	do {                                                                                       \

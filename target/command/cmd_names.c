@@ -370,7 +370,7 @@ static enum osd_status act_on_found(struct osd_naming *naming)
 {
 	enum osd_status status = act(naming);
 
-	if (status == OSD_OK)
+	if (status == OSD_OK && !(naming->params.flags & OSD_NAME_EACH))
 		status = osd_phase_set_then_get(naming->ctx->request, naming->txn);
 	if ((status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) &&
 	    (has_changed(&naming->place) || has_changed(&naming->entrance)))

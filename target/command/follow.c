@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* follow.c -- see follow.h.  Here: the objects that are due, and when each has its turn.  follow_run.c has the runs. */
+/* follow.c -- see follow.h.  Here: the objects that are due, and when each has its turn.  follow_run.c has the runs.
+ *
+ * Functions of one partition may be slow and its objects many.  So a partition has at most as many runs, and as many
+ * objects in memory, as are free then, and partitions take turns. */
 #include "command/follow.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -15,7 +19,7 @@
 #define RETRY_USEC	UINT64_C(500000) /* doubled with each failure in a row */
 #define RETRY_DOUBLINGS 4u
 #define OBJECTS_MAX	65536u /* in memory */
-#define RUNS_MAX	4u     /* at a time: foreground work goes first */
+#define RUNS_MAX	8u     /* at a time: foreground work goes first */
 #define SCAN_IDS	256u
 
 /* ---- the table ---------------------------------------------------------------------------------- */
@@ -37,14 +41,22 @@ static struct osd_due **find(struct osd_follow *follow, struct osd_object_id id)
 	return at;
 }
 
+static struct osd_follow_line *line_of(struct osd_follow *follow, struct osd_object_id id)
+{
+	uint64_t mixed = (id.partition_id ^ follow->seed) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &follow->lines[mixed >> 32 & (OSD_FOLLOW_LINES - 1)];
+}
+
 /* Under lock.  In the order of the times, of which most are the last one. */
 static void wait_until(struct osd_follow *follow, struct osd_due *due, uint64_t usec)
 {
-	struct osd_due **at = &follow->waiting;
+	struct osd_follow_line *line = line_of(follow, due->id);
+	struct osd_due **at = &line->waiting;
 
 	osd_assert_held(&follow->lock);
-	if (follow->waiting_last && follow->waiting_last->due_usec <= usec)
-		at = &follow->waiting_last->next;
+	if (line->waiting_last && line->waiting_last->due_usec <= usec)
+		at = &line->waiting_last->next;
 	while (*at && (*at)->due_usec <= usec)
 		at = &(*at)->next;
 	due->state = OSD_DUE_WAITS;
@@ -52,7 +64,7 @@ static void wait_until(struct osd_follow *follow, struct osd_due *due, uint64_t 
 	due->next = *at;
 	*at = due;
 	if (!due->next)
-		follow->waiting_last = due;
+		line->waiting_last = due;
 }
 
 static void forget(struct osd_follow *follow, struct osd_due *due)
@@ -60,6 +72,7 @@ static void forget(struct osd_follow *follow, struct osd_due *due)
 	struct osd_due **at = find(follow, due->id);
 
 	*at = due->hash_next;
+	line_of(follow, due->id)->count--;
 	follow->count--;
 	free(due);
 }
@@ -67,18 +80,20 @@ static void forget(struct osd_follow *follow, struct osd_due *due)
 /* Under lock.  False: there is no room. */
 static bool note(struct osd_follow *follow, struct osd_object_id id, uint64_t usec)
 {
+	struct osd_follow_line *line = line_of(follow, id);
 	struct osd_due **at = find(follow, id), *due = *at;
 
 	if (due) {
 		due->again |= due->state != OSD_DUE_WAITS;
 		return true;
 	}
-	due = follow->count < OBJECTS_MAX ? calloc(1, sizeof(*due)) : NULL;
+	due = line->count < OBJECTS_MAX - follow->count ? calloc(1, sizeof(*due)) : NULL;
 	if (!due)
 		return false;
 	due->id = id;
 	due->follow = follow;
 	*at = due;
+	line->count++;
 	follow->count++;
 	wait_until(follow, due, usec);
 	return true;
@@ -115,11 +130,45 @@ void osd_follow_answered(struct osd_due *due)
 
 /* ---- the helper thread -------------------------------------------------------------------------- */
 
+/* Under lock.  OSD_NEVER: nothing of the line can begin before a run ends. */
+static uint64_t begins_at(const struct osd_follow *follow, const struct osd_follow_line *line)
+{
+	return line->waiting && !follow->stopping && line->running < RUNS_MAX - follow->running
+		       ? line->waiting->due_usec
+		       : OSD_NEVER;
+}
+
+/* Under lock.  The line whose first object begins now; NULL: none. */
+static struct osd_follow_line *next_line(struct osd_follow *follow)
+{
+	struct osd_follow_line *next = NULL;
+	uint64_t now = osd_monotonic_usec();
+
+	for (size_t i = 0; i < OSD_FOLLOW_LINES; i++) {
+		struct osd_follow_line *line = &follow->lines[i];
+
+		if (begins_at(follow, line) <= now && (!next || line->turn < next->turn))
+			next = line;
+	}
+	return next;
+}
+
+/* Under lock. */
+static uint64_t next_time(const struct osd_follow *follow)
+{
+	uint64_t next = OSD_NEVER;
+
+	for (size_t i = 0; i < OSD_FOLLOW_LINES; i++)
+		next = OSD_MIN(next, begins_at(follow, &follow->lines[i]));
+	return next;
+}
+
 /* Under lock.  Takes the next object out of its list; *ret_begins: it begins, otherwise it has an answer.  While the
  * target stops, none begins. */
 static struct osd_due *take(struct osd_follow *follow, bool *ret_begins)
 {
 	struct osd_due *due = follow->answered;
+	struct osd_follow_line *line;
 
 	osd_assert_held(&follow->lock);
 	*ret_begins = !due;
@@ -127,15 +176,17 @@ static struct osd_due *take(struct osd_follow *follow, bool *ret_begins)
 		follow->answered = due->next;
 		return due;
 	}
-	due = follow->waiting;
-	if (!due || follow->stopping || follow->running >= RUNS_MAX ||
-	    due->due_usec > osd_monotonic_usec())
+	line = next_line(follow);
+	if (!line)
 		return NULL;
-	follow->waiting = due->next;
-	if (!follow->waiting)
-		follow->waiting_last = NULL;
+	due = line->waiting;
+	line->waiting = due->next;
+	if (!line->waiting)
+		line->waiting_last = NULL;
 	due->state = OSD_DUE_RUNS;
 	due->again = false;
+	line->turn = ++follow->turns;
+	line->running++;
 	follow->running++;
 	return due;
 }
@@ -146,6 +197,7 @@ static void ended(struct osd_follow *follow, struct osd_due *due, enum osd_follo
 	uint64_t now = osd_monotonic_usec();
 
 	osd_assert_held(&follow->lock);
+	line_of(follow, due->id)->running--;
 	follow->running--;
 	due->tries = how == OSD_FOLLOW_LATER ? OSD_MIN(due->tries + 1, RETRY_DOUBLINGS) : 0;
 	if (how == OSD_FOLLOW_LATER)
@@ -158,29 +210,39 @@ static void ended(struct osd_follow *follow, struct osd_due *due, enum osd_follo
 		pthread_cond_broadcast(&follow->idle);
 }
 
+/* Notes ids up to the first for which there is no room.  Returns the one after which the scan goes on: it passes over the
+ * rest of that partition. */
+static struct osd_object_id note_all(struct osd_follow *follow, const struct osd_object_id *ids,
+				     size_t count)
+{
+	osd_assert_held(&follow->lock);
+	for (size_t i = 0; i < count; i++)
+		if (!note(follow, ids[i], osd_monotonic_usec())) {
+			follow->rescan = true;
+			return (struct osd_object_id){ids[i].partition_id, UINT64_MAX};
+		}
+	return ids[count - 1];
+}
+
 /* Objects that are due in the store, as far as there is room for them. */
 static void scan(struct osd_follow *follow)
 {
 	struct osd_object_id ids[SCAN_IDS], after = {0, 0};
-	bool all = false, room = true;
+	bool listed, more = true;
 	size_t count;
 
-	while (!all && room) {
+	while (more) {
 		osd_dispatch_step_in(follow->dispatcher);
-		room = osd_due_list(follow->objects, after, ids, SCAN_IDS, &count) == OSD_OK;
+		listed = osd_due_list(follow->objects, after, ids, SCAN_IDS, &count) == OSD_OK;
 		osd_dispatch_step_out(follow->dispatcher);
-		all = room && count < SCAN_IDS;
 		osd_lock(&follow->lock);
-		for (size_t i = 0; i < count && room; i++)
-			room = note(follow, ids[i], osd_monotonic_usec());
-		room &= !follow->stopping;
+		follow->rescan |= !listed || follow->stopping;
+		more = listed && count && !follow->stopping;
+		if (more)
+			after = note_all(follow, ids, count);
 		osd_unlock(&follow->lock);
-		if (count)
-			after = ids[count - 1];
+		more &= count == SCAN_IDS || after.object_id == UINT64_MAX;
 	}
-	osd_lock(&follow->lock);
-	follow->rescan |= !all;
-	osd_unlock(&follow->lock);
 }
 
 static bool must_scan(struct osd_follow *follow)
@@ -198,7 +260,7 @@ static bool must_scan(struct osd_follow *follow)
 static void work(void *arg)
 {
 	struct osd_follow *follow = arg;
-	uint64_t next = OSD_NEVER;
+	uint64_t next;
 	struct osd_due *due;
 	bool begins;
 
@@ -216,8 +278,7 @@ static void work(void *arg)
 		if (how != OSD_FOLLOW_CALLED)
 			ended(follow, due, how);
 	}
-	if (follow->waiting && follow->running < RUNS_MAX)
-		next = follow->waiting->due_usec;
+	next = next_time(follow);
 	osd_unlock(&follow->lock);
 	osd_timer_set(osd_objects_timers(follow->objects), &follow->timer, next);
 }
@@ -226,15 +287,14 @@ static void work(void *arg)
 static uint64_t wake(void *arg)
 {
 	struct osd_follow *follow = arg;
-	uint64_t now = osd_monotonic_usec(), next = OSD_NEVER;
+	uint64_t now = osd_monotonic_usec(), next;
 	bool call;
 
 	osd_lock(&follow->lock);
 	call = follow->answered || (follow->rescan && follow->count < OBJECTS_MAX / 2);
-	if (follow->waiting && !follow->stopping && follow->running < RUNS_MAX) {
-		call |= follow->waiting->due_usec <= now;
-		next = OSD_MAX(follow->waiting->due_usec, now + DELAY_USEC / 10);
-	}
+	next = next_time(follow);
+	call |= next <= now;
+	next = OSD_MAX(next, now + DELAY_USEC / 10);
 	osd_unlock(&follow->lock);
 	if (call && !osd_helper_call(&follow->helper))
 		return now + RETRY_USEC;
@@ -249,8 +309,10 @@ enum osd_status osd_follow_create(struct osd_objects *objects, struct osd_functi
 {
 	struct osd_follow *follow = calloc(1, sizeof(*follow));
 
-	if (!follow)
+	if (!follow || getrandom(&follow->seed, sizeof(follow->seed), 0) != sizeof(follow->seed)) {
+		free(follow);
 		return OSD_E_NO_MEMORY;
+	}
 	follow->objects = objects;
 	follow->functions = functions;
 	follow->exec = exec;

@@ -10,6 +10,7 @@
 #include "object/object.h"
 
 #define OSD_FOLLOW_BUCKETS 1024u
+#define OSD_FOLLOW_LINES   64u
 
 enum osd_due_state {
 	OSD_DUE_WAITS,	  /* in the list of those that wait */
@@ -29,6 +30,13 @@ struct osd_due {
 	struct osd_follow_run *run; /* owned by the helper thread, or by the call under way; NULL: none */
 };
 
+/* The objects of some partitions.  Which ones nobody can foresee. */
+struct osd_follow_line {
+	struct osd_due *waiting, *waiting_last; /* in the order of their times */
+	size_t count, running;
+	uint64_t turn; /* of the run that began last */
+};
+
 struct osd_follow {
 	struct osd_objects *objects; /* these are constant */
 	struct osd_functions *functions;
@@ -36,10 +44,12 @@ struct osd_follow {
 	struct osd_dispatcher *dispatcher;
 	struct osd_lock lock;
 	pthread_cond_t idle;
+	uint64_t seed;				     /* constant */
 	struct osd_due *buckets[OSD_FOLLOW_BUCKETS]; /* these are under lock */
-	struct osd_due *waiting, *waiting_last; /* in the order of their times */
+	struct osd_follow_line lines[OSD_FOLLOW_LINES];
 	struct osd_due *answered;
 	size_t count, running;
+	uint64_t turns;
 	bool rescan, stopping;
 	struct osd_helper helper;
 	struct osd_timer timer;

@@ -3,14 +3,18 @@
  * them is filled in behind it: the function that a scan calls must not call the store. */
 #include "command/name_listing.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/util.h"
+#include "command/attributes.h"
 #include "command/authorise.h"
-#include "object/names.h"
+#include "command/naming.h"
 #include "wire/cursor.h"
 
 #define LIST_BYTES_MAX (1u << 20)
 
-enum { FIELD_ALLOCATION = 40 };
+enum { FIELD_ALLOCATION = 40, PARAM_FLAGS = 1 };
 
 struct listing {
 	uint8_t *bytes; /* of Data-In */
@@ -77,11 +81,32 @@ static enum osd_status add_facts(struct osd_txn *txn, struct osd_object_id id,
 
 /* Of what the root directory lists, a partition decides itself. */
 static enum osd_status may_tell(struct osd_command_context *ctx, struct osd_txn *txn,
-				struct osd_object_id id, bool *ret_permitted)
+				struct osd_object_id id, uint16_t permissions, bool *ret_permitted)
 {
 	return id.object_id ? osd_authorise_inside(ctx->request, txn, id,
-						   osd_access_whole(OSD_PERM_READ), ret_permitted)
+						   osd_access_whole(permissions), ret_permitted)
 			    : osd_authorise_listed(ctx, id, ret_permitted);
+}
+
+static struct osd_object_id listed_id(uint64_t partition_id, const uint8_t *entry)
+{
+	uint64_t listed = osd_get_be(entry, 8);
+
+	return partition_id ? (struct osd_object_id){partition_id, listed}
+			    : (struct osd_object_id){listed, 0};
+}
+
+static size_t entry_bytes(const uint8_t *entry)
+{
+	return osd_name_list_entry_bytes((size_t)osd_get_be(entry + 14, 2));
+}
+
+/* Another command has removed it since the scan: it has no facts.  An object of another type may have got the
+ * id. */
+static bool is_gone(enum osd_status status)
+{
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
+	       status == OSD_E_PARAM_FIELD;
 }
 
 /* Facts of objects that the capability does not reach are left out. */
@@ -92,28 +117,104 @@ static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *
 	enum osd_status status = OSD_OK;
 
 	for (uint32_t i = 0; status == OSD_OK && i < listing->count; i++) {
-		uint64_t listed = osd_get_be(at, 8);
-		struct osd_object_id id = {partition_id ? partition_id : listed,
-					   partition_id ? listed : 0};
+		struct osd_object_id id = listed_id(partition_id, at);
 		struct osd_name_list_entry entry = {
 			.type = at[8],
 			.name_length = (size_t)osd_get_be(at + 14, 2),
 		};
 		bool permitted = false;
 
-		status = may_tell(ctx, txn, id, &permitted);
+		status = may_tell(ctx, txn, id, OSD_PERM_READ, &permitted);
 		if (status == OSD_OK && permitted)
 			status = add_facts(txn, id, &entry);
-		/* Another command has removed it since the scan: it has no facts.  An object of another type
-		 * may have got the id. */
-		if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
-		    status == OSD_E_PARAM_FIELD)
+		if (is_gone(status))
 			status = OSD_OK;
 		else if (status == OSD_OK)
 			osd_name_list_facts_encode(&entry, at);
 		at += osd_name_list_entry_bytes(entry.name_length);
 	}
 	return status;
+}
+
+/* ---- attributes of each entry ---------------------------------------------------------------- */
+
+static bool is_file_page(uint32_t page)
+{
+	return page < OSD_PAGE_PARTITION_BASE || page >= OSD_PAGE_ANY_BASE;
+}
+
+static bool is_directory_page(uint32_t page)
+{
+	return (page >= OSD_PAGE_COLLECTION_BASE && page < OSD_PAGE_ROOT_BASE) ||
+	       page >= OSD_PAGE_ANY_BASE;
+}
+
+/* Those of an entry in Data-In, behind it.  0 names: they are left out. */
+static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_txn *txn,
+				   struct osd_object_id id, uint8_t *entry,
+				   struct osd_attr_writer *writer)
+{
+	bool is_file = entry[8] == OSD_USER_OBJECT, permitted = false;
+	uint32_t names = 0;
+	enum osd_status status =
+		may_tell(ctx, txn, id, OSD_PERM_READ | OSD_PERM_GET_ATTR, &permitted);
+
+	if (status == OSD_OK && permitted)
+		status = osd_name_count(txn, id, &names);
+	if (status == OSD_OK && names)
+		status = osd_attributes_collect(ctx->request, txn, id,
+						is_file ? is_file_page : is_directory_page, writer);
+	if (is_gone(status)) {
+		ctx->request->fault = (struct osd_fault){0};
+		writer->placed = 0;
+		writer->full = false;
+		names = 0;
+		status = OSD_OK;
+	}
+	if (status == OSD_OK)
+		osd_name_list_each_encode(names, (uint32_t)writer->placed, entry);
+	return status;
+}
+
+/* Entries are copied, and come back one after the other with their attributes, as long as there is room. */
+static enum osd_status add_attributes(struct osd_command_context *ctx, struct osd_txn *txn,
+				      uint64_t partition_id, struct listing *listing)
+{
+	OSD_CLEANUP_FREE uint8_t *copy = malloc(listing->used + 1);
+	const uint8_t *from = copy;
+	uint32_t count = listing->count;
+	enum osd_status status = OSD_OK;
+
+	if (!copy)
+		return OSD_E_NO_MEMORY;
+	memcpy(copy, listing->bytes, listing->used);
+	listing->used = listing->count = 0;
+	for (; listing->count < count; listing->count++) {
+		uint8_t *entry = listing->bytes + listing->used;
+		size_t length = entry_bytes(from), left = listing->room - listing->used;
+		struct osd_attr_writer writer;
+
+		if (length > left)
+			break;
+		memcpy(entry, from, length);
+		osd_attr_writer_init(&writer, entry + length, left - length, OSD_LIST_BARE);
+		status = collect_for(ctx, txn, listed_id(partition_id, from), entry, &writer);
+		if (status != OSD_OK)
+			return status;
+		if (writer.full)
+			break;
+		from += length;
+		listing->used += length + writer.placed;
+	}
+	listing->more = listing->more || listing->count < count;
+	return OSD_OK;
+}
+
+/* Nothing of the addressed directory is set or retrieved then. */
+static bool is_right_for_each(const struct osd_attr_params *attributes)
+{
+	return attributes && attributes->gets && !attributes->sets &&
+	       attributes->format == OSD_CDBFMT_LIST;
 }
 
 enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_txn *txn,
@@ -134,13 +235,17 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
 	if (range.after.length > OSD_NAME_MAX || range.prefix.length > OSD_NAME_MAX)
 		return OSD_E_PARAM_FIELD;
+	if (params->flags & OSD_NAME_EACH && !is_right_for_each(ctx->attributes))
+		return osd_naming_fail_in_data(request, OSD_E_PARAM_FIELD, PARAM_FLAGS);
 	listing.room = (size_t)OSD_MIN(room - OSD_NAME_LIST_HEADER, LIST_BYTES_MAX);
 	listing.bytes = request->data_in + OSD_NAME_LIST_HEADER;
 	status = osd_name_list(txn, directory, &range, place_entry, &listing);
-	if (status == OSD_OK && listing.more && listing.count == 0)
-		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
 	if (status == OSD_OK && params->flags & OSD_NAME_ATTRIBUTES)
 		status = fill_in(ctx, txn, directory.partition_id, &listing);
+	if (status == OSD_OK && params->flags & OSD_NAME_EACH)
+		status = add_attributes(ctx, txn, directory.partition_id, &listing);
+	if (status == OSD_OK && listing.more && listing.count == 0)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
 	if (status != OSD_OK)
 		return status;
 	osd_name_list_header_encode(listing.count, listing.more, request->data_in);

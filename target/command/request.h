@@ -150,6 +150,7 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
+	bool lingers;	     /* its thread may wait a moment for the end of a call */
 	bool again;	     /* set before resume: it is dispatched from the start instead */
 	enum osd_command_span span; /* osd_command_span */
 	bool aborted;	     /* atomic: a task management function covers it (command/task_management.h) */

@@ -105,6 +105,7 @@ struct osd_exec_submission {
 	bool compile;
 	/* A plain call: args.bytes, if they are owned and malloc'd; taken in place of a copy.  NULL: args are copied. */
 	uint8_t **owned_args;
+	bool lingers;	 /* a plain call: the submitting thread may wait a moment for its end */
 	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
 	uint32_t flags;			  /* enum osd_exec_flags */
 	/* It changes no objects, and its client can run it too (exec/advice/advice.h). */
@@ -174,6 +175,10 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
+/* For the thread of a front end, which must not wait: an earlier job answers a synchronous submission with
+ * reuse_usec, if all that is compared is in memory.  done has been called then.  OSD_E_WOULD_BLOCK: submit it. */
+enum osd_status osd_exec_answer_at_once(struct osd_exec *exec,
+					const struct osd_exec_submission *submission);
 /* Called when some *aborted may have become true.  For those waits, done is called soon on a thread
  * of exec, with OSD_E_TASK_ABORTED, unless it has been called already.  The job continues, unless
  * it was submitted to end with its command.  Does not wait for the store. */

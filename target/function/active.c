@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* active.c -- activation, and the active functions in memory (function.h).
+/* active.c -- the active functions in memory (function.h).
  *
- * An activation first takes its place in memory (pending), which keeps its id and alias for it.  Then one transaction
- * marks the object, and the place becomes valid or goes.  Between the two, calls find the version that was.  An
- * activation that replaces the function with its alias ends that one in the same transaction. */
+ * An activation first takes a place (pending), which keeps its id and alias for it.  Once its transaction has ended, the
+ * place becomes valid or goes.  Until then, calls find the version that was.
+ *
+ * Transactions of several threads may end in another order than their threads go on.  So each command, once it has
+ * changed the store, makes memory say what the store says now (osd_function_match). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "function/signing.h"
+#include "function/machine.h"
 #include "object/txn_run.h"
-#include "security/box.h"
-#include "wire/exec_limits.h"
 #include "wire/osd2.h"
+
+#define ACTIVATIONS 16 /* that are stored at a time */
 
 /* ---- the table ------------------------------------------------------------------------------------- */
 
@@ -71,13 +72,6 @@ static struct entry *add(struct osd_functions *functions)
 	return &functions->entries[functions->count++];
 }
 
-struct activation {
-	struct osd_functions *functions;
-	struct osd_function function;
-	struct osd_object_id replaced; /* object 0: none */
-	struct osd_signing signing;    /* as it was checked */
-};
-
 /* Another function of the partition that is about to have the alias, or else has it.  NULL: there is none. */
 static const struct entry *find_alias(const struct osd_functions *functions,
 				      const struct osd_function *function)
@@ -96,27 +90,38 @@ static const struct entry *find_alias(const struct osd_functions *functions,
 	return found;
 }
 
-static enum osd_status reserve(struct activation *activation, bool replace)
+static size_t count_pending(const struct osd_functions *functions)
 {
-	struct osd_functions *functions = activation->functions;
-	const struct osd_function *function = &activation->function;
+	size_t count = 0;
+
+	osd_assert_held(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++)
+		count += functions->entries[i].pending;
+	return count;
+}
+
+enum osd_status osd_function_reserve(struct osd_functions *functions,
+				     const struct osd_function *function, bool replace,
+				     struct osd_object_id *ret_replaced)
+{
+	struct osd_object_id replaced = {0, 0};
 	enum osd_status status = OSD_OK;
 	const struct entry *other;
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
 	other = find_alias(functions, function);
-	if (find_entry(functions, function->id, true) || (other && other->pending))
+	if (find_entry(functions, function->id, true) || (other && other->pending) ||
+	    count_pending(functions) == ACTIVATIONS)
 		status = OSD_E_BUSY; /* another activation of it, or of its alias, is under way */
 	else if (functions->count >= OSD_FUNCTIONS_MAX)
 		status = OSD_E_QUOTA;
 	else if (other && !replace)
 		status = OSD_E_FUNCTION_ALIAS;
 	if (status == OSD_OK && other)
-		activation->replaced = other->function.id;
+		replaced = other->function.id;
 	if (status == OSD_OK && functions->memory_max &&
-	    osd_functions_reserved(functions, function, activation->replaced) >
-		    functions->memory_max)
+	    osd_functions_reserved(functions, function, replaced) > functions->memory_max)
 		status = OSD_E_QUOTA;
 	entry = status == OSD_OK ? add(functions) : NULL;
 	if (entry)
@@ -124,28 +129,104 @@ static enum osd_status reserve(struct activation *activation, bool replace)
 	else if (status == OSD_OK)
 		status = OSD_E_NO_MEMORY;
 	osd_unlock(&functions->lock);
+	*ret_replaced = replaced;
 	return status;
 }
 
-/* The activation has been stored, or not. */
-static void settle(const struct activation *activation, bool stored)
+/* ---- memory and store ------------------------------------------------------------------------------ */
+
+struct versions {
+	struct osd_function list[1 + ACTIVATIONS];
+	size_t count;
+	uint64_t matches; /* functions->matches, before they were read */
+};
+
+bool osd_function_same(const struct osd_function *a, const struct osd_function *b)
 {
-	struct osd_functions *functions = activation->functions;
-	struct osd_object_id id = activation->function.id;
-	struct entry *entry;
+	return osd_same_id(a->id, b->id) && a->activated_msec == b->activated_msec &&
+	       memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
+}
+
+/* The function, and all that are about to be active: one of these may have replaced it.  These are read after it, so
+ * that one of the two is found active. */
+static void list_unsure(struct osd_functions *functions, struct osd_object_id id,
+			struct versions *versions)
+{
+	versions->list[0].id = id;
+	versions->count = 1;
+	osd_lock(&functions->lock);
+	versions->matches = functions->matches;
+	for (size_t i = 0; i < functions->count; i++)
+		if (functions->entries[i].pending)
+			versions->list[versions->count++].id = functions->entries[i].function.id;
+	osd_unlock(&functions->lock);
+}
+
+static enum osd_status read_version(struct osd_txn *txn, void *arg)
+{
+	struct osd_function *function = arg;
+
+	return osd_function_read(txn, function->id, function);
+}
+
+/* What cannot be read is not active until the next start. */
+static void read_stored(struct osd_functions *functions, struct osd_function *function)
+{
+	struct osd_object_id id = function->id;
+	enum osd_status status;
+
+	do
+		status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_version, function);
+	while (status == OSD_E_BUSY);
+	if (status == OSD_OK)
+		return;
+	*function = (struct osd_function){.id = id};
+	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+		osd_error("function 0x%" PRIx64 "/0x%" PRIx64
+			  " cannot be read, calls do not find it: %s",
+			  id.partition_id, id.object_id, osd_status_info(status)->meaning);
+}
+
+/* A version in memory that is not the stored one goes; the stored one becomes valid. */
+static void match_one(struct osd_functions *functions, const struct osd_function *stored)
+{
+	struct entry *entry = find_entry(functions, stored->id, false);
+
+	if (entry && osd_function_same(&entry->function, stored))
+		return;
+	drop(functions, entry);
+	entry = find_entry(functions, stored->id, true);
+	if (entry && osd_function_same(&entry->function, stored))
+		entry->pending = false;
+}
+
+static bool match_all(struct osd_functions *functions, const struct versions *versions)
+{
+	bool newest;
 
 	osd_lock(&functions->lock);
-	if (stored) {
-		drop(functions, find_entry(functions, id, false));
-		drop(functions, find_entry(functions, activation->replaced, false));
+	newest = functions->matches == versions->matches;
+	for (size_t i = 0; newest && i < versions->count; i++)
+		match_one(functions, &versions->list[i]);
+	if (newest) {
+		functions->matches++;
+		atomic_fetch_add(&functions->changes, 1);
 	}
-	entry = find_entry(functions, id, true);
-	if (stored && entry)
-		entry->pending = false;
-	else
-		drop(functions, entry);
-	atomic_fetch_add(&functions->changes, 1);
 	osd_unlock(&functions->lock);
+	return newest;
+}
+
+/* What is read here may be old if another thread has matched meanwhile; then it is read again. */
+void osd_function_match(struct osd_functions *functions, struct osd_object_id id)
+{
+	struct versions versions;
+
+	do {
+		list_unsure(functions, id, &versions);
+		for (size_t i = 0; i < versions.count; i++)
+			read_stored(functions, &versions.list[i]);
+	} while (!match_all(functions, &versions));
+	osd_machine_sweep(functions);
 }
 
 void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function)
@@ -172,278 +253,16 @@ bool osd_function_found(struct osd_functions *functions, const struct osd_functi
 	return entry;
 }
 
-/* ---- activation ------------------------------------------------------------------------------------ */
-
-static enum osd_status read_manifest(struct osd_txn *txn, void *arg)
-{
-	struct activation *activation = arg;
-
-	return osd_function_read(txn, activation->function.id, &activation->function);
-}
-
-static void settle_at_end(void *arg, bool committed)
-{
-	if (committed)
-		settle(arg, true);
-}
-
-static bool same_manifest(const struct osd_function *a, const struct osd_function *b)
-{
-	return a->access == b->access && a->abi == b->abi && strcmp(a->engine, b->engine) == 0 &&
-	       strcmp(a->alias, b->alias) == 0 && strcmp(a->pool, b->pool) == 0 &&
-	       strcmp(a->methods, b->methods) == 0 &&
-	       strcmp(a->inverse, b->inverse) == 0 &&
-	       osd_contract_same(&a->contract, &b->contract) && a->wall_usec == b->wall_usec &&
-	       a->cpu_usec == b->cpu_usec && a->memory_bytes == b->memory_bytes &&
-	       a->output_bytes == b->output_bytes;
-}
-
-/* The manifest may have changed since it was read, and since its signature was checked: both must be those that are
- * stored. */
-static enum osd_status mark(struct osd_txn *txn, void *arg)
-{
-	struct activation *activation = arg;
-	struct osd_function now;
-	enum osd_status status = osd_object_hold(txn, activation->function.id);
-
-	if (status == OSD_OK)
-		status = osd_function_read(txn, activation->function.id, &now);
-	if (status != OSD_OK)
-		return status;
-	if (!same_manifest(&now, &activation->function))
-		return OSD_E_BUSY;
-	status = osd_signing_same(txn, &activation->function, &activation->signing);
-	if (status != OSD_OK)
-		return status;
-	status = osd_function_mark(txn, now.id, &activation->function);
-	if (status == OSD_OK && activation->replaced.object_id) {
-		status = osd_function_mark(txn, activation->replaced, NULL);
-		if (status == OSD_E_NO_OBJECT) /* removed meanwhile */
-			status = OSD_OK;
-	}
-	return status == OSD_OK ? osd_txn_on_end(txn, settle_at_end, activation) : status;
-}
-
-void osd_functions_set_engines(struct osd_functions *functions,
-			       bool (*has_engine)(void *arg, const char *engine), void *arg)
-{
-	functions->has_engine = has_engine;
-	functions->engines = arg;
-}
-
-/* A function that transforms data gets them as arguments and needs nothing else (stack.h). */
-static bool is_sound(const struct osd_function *function)
-{
-	const struct osd_contract *contract = &function->contract;
-
-	return osd_contract_is_sound(contract) &&
-	       (!contract->size || function->access == OSD_FUNCTION_NONE) &&
-	       (!contract->inverse || osd_function_has_method(function, function->inverse,
-							      strlen(function->inverse)));
-}
-
-void osd_functions_set_users(struct osd_functions *functions,
-			     size_t (*list_users)(void *arg, struct osd_object_id id, char *text,
-						  size_t capacity),
-			     void *arg)
-{
-	functions->list_users = list_users;
-	functions->users = arg;
-}
-
-static enum osd_status check_engine(const struct osd_functions *functions,
-				    const struct osd_function *function)
-{
-	const char *engine = osd_function_engine(function);
-	bool found = strcmp(engine, OSD_FUNCTION_ENGINE) == 0 ||
-		     (functions->has_engine && functions->has_engine(functions->engines, engine));
-
-	return found && osd_function_abi_fits(function) ? OSD_OK : OSD_E_FUNCTION_ENGINE;
-}
-
-/* Calls decrypt the code when they hand it to a sandbox (exec/run/run.c): here they find out that they can. */
-static enum osd_status check_box(struct osd_functions *functions, const uint8_t *box, size_t length)
-{
-	uint8_t *code = NULL;
-	size_t code_length = 0;
-	enum osd_status status = osd_box_open(functions->objects, box, length, &code, &code_length);
-
-	osd_box_free(code, code_length);
-	return status;
-}
-
-bool osd_function_same(const struct osd_function *a, const struct osd_function *b)
-{
-	return osd_same_id(a->id, b->id) && a->activated_msec == b->activated_msec &&
-	       memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
-}
-
-struct ending {
-	struct osd_functions *functions;
-	struct osd_object_id id;
-	const struct osd_function *version; /* NULL: whichever is active */
-};
-
-static bool is_version(const struct osd_function *function, const struct osd_function *version)
-{
-	return !version || osd_function_same(function, version);
-}
-
-static void forget(const struct ending *ending)
+/* The place goes unless the activation was stored. */
+void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function)
 {
 	struct entry *entry;
 
-	osd_lock(&ending->functions->lock);
-	entry = find_entry(ending->functions, ending->id, false);
-	if (entry && is_version(&entry->function, ending->version))
-		drop(ending->functions, entry);
-	osd_unlock(&ending->functions->lock);
-}
-
-/* A removal or deactivation right after the activation may have looked into memory before settle() has changed it. */
-static enum osd_status confirm(const struct activation *activation)
-{
-	const struct osd_function *function = &activation->function;
-	struct activation now = {.function.id = function->id};
-	const struct ending ending = {activation->functions, function->id, function};
-	enum osd_status status = osd_txn_run(activation->functions->objects, OSD_TXN_READ_ONLY,
-					     read_manifest, &now);
-
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
-	    (status == OSD_OK && !osd_function_same(&now.function, function)))
-		forget(&ending);
-	else
-		return status;
-	return OSD_OK;
-}
-
-/* Makes a checked function active. */
-static enum osd_status store(struct activation *activation, bool replace)
-{
-	enum osd_status status = reserve(activation, replace);
-
-	if (status != OSD_OK)
-		return status;
-	status = osd_txn_run(activation->functions->objects, OSD_COMMIT_DURABLE, mark, activation);
-	if (status == OSD_OK)
-		return confirm(activation);
-	settle(activation, false);
-	return status;
-}
-
-static void log_active(const struct osd_function *function)
-{
-	osd_info("function 0x%" PRIx64 "/0x%" PRIx64 " is active: %s, SHA-256 %02x%02x%02x%02x..., "
-		 "%s%s%s%s%s",
-		 function->id.partition_id, function->id.object_id,
-		 osd_function_engine(function), function->sha256[0],
-		 function->sha256[1], function->sha256[2], function->sha256[3],
-		 function->signer[0] ? "signed by " : "not signed", function->signer,
-		 function->signer[0] ? " (" : "", function->fingerprint,
-		 function->signer[0] ? ")" : "");
-}
-
-/* Exchanges the code for the same with machine code.  OSD_E_WOULD_BLOCK: there is none yet. */
-static enum osd_status take_compiled(const struct osd_function *function,
-				     struct osd_function_code *compiled,
-				     struct osd_function_code **code,
-				     struct osd_function_compile *ret_compile)
-{
-	if (!ret_compile || !osd_function_needs_compiler(function, *code))
-		return OSD_OK;
-	if (compiled && memcmp(compiled->sha256, (*code)->sha256, sizeof(compiled->sha256)) == 0) {
-		osd_function_code_put(*code);
-		*code = osd_function_code_ref(compiled);
-		return OSD_OK;
-	}
-	*ret_compile = (struct osd_function_compile){*function, OSD_STEAL(*code)};
-	return OSD_E_WOULD_BLOCK;
-}
-
-enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
-				      bool replace, struct osd_function_code *compiled,
-				      struct osd_function_compile *ret_compile)
-{
-	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
-	struct activation activation = {.functions = functions, .function.id = id};
-	struct osd_function *function = &activation.function;
-	struct osd_signers *signers;
-	bool current;
-	enum osd_status status;
-
-	status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
-	if (status == OSD_OK && !osd_function_is_one(id))
-		status = OSD_E_NO_OBJECT;
-	if (status == OSD_OK)
-		status = is_sound(function) ? check_engine(functions, function) : OSD_E_CONTRACT;
-	if (status == OSD_OK)
-		status = osd_function_fetch(functions, id, &code);
-	if (status == OSD_OK && osd_box_is(code->bytes, code->length))
-		status = check_box(functions, code->bytes, code->length);
-	if (status != OSD_OK)
-		return status;
-	memcpy(function->sha256, code->sha256, sizeof(function->sha256));
-	function->activated_msec = osd_wall_msec();
-	status = osd_signing_check(functions, function, &activation.signing, &signers);
-	if (status != OSD_OK)
-		return status;
-	status = take_compiled(function, compiled, &code, ret_compile);
-	if (status == OSD_OK)
-		status = store(&activation, replace);
-	current = osd_signers_are_current(functions, signers);
-	osd_signers_put(functions, signers);
-	if (status != OSD_OK)
-		return status;
-	if (code->machine_length)
-		osd_function_keep(functions, function, code);
-	log_active(function);
-	return current ? OSD_OK : osd_signing_recheck(functions, function);
-}
-
-static void forget_at_end(void *arg, bool committed)
-{
-	if (committed)
-		forget(arg);
-}
-
-static enum osd_status unmark(struct osd_txn *txn, void *arg)
-{
-	struct ending *ending = arg;
-	struct osd_function now;
-	enum osd_status status = osd_object_hold(txn, ending->id);
-
-	if (status == OSD_OK)
-		status = osd_function_read(txn, ending->id, &now);
-	if (status != OSD_OK || !is_version(&now, ending->version))
-		return status;
-	status = osd_function_mark(txn, ending->id, NULL);
-	return status == OSD_OK ? osd_txn_on_end(txn, forget_at_end, ending) : status;
-}
-
-enum osd_status osd_function_end(struct osd_functions *functions,
-				 const struct osd_function *version)
-{
-	struct ending ending = {functions, version->id, version};
-	enum osd_status status =
-		osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending);
-
-	if (status != OSD_OK)
-		forget(&ending);
-	return status;
-}
-
-enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id)
-{
-	struct ending ending = {functions, id, NULL};
-	struct activation activation = {.functions = functions, .function.id = id};
-	enum osd_status status =
-		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
-
-	if (status == OSD_OK && !osd_function_is_one(id))
-		status = OSD_E_NO_OBJECT;
-	return status == OSD_OK
-		       ? osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending)
-		       : status;
+	osd_lock(&functions->lock);
+	entry = find_entry(functions, function->id, true);
+	if (entry && osd_function_same(&entry->function, function))
+		drop(functions, entry);
+	osd_unlock(&functions->lock);
 }
 
 /* ---- removal --------------------------------------------------------------------------------------- */
@@ -453,24 +272,35 @@ struct removal {
 	struct osd_object_id id; /* object 0: a partition with everything in it */
 };
 
+/* The function with the lowest id above *id that is removed, if it is in memory. */
+static bool find_removed(const struct removal *removal, struct osd_object_id *id)
+{
+	struct osd_functions *functions = removal->functions;
+	uint64_t above = id->object_id;
+	bool found = false;
+
+	osd_lock(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++) {
+		struct osd_object_id other = functions->entries[i].function.id;
+
+		if (other.partition_id != id->partition_id || other.object_id <= above ||
+		    (removal->id.object_id && other.object_id != removal->id.object_id) ||
+		    (found && other.object_id >= id->object_id))
+			continue;
+		*id = other;
+		found = true;
+	}
+	osd_unlock(&functions->lock);
+	return found;
+}
+
 static void removed_at_end(void *arg, bool committed)
 {
 	OSD_CLEANUP_FREE struct removal *removal = arg;
-	struct osd_functions *functions = removal->functions;
+	struct osd_object_id id = {removal->id.partition_id, 0};
 
-	if (!committed)
-		return;
-	osd_lock(&functions->lock);
-	for (size_t i = functions->count; i-- > 0;) {
-		struct entry *entry = &functions->entries[i];
-
-		if (!entry->pending &&
-		    entry->function.id.partition_id == removal->id.partition_id &&
-		    (!removal->id.object_id ||
-		     entry->function.id.object_id == removal->id.object_id))
-			drop(functions, entry);
-	}
-	osd_unlock(&functions->lock);
+	while (committed && find_removed(removal, &id))
+		osd_function_match(removal->functions, id);
 }
 
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id)
@@ -491,6 +321,18 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 	return status;
 }
 
+void osd_function_drop(struct osd_functions *functions, const struct osd_function *version)
+{
+	struct entry *entry;
+
+	osd_lock(&functions->lock);
+	entry = find_entry(functions, version->id, false);
+	if (entry && osd_function_same(&entry->function, version))
+		drop(functions, entry);
+	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
+}
+
 void osd_functions_forget(struct osd_functions *functions)
 {
 	osd_lock(&functions->lock);
@@ -498,4 +340,5 @@ void osd_functions_forget(struct osd_functions *functions)
 	while (functions->count)
 		drop(functions, &functions->entries[functions->count - 1]);
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
 }

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/util.h"
 #include "function/impl.h"
+#include "function/machine.h"
 #include "security/box.h"
 #include "wire/exec_limits.h"
 
@@ -169,7 +170,7 @@ struct osd_function_code *osd_function_code_compiled(const struct osd_function_c
 	copy->machine_length = length;
 	copy->compiled = true;
 	memcpy(copy->bytes, code->bytes, code->length);
-	if (length)
+	if (machine)
 		memcpy(copy->bytes + code->length, machine, length);
 	return copy;
 }
@@ -218,8 +219,10 @@ void osd_function_compile_ends(struct osd_functions *functions, const struct osd
 	if (entry)
 		entry->compiling = false;
 	osd_unlock(&functions->lock);
-	if (compiled)
-		osd_function_keep(functions, function, compiled);
+	if (!compiled)
+		return;
+	osd_function_keep(functions, function, compiled);
+	osd_machine_put(functions, function, compiled);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------- */
@@ -266,6 +269,18 @@ enum osd_status osd_function_find_at_once(struct osd_functions *functions,
 	return OSD_OK;
 }
 
+/* Exchanges the code for the same with the machine code that is kept in the store. */
+static void add_machine(struct osd_functions *functions, const struct osd_function *function,
+			struct osd_function_code **code)
+{
+	struct osd_function_code *whole = osd_machine_get(functions, function, *code);
+
+	if (!whole)
+		return;
+	osd_function_code_put(*code);
+	*code = whole;
+}
+
 enum osd_status osd_function_code(struct osd_functions *functions,
 				  const struct osd_function *function,
 				  struct osd_function_code **ret_code)
@@ -281,6 +296,8 @@ enum osd_status osd_function_code(struct osd_functions *functions,
 		    (status == OSD_OK &&
 		     memcmp(code->sha256, function->sha256, sizeof(code->sha256)) != 0))
 			return OSD_E_FUNCTION_INACTIVE;
+		if (status == OSD_OK)
+			add_machine(functions, function, &code);
 		if (status == OSD_OK)
 			osd_function_keep(functions, function, code);
 	}

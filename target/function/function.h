@@ -3,7 +3,7 @@
  *
  * A function is a user object in a partition with an id from 1h to FFFFh.  The object's data are the code.  Page
  * 2000_0006h (page.c) is its manifest: engine, access class, entry points, limits.  A function is called only while
- * it is active.  ACTIVATE FUNCTION (active.c) checks the manifest, records the SHA-256 of the code and fixes the
+ * it is active.  ACTIVATE FUNCTION (activate.c) checks the manifest, records the SHA-256 of the code and fixes the
  * manifest.  A change of the data makes the function inactive: a call runs exactly the code that was activated, or
  * none.
  *
@@ -104,6 +104,9 @@ void osd_functions_set_memory(struct osd_functions *functions, uint64_t most);
 /* At the start: keeps results of functions (function/kept.h) in this directory; quota 0: none. */
 void osd_functions_keep(struct osd_functions *functions, const char *directory, uint64_t quota);
 struct osd_kept *osd_functions_kept(struct osd_functions *functions); /* NULL: none are kept */
+/* At the start: keeps machine code (function/machine.h) in this directory.  build: its compiler and processor. */
+void osd_functions_keep_machine(struct osd_functions *functions, const char *directory,
+				const char *build);
 
 struct osd_function_figures {
 	size_t active;
@@ -216,7 +219,8 @@ enum osd_status osd_function_find_at_once(struct osd_functions *functions,
  * waits. */
 bool osd_function_code_is_current(struct osd_functions *functions, struct osd_object_id id,
 				  const struct osd_data_version *version);
-/* A copy of the code with this machine code; length 0: it has none, and is not compiled again.  NULL: no memory. */
+/* A copy of the code with this machine code; length 0: it has none, and is not compiled again; machine NULL: the caller
+ * fills it in.  NULL: no memory. */
 struct osd_function_code *osd_function_code_compiled(const struct osd_function_code *code,
 						     const uint8_t *machine, size_t length);
 /* The kept code of an active function that has machine code, if it has this SHA-256; NULL: there is none.  The caller puts

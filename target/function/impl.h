@@ -74,6 +74,7 @@ struct osd_functions {
 	size_t (*list_users)(void *arg, struct osd_object_id id, char *text, size_t capacity); /* the same */
 	void *users;
 	uint64_t memory_max; /* constant after the start; 0: no bound */
+	struct osd_machine *machine;	/* machine.h; constant after the start; NULL: none is kept */
 	struct osd_kept *results;	/* kept.h; constant after the start; NULL: none are kept */
 	struct osd_stack_notes *notes;	/* stack_note.h */
 	_Atomic uint64_t changes;	/* of the active functions */
@@ -82,6 +83,7 @@ struct osd_functions {
 	struct osd_signers *signers; /* never NULL; a reference */
 	struct entry *entries;	     /* in no order */
 	size_t count, capacity;
+	uint64_t matches; /* how often the entries were compared with the store (active.c) */
 	struct osd_signer_calls signer_calls[OSD_FUNCTION_SIGNERS];
 	size_t signer_count;
 	size_t kept;   /* bytes of the entries' code */
@@ -132,12 +134,25 @@ void osd_function_get_calls(struct osd_functions *functions, struct osd_object_i
 
 /* active.c.  The removal hook of object/; arg: struct osd_functions. */
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);
-/* Ends this version of a function, and no other; calls of it are refused at once, also if the store fails. */
-enum osd_status osd_function_end(struct osd_functions *functions,
-				 const struct osd_function *version);
+/* A place for a function that is about to be active.  OSD_E_BUSY: it, its alias, or too many others have one.
+ * ret_replaced: the function that has the alias now, which the activation ends; object 0: none. */
+enum osd_status osd_function_reserve(struct osd_functions *functions,
+				     const struct osd_function *function, bool replace,
+				     struct osd_object_id *ret_replaced);
+/* After a change of the function in the store: memory says what the store says, also about the function that may have
+ * replaced it.  No transaction of the caller is open. */
+void osd_function_match(struct osd_functions *functions, struct osd_object_id id);
+/* After osd_function_match: the place goes unless its function is active. */
+void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function);
+/* Calls do not find this version any more, whatever the store says. */
+void osd_function_drop(struct osd_functions *functions, const struct osd_function *version);
 /* Calls of this version get the caps of function from now on; nothing happens if it is not active. */
 void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function);
 /* At the start: puts an active function that was found in the store into memory. */
 bool osd_function_found(struct osd_functions *functions, const struct osd_function *function);
+
+/* activate.c.  Ends this version of a function, and no other; calls of it are refused at once, also if the store fails. */
+enum osd_status osd_function_end(struct osd_functions *functions,
+				 const struct osd_function *version);
 
 #endif

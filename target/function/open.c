@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "function/hooks.h"
 #include "function/kept.h"
+#include "function/machine.h"
 #include "function/signers.h"
 #include "function/signing.h"
 #include "function/stack.h"
@@ -158,6 +159,13 @@ void osd_functions_keep(struct osd_functions *functions, const char *directory, 
 			    directory ? directory : "memory", osd_status_info(status)->meaning);
 }
 
+void osd_functions_keep_machine(struct osd_functions *functions, const char *directory,
+				const char *build)
+{
+	functions->machine = osd_machine_open(directory, build);
+	osd_machine_sweep(functions);
+}
+
 struct osd_kept *osd_functions_kept(struct osd_functions *functions)
 {
 	return functions->results;
@@ -168,6 +176,7 @@ void osd_functions_close(struct osd_functions *functions)
 	if (!functions)
 		return;
 	osd_objects_unwatch_removals(functions->objects, functions);
+	osd_machine_close(OSD_STEAL(functions->machine)); /* what is active stays so */
 	osd_functions_forget(functions);
 	osd_lock_destroy(&functions->lock);
 	osd_signers_free(functions->signers);

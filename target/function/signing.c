@@ -325,7 +325,7 @@ static bool copy_active(struct osd_functions *functions, size_t *at, struct osd_
 	return found;
 }
 
-/* Activations that are checked by the old list look for this one when they are stored (active.c). */
+/* Activations that are checked by the old list look for this one when they are stored (activate.c). */
 void osd_functions_use(struct osd_functions *functions, struct osd_signers *signers)
 {
 	struct osd_function function;

@@ -50,8 +50,7 @@ static inline void heads_init(struct heads_store *store, uint64_t head_bytes)
 	uint64_t pid;
 
 	test_store_init(&store->store, true);
-	snprintf(store->ssd, sizeof(store->ssd), "/tmp/iosd-test-XXXXXX");
-	CHECK(mkdtemp(store->ssd) != NULL);
+	test_folder(store->ssd, sizeof(store->ssd));
 	store->heads = (struct osd_heads_config){
 		.head_bytes = head_bytes, .high_percent = 99, .low_percent = 98};
 	store->store.config.ssd_directory = store->ssd;

@@ -51,8 +51,7 @@ static inline void test_store_init(struct test_store *store, bool on_disk)
 	store->config.cache_bytes = 8u << 20;
 	store->config.test = &store->faults;
 	if (on_disk) {
-		snprintf(store->directory, sizeof(store->directory), "/tmp/iosd-test-XXXXXX");
-		CHECK(mkdtemp(store->directory) != NULL);
+		test_folder(store->directory, sizeof(store->directory));
 		store->config.directory = store->directory;
 	}
 }

@@ -259,8 +259,7 @@ int main(void)
 	char command[128];
 
 	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test_nonce", OSD_LOG_WARNING);
-	snprintf(store.directory, sizeof(store.directory), "/tmp/test_nonce.XXXXXX");
-	CHECK(mkdtemp(store.directory) != NULL);
+	test_folder(store.directory, sizeof(store.directory));
 	test_spans();
 	test_set();
 	test_limits(&store);

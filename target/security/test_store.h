@@ -48,8 +48,7 @@ static inline void reopen(struct store *store, bool local)
 static inline void make_store_of(struct store *store, uint8_t method, bool local)
 {
 	store->method = method;
-	snprintf(store->directory, sizeof(store->directory), "/tmp/test_keys.XXXXXX");
-	CHECK(mkdtemp(store->directory) != NULL);
+	test_folder(store->directory, sizeof(store->directory));
 	snprintf(store->master, sizeof(store->master), "%s/master.key", store->directory);
 	snprintf(store->local, sizeof(store->local), "%s/local.key", store->directory);
 	open_store(store, local);

@@ -35,6 +35,7 @@ struct shim_command {
 	struct shim_lu *lu;
 	struct tgt_cmd *cmd;
 	struct shim_command *next; /* in the done list, or among free ones */
+	bool done; /* by the thread that submitted it */
 	struct shim_command *watch_next, **watch_at; /* among those the unit has, or NULL */
 	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
@@ -71,6 +72,10 @@ struct shim_completions *shim_completions_create(struct osd_unit **unit,
 void shim_completions_free(struct shim_completions *completions);
 /* osd_request.done; any thread. */
 void shim_done(struct osd_request *request);
+/* Called before a command is submitted, and after that.  True: this thread has run it to its end, which no event
+ * reports. */
+void shim_expect(struct shim_command *command);
+bool shim_is_done(const struct shim_command *command);
 /* Checks every 20 ms whether a task management request covers the command (design D15). */
 void shim_watch(struct shim_completions *completions, struct shim_command *command);
 void shim_unwatch(struct shim_command *command);

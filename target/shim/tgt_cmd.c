@@ -224,9 +224,16 @@ int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 		return result;
 	}
 	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
-	shim_watch(lu->completions, command);
+	shim_expect(command);
 	osd_unit_submit(lu->unit, &lu->window, &command->request);
-	return 0;
+	if (!shim_is_done(command)) {
+		shim_watch(lu->completions, command);
+		return 0;
+	}
+	cmd->state &= ~TGT_CMD_ASYNC;
+	result = put_answer(cmd, &command->request);
+	command_put(command);
+	return result;
 }
 
 void shim_cmd_finish(struct shim_command *command)

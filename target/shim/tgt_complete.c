@@ -30,12 +30,31 @@ struct shim_completions {
 
 /* ---- done ------------------------------------------------------------------------------------ */
 
+/* The command that this thread submits. */
+static _Thread_local struct shim_command *submitting;
+
+void shim_expect(struct shim_command *command)
+{
+	command->done = false;
+	submitting = command;
+}
+
+bool shim_is_done(const struct shim_command *command)
+{
+	submitting = NULL;
+	return command->done;
+}
+
 void shim_done(struct osd_request *request)
 {
 	struct shim_command *command = request->front_end;
 	struct shim_completions *completions = command->lu->completions;
 	bool was_empty;
 
+	if (submitting == command) {
+		command->done = true;
+		return;
+	}
 	osd_lock(&completions->lock);
 	was_empty = completions->head == NULL;
 	command->next = NULL;

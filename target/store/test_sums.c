@@ -600,10 +600,10 @@ static void test_one_thread(int directory_fd)
 
 int main(void)
 {
-	char directory[] = "/tmp/iosd-test-XXXXXX";
+	char directory[64];
 	int fd;
 
-	CHECK(mkdtemp(directory) != NULL);
+	test_folder(directory, sizeof(directory));
 	fd = open(directory, O_RDONLY | O_DIRECTORY);
 	CHECK(fd >= 0);
 	if (!ONLY_THREADS)

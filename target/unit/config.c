@@ -43,6 +43,8 @@ static const struct osd_option options[] = {
 	 "memory that active functions may reserve together, 0: no bound"},
 	{"kept_results", OPTION_SIZE, AT(kept_results), 0, OSD_KEPT_MAX, "1GiB",
 	 "bytes of what functions have computed that are kept for later READs, 0: none"},
+	{"machine_code", OPTION_TEXT, AT(machine_code), 1, 128, NULL,
+	 "name of compiler and processor: keeps machine code of functions in the store"},
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
 	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,

@@ -36,6 +36,7 @@ struct osd_config {
 	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
 	char *pools;          /* pools=, file of pools (exec/pool/config.c); owned; NULL: default alone */
+	char *machine_code;   /* machine_code=, compiler and processor; owned; NULL: none is kept */
 	char *signers;        /* signers=, policy and signers of functions; owned; NULL: none */
 	uint64_t kept_results;	  /* kept_results=, bytes; 0: none */
 	uint64_t function_memory; /* function_memory=, bytes that active functions may reserve; 0: no bound */

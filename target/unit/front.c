@@ -34,7 +34,10 @@ static bool begin_here(struct osd_unit *unit, struct osd_inline_window *window,
 
 	if (!window || !def || (def->flags & wanted) != wanted || !has_time(window, start))
 		return false;
+	request->lingers = !window->pipelined;
 	result = osd_dispatch_begin(unit->dispatcher, request);
+	if (result == OSD_DISPATCH_QUEUE)
+		request->lingers = false;
 	if (result == OSD_DISPATCH_PARKED)
 		osd_unit_resume(request);
 	else if (result == OSD_DISPATCH_DONE)
@@ -51,7 +54,7 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_inline_window *window,
 
 	request->unit = unit;
 	request->park_votes = 2;
-	request->resumed = false;
+	request->resumed = request->lingers = false;
 	request->submitted_ns = osd_unit_now_ns();
 	request->span = osd_command_span(def, request);
 	osd_lock(&unit->lock);
@@ -68,10 +71,10 @@ bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
 	uint64_t start = osd_unit_now_ns();
 	bool done;
 
+	window->pipelined = start - window->last_end_ns < PIPELINED_GAP_NS;
 	if (!has_time(window, start))
 		return false;
-	if (request->data_in_capacity > PIPELINED_BYTES &&
-	    start - window->last_end_ns < PIPELINED_GAP_NS)
+	if (request->data_in_capacity > PIPELINED_BYTES && window->pipelined)
 		return false;
 	request->unit = unit;
 	request->submitted_ns = start;

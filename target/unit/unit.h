@@ -42,6 +42,7 @@ const char *osd_unit_serial(const struct osd_unit *unit);
  * account, belongs to the thread and is zero at first. */
 struct osd_inline_window {
 	uint64_t start_ns, spent_ns, last_end_ns;
+	bool pipelined; /* the last command came so soon that others wait, most likely */
 };
 /* Queues the request, or begins it at once if it parks soon; returns without waiting.  window NULL: it is
  * queued. */

@@ -272,6 +272,9 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 	osd_functions_keep(unit->functions,
 			   config->ssd_directory ? config->ssd_directory : config->directory,
 			   config->kept_results);
+	if (config->machine_code && config->directory)
+		osd_functions_keep_machine(unit->functions, config->directory,
+					   config->machine_code);
 	if (unit->exec) {
 		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
 		osd_functions_set_users(unit->functions, osd_exec_list_users, unit->exec);

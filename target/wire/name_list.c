@@ -20,8 +20,8 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-	{OSD_NAME_LOOKUP, 0, HAS_MOST | HAS_DATA},
-	{OSD_NAME_LIST, OSD_NAME_ATTRIBUTES, HAS_OTHER | HAS_PREFIX | HAS_MOST},
+	{OSD_NAME_LOOKUP, 0, HAS_MOST | HAS_DATA | HAS_EXPECTED},
+	{OSD_NAME_LIST, OSD_NAME_ATTRIBUTES | OSD_NAME_EACH, HAS_OTHER | HAS_PREFIX | HAS_MOST},
 	{OSD_NAME_CREATE, OSD_NAME_OPEN_EXISTING, 0},
 	{OSD_NAME_MKDIR, OSD_NAME_OPEN_EXISTING, 0},
 	{OSD_NAME_LINK, OSD_NAME_REPLACE, HAS_OTHER | HAS_OBJECT | HAS_EXPECTED},
@@ -170,6 +170,12 @@ void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t
 	osd_put_be(bytes + 24, entry->created_ms, 8);
 	osd_put_be(bytes + 32, entry->modified_ms, 8);
 	memcpy(bytes + 40, entry->version, sizeof(entry->version));
+}
+
+void osd_name_list_each_encode(uint32_t names, uint32_t attribute_bytes, uint8_t *bytes)
+{
+	osd_put_be(bytes + 10, names, 4);
+	osd_put_be(bytes + 52, attribute_bytes, 4);
 }
 
 void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER])

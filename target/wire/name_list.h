@@ -38,6 +38,7 @@ enum osd_name_flags {
 	OSD_NAME_EXCHANGE = 0x04,      /* RENAME: both change places */
 	OSD_NAME_ATTRIBUTES = 0x08,    /* LIST: lengths, times and versions, too */
 	OSD_NAME_CHECKSUM = 0x10,      /* PUT: only if the data have this CRC-32C */
+	OSD_NAME_EACH = 0x20,	       /* LIST: the attributes to get are those of each entry */
 };
 
 struct osd_name_text {
@@ -97,6 +98,8 @@ static inline size_t osd_name_list_entry_bytes(size_t name_length)
 void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
 /* Writes length, times and version of an entry that is there already. */
 void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
+/* The same of the number of names, and of the bytes of attributes that follow the entry. */
+void osd_name_list_each_encode(uint32_t names, uint32_t attribute_bytes, uint8_t *bytes);
 /* more: there are entries behind the last one. */
 void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER]);
 

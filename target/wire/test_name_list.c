@@ -37,6 +37,7 @@ static void test_data(void)
 {
 	struct golden put = golden("names.put"), lookup = golden("names.lookup");
 	uint8_t head[OSD_NAME_PARAMS_HEADER + 1] = {OSD_NAME_PUT, 0, 0, 0, 0, 1, 0, 0, 0, 0x10};
+	uint8_t each[OSD_NAME_PARAMS_HEADER] = {OSD_NAME_LIST, OSD_NAME_EACH};
 	const size_t most = OSD_NAME_DATA_MAX;
 	struct osd_name_params params;
 	uint16_t field;
@@ -51,6 +52,15 @@ static void test_data(void)
 			 OSD_E_PARAM_LENGTH);
 	CHECK_EQ(osd_name_params_decode(lookup.bytes, lookup.length, &params, &field), OSD_OK);
 	CHECK_EQ(params.most, 5);
+	each[OSD_NAME_PARAMS_HEADER - 1] = 1;
+	CHECK_EQ(osd_name_params_decode(each, sizeof(each), &params, &field), OSD_E_PARAM_FIELD);
+	CHECK_EQ(field, 24);
+	each[0] = OSD_NAME_LOOKUP;
+	CHECK_EQ(osd_name_params_decode(each, sizeof(each), &params, &field), OSD_E_PARAM_FIELD);
+	CHECK_EQ(field, 1);
+	each[1] = 0;
+	CHECK_EQ(osd_name_params_decode(each, sizeof(each), &params, &field), OSD_OK);
+	CHECK_EQ(params.expected, 1);
 	head[OSD_NAME_PARAMS_HEADER] = 'a';
 	CHECK_EQ(osd_name_params_decode(head, sizeof(head) + most, &params, &field), OSD_OK);
 	CHECK_EQ(params.most, most);

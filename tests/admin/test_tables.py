@@ -62,7 +62,7 @@ WHEN            WHO           POOL     WHAT      CHANGE         WHY
 10-09 08:53:20  policy        -        policy    active 2 -> 4  more users in t…
 
 WHEN                 POOL     BUSY  ACTIVE  QUEUED    OLDEST
-2025-10-09 08:53:20  default     3       4      12  250.0 ms
+2025-10-09 08:53:20  default  3.00       4      12  250.0 ms
 
 """
 

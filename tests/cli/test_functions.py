@@ -66,7 +66,8 @@ def test_call(osd: Run, count: Path, obj: ObjectRef) -> None:
 def test_a_call_that_fails(osd: Run, count: Path, obj: ObjectRef) -> None:
     failed = osd("fn", "call", "count", "--zone", obj, "--method", "fails", code=10)
     assert "ValueError: no such thing" in failed.stderr and not failed.stdout
-    osd("fn", "call", "nobody", code=66)
+    said = osd("fn", "call", "nobody", code=66).stderr
+    assert said == "osd: no active function has the name 'nobody'\n"
     osd("fn", "call", "count", "--zone", "0x7777000000/0x10000", code=66)
 
 

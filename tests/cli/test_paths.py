@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.fs import transfer
+from pyosd.target import Target
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.tgtd
@@ -279,6 +280,45 @@ def test_one_that_fails(osd: Run, top: str, tree: Path) -> None:
     assert "is a directory" in done.stderr
     assert "1 of 2 files failed" in done.stderr
     assert osd("stat", f"{top}/p/empty", "-o", "id").stdout
+    done = osd("cp", tree / "empty", f"osd:{top}/none/x", code=1)
+    assert f"empty: '{top}/none': no such file or directory" in done.stderr
+    done = osd("obj", "ls", f"{top}/none", code=66)
+    assert done.stderr.startswith(f"osd: '{top}/none': no such file or directory")
+
+
+def test_an_interrupted_copy_says_how_to_continue(
+    osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Target, "carry_stream", interrupted)
+    done = osd("cp", tree / "a.jpg", f"osd:{top}", code=130)
+    assert "interrupted, 0 files done; repeat the command for the rest" in done.stderr
+
+
+def test_what_is_left_out_is_reported(osd: Run, top: str, tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    (tree / "way").symlink_to(tree / "2024")
+    (tree / "lost").symlink_to("nowhere")
+    (tree / "copy").symlink_to("a.jpg")
+    for words in (("cp", "-r", tree, f"osd:{top}"), ("sync", tree, f"osd:{top}/s")):
+        done = osd(*words)
+        assert f"{tree}/pipe: left out: it is no file" in done.stderr
+        assert f"{tree}/way: left out: it is a link to a folder" in done.stderr
+        assert f"{tree}/lost: left out" in done.stderr and "6 files" in done.stderr
+    assert "left out" not in osd("sync", tree, f"osd:{top}/s", "--exclude", "*").output
+
+
+def test_a_folder_that_cannot_be_made(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
+    """Its files fail, and no others."""
+    osd("cp", "-r", tree, f"osd:{top}")
+    back = tmp_path / "back" / "photos"
+    back.mkdir(parents=True)
+    (back / "2024").write_text("in the way")
+    done = osd("cp", "-r", f"osd:{top}/photos", tmp_path / "back", code=1)
+    assert "2024: File exists" in done.stderr
+    assert (back / "a.jpg").read_bytes() == (tree / "a.jpg").read_bytes()
 
 
 def test_where_names_come_from(

@@ -82,6 +82,21 @@ def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("find /1 -name x", "  options of several letters begin with two dashes: --name"),
+        ("cp file", "  it takes SOURCE... DESTINATION"),
+        ("hook add 1/1 count --after 3", "osd: --after: the page must be from 0x10000"),
+        ("hook run 0x10000", "osd: '0x10000' is no user object"),
+    ],
+)
+def test_wrong_usage_has_a_remedy(words: str, hint: str) -> None:
+    code, told = run(words)
+    assert code == Exit.USAGE
+    assert hint in told
+
+
+@pytest.mark.parametrize(
     "words", ["--nosuch -o json", "doctor --nosuch -o json", "doctor -o json x"]
 )
 def test_wrong_usage_as_json(words: str) -> None:

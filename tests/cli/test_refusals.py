@@ -156,6 +156,7 @@ while True:
         ("input()", "they are osd.args"),
         ("import osd; osd.userobject(0x77777, 0x10000).data.read()", "--zone says"),
         ("import osd; osd.result({1})", "what JSON can say"),
+        ("import osd; osd.nothing", "list the names of the module osd"),
     ],
 )
 def test_a_script_that_forgets_where_it_is(
@@ -250,7 +251,7 @@ def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
     assert "below 0x10000 are reserved" in osd("obj", "create", reserved, code=Exit.FAILED).stderr
     assert "id is taken" in osd("part", "create", obj.partition_id, code=Exit.FAILED).stderr
     words = osd("obj", "attr", "set", obj, "1/1", "x", code=Exit.FAILED).stderr
-    assert "read only, of another type" in words
+    assert "read only, of another type" in words and "user objects 0x10000/1" in words
 
 
 LIST = [sys.executable, "-c", "from pyosd.cli import main; main()", "part", "ls"]

@@ -82,6 +82,8 @@ def test_why_of_stored_bytes(osd: Run, obj: ObjectRef) -> None:
     osd("obj", "read", obj)
     assert "knows of no READ" in osd("why", obj).stdout
     assert json.loads(osd("why", obj, "-o", "json").stdout)["origin"] is None
+    job = f"{obj.partition_id:#x}/0x4000000000000001"
+    assert f"osd job why {job}" in osd("why", job, code=2).stderr
 
 
 def test_a_writable_view(osd: Run, obj: ObjectRef) -> None:

@@ -278,7 +278,7 @@ def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"timeout": 3}, "unexpected keyword argument 'timeout'"),
+        ({"timeout": 3}, r"^exec\(\) got an unexpected keyword argument 'timeout'"),
         ({"zone": "0x10000"}, "zone is an ObjectRef"),
         ({"limits": {"wall": 3}}, "limits are pyosd.Limits"),
     ],

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,34 @@ def test_what_is_absent_or_of_another_kind(fs: Face, top: str) -> None:
         fs.rename(f"{top}/f", "/0x7ffffff/f")
 
 
+def test_refusals_name_the_path_up_to_the_wrong_name(fs: Face, top: str) -> None:
+    fs.mkdir(f"{top}/d")
+    fs.write_bytes(f"{top}/f", b"")
+    fs.mkdir(f"{top}/full/inside", parents=True)
+    wrong: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: fs.resolve(f"{top}/d/x/y"), f"'{top}/d/x': no such file"),
+        (lambda: fs.ls(f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.read_bytes(f"{top}/f/g"), f"'{top}/f': not a directory"),
+        (lambda: fs.write_bytes(f"{top}/x/y", b""), f"'{top}/x': no such file"),
+        (lambda: fs.write_bytes(f"{top}/x/y", bytes(2 << 20)), f"'{top}/x': no such file"),
+        (lambda: fs.write_bytes(f"{top}/d", b""), f"'{top}/d' is a directory"),
+        (lambda: fs.write_bytes(f"{top}/f", b"", exclusive=True), f"'{top}/f' exists"),
+        (lambda: fs.mkdir(f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.mkdir(f"{top}/d"), f"'{top}/d' exists"),
+        (lambda: fs.unlink(f"{top}/d/x"), f"'{top}/d/x': no such file"),
+        (lambda: fs.rmdir(f"{top}/x"), f"'{top}/x': no such file"),
+        (lambda: fs.rmdir(f"{top}/full"), f"'{top}/full': directory not empty"),
+        (lambda: fs.rename(f"{top}/x", f"{top}/y"), f"'{top}/x': no such file"),
+        (lambda: fs.rename(f"{top}/f", f"{top}/x/y"), f"'{top}/x': no such file"),
+        (lambda: fs.rename(f"{top}/f", f"{top}/d"), f"'{top}/d' exists"),
+        (lambda: fs.copy(f"{top}/f", f"{top}/x/y"), f"'{top}/x': no such file"),
+    )
+    for act, text in wrong:
+        with pytest.raises(errors.OSDError) as caught:
+            act()
+        assert text in str(caught.value)
+
+
 def test_nothing_is_left_of_what_fails(fs: Face, target: Target, zone: ObjectRef, top: str) -> None:
     fs.mkdir(f"{top}/d")
     for path, data in ((f"{top}/x/y", b"1"), (f"{top}/d", bytes(LARGE))):
@@ -204,6 +233,27 @@ def test_trees_are_removed(fs: Face, target: Target, zone: ObjectRef, top: str) 
     assert target.list_objects(zone.partition_id) == []
     fs.write_bytes(f"{top}/z", b"x")
     assert fs.rmtree(top) == 1
+    assert fs.ls(top) == []
+
+
+def test_trees_deeper_than_a_command_has_room_for(fs: Face, target: Target, top: str) -> None:
+    """A user who may make directories in one can nest them so."""
+    name, bottom = "d" * 255, target.fs.resolve(top)
+    for _ in range(17):
+        bottom = target.make_directory(bottom, name).object
+    target.put_name(bottom, "f", b"x")
+    deep = f"{top}/" + f"{name}/" * 17 + "f"
+    assert fs.info(deep).length == 1
+    assert [each.path for each in fs.walk(top)][-1] == deep
+    assert fs.glob(f"{top}/**/f")[0].path == deep
+    assert (fs.du(top), fs.read_bytes(deep)) == ((1, 1), b"x")
+    fs.write_bytes(f"{deep}2", b"yz")
+    for wrong, error in ((f"{deep}3", errors.NoSuchName), (f"{deep}/x", errors.NotADirectory)):
+        with pytest.raises(error):
+            fs.info(wrong)
+    with pytest.raises(errors.NotADirectory):
+        fs.info(deep + f"/{name}" * 17)
+    assert fs.rmtree(f"{top}/{name}") == 19
     assert fs.ls(top) == []
 
 

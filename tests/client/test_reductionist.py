@@ -446,6 +446,11 @@ def test_data_of_objects(api: Reductions, put: Put) -> None:
         assert status == 416 and json.loads(found)["error"]["message"]
     rebound = urllib.request.Request(url, headers={"Host": "attacker.example:80"})
     assert api.get(rebound)[0] == 403
+    for site, code in (("cross-site", 403), ("none", 200)):
+        asked_by = urllib.request.Request(url, headers={"Sec-Fetch-Site": site})
+        status, headers, _ = api.get(asked_by)
+        assert status == code and headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert api.get(url.replace("127.0.0.1", "localhost"))[0] == 200
     status, _, found = api.get(url + "x")
     assert status == 404 and json.loads(found)["error"]["message"] == "no such object"

@@ -24,9 +24,9 @@ from pyosd.errors import (
     OSDError,
 )
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, Page
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, LOGICAL_LENGTH, MEMBERS_VERSION, Page
 from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.names import NameParams, NameVerb
+from pyosd.wire.names import NameFlag, NameParams, NameVerb
 from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, OK, check
@@ -335,6 +335,54 @@ def test_a_list_with_details(osd: Commands, root: ObjectRef) -> None:
     assert second.version == osd.data_version(file)
     assert first.version == osd.members_version(directory)
     assert 0 < second.created_ms <= second.modified_ms
+
+
+def test_a_list_with_attributes_of_each_entry(osd: Commands, root: ObjectRef) -> None:
+    directory = osd.make_directory(root, "d").object
+    osd.create_name(root, "d/f", attributes=[AttributeValue(0xF001_0000, 1, b"any page")])
+    file = osd.link(root, "d/g", "d/f").object
+    osd.write(file, 0, b"12345")
+    osd.make_directory(root, "d/sub")
+    wanted = [LOGICAL_LENGTH, AttributeId(0xF001_0000, 1), MEMBERS_VERSION]
+    found = osd.list_names(root, "d", details=True, wanted=wanted).entries
+    assert [(e.name, e.names, e.length) for e in found] == [
+        (b"f", 2, 5),
+        (b"g", 2, 5),
+        (b"sub", 1, 0),
+    ]
+    values = [[(v.id, v.value) for v in each.attributes] for each in found]
+    of_file = [(LOGICAL_LENGTH, (5).to_bytes(8)), (wanted[1], b"any page")]
+    version = osd.members_version(found[2].object)
+    assert values == [of_file, of_file, [(wanted[1], b""), (MEMBERS_VERSION, version)]]
+    one = osd.list_names(root, "d", most=1, wanted=wanted)
+    assert one.more and one.entries[0].attributes == found[0].attributes
+    # Entries that are there already are left out if their attributes do not fit.
+    params = NameParams(NameVerb.LIST, b"d", flags=NameFlag.EACH)
+    lists = AttributeLists(tuple(wanted), (), 8)
+    reply = osd.reply(rq.names(root, params, 8 + 64 + 48, attributes=lists))
+    check(reply, OK)
+    assert bytes(reply.data[:5]) == b"\0\0\0\1\1"
+    check(osd.reply(rq.names(root, params, 8 + 64 + 47, attributes=lists)), CDB_FIELD.at(40))
+    for wrong in (None, AttributeLists(tuple(wanted), (COLOUR,), 8)):
+        extra = {"attributes": wrong} if wrong else {}
+        with pytest.raises(Invalid):
+            osd.call(rq.names(root, params, 4096, **extra))
+    assert directory == osd.lookup(root, "d").object
+
+
+def test_a_lookup_that_expects_an_object(osd: Commands, root: ObjectRef) -> None:
+    made = osd.create_name(root, "a").object
+
+    def set_colour(expected: int) -> None:
+        params = NameParams(NameVerb.LOOKUP, b"a", expected=expected)
+        lists = AttributeLists((), (COLOUR,), None)
+        osd.call(rq.names(root, params, attributes=lists))
+
+    with pytest.raises(NameChanged):
+        set_colour(made.object_id + 1)
+    assert osd.get_attribute(made, *COLOUR.id) == b""
+    set_colour(made.object_id)
+    assert osd.get_attribute(made, *COLOUR.id) == COLOUR.value
 
 
 def test_the_version_of_a_directory_says_that_it_changed(osd: Commands, root: ObjectRef) -> None:

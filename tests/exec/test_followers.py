@@ -15,7 +15,7 @@ from pyosd.functions import Access, Functions, Hook, HookEvent
 from pyosd.osd._query import attr
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
-from tests.serving import Serving
+from tests.serving import Serving, arguments
 from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -216,6 +216,40 @@ def test_two_clients_at_once(
     found = settled(target, functions, obj)
     data = bytes(target.read(obj, 0, 1 << 16))
     assert (number(found, SIZE), found[3]) == (len(data), data[:8])
+
+
+WAITS = """
+import time
+
+def main(args):
+    import osd
+    while osd.zone.data.read() == b"wait":
+        time.sleep(0.01)
+    return osd.change(args).derive({2: 1})
+"""
+
+
+def test_slow_functions_of_a_partition_do_not_hold_up_others() -> None:
+    """It has half of the runs: the other half is there for the objects of other partitions."""
+    with (
+        Serving(*arguments(["--slots", "2", "--pool", "slow:max=1"])) as served,
+        served.connect() as target,
+    ):
+        functions = target.functions
+        mine, slow = ref(target.create_partition()), ref(target.create_partition())
+        waits = functions.put(WAITS, name="waits", access=Access.READ, pool="slow").id
+        functions.hook(slow, Hook(waits, HookEvent.AFTER, page=PAGE))
+        functions.hook(mine, Hook(put(functions), HookEvent.AFTER, page=PAGE))
+        many = [target.create_and_write(slow.partition_id, b"wait") for _ in range(10)]
+        until(lambda: len(functions.calls(waits).under_way) == 4, "no functions wait")
+        for turn in range(3):
+            obj = target.create_and_write(mine.partition_id, b"x" * turn)
+            assert number(settled(target, functions, obj), SIZE) == turn
+        assert not any(functions.is_current(each) for each in many)
+        for each in many:
+            target.write(each, 0, b"done")
+        for each in many:
+            settled(target, functions, each)
 
 
 def test_the_function_is_replaced(

@@ -266,6 +266,42 @@ def test_an_activation_waits_for_its_pool(
     assert target.functions.call("late", b"x") == b"x"
 
 
+def machine_files(served: Serving) -> list[Path]:
+    """Machine code that the store of the target has."""
+    return sorted((served.data / "machine").iterdir())
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_machine_code_is_there_after_a_restart(kit: Path, changed: bool) -> None:
+    """The first call has it, unless the file was changed: then it is made again."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    with Serving("--isolation", "best", "--pool", "w:engine=wasm,max=1") as served:
+        with served.connect() as target:
+            target.functions.put(kit_module(kit, "echo"))
+            before = kept(target)
+        served.kill("tgtd")
+        (file,) = machine_files(served)
+        content = file.read_bytes()
+        if changed:
+            file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        served.restarted()
+        with served.connect() as target:
+            zone = ref(target.create_partition())
+            target.exec("pass", zone=zone).wait(WAIT_S)  # there are sandboxes again
+            assert target.functions.call("echo", b"x") == b"x"
+            end = time.monotonic() + WAIT_S
+            while kept(target) < before:
+                assert changed and time.monotonic() < end
+                time.sleep(0.02)
+            assert target.functions.call("echo", b"y") == b"y"
+            while file.read_bytes() != content:  # Wasmtime makes the same of the same code
+                assert changed and time.monotonic() < end
+                time.sleep(0.02)
+            target.functions.remove("echo")
+            assert machine_files(served) == []
+
+
 def test_machine_code_is_made_again_after_a_restart(kit: Path) -> None:
     """Calls do not wait for it.  No call counts as a user of the function because of it."""
     if why := sandboxes_missing():
@@ -276,6 +312,8 @@ def test_machine_code_is_made_again_after_a_restart(kit: Path) -> None:
             target.functions.put(kit_module(kit, "echo"))
             target.functions.put(module, access=Access.NONE)
         served.kill("tgtd")
+        for file in machine_files(served):
+            file.unlink()
         served.restarted()
         with served.connect() as target:
             assert kept(target) == 0

@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 import pyosd
 from pyosd.cli import main
 from pyosd.offload.costs import Costs
+from pyosd.offload.home import Outcome
+from pyosd.osd._client.pure import PureTransport
 from pyosd.types import ObjectRef, PartitionId
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -128,6 +130,46 @@ def test_members_run_in_both_places(session: pyosd.Target, data: ObjectRef) -> N
 def test_a_run_here_ends_with_its_time(session: pyosd.Target, data: ObjectRef) -> None:
     with pytest.raises(TimeoutError):
         session.run(HOG, zone=data, where="local", timeout=1.0)
+
+
+def test_scripts_here_share_a_process_and_nothing_else(
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = """
+import builtins, os, sys
+import osd
+print(sys.stdin.read(), end="")
+osd.result([os.getppid(), getattr(builtins, "seen", None), os.environ.get("IOSD_SOME")])
+builtins.seen = True
+"""
+
+    def run(code: str) -> Outcome:
+        return session.run(code, zone=data, where="local", timeout=DEADLINE_S)
+
+    first, failed, second = run(script), run("print('a')\n1 / 0"), run(script)
+    assert first.result == second.result == [first.result[0], None, None]
+    assert (first.output, failed.output, second.output) == (b"", b"a\n", b"")
+    assert b"ZeroDivisionError" in failed.stderr
+    assert second.stderr == b""
+    killed = run("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)")
+    assert (killed.exit_code, killed.where) == (128 + 15, "local")
+    monkeypatch.setenv("IOSD_SOME", "new")
+    other = run(script).result
+    assert other[0] != first.result[0], "the process has another environment"
+    assert other[2] == "new"
+
+
+def test_data_that_are_appended_while_a_script_reads(
+    session: pyosd.Target, data: ObjectRef
+) -> None:
+    transport, buffer, got = PureTransport(session), bytearray(1 << 20), 0
+    ids = data.partition_id, data.object_id
+    got += transport.readinto(*ids, got, buffer)
+    session.append(data, b"x" * 5000)
+    while count := transport.readinto(*ids, got, buffer):
+        got += count
+    assert got == SIZE + 5000
+    assert session.length(data) == got
 
 
 def test_a_session_of_another_user_runs_nothing_here(

@@ -5,11 +5,13 @@
  * the store still answers afterwards.
  *
  * Input: requests back to back, each be16 length of Data-Out, 236 bytes of CDB, Data-Out (cut at
- * the input's end).  The store is in memory, new for each input, and holds partition 1_0000h
- * with user objects 1_0000h and 1_0001h and collection 1_0002h. */
+ * the input's end).  The store is in memory, new for each input.  It holds partition 1_0000h with
+ * user objects 1_0000h and 1_0001h and collection 1_0002h, an empty partition 2_0000h, and the active function
+ * 11h/1_0000h, which has a contract and an inverse.  No function runs: there are no sandboxes. */
 #include "base/log.h"
 #include "command/dispatch.h"
 #include "command/request.h"
+#include "function/function.h"
 #include "fuzz.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
@@ -115,6 +117,33 @@ static void populate(struct pass *pass)
 	make(pass, OSD_SA_CREATE, 0x10000, 0x10000);
 	make(pass, OSD_SA_CREATE, 0x10000, 0x10001);
 	make(pass, OSD_SA_CREATE_COLLECTION, 0x10000, 0x10002);
+	make(pass, OSD_SA_CREATE_PARTITION, 0x20000, 0);
+}
+
+static void make_function(struct osd_objects *objects, struct osd_functions *functions)
+{
+	static const struct {
+		uint32_t number;
+		const char *value;
+	} manifest[] = {{5, "\0"},	  {6, "f"},	  {0x14, "\1"},
+			{8, "main back"}, {0x17, "back"}, {0x18, "\1"}};
+	struct osd_object_id id = {0x11, 0x10000};
+	struct osd_object *object;
+	struct osd_txn *txn;
+	uint64_t made;
+
+	HOLDS(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	HOLDS(osd_partition_create(txn, id.partition_id, &made) == OSD_OK);
+	HOLDS(osd_user_object_create(txn, id.partition_id, id.object_id, 1, &made) == OSD_OK);
+	for (size_t i = 0; i < sizeof(manifest) / sizeof(*manifest); i++)
+		HOLDS(osd_attr_set(txn, id, OSD_PAGE_FUNCTION, manifest[i].number,
+				   (const uint8_t *)manifest[i].value,
+				   i == 0 ? 1 : strlen(manifest[i].value)) == OSD_OK);
+	HOLDS(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	HOLDS(osd_object_get(objects, id, &object) == OSD_OK);
+	HOLDS(osd_object_write(object, 0, "code", 4, 0) == OSD_OK);
+	osd_object_put(object);
+	HOLDS(osd_function_activate(functions, id, false, NULL, NULL) == OSD_OK);
 }
 
 static void run_all(struct pass *pass, struct osd_rd r)
@@ -146,11 +175,15 @@ static void run_pass(struct pass *pass, const uint8_t *data, size_t size)
 
 	HOLDS(osd_objects_open(&config, message, &dispatcher.objects) == OSD_OK);
 	HOLDS(osd_objects_format(dispatcher.objects, CAPACITY) == OSD_OK);
+	HOLDS(osd_functions_open(dispatcher.objects, NULL, message, &dispatcher.functions) ==
+	      OSD_OK);
+	make_function(dispatcher.objects, dispatcher.functions);
 	HOLDS(osd_dispatcher_create(&dispatcher, &pass->dispatcher) == OSD_OK);
 	populate(pass);
 	run_all(pass, osd_rd_init(data, size));
 	make(pass, OSD_SA_FLUSH_OSD, 0, 0);
 	osd_dispatcher_free(pass->dispatcher);
+	osd_functions_close(dispatcher.functions);
 	osd_objects_close(dispatcher.objects);
 }
 

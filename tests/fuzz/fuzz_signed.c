@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "command/dispatch.h"
 #include "command/request.h"
+#include "function/function.h"
 #include "fuzz.h"
 #include "security/keys.h"
 #include "wire/continuation.h"
@@ -39,6 +40,7 @@ struct world {
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
 	struct osd_nonces *nonces;
+	struct osd_functions *functions;
 	struct osd_dispatcher *dispatcher;
 	uint64_t sequence;
 };
@@ -293,7 +295,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(osd_objects_format(world.objects, CAPACITY) == OSD_OK);
 	HOLDS(osd_keyring_open(world.objects, file, message, &world.keyring) == OSD_OK);
 	HOLDS(osd_nonces_open(world.objects, world.keyring, &world.nonces) == OSD_OK);
+	HOLDS(osd_functions_open(world.objects, NULL, message, &world.functions) == OSD_OK);
 	dispatcher.objects = world.objects;
+	dispatcher.functions = world.functions;
 	dispatcher.keyring = world.keyring;
 	dispatcher.nonces = world.nonces;
 	memcpy(dispatcher.token, token, sizeof(token));
@@ -301,6 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(osd_dispatcher_create(&dispatcher, &world.dispatcher) == OSD_OK);
 	run_all(&world, osd_rd_init(data, size));
 	osd_dispatcher_free(world.dispatcher);
+	osd_functions_close(world.functions);
 	osd_nonces_close(world.nonces);
 	osd_keyring_close(world.keyring);
 	osd_objects_close(world.objects);

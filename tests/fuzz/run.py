@@ -174,12 +174,17 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
         request_input(with_bytes(frames[base], 8, action.to_bytes(2, "big")), data_out[base])
         for action in (
             *range(0x8880, 0x88A4),
-            *(0x88B1, 0x8F7C, 0x8F7D, 0x8F81),
-            *range(0x8F84, 0x8F88),
+            *(0x88B1, 0x8F7C, 0x8F7D),
+            *range(0x8F81, 0x8F8A),
         )
         for base in ("cdb.write", "cdb.get_attributes", "cdb.list")
     ]
-    asked = [*attribute_seeds(frames["cdb.get_attributes"]), *osc_seeds(frames)]
+    asked = [
+        *attribute_seeds(frames["cdb.get_attributes"]),
+        *osc_seeds(frames),
+        *function_seeds(frames),
+        *name_seeds(frames["cdb.write"]),
+    ]
     return [*golden, *every, b"".join(golden), b"".join(every[: 3 * 5]), *asked]
 
 
@@ -224,6 +229,72 @@ def attribute_seeds(base: bytes) -> list[bytes]:
             requests.append(request_input(with_bytes(changed, 52, where), sets + gets))
         seeds += [*requests, b"".join(requests[:12])]
     return seeds
+
+
+def function_seeds(frames: dict[str, bytes]) -> list[bytes]:
+    """The function of fuzz_dispatch becomes a stage, a check and a follower of everything, an object
+    shows another one, and a partition becomes a view; then data are read and objects made."""
+    function = struct.pack(">QQ", 0x11, 0x10000)
+    stage, own = b"\1\1\0\0\0\3\0\0" + function + b"a=b", b"\1\0\0\4\0\0\0\0" + function + b"back"
+    check = b"\1\x0f\0\0\0\0\0\0" + function + bytes(4)
+    follower = b"\2\0\0\0\0\0\0\0" + function + struct.pack(">I", 0x10000)
+    base = struct.pack(">Q", 0x10000)
+    values = [
+        ((0, 0), 0xB000_0020, 1, stage),
+        ((0x10000, 0), 0x5000_0020, 2, stage),
+        ((0x10000, 0x10002), 0x8000_0020, 3, stage),
+        ((0x10000, 0x10000), 0x2000_0020, 1, own),
+        ((0x10000, 0x10001), 0x2000_0020, 17, base + base + b"\1"),
+        ((0x20000, 0), 0x5000_0020, 17, base + b"\1"),
+        ((0x10000, 0x10001), 0x2000_0021, 1, follower),
+        ((0x20000, 0), 0x5000_0021, 1, check),
+    ]
+    seeds = []
+    for ids, page, number, value in values:
+        entry = struct.pack(">II6xH", page, number, len(value)) + value + bytes(-len(value) % 8)
+        sets = b"\x09" + bytes(7) + entry
+        where = struct.pack(">IIIIIII", 0, 0, 8192, 0, len(sets), 0, 0)
+        cdb = with_bytes(frames["cdb.get_attributes"], 16, struct.pack(">QQ", *ids))
+        cdb = with_bytes(with_bytes(cdb, 8, b"\x88\x8f"), 11, b"\x30")
+        seeds.append(request_input(with_bytes(cdb, 52, where), sets))
+    read = with_bytes(frames["cdb.write"], 8, b"\x88\x85")
+    after = [
+        request_input(with_bytes(cdb, 16, struct.pack(">QQ", *ids)), data)
+        for ids in ((0x10000, 0x10000), (0x10000, 0x10001), (0x20000, 0x10000))
+        for cdb, data in ((read, b""), (frames["cdb.write"], frames["data_out.write"]))
+    ]
+    activate = with_bytes(frames["cdb.write"], 8, b"\x8f\x83")
+    activate = with_bytes(with_bytes(activate, 16, function), 32, bytes(16))
+    states = [request_input(with_bytes(activate, 11, bytes([bits])), b"") for bits in (0, 1, 2)]
+    return [*seeds, *states, b"".join([*seeds[-3:], *after, *states]), b"".join([*seeds, *after])]
+
+
+def name_seeds(base: bytes) -> list[bytes]:
+    """Verbs of READ NAMES and CHANGE NAMES on the partition, on a directory and on the root."""
+
+    def ask(verb: int, path: bytes, other: bytes = b"", flags: int = 0, oid: int = 0) -> bytes:
+        action = b"\x8f\x89" if verb > 0x10 else b"\x8f\x88"
+        data = b"data" if verb == 0x17 else b""
+        params = struct.pack(
+            ">BB2xHHIH2xQQ", verb, flags, len(path), len(other), 4 * (verb in (1, 0x17)), 0, oid, 0
+        )
+        params += path + other + data
+        cdb = with_bytes(with_bytes(base, 8, action), 16, struct.pack(">QQ", 0x10000, 0))
+        return request_input(with_bytes(cdb, 32, struct.pack(">QQ", len(params), 4096)), params)
+
+    steps = [
+        ask(0x12, b"d"),
+        ask(0x17, b"d/f"),
+        ask(0x13, b"d/g", b"d/f"),
+        ask(0x13, b"h", oid=0x10000),
+        ask(0x16, b"d/g", b"h", 4),
+        ask(1, b"d/f"),
+        ask(2, b"d", flags=8),
+        ask(0x16, b"d", b"d/e"),
+        ask(0x14, b"d/f"),
+        ask(0x15, b"d"),
+    ]
+    return [*steps, b"".join(steps)]
 
 
 def osc_seeds(frames: dict[str, bytes]) -> list[bytes]:
@@ -346,14 +417,17 @@ def build(folder: Path, level: int) -> None:
             sys.exit(f"fuzz: {' '.join(command)} failed:\n{done.stdout[-4000:]}")
 
 
-def fuzz(program: Path, work: Path, seconds: int, replay: bool) -> bool:
-    """Replays a target's inputs, or fuzzes on from them; False when something broke."""
+def fuzz(program: Path, work: Path, seconds: int) -> bool:
+    """Replays a target's inputs, and fuzzes on from them; False when something broke.
+
+    Args: seconds: of the whole; 0: replay alone.  All inputs are replayed whatever time that takes.
+    """
     corpus, kept = work / "corpus", HERE / "corpus" / program.name
     corpus.mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_len={MAX_LENGTH}", f"-timeout={UNIT_TIMEOUT}", "-rss_limit_mb=2048",
         f"-artifact_prefix={work.resolve()}/", "-print_final_stats=0", "-verbosity=0",
-        "-runs=0" if replay else f"-max_total_time={seconds}",
+        f"-max_total_time={seconds}" if seconds else "-runs=0",
         f"-seed={int(os.environ.get('IOSD_SEED', '0')) % (1 << 32)}",  # 0: one of its own
     ]  # fmt: skip
     folders = [corpus, work / "seeds", *([kept] if kept.is_dir() else [])]
@@ -377,9 +451,7 @@ def run_target(program: Path, build_folder: Path, seconds: int) -> bool:
     """Everything for one target."""
     work = build_folder / "fuzz" / program.name
     write_seeds(program.name, work / "seeds")
-    good = fuzz(program, work, 0, replay=True)
-    if good and seconds:
-        good = fuzz(program, work, seconds, replay=False)
+    good = fuzz(program, work, seconds)
     inputs = sum(1 for _ in (work / "corpus").iterdir())
     verdict = "ok" if good else "BROKEN"
     print(f"{program.name}: {verdict}, {seconds} s, {inputs} inputs kept", flush=True)

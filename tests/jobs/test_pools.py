@@ -67,7 +67,7 @@ def test_jobs_outlive_their_pool(start: Start) -> None:
     assert "no pool of this name is configured now" in status.hint
     with pytest.raises(Exception, match="no pool 'one'; it has: default"):
         run(target, "print(2)", pool="one")
-    ran(target)
+    assert ran(target).attempt == 1
     start_again(target, "name=one;max=1\n")
     assert Job(target.commands, first.id).wait(DEADLINE_S).state is JobState.COMPLETED
     assert found(target)["one"].state == "serving"

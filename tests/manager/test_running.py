@@ -295,7 +295,7 @@ def test_started_twice_and_stopped(managed: Managed, tmp_path: Path) -> None:
     with another(managed, tmp_path) as (_, second):
         until(lambda: role(second) == "standby")
         assert managed.status["role"] == "manager"
-        with pytest.raises(Exception, match="another manager looks after"):
+        with pytest.raises(Exception, match="another manager manages"):
             second.ask("pool.scale", pool="default", active=2)
         hung = managed.served.pids["iosd-manager"]
         jobs = managed.submit(10, 0.2)

@@ -113,11 +113,12 @@ def test_a_target_that_stays_away(own: Serving) -> None:
     files = MountedFiles(own.url, f"/{partition_of(own)}", "--patience", "2s")
     with files as top:
         (top / "a").write_bytes(b"1")
-        with (top / "b").open("wb", buffering=0) as file:
-            own.kill_all()
-            file.write(b"lost")
+        file = (top / "b").open("wb", buffering=0)
+        own.kill_all()
+        file.write(b"lost")
+        for report in (partial(os.fsync, file.fileno()), file.close):
             with pytest.raises(OSError, match=rf"\[Errno {errno.EIO}\]"):
-                os.fsync(file.fileno())
+                report()
         begun = time.monotonic()
         for _ in range(20):
             with pytest.raises(OSError, match=rf"\[Errno {errno.EIO}\]"):

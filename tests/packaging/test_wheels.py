@@ -141,6 +141,16 @@ def test_the_clients_source_is_complete(client: Path) -> None:
     assert not [name for name in names if name.startswith(("iosd_", "sandbox/", "tests/"))]
 
 
+def test_what_links_of_the_sources_lead_to_is_copied_for_wheels() -> None:
+    text = (ROOT / "tools" / "make-wheels.sh").read_text()
+    [words] = re.findall(r'^copied="([^"]*)"', text, re.MULTILINE)
+    copied = [ROOT / word for word in words.replace("\\\n", " ").split()]
+    links = [path for folder in copied for path in folder.rglob("*") if path.is_symlink()]
+    assert ROOT / "sandbox" / "java" / "api" in links
+    for link in links:
+        assert any(link.resolve().is_relative_to(folder) for folder in copied), link
+
+
 @pytest.mark.tgtd
 def test_the_client_alone_uses_a_target(installed: Path, serving: Serving, tmp_path: Path) -> None:
     osd = installed / "osd"

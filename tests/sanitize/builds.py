@@ -14,6 +14,7 @@ import fcntl
 import functools
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Build:
     def command(self, name: str, *arguments: str) -> list[str]:
         """A command line that runs a program of this build with the variables set."""
         variables = [f"{variable}={value}" for variable, value in self.options]
+        variables.append(f"TMPDIR={tempfile.gettempdir()}")
         return ["/usr/bin/env", *variables, str(self.program(name)), *arguments]
 
 

@@ -181,7 +181,7 @@ def test_people(admin: Run, tmp_path: Path) -> None:
         "groups": ["staff"],
     }
     admin("acl", "user", "disable", "bob")
-    assert "shut out" in admin("acl", "user", "ls").stdout
+    assert "disabled" in admin("acl", "user", "ls").stdout
     admin("acl", "user", "enable", "bob")
     serial = admin("acl", "certificate", "add", "bob", "--save", tmp_path / "bob").stdout.strip()
     assert (tmp_path / "bob.key").stat().st_mode & 0o777 == 0o600
@@ -213,6 +213,11 @@ def test_people(admin: Run, tmp_path: Path) -> None:
 )
 def test_what_goes_wrong_has_a_code(admin: Run, words: tuple[str, ...], code: int) -> None:
     admin(*words, code=code)
+
+
+def test_a_role_mistyped(admin: Run) -> None:
+    told = admin("acl", "add", "root", "raed", "0x10000", code=Exit.USAGE).stderr
+    assert "and the roles read, write, run, run-write, owner" in told
 
 
 def test_examples_of_the_manual_pages(

@@ -203,5 +203,10 @@ def test_scopes_are_written_as_they_are_read(
 
 @pytest.mark.parametrize("text", ["", "x", "0x10000/", "0/*", "0x10000/0", "*/*", "1/2/3", "-1"])
 def test_what_is_no_scope(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"' (is not|has no) "):
         Scope.parse(text)
+
+
+def test_a_path_is_no_scope() -> None:
+    with pytest.raises(ValueError, match="'/lab' is a path: rules are about ids"):
+        Scope.parse("/lab")

@@ -275,7 +275,7 @@ class Console:
     def _reasons(self) -> list[dict[str, str]]:
         targets = self.manager.targets.values()
         if not targets:
-            return [{"target": "", "reason": "there is no target to look after"}]
+            return [{"target": "", "reason": "there is no target to manage"}]
         return unready(targets, time.time())
 
     async def _health(self, request: web.Request) -> web.Response:

@@ -69,7 +69,7 @@ def unready(targets: Iterable[ManagedTarget], now: float) -> list[dict[str, str]
         elif is_stale(target, now):
             why = f"no figures for {now - target.at:.0f} s" if target.at else "no figures yet"
         elif said["role"] != "manager":
-            why = f"another manager looks after it (we are {said['role']})"
+            why = f"another manager manages it (we are {said['role']})"
         if why is not None:
             found.append({"target": target.name, "reason": why})
     return found

@@ -26,7 +26,7 @@ __all__ = ["Copier", "CopyState", "Foreign", "Taken", "copy_plain", "copy_with_d
 
 SLACK_NS = 1_000_000_000
 TICK_NS = 20_000_000
-LEFT_OUT = frozenset({"lock", "ballast", "superblock.new", "restore.unfinished"})
+LEFT_OUT = frozenset({"lock", "ballast", "superblock.new", "restore.unfinished", "machine"})
 MAIN, DATABASE = "main", "db"
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -226,7 +226,7 @@ class Copier:
         found: dict[str, tuple[CopyState | None, int]] = {}
         for name in names:
             label, _, inside = name.partition("/")
-            if inside in LEFT_OUT:
+            if inside.partition("/")[0] in LEFT_OUT:
                 continue
             now = time.time_ns()
             try:

@@ -6,7 +6,7 @@ Both go to stderr, so that stdout has only data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -79,4 +79,21 @@ def print_exception(error: click.ClickException) -> None:
     text = error.format_message()
     if text[1:2].islower():
         text = text[:1].lower() + text[1:]
-    print_error(error.exit_code, text, f"  see: {ctx.command_path} --help" if ctx else "", ctx)
+    hints = [*_more(error, ctx), f"  see: {ctx.command_path} --help"] if ctx else []
+    print_error(error.exit_code, text, "\n".join(hints), ctx)
+
+
+def _more(error: click.ClickException, ctx: click.Context) -> Iterator[str]:
+    """What click's message about a command line leaves out."""
+    params = ctx.command.params
+    if isinstance(error, click.NoSuchOption):
+        known = {name for each in params for name in each.opts}
+        for word in ctx.meta.get(WORDS, ()):
+            name = "-" + word.partition("=")[0]
+            if len(word) > 2 and name in known:  # -name, as find(1) has it
+                yield f"  options of several letters begin with two dashes: {name}"
+    if isinstance(error, click.MissingParameter):
+        places = [each for each in params if isinstance(each, click.Argument)]
+        if len(places) > 1 and error.param is places[0] and places[0].nargs == -1:
+            # click gives the last place the only word
+            yield "  it takes " + " ".join(each.metavar or "" for each in places)

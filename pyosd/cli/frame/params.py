@@ -46,7 +46,7 @@ __all__ = [
 class AddressParam(ParamType[ObjectRef]):
     """``root``, PID or PID/OID, each decimal or 0x, or a path; inside: only what lies in a partition."""
 
-    forms = "root, PID, PID/OID or a path"
+    forms = "root, PID, PID/OID or a path /NAME/..."
     paths = True
 
     def __init__(

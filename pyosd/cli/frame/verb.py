@@ -434,8 +434,20 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.NOT_PERMITTED, f"{describe(error)}\n  {advice()}"
     for kind, code in CODES:
         if isinstance(error, kind):
-            return code, "\n  ".join([describe(error), *function_failure(error)])
+            hints = (*function_failure(error), *page_hint(error))
+            return code, "\n  ".join([describe(error), *hints])
     return Exit.INTERNAL, f"internal error: {error!r}; report in {write_report(error)}"
+
+
+def page_hint(error: BaseException) -> Iterator[str]:
+    """If an attribute was refused that an application may have meant as its own: their pages."""
+    if not isinstance(error, errors.Invalid) or (error.asc, error.ascq) != (0x26, 0x00):
+        return
+    if any(each.page % 0x30000000 < 0x20000000 for each in error.attributes):
+        yield (
+            "attributes of your own: user objects 0x10000/1, partitions 0x30010000/1, collections "
+            "0x60010000/1, the root 0x90010000/1, and the pages and numbers that follow"
+        )
 
 
 def function_failure(error: BaseException) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pyosd.types import ObjectRef
 
 __all__ = ["hook"]
 
+OWN_PAGES = range(0x10000, 0x20000000)  # those of applications
 EVENTS = {each.name.lower(): each for each in HookEvent if each.name}
 COLUMNS = (
     Column("HOOK", lambda row: str(row["number"]), right=True),
@@ -48,7 +49,8 @@ def hook() -> None:
     "page",
     type=NUMBER,
     metavar="PAGE",
-    help="Run it after each change of data, and store its attributes in this page.",
+    help="Run it after each change of data, and store its attributes in this page: 0x10000 to "
+    "0x1fffffff.",
 )
 @PARTITION
 @click.pass_obj
@@ -67,6 +69,9 @@ def add(
     """
     if page is not None and checked:
         raise click.UsageError("--check or --after, not both")
+    if page is not None and page not in OWN_PAGES:
+        first, last = OWN_PAGES[0], OWN_PAGES[-1]
+        raise click.UsageError(f"--after: the page must be from {first:#x} to {last:#x}")
     events = HookEvent.AFTER if page is not None else HookEvent(0)
     for each in checked:
         events |= EVENTS[each]
@@ -124,6 +129,9 @@ def run(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
 
     For objects that were there before the hook.
     """
+    for each in addresses:
+        if not each.object_id:
+            raise click.UsageError(f"'{each}' is no user object: name the objects themselves")
     with settings.connect() as target:
         for each in addresses:
             functions_of(target, None).follow(each)

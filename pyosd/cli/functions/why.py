@@ -21,6 +21,7 @@ from pyosd.cli.output.tables import (
 from pyosd.cli.output.terminal import TEXT_OR_JSON
 from pyosd.functions import DataOrigin, OriginStage
 from pyosd.types import ObjectRef
+from pyosd.wire.job_status import is_apart
 
 __all__ = ["why"]
 
@@ -81,6 +82,8 @@ def why(settings: Settings, address: ObjectRef) -> None:
     READ: the version of the stored bytes, and whether its result was kept or computed, and its time.
     For a job, see 'osd job why'.
     """
+    if is_apart(address):
+        raise click.UsageError(f"{address} is a job: osd job why {address}")
     with settings.connect() as target:
         found = functions_of(target, None).origin(address)
     if settings.output == "json":

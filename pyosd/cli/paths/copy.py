@@ -29,6 +29,7 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
+    say_left_out,
     upload,
 )
 from pyosd.fs.faces import FileSystem
@@ -135,7 +136,7 @@ def copy_stream(
 ) -> None:
     """stdin to a file of the target, or such a file to stdout."""
     if len(sources) != 1:
-        raise click.UsageError("- has one other path beside it")
+        raise click.UsageError("with - give exactly one other path")
     if destination.stream:
         with (
             target.open(settings.path(sources[0].text), "rb") as file,
@@ -179,7 +180,7 @@ def store(
             raise Failure(Exit.FAILED, f"'{source}' is a directory; -r copies it")
         folders.append(new)
         prefix = encoded(split(new)[1:])
-        for each, name, is_folder in local_tree(path):
+        for each, name, is_folder in local_tree(path, say_left_out):
             if is_folder:
                 folders.append(f"{new}/{name}")
             else:

@@ -28,8 +28,7 @@ __all__ = ["mount"]
     "--cache",
     type=DURATION,
     metavar="DURATION",
-    help="How long names and attributes are used without asking the target.  "
-    "[names of files 0, others 1s]",
+    help="How long names and attributes are used without asking the target.  [1s]",
 )
 @click.option(
     "--patience",

@@ -20,7 +20,8 @@ from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped
 from pyosd.commands.dialogue import Stream
-from pyosd.fs.paths import SCHEME
+from pyosd.fs.partitions import named_refusal
+from pyosd.fs.paths import SCHEME, join
 from pyosd.fs.transfer import (
     DEPTH,
     FileMoved,
@@ -45,6 +46,7 @@ __all__ = [
     "download",
     "encoded_name",
     "in_partition",
+    "say_left_out",
     "upload",
 ]
 
@@ -141,10 +143,21 @@ class CopyReport:
         self.settings, self.names, self.verify, self.check = settings, names, verify, check
         self.files = self.bytes = self.failed = 0
 
-    def of(self, target: Target, moved: Stream[FileMoved]) -> None:
-        """Take outcomes as they come."""
+    def of(self, target: Target, moved: Stream[FileMoved], above: str = "/") -> None:
+        """Take outcomes as they come.  above: the path of the partition that files go to."""
+        try:
+            self._take(target, moved, above)
+        except KeyboardInterrupt:
+            done = f"interrupted, {counted(self.files, 'file')} done"
+            click.echo(f"osd: {done}; repeat the command for the rest", err=True)
+            raise
+
+    def _take(self, target: Target, moved: Stream[FileMoved], above: str) -> None:
+        """The same, to the end."""
         for each in target.carry_stream(moved):
             error = each.error or (self._difference(target, each) if self.verify else None)
+            if isinstance(error, errors.OSDError) and isinstance(each.item, Outgoing):
+                error = named_refusal(error, join(above, os.fsdecode(each.item.path)))
             if error is not None:
                 self.fail(str(each.local), error)
             else:
@@ -182,6 +195,12 @@ class CopyReport:
         self.settings.say(f"{counted(self.files, 'file')}, {format_bytes(self.bytes)}{more}")
 
 
+def say_left_out(path: Path) -> None:
+    """Report a path that cannot be copied."""
+    kind = "a link to a folder" if path.is_dir() else "no file, or a link that leads nowhere"
+    click.echo(escaped(f"osd: {path}: left out: it is {kind}"), err=True)
+
+
 def continued(name: str, kept: int) -> str:
     """The line about a file of which an earlier transfer had moved the beginning."""
     return f"{escaped(name)}: continued at {format_bytes(kept)}"
@@ -208,7 +227,8 @@ def upload(
     fs = target.fs
     for folder in folders:
         fs.mkdir(folder, parents=True, exist_ok=True)
-    base = fs.resolve("/" + destination.split("/")[1])
+    above = "/" + destination.split("/")[1]
+    base = fs.resolve(above)
     total = sum(size_of(each.source) for each in files)
     with byte_bar(f"store {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = put_files(
@@ -220,7 +240,7 @@ def upload(
             records=TransferRecords(target.url),
             progress=progress,
         )
-        report.of(target, stream)
+        report.of(target, stream, above)
 
 
 def download(
@@ -231,9 +251,12 @@ def download(
     parallel: int,
     report: CopyReport,
 ) -> None:
-    """Make local folders, then fetch files."""
+    """Make local folders, then fetch files.  A folder that cannot be made fails alone, with its files."""
     for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            report.fail(str(folder), error)
     total = sum(each.info.length for each in files)
     with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = get_files(

@@ -26,6 +26,7 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
+    say_left_out,
     upload,
 )
 from pyosd.fs.faces import FileSystem
@@ -119,10 +120,17 @@ class Plan:
         self.local = dict[str, LocalEntry]()
         self.remote = dict[str, PathInfo]()
 
+    def _skipped(self, path: Path) -> None:
+        """Report what is neither a file nor a folder, unless it is excluded anyway."""
+        if not self._excluded(str(path.relative_to(self.here))):
+            say_left_out(path)
+
     def read(self, to_target: bool) -> None:
         """List both.  Raises: Failure, NoSuchName: the source is absent."""
         if self.here.is_dir():
-            for path, name, is_folder in local_tree(self.here):
+            for path, name, is_folder in local_tree(
+                self.here, self._skipped if to_target else None
+            ):
                 if not self._excluded(name):
                     state = path.stat()
                     kept = LocalEntry(is_folder, state.st_size, state.st_mtime_ns // 1_000_000)

@@ -23,7 +23,7 @@ from pyosd.cli.security.secmgr_verb import (
     target_of,
     text,
 )
-from pyosd.secmgr.names import names_of
+from pyosd.secmgr.names import names_of, permissions_of
 from pyosd.secmgr.roles import ROLES, rules_of
 from pyosd.types import ref
 
@@ -144,6 +144,11 @@ def add(
     GLOBAL, POL_SEC, M_OBJECT, QUERY, GBL_REM, FUN_EXE (or EXEC: run scripts there).
     """
     role = permissions in ROLES
+    if not role:
+        try:
+            permissions_of(split(permissions))
+        except ValueError as error:
+            raise click.UsageError(f"{error}; and the roles {', '.join(ROLES)}") from None
     found = ask(
         settings,
         "acl.add",

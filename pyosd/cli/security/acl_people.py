@@ -42,7 +42,7 @@ def users(settings: Settings) -> None:
     columns = (
         text("USER", "name"),
         Column("GROUPS", lambda row: ",".join(row["groups"]) or "-", shrink=True),
-        Column("STATE", lambda row: "shut out" if row["disabled"] else "good"),
+        Column("STATE", lambda row: "disabled" if row["disabled"] else "active"),
     )
     settings.show(records, columns, "iosd.secmgr-users/1", "users")
 

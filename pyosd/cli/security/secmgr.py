@@ -134,5 +134,5 @@ def print_verified(problems: list[str], head: str) -> None:
     for problem in problems:
         click.echo(f"osd: {problem}", err=True)
     if problems:
-        raise Failure(Exit.STORE_DAMAGED, "the audit log is not whole")
+        raise Failure(Exit.STORE_DAMAGED, "the audit log was changed, or a part of it is missing")
     click.echo(head)

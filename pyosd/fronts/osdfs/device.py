@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -12,7 +13,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-__all__ = ["attach", "detach", "device_number", "is_attached"]
+__all__ = ["attach", "detach", "device_number", "is_attached", "set_read_ahead"]
 
 DEVICE = Path("/dev/fuse")
 _NOSUID, _NODEV, _DETACH = 0x2, 0x4, 0x2
@@ -66,6 +67,15 @@ def device_number(place: Path) -> str:
     if not found:
         raise OSError(errno.EINVAL, "nothing is mounted here", str(place))
     return found[-1][2].decode()
+
+
+def set_read_ahead(number: str, length: int) -> None:
+    """Let the kernel read so many bytes ahead, if it permits that; its default is 128 KiB.
+
+    number: of the device.
+    """
+    with contextlib.suppress(OSError):
+        Path(f"/sys/class/bdi/{number}/read_ahead_kb").write_text(str(length >> 10))
 
 
 def is_attached(number: str) -> bool:

@@ -17,6 +17,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import DATA_VERSION, LOGICAL_LENGTH, MEMBERS_VERSION, Page, Timestamp
 
 __all__ = [
+    "ENTRIES",
     "LINK_TARGET",
     "NOTHING",
     "XATTRS",
@@ -25,6 +26,7 @@ __all__ = [
     "decode_xattrs",
     "encode_xattrs",
     "facts_of",
+    "kind_of",
     "owner_value",
     "root_facts",
     "time_values",
@@ -60,8 +62,10 @@ class Defaults:
 
 @dataclass(slots=True)
 class Facts:
-    """What the target says about an object.  version: of the data, or of a directory's entries; b"":
-    the root directory of a partition has none.  accessed_ms, modified_ms: the target's own times.
+    """What the target says about an object.
+
+    version: of the data, or of a directory's entries; b"": the root directory of a partition has none.
+    accessed_ms, modified_ms: the target's own times.  xattrs: the value of XATTRS; None: it was too long.
     length_unknown: functions make the data, and only a READ tells how long they are.
     """
 
@@ -69,6 +73,7 @@ class Facts:
     version: bytes = b""
     accessed_ms: int = 0
     modified_ms: int = 0
+    xattrs: bytes | None = None
     length_unknown: bool = False
 
 
@@ -78,9 +83,11 @@ def _times(page: Page) -> tuple[AttributeId, ...]:
 
 
 _OURS = (OWNER, MODIFIED, ACCESSED)
-_FILE = (*_OURS, *_times(Page.USER_TIMESTAMPS), DATA_VERSION, LOGICAL_LENGTH)
-_DIRECTORY = (*_OURS, *_times(Page.COLLECTION_TIMESTAMPS), MEMBERS_VERSION)
-_PARTITION = (*_OURS, *_times(Page.PARTITION_TIMESTAMPS))
+_FILE = (*_OURS, *_times(Page.USER_TIMESTAMPS), DATA_VERSION, LOGICAL_LENGTH, XATTRS)
+_DIRECTORY = (*_OURS, *_times(Page.COLLECTION_TIMESTAMPS), MEMBERS_VERSION, XATTRS)
+_PARTITION = (*_OURS, *_times(Page.PARTITION_TIMESTAMPS), XATTRS)
+ENTRIES = (*_FILE[:-1], *_DIRECTORY[len(_OURS) :])
+"""Of a directory's entries.  Each has those of its type, in the order of wanted_of()."""
 
 
 def wanted_of(obj: ObjectRef, *, is_directory: bool) -> tuple[AttributeId, ...]:
@@ -94,7 +101,9 @@ def facts_of(
     values: Sequence[AttributeValue], defaults: Defaults, *, is_directory: bool, links: int
 ) -> Facts:
     """Facts from the values of wanted_of()."""
-    owner, modified, accessed, changed, read, written, *rest = (each.value for each in values)
+    xattrs = values[-1].value if values[-1].id == XATTRS else None
+    given = values if xattrs is None else values[:-1]
+    owner, modified, accessed, changed, read, written, *rest = (each.value for each in given)
     version = rest[0] if rest else b""
     accessed_ms, written_ms = int.from_bytes(read), int.from_bytes(written)
     stat = _owned(owner, defaults, is_directory=is_directory)
@@ -105,7 +114,8 @@ def facts_of(
     has_length = not is_directory and not modes.S_ISLNK(stat.mode)
     if has_length:
         stat.size = int.from_bytes(rest[1])
-    return Facts(stat, version, accessed_ms, written_ms, has_length and not rest[1])
+    unknown = has_length and not rest[1]
+    return Facts(stat, version, accessed_ms, written_ms, xattrs, unknown)
 
 
 def _owned(value: bytes, defaults: Defaults, *, is_directory: bool) -> Stat:
@@ -120,6 +130,11 @@ def _owned(value: bytes, defaults: Defaults, *, is_directory: bool) -> Stat:
     if modes.S_ISLNK(mode):
         return Stat(mode, size=device, uid=uid, gid=gid)
     return Stat(mode, uid=uid, gid=gid, device=device)
+
+
+def kind_of(owner: bytes) -> int:
+    """The type bits of a file whose attribute OWNER has this value."""
+    return modes.S_IFMT(_owned(owner, Defaults(0, 0), is_directory=False).mode)
 
 
 def _set_time(value: bytes, state: bytes, otherwise: int) -> int:

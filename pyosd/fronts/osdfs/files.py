@@ -10,6 +10,7 @@ import errno
 import os
 import stat as modes
 import time
+from dataclasses import replace
 from functools import partial
 
 from pyosd import errors, requests
@@ -66,7 +67,7 @@ class FileOperations:
     async def getattr(self, request: KernelRequest) -> bytes:
         """Attributes of a node."""
         node = self._nodes.get(request.node)
-        await self._mounted.refresh(node)
+        await self._mounted.current(node)
         return self._mounted.attributes(node)
 
     async def setattr(self, request: KernelRequest) -> bytes:
@@ -80,40 +81,49 @@ class FileOperations:
         valid = SetattrFlag(valid)
         if valid & _NOT_DATA:
             check_changes(node)
+        asker = None if valid & SetattrFlag.FH else request.pid  # ftruncate
         if valid & SetattrFlag.SIZE:
             privileged = not valid & SetattrFlag.KILL_SUIDGID
-            await self._mounted.cut(regular(node), size, privileged=privileged)
+            await self._mounted.cut(regular(node), size, privileged=privileged, asker=asker)
+            asker = None  # the rest is about the same object
         if valid & (SetattrFlag.MODE | SetattrFlag.UID | SetattrFlag.GID):
             await self._set_owner(
                 node,
+                asker,
                 mode if valid & SetattrFlag.MODE else None,
                 uid if valid & SetattrFlag.UID else None,
                 gid if valid & SetattrFlag.GID else None,
             )
+            asker = None
         if valid & (SetattrFlag.ATIME | SetattrFlag.MTIME):
             now = time.time_ns()
             accessed = now if valid & SetattrFlag.ATIME_NOW else atime * 10**9 + atime_ns
             modified = now if valid & SetattrFlag.MTIME_NOW else mtime * 10**9 + mtime_ns
-            facts = await self._mounted.refresh(node)
-            values = file_page.time_values(
-                facts,
+            given = (
                 accessed if valid & SetattrFlag.ATIME else None,
                 modified if valid & SetattrFlag.MTIME else None,
             )
-            await self._mounted.set(node, values)
+            if await self._mounted.new.set_times(node, *given):
+                return self._mounted.attributes(node)
+            # The version of a directory is not known once something here has changed its entries.
+            ask = self._mounted.refresh if node.is_directory else self._mounted.current
+            values = file_page.time_values(await ask(node), *given)
+            await self._mounted.set(node, values, asker=asker)
         return self._mounted.attributes(node)
 
     async def _set_owner(
-        self, node: Node, mode: int | None, uid: int | None, gid: int | None
+        self, node: Node, asker: int | None, mode: int | None, uid: int | None, gid: int | None
     ) -> None:
-        stat = (await self._mounted.refresh(node)).stat
+        stat = replace((await self._mounted.current(node)).stat)
         if mode is not None:
             stat.mode = modes.S_IFMT(stat.mode) | modes.S_IMODE(mode)
         elif not node.is_directory:  # chown(2)
             stat.mode = without_privileges(stat.mode)
         stat.uid = stat.uid if uid is None else uid
         stat.gid = stat.gid if gid is None else gid
-        await self._mounted.set(node, [file_page.owner_value(stat)])
+        if not await self._mounted.new.describe(node, stat):
+            values = [file_page.owner_value(stat)]
+            await self._mounted.set(node, values, asker=asker)
 
     async def readlink(self, request: KernelRequest) -> bytes:
         """Where a symbolic link leads."""
@@ -131,7 +141,7 @@ class FileOperations:
         flags, open_flags = kernel.OPEN_IN.unpack_from(request.body)
         node = regular(self._nodes.get(request.node))
         privileged = not open_flags & kernel.KILL_SUIDGID_AT_OPEN
-        return await self._mounted.open(node, flags, privileged=privileged)
+        return await self._mounted.open(node, flags, request.pid, privileged=privileged)
 
     async def release(self, request: KernelRequest) -> bytes:
         """Close a file; close(2) has had its errors from flush()."""
@@ -142,10 +152,16 @@ class FileOperations:
         """Read what the target has, after all that was written here."""
         _, start, size, *_ = kernel.READ_IN.unpack_from(request.body)
         node = self._nodes.get(request.node)
+        if (new := self._mounted.new.read(node, start, size)) is not None:
+            return new
         if node.writer and not node.writer.clean:
             await node.writer.drain()
         if isinstance(node.shown, JobFile) and node.shown.content is not None:
             return node.shown.content[start : start + size]
+        if (head := self._mounted.head(node, start, size)) is not None:
+            return head
+        node.partial = False
+        node.asked = 0.0  # the time of access changes
         return await self._line.carry(lambda: object_data.read(node.object, start, size))
 
     async def write(self, request: KernelRequest) -> bytes:
@@ -155,10 +171,13 @@ class FileOperations:
         data = request.body[kernel.WRITE_IN.size :][:size]
         if write_flags & kernel.KILL_SUIDGID_AT_WRITE:
             await self._mounted.drop_privileges(node)
-        writer = self._mounted.writer(node)
         cached = write_flags & kernel.WRITE_CACHE
         made = node.shown or node.facts.length_unknown  # by functions, which refuse APPEND
-        if flags & os.O_APPEND and not cached and not made:
+        appends = flags & os.O_APPEND and not cached and not made
+        if await self._mounted.new.write(node, None if appends else start, data):
+            return kernel.WRITE_OUT.pack(size, 0)
+        writer = self._mounted.writer(node)
+        if appends:
             await writer.append(data)
         else:
             await writer.write(start, data)
@@ -167,6 +186,7 @@ class FileOperations:
     async def flush(self, request: KernelRequest) -> bytes:
         """close(2): others see what was written.  Raises: what writes have failed with."""
         node = self._nodes.get(request.node)
+        await self._mounted.new.store(node)
         if node.writer:
             await node.writer.settle()
         return b""
@@ -174,6 +194,8 @@ class FileOperations:
     async def fsync(self, request: KernelRequest) -> bytes:
         """Make data, attributes and names survive power loss."""
         node = self._nodes.get(request.node)
+        await self._mounted.new.store_in(node)
+        await self._mounted.new.store(node)
         if node.writer:
             await node.writer.settle()
         if _attributes_of(node) != ROOT:
@@ -184,6 +206,7 @@ class FileOperations:
         """Make holes.  The target reserves no space."""
         _, start, length, mode, _ = kernel.FALLOCATE_IN.unpack_from(request.body)
         node = regular(self._nodes.get(request.node))
+        await self._mounted.new.store(node)
         made = node.shown or node.facts.length_unknown
         if made or not mode & (kernel.FALLOC_PUNCH_HOLE | kernel.FALLOC_ZERO_RANGE):
             raise WithErrno(errno.EOPNOTSUPP)
@@ -192,6 +215,7 @@ class FileOperations:
         if mode & kernel.FALLOC_KEEP_SIZE:
             end = (await self._mounted.refresh(node)).stat.size
             length = max(min(length, end - start), 0)
+        self._nodes.change(node)
         if length:
             await self._line.carry(lambda: object_data.clear(node.object, start, length))
         node.cached = b""
@@ -211,9 +235,11 @@ class FileOperations:
     async def _xattrs(self, node: Node) -> tuple[bytes, dict[bytes, bytes]]:
         """The value of the attribute that has them, and each."""
         obj = _attributes_of(node)
-        if obj == ROOT:
+        if obj == ROOT or node.new:
             return b"", {}
-        value = await self._line.carry(lambda: get_attribute(obj, *file_page.XATTRS))
+        value = node.facts.xattrs if self._mounted.knows(node) and not node.shown else None
+        if value is None:
+            value = await self._line.carry(lambda: get_attribute(obj, *file_page.XATTRS))
         try:
             return value, file_page.decode_xattrs(value)
         except ValueError:
@@ -257,8 +283,10 @@ class FileOperations:
         if name.startswith(b"system.") or node.object == ROOT:
             raise WithErrno(errno.EOPNOTSUPP)
         check_changes(node)
+        await self._mounted.new.store(node)
         node.fresh = False
         for _ in range(_SWAPS):
+            self._nodes.change(node)  # what others have set meanwhile is not to be lost
             old, values = await self._xattrs(node)
             if flags & kernel.XATTR_CREATE and name in values:
                 raise WithErrno(errno.EEXIST)

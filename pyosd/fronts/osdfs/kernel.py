@@ -18,6 +18,8 @@ ROOT_ID = 1
 PAGE = 4096
 WRITE_MOST = 1 << 20
 """Bytes of one WRITE or READ."""
+READ_AHEAD = 8 * WRITE_MOST
+"""Bytes that the kernel may read ahead."""
 BUFFER = WRITE_MOST + PAGE
 """Bytes that the longest request fits."""
 NAME_MAX = 255
@@ -128,7 +130,7 @@ class SetattrFlag(IntFlag):
     KILL_SUIDGID = 1 << 11
 
 
-FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE = 1 << 0, 1 << 1
+FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH = 1 << 0, 1 << 1, 1 << 5
 KILL_SUIDGID_AT_OPEN = 1 << 0
 WRITE_CACHE, KILL_SUIDGID_AT_WRITE = 1 << 0, 1 << 2
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
@@ -137,7 +139,10 @@ XATTR_CREATE, XATTR_REPLACE = 1, 2
 
 
 class KernelRequest(NamedTuple):
-    """A request: who asks for what about which node.  body: what follows the header."""
+    """A request: who asks for what about which node.
+
+    body: what follows the header.  pid: of the thread.
+    """
 
     op: int
     unique: int
@@ -145,12 +150,13 @@ class KernelRequest(NamedTuple):
     uid: int
     gid: int
     body: memoryview
+    pid: int
 
 
 def decode_request(data: memoryview) -> KernelRequest:
     """Take one request apart."""
-    length, op, unique, node, uid, gid, _, _, _ = HEADER.unpack_from(data)
-    return KernelRequest(op, unique, node, uid, gid, data[HEADER.size : length])
+    length, op, unique, node, uid, gid, pid, _, _ = HEADER.unpack_from(data)
+    return KernelRequest(op, unique, node, uid, gid, data[HEADER.size : length], pid)
 
 
 def names_in(body: memoryview, count: int = 1) -> list[bytes]:
@@ -190,6 +196,12 @@ class Stat:
     accessed: int = 0
     modified: int = 0
     changed: int = 0
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """All that the kernel remembers, save the time of access."""
+        identity = (self.mode, self.links, self.uid, self.gid)
+        return (*identity, self.size, self.modified, self.changed)
 
 
 def _attr(number: int, stat: Stat) -> bytes:
@@ -232,11 +244,11 @@ def opened_out(handle: int, flags: int = 0) -> bytes:
     return _OPENED.pack(handle, flags, 0)
 
 
-def init_out(features: int, readahead: int) -> bytes:
-    """The answer to INIT."""
+def init_out(features: int) -> bytes:
+    """The answer to INIT.  The kernel takes the smaller one of this READ_AHEAD and its own limit."""
     pages = WRITE_MOST // PAGE
     return _INIT_OUT.pack(
-        *(MAJOR, MINOR, readahead, features & ALL_FEATURES, 64, 48, WRITE_MOST, 1, pages, 0, 0)
+        *(MAJOR, MINOR, READ_AHEAD, features & ALL_FEATURES, 64, 48, WRITE_MOST, 1, pages, 0, 0)
     )
 
 

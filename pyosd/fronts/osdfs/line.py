@@ -68,8 +68,7 @@ class PatientSession:
     async def _wait(self) -> None:
         left = self._lost_at + self._patience - time.monotonic()
         try:
-            async with asyncio.timeout(max(left, 0.0)):
-                await self._up.wait()
+            await asyncio.wait_for(self._up.wait(), max(left, 0.0))
         except TimeoutError:
             raise errors.Unreachable("the target is away") from None
 

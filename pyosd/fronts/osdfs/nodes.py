@@ -7,19 +7,25 @@ its name, so that commands on two directories can have paths.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import stat as modes
+import time
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pyosd.fronts.osdfs.file_page import Facts
 from pyosd.fronts.osdfs.kernel import ROOT_ID, WithErrno
 from pyosd.fronts.osdfs.writer import Writer
-from pyosd.types import FIRST_ID, ObjectRef
+from pyosd.types import FIRST_ID, ObjectRef, ref
+from pyosd.wire.names import NamedData
 
-__all__ = ["JobFile", "Node", "NodeTable", "ViewFile"]
+__all__ = ["JobFile", "NewFile", "Node", "NodeTable", "Place", "ViewFile"]
 
 _PARTITION_BITS = 40
-_SHOWN = 1 << 63
+_SHOWN, _NEW = 1 << 63, 1 << 62
+Place: TypeAlias = "tuple[Node, bytes]"
+"""A directory and a name in it."""
 
 
 @dataclass(slots=True)
@@ -44,15 +50,38 @@ class ViewFile:
     counted: tuple[bytes, int] = (b"", 0)
 
 
+@dataclass(slots=True)
+class NewFile:
+    """What a file has that the target does not have.
+
+    cuts: it was opened with O_TRUNC.  accessed, modified: times that were set, in ns.
+    """
+
+    cuts: bool
+    data: bytearray = field(default_factory=bytearray)
+    accessed: int | None = None
+    modified: int | None = None
+    storing: asyncio.Task[None] | None = None
+    idle: asyncio.TimerHandle | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """An object that the kernel knows.
 
-    places: directories and names that it was found at; above: the last one.  opens: open files.
+    places: directories and names that it was found at; above: the last one.  kept: until when the kernel
+    uses one without asking (monotonic).  opens: open files.
     hidden: the name it has while it is open and the kernel has removed its last one.
     cached: the version of the data in the kernel's cache, b"" if that is not known.
+    partial: the kernel has not the last page of these data.
     fresh: it was made here and is open since, so the kernel need not fear that it is privileged.
     shown: set if the node is below .jobs or .views.
+    asked: when the target gave the facts (monotonic); 0: something here has changed the object since.
+    changed: the number of the last change here (NodeTable.changes).
+    looked_up: a thread that the kernel makes ask again, and the name that it has found.
+    new: what the target does not have yet; the object's id is then one of this mount.
+    refuses: of a directory: new files in it must be made at once, so that the refusal is known.
+    told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
     counted: a version of the data, and their length, which no attribute has.
     """
 
@@ -60,20 +89,34 @@ class Node:
     object: ObjectRef
     is_directory: bool
     facts: Facts
-    above: tuple[Node, bytes] | None = None
+    above: Place | None = None
     places: set[tuple[int, bytes]] = field(default_factory=set)
+    kept: dict[Place, float] = field(default_factory=dict)
     lookups: int = 0
     opens: int = 0
     hidden: bytes = b""
     cached: bytes = b""
+    partial: bool = False
     fresh: bool = False
     writer: Writer | None = None
     shown: JobFile | ViewFile | None = None
+    asked: float = 0.0
+    changed: int = 0
+    told: tuple[int, ...] = ()
+    head: tuple[float, NamedData] | None = None
+    looked_up: tuple[int, Place] | None = None
+    new: NewFile | None = None
+    refuses: bool = False
     counted: tuple[bytes, int] = (b"", 0)
+
+    def learn(self, facts: Facts, since: int) -> None:
+        """Take what the target says.  since: the number of changes when it was asked."""
+        self.facts = facts
+        self.asked = time.monotonic() if self.changed <= since else 0.0
 
 
 class NodeTable:
-    """All nodes."""
+    """All nodes.  changes: how many of them programs here have changed."""
 
     def __init__(self, root: ObjectRef, facts: Facts) -> None:
         self.root = Node(ROOT_ID, root, True, facts, lookups=1)
@@ -81,6 +124,20 @@ class NodeTable:
         self._by_id = {ROOT_ID: self.root}
         self._by_object = {root: self.root}
         self._by_place = dict[tuple[int, bytes], Node]()
+        self.changes = 0
+
+    def change(self, node: Node) -> None:
+        """A program here changes the object: what is known of it is old, and what is under way, too."""
+        self.changes += 1
+        node.changed = self.changes
+        node.asked, node.told, node.head = 0.0, (), None
+
+    def change_entries(self, directory: Node) -> None:
+        """A program here has changed a directory's entries, and so its times, which are estimated."""
+        self.changes += 1
+        directory.changed = self.changes
+        stat = directory.facts.stat
+        stat.modified = stat.changed = max(time.time_ns() // 10**6 * 10**6, stat.changed)
 
     def get(self, number: int) -> Node:
         """The node of an id.  Raises: WithErrno: the kernel has forgotten it."""
@@ -102,18 +159,41 @@ class NodeTable:
         return [each for each in self._by_id.values() if each.opens]
 
     def found(
-        self, parent: Node, name: bytes, obj: ObjectRef, *, is_directory: bool, facts: Facts
+        self,
+        parent: Node,
+        name: bytes,
+        obj: ObjectRef,
+        *,
+        is_directory: bool,
+        facts: Facts,
+        since: int,
     ) -> Node:
-        """The node of an object that a directory has under a name; a new one if need be."""
+        """The node of an object that a directory has under a name; a new one if need be.
+
+        since: as of Node.learn().
+        """
         node = self._by_object.get(obj)
         if node is None or node.is_directory != is_directory:  # an id can be used again
             self._last += 1
             node = Node(self._last, obj, is_directory, facts)
             self._by_id[node.id] = self._by_object[obj] = node
-        else:
-            node.facts = facts
+        node.learn(facts, since)
         self.place(node, parent, name)
         return node
+
+    def add_new(self, parent: Node, name: bytes, facts: Facts) -> Node:
+        """The node of a file that the target does not have yet."""
+        self._last += 1
+        obj = ref(parent.object.partition_id, _NEW | self._last)
+        node = self._by_id[self._last] = self._by_object[obj] = Node(self._last, obj, False, facts)
+        self.place(node, parent, name)
+        return node
+
+    def bind(self, node: Node, obj: ObjectRef) -> None:
+        """The target has made the object of a node."""
+        del self._by_object[node.object]
+        node.object = obj
+        self._by_object.setdefault(obj, node)
 
     def show(
         self, parent: Node, name: bytes, obj: ObjectRef, shown: JobFile | ViewFile, facts: Facts
@@ -146,6 +226,7 @@ class NodeTable:
         node = self._by_place.pop((parent.id, name), None)
         if node:
             node.places.discard((parent.id, name))
+            node.kept.pop((parent, name), None)
 
     def forget(self, number: int, count: int) -> None:
         """The kernel drops references."""

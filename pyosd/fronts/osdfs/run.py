@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -11,11 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyosd import aio
-from pyosd.fronts.osdfs import device
+from pyosd import aio, errors
+from pyosd.fronts.osdfs import device, kernel
+from pyosd.fronts.osdfs.directories import DirectoryOperations
 from pyosd.fronts.osdfs.file_page import Defaults
 from pyosd.fronts.osdfs.files import FileOperations
-from pyosd.fronts.osdfs.kernel import BATCH_FORGET_IN, FORGET_IN, FORGET_ONE, KernelRequest, Op
+from pyosd.fronts.osdfs.kernel import (
+    BATCH_FORGET_IN,
+    FORGET_IN,
+    FORGET_ONE,
+    KernelRequest,
+    Op,
+    WithErrno,
+)
 from pyosd.fronts.osdfs.line import PatientSession
 from pyosd.fronts.osdfs.mounted import CacheTimes, Mounted
 from pyosd.fronts.osdfs.server import KernelServer
@@ -27,6 +37,8 @@ __all__ = ["CacheTimes", "MountOptions", "mount"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _WATCH_S = 0.5
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+_KEPT = 32 << 20  # bytes; twice what READs and WRITEs under way need
 _log = logging.getLogger("osdfs")
 
 
@@ -55,6 +67,7 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
 
     Raises: OSError: it cannot be mounted; NoSuchName; NotADirectory: path is a file's; OSDError.
     """
+    _keep_memory()
     target = await aio.connect(
         options.url,
         chap=options.chap,
@@ -72,12 +85,21 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
         place = place.resolve()
         fd = device.attach(place, f"{options.url}{options.path}", others=options.others)
         try:
+            device.set_read_ahead(device.device_number(place), kernel.READ_AHEAD)
             await _serve(mounted, fd, place, ready)
         finally:
             device.detach(place, lazy=True)
             os.close(fd)
     finally:
         await line.close()
+
+
+def _keep_memory() -> None:
+    """Have the C library reuse the memory of large buffers: new pages cost more than the copy into them."""
+    with contextlib.suppress(AttributeError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_MMAP_THRESHOLD, _KEPT)
+        libc.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], None]) -> None:
@@ -93,14 +115,16 @@ async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], Non
             at = BATCH_FORGET_IN.size + each * FORGET_ONE.size
             nodes.forget(*FORGET_ONE.unpack_from(request.body, at))
 
-    server = KernelServer(
-        fd, NameOperations(mounted).handlers | FileOperations(mounted).handlers, forget
-    )
+    operations = (NameOperations, DirectoryOperations, FileOperations)
+    handlers = {op: each for made in operations for op, each in made(mounted).handlers.items()}
+    server = KernelServer(fd, handlers, forget)
     mounted.notify = server.notify
     stopping = list[asyncio.Task[None]]()
 
     async def unmount() -> None:
         for node in nodes.opened():
+            with contextlib.suppress(errors.OSDError, WithErrno):  # its last close() logs it
+                await mounted.new.store(node)
             if node.writer:
                 await node.writer.drain()
         # In a thread: the kernel asks for more while it unmounts.

@@ -7,7 +7,8 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from typing import Any
 
 from pyosd.fronts.osdfs.errnos import number_of
 from pyosd.fronts.osdfs.kernel import (
@@ -26,7 +27,7 @@ from pyosd.types import Buffer
 
 __all__ = ["KernelHandler", "KernelServer"]
 
-KernelHandler = Callable[[KernelRequest], Awaitable[Buffer]]
+KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
 """Carries out one operation.  Returns: the reply without its header."""
 
 _AT_ONCE = 32  # requests read before others have their turn
@@ -95,9 +96,7 @@ class KernelServer:
     def _take(self, request: KernelRequest) -> None:
         handler = self._handlers.get(request.op)
         if handler:
-            task = self._loop.create_task(self._answer(handler, request))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(self._answer(handler, request))
         elif request.op in (Op.FORGET, Op.BATCH_FORGET):
             self._forget(request)
         elif request.op == Op.INIT:
@@ -105,14 +104,24 @@ class KernelServer:
         else:
             self._write(error_reply(request.unique, errno.ENOSYS))
 
+    def _begin(self, answer: Coroutine[Any, Any, None]) -> None:
+        """Run an answer as far as it goes at once; many need nothing from the target."""
+        try:
+            waits_for = answer.send(None)
+        except StopIteration:
+            return
+        task = self._loop.create_task(_finished(answer, waits_for))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def _init(self, request: KernelRequest) -> None:
-        major, _, readahead, features = INIT_IN.unpack_from(request.body)
+        major, _, _, features = INIT_IN.unpack_from(request.body)
         if major != MAJOR:
             self._write(error_reply(request.unique, errno.EPROTO))
             return
         if Op.READDIRPLUS not in self._handlers:
             features &= ~(Feature.DO_READDIRPLUS | Feature.READDIRPLUS_AUTO)
-        data = init_out(features, readahead)
+        data = init_out(features)
         self._write(reply_header(request.unique, len(data)), data)
 
     async def _answer(self, handler: KernelHandler, request: KernelRequest) -> None:
@@ -133,3 +142,27 @@ class KernelServer:
             # ENOENT: the caller was killed, or the node forgotten.  After an unmount nobody waits.
             if error.errno not in (errno.ENOENT, *_OVER):
                 _log.error("cannot answer the kernel: %s", error)
+
+
+class _Rest:
+    """The rest of a coroutine that has begun and waits for something."""
+
+    def __init__(self, begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
+        self._begun, self._waits_for = begun, waits_for
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        waits_for, begun = self._waits_for, self._begun
+        try:
+            while True:
+                try:
+                    value = yield waits_for
+                except BaseException as error:
+                    waits_for = begun.throw(error)
+                else:
+                    waits_for = begun.send(value)
+        except StopIteration:
+            return
+
+
+async def _finished(begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    await _Rest(begun, waits_for)

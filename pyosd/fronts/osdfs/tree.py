@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Operations of the kernel on names: look up, make, remove, move and list.
+"""Operations of the kernel on names: look up, make, remove and move.
 
 Commands address a directory by its id, so names that other clients move do no harm.  Where a command needs
 two directories, it has their paths from the partition, or from the top of the file system.
-Not here: attributes and data (files.py).
+Not here: listings (directories.py), attributes and data (files.py).
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import secrets
@@ -30,12 +29,11 @@ from pyosd.fronts.osdfs.server import KernelHandler
 from pyosd.fronts.osdfs.shown import check_changes
 from pyosd.fs.paths import JOBS, named_id, text_of
 from pyosd.types import FIRST_ID, ROOT, AttributeValue, ObjectRef, ref
-from pyosd.wire.names import ListedName, NameEntry, NameParams, NameVerb
+from pyosd.wire.names import NameEntry, NameParams, NameVerb
 
 __all__ = ["NameOperations"]
 
 _HIDDEN = b".osd-open-"
-_PLUS_ENTRY = 152  # bytes of an entry of READDIRPLUS without its name
 _ABSENT = (errors.NoSuchName, errors.NotADirectory)
 
 
@@ -44,8 +42,6 @@ class NameOperations:
 
     def __init__(self, mounted: Mounted) -> None:
         self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
-        self._listings = dict[int, list[kernel.Dirent]]()
-        self._last_listing = 0
         self.handlers: dict[int, KernelHandler] = {
             Op.LOOKUP: self.lookup,
             Op.MKNOD: self.mknod,
@@ -57,13 +53,7 @@ class NameOperations:
             Op.RMDIR: self.rmdir,
             Op.RENAME: self.rename,
             Op.RENAME2: self.rename2,
-            Op.OPENDIR: self.opendir,
-            Op.READDIR: self.readdir,
-            Op.READDIRPLUS: self.readdirplus,
-            Op.RELEASEDIR: self.releasedir,
         }
-        if not mounted.keeps_names:  # the kernel would look up each entry again
-            del self.handlers[Op.READDIRPLUS]
 
     # ---- look up --------------------------------------------------------------------------------
 
@@ -71,8 +61,11 @@ class NameOperations:
         """Find a name in a directory."""
         parent, (name,) = self._nodes.get(request.node), kernel.names_in(request.body)
         _check(name)
-        node = await self._find(parent, name)
-        await self._mounted.measure(node)
+        node = None
+        try:
+            node = await self._find(parent, name)
+        finally:
+            self._mounted.looked_up(request.pid, node)
         return self._mounted.entry(node)
 
     async def _find(self, parent: Node, name: bytes) -> Node:
@@ -80,6 +73,8 @@ class NameOperations:
         if parent.shown:
             return await self._mounted.shown.find(parent, name)
         known = self._nodes.at(parent, name)
+        if known and known.new:
+            return known
         try:
             if parent.object == ROOT:
                 return await self._find_partition(parent, name)
@@ -117,12 +112,13 @@ class NameOperations:
                 yield from get_attributes(obj, file_page.wanted_of(obj, is_directory=True))
             )
 
+        since = self._nodes.changes
         try:
             obj, values = await self._line.carry(found)
         except (errors.NotFound, errors.Invalid):
             raise errors.NoSuchName(0, 0, 0, text_of(name)) from None
         facts = file_page.facts_of(values, self._mounted.defaults, is_directory=True, links=1)
-        return self._nodes.found(parent, name, obj, is_directory=True, facts=facts)
+        return self._nodes.found(parent, name, obj, is_directory=True, facts=facts, since=since)
 
     async def _act(
         self,
@@ -139,7 +135,10 @@ class NameOperations:
 
         base: what the path of the command begins at; None: the directory.
         """
-        wanted = file_page.wanted_of(ref(1, 1), is_directory=is_directory)
+        wanted, since = (
+            file_page.wanted_of(ref(1, 1), is_directory=is_directory),
+            self._nodes.changes,
+        )
 
         def acted() -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
             return names.act(base or parent.object, params, values, wanted)
@@ -148,9 +147,12 @@ class NameOperations:
         facts = file_page.facts_of(
             found, self._mounted.defaults, is_directory=is_directory, links=entry.names
         )
-        node = self._nodes.found(parent, name, entry.object, is_directory=is_directory, facts=facts)
+        node = self._nodes.found(
+            parent, name, entry.object, is_directory=is_directory, facts=facts, since=since
+        )
         if node.writer and not node.writer.clean:  # the target does not know its length yet
             await self._mounted.refresh(node)
+        await self._mounted.measure(node)
         return node
 
     # ---- make -----------------------------------------------------------------------------------
@@ -162,14 +164,9 @@ class NameOperations:
         stat: Stat,
         values: Sequence[AttributeValue] = (),
     ) -> Node:
-        parent = self._parent(request)
-        _check(name)
-        is_directory = modes.S_ISDIR(stat.mode)
-        stat.uid, stat.gid = request.uid, request.gid
-        above = parent.facts.stat
-        if above.mode & modes.S_ISGID:
-            stat.gid = above.gid
-            stat.mode |= modes.S_ISGID if is_directory else 0
+        parent, is_directory = self._parent(request), modes.S_ISDIR(stat.mode)
+        await self._mounted.new.store(self._nodes.at(parent, name))
+        self._give_owner(request, parent, name, stat)
         verb = NameVerb.MKDIR if is_directory else NameVerb.CREATE
         act = partial(
             self._act,
@@ -180,11 +177,22 @@ class NameOperations:
             again=False,
         )
         try:
-            return await act([file_page.owner_value(stat), *values])
+            node = await act([file_page.owner_value(stat), *values])
         except errors.Invalid as error:
             if not is_of_directory(error):
                 raise
-            return await act()
+            node = await act()
+        self._nodes.change_entries(parent)
+        return node
+
+    def _give_owner(self, request: KernelRequest, parent: Node, name: bytes, stat: Stat) -> None:
+        """Whom something new in a directory belongs to.  Raises: WithErrno: the name is too long."""
+        _check(name)
+        stat.uid, stat.gid = request.uid, request.gid
+        above = parent.facts.stat
+        if above.mode & modes.S_ISGID:
+            stat.gid = above.gid
+            stat.mode |= modes.S_ISGID if modes.S_ISDIR(stat.mode) else 0
 
     def _parent(self, request: KernelRequest) -> Node:
         """The directory that an operation changes.  Raises: WithErrno: it is the root, or only shown."""
@@ -204,15 +212,21 @@ class NameOperations:
         """Make a file and open it."""
         flags, mode, _, _ = kernel.CREATE_IN.unpack_from(request.body)
         (name,) = kernel.names_in(request.body[kernel.CREATE_IN.size :])
-        made = True
+        made, parent = True, self._parent(request)
+        stat = Stat(modes.S_IFREG | modes.S_IMODE(mode))
+        self._give_owner(request, parent, name, stat)
+        known = self._nodes.at(parent, name)
+        node = None
+        if known is None or not known.new:
+            node = self._mounted.new.make(parent, name, stat, flags)
         try:
-            node = await self._make(request, name, Stat(modes.S_IFREG | modes.S_IMODE(mode)))
+            node = node or await self._make(request, name, stat)
         except errors.NameExists:
             if flags & os.O_EXCL:
                 raise
             made = False
-            node = regular(await self._find(self._nodes.get(request.node), name))
-        opened = await self._mounted.open(node, flags, made=made)
+            node = regular(await self._find(parent, name))
+        opened = await self._mounted.open(node, flags, request.pid, made=made)
         node.fresh = node.fresh or made
         return self._mounted.entry(node) + opened
 
@@ -238,8 +252,11 @@ class NameOperations:
         _check(name)
         if node.shown:
             raise WithErrno(errno.EXDEV)
+        await self._mounted.new.store(self._nodes.at(parent, name))
+        await self._mounted.new.store(node)
         base, params = await self._link_params(parent, name, node)
         made = await self._act(parent, name, params, is_directory=False, base=base, again=False)
+        self._nodes.change_entries(parent)
         if made is not node:  # its name was given to another object meanwhile
             await self._line.carry(lambda: names.unlink(parent.object, name), again=False)
             raise WithErrno(errno.ESTALE)
@@ -277,6 +294,7 @@ class NameOperations:
     async def unlink(self, request: KernelRequest) -> bytes:
         """Take a name from a file."""
         parent, (name,) = self._parent(request), kernel.names_in(request.body)
+        await self._store(parent, name)
         node = await self._keep(parent, name)
         await self._taken(parent, name, node, lambda: names.unlink(parent.object, name))
         return b""
@@ -284,14 +302,22 @@ class NameOperations:
     async def rmdir(self, request: KernelRequest) -> bytes:
         """Remove a directory."""
         parent, (name,) = self._parent(request), kernel.names_in(request.body)
+        await self._store(parent, name)
         await self._taken(parent, name, None, lambda: names.remove_directory(parent.object, name))
         return b""
+
+    async def _store(self, parent: Node, name: bytes) -> None:
+        """Have the target make what is new here under a name, or in the directory with that name."""
+        if node := self._nodes.at(parent, name):
+            await self._mounted.new.store(node)
+            await self._mounted.new.store_in(node)
 
     async def _taken(
         self, parent: Node, name: bytes, node: Node | None, dialogue: Callable[[], Dialogue[object]]
     ) -> None:
         await self._line.carry(dialogue, again=False)
         self._nodes.leave(parent, name)
+        self._nodes.change_entries(parent)
         await self._lost_name(node)
 
     async def _lost_name(self, node: Node | None) -> None:
@@ -351,6 +377,8 @@ class NameOperations:
             if other != base:
                 raise WithErrno(errno.EXDEV)
         exchange = flags == kernel.RENAME_EXCHANGE
+        for directory, name in ((parent, old), (to, new)):
+            await self._store(directory, name)
         moved, victim = self._nodes.at(parent, old), self._nodes.at(to, new)
         if not flags and victim is not moved:
             await self._keep(to, new)
@@ -361,6 +389,11 @@ class NameOperations:
         )
         if moved is victim and moved is not None and not exchange:
             return b""  # two names of one file: both stay
+        for each in (moved, victim):
+            if each:
+                self._nodes.change(each)
+        for directory in (parent, to):
+            self._nodes.change_entries(directory)
         self._moved(parent, old, victim if exchange else None)
         self._moved(to, new, moved)
         if not exchange:
@@ -372,97 +405,7 @@ class NameOperations:
         self._nodes.leave(parent, name)
         if node:
             self._nodes.place(node, parent, name)
-
-    # ---- list -----------------------------------------------------------------------------------
-
-    async def opendir(self, request: KernelRequest) -> bytes:
-        """Open a directory: it is listed when it is read."""
-        self._last_listing += 1
-        return kernel.opened_out(self._last_listing)
-
-    async def releasedir(self, request: KernelRequest) -> bytes:
-        """Close a directory."""
-        handle, *_ = kernel.RELEASE_IN.unpack_from(request.body)
-        self._listings.pop(handle, None)
-        return b""
-
-    async def readdir(self, request: KernelRequest) -> bytes:
-        """Entries from a position on."""
-        handle, at, room, *_ = kernel.READ_IN.unpack_from(request.body)
-        entries = await self._listing(request.node, handle, at)
-        pieces = (kernel.dirent_out(each, after) for after, each in enumerate(entries[at:], at + 1))
-        return kernel.filled(pieces, room)[0]
-
-    async def readdirplus(self, request: KernelRequest) -> bytes:
-        """Entries from a position on, each with its node."""
-        handle, at, room, *_ = kernel.READ_IN.unpack_from(request.body)
-        entries, parent = (
-            await self._listing(request.node, handle, at),
-            self._nodes.get(request.node),
-        )
-        shown = list[kernel.Dirent]()
-        for each in entries[at:]:
-            room -= _PLUS_ENTRY + (len(each.name) + 7 & ~7)
-            if room < 0:
-                break
-            shown.append(each)
-        found = await asyncio.gather(*(self._entry_plus(parent, each.name) for each in shown))
-        return b"".join(
-            entry + kernel.dirent_out(each, after)
-            for after, (entry, each) in enumerate(zip(found, shown, strict=True), at + 1)
-        )
-
-    async def _entry_plus(self, parent: Node, name: bytes) -> bytes:
-        if name not in (b".", b"..") and not parent.shown:
-            try:
-                node = await self._find(parent, name)
-                if not node.facts.length_unknown:
-                    return self._mounted.entry(node)
-            except (errors.OSDError, WithErrno):
-                pass  # the kernel will look it up
-        return kernel.entry_out(0, 0, Stat(0), 0, 0)
-
-    async def _listing(self, number: int, handle: int, at: int) -> list[kernel.Dirent]:
-        """The listing of an open directory, made when it is read from the beginning."""
-        if at == 0 or handle not in self._listings:
-            self._listings[handle] = await self._list(self._nodes.get(number))
-        return self._listings[handle]
-
-    async def _list(self, node: Node) -> list[kernel.Dirent]:
-        number = self._nodes.number
-        above = node.above[0] if node.above else node
-        found = [
-            kernel.Dirent(number(node.object), modes.S_IFDIR, b"."),
-            kernel.Dirent(number(above.object), modes.S_IFDIR, b".."),
-        ]
-        if node.shown:
-            return found + await self._mounted.shown.entries(node)
-        if node.object == ROOT:
-            async for each in self._line.target.fs.iterdir():
-                name = each.name.encode("utf-8", "surrogateescape")
-                found.append(kernel.Dirent(number(each.object), modes.S_IFDIR, name))
-            return found
-        after, more = b"", True
-        while more:
-            page = await self._line.carry(
-                partial(names.list_names, node.object, after=after, details=True)
-            )
-            found += [
-                kernel.Dirent(number(each.object), self._kind(each), each.name)
-                for each in page.entries
-            ]
-            more = page.more
-            after = page.entries[-1].name if page.entries else b""
-        return found
-
-    def _kind(self, entry: ListedName) -> int:
-        """The type of an entry, 0 if only its attributes say it.  Files of other types have no data."""
-        if entry.is_directory:
-            return modes.S_IFDIR
-        if entry.length:
-            return modes.S_IFREG
-        node = self._nodes.of_object(entry.object)
-        return modes.S_IFMT(node.facts.stat.mode) if node else 0
+            self._mounted.keep(node)
 
 
 def _check(name: bytes) -> None:

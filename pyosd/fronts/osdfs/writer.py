@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Data of one file on their way to the target.
 
-Writes that continue each other are joined to WRITEs of 1 MiB, of which several are under way.  A WRITE
-waits for those under way that it overlaps, so the target has what was written last.  The first failure is
-kept for fsync() or close().
+Short writes that continue each other are joined to WRITEs of 1 MiB, of which several are under way.  A
+WRITE waits for those under way that it overlaps, so the target has what was written last.  The first
+failure is kept for fsync() or close().
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class Writer:
     async def write(self, start: int, data: Buffer) -> None:
         """Take data.  Raises: what an earlier write failed with."""
         self._raise()
+        if len(data) >= CHUNK:  # it is not copied to join others
+            await self._send()
+            await self._start_write(start, data, appends=False)
+            return
         while not self._continues(start):  # another coroutine may have come first
             await self._send()
         if not self._pending:
@@ -101,8 +105,10 @@ class Writer:
         if not self._pending:
             return
         data, self._pending = self._pending, bytearray()
-        start, appends = self._start, self._appends
-        self._appends = False
+        appends, self._appends = self._appends, False
+        await self._start_write(self._start, data, appends=appends)
+
+    async def _start_write(self, start: int, data: Buffer, *, appends: bool) -> None:
         first = [*self._under_way] if appends else self._overlapping(start, start + len(data))
         task = asyncio.create_task(self._carry(first, start, data, appends=appends))
         self._under_way[task] = (0, 1 << 63) if appends else (start, start + len(data))
@@ -114,7 +120,7 @@ class Writer:
         return [each for each, (low, high) in self._under_way.items() if low < end and start < high]
 
     async def _carry(
-        self, first: list[asyncio.Task[None]], start: int, data: bytearray, *, appends: bool
+        self, first: list[asyncio.Task[None]], start: int, data: Buffer, *, appends: bool
     ) -> None:
         if first:
             await asyncio.wait(first)

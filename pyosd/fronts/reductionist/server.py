@@ -62,6 +62,8 @@ PLAIN_MOST = (1 << 20) - 4096
 PATIENCE_S = 30.0
 LOST_MOST = 2
 PAUSE_S = 0.1
+SAFE = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
+"""Headers of all answers.  No page of another site can include data as a script or an image."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ class ReductionServer:
                 web.get("/{path:.*}", self._read),
             ]
         )
+        app.on_response_prepare.append(_make_safe)
         return app
 
     async def store_function(self) -> None:
@@ -225,6 +228,9 @@ class ReductionServer:
                 raise ArrayRefusal(
                     "without a password, name this machine by its address", status=403
                 )
+            if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+                # A browser knows the password, and sends what a page of another site asks for.
+                raise ArrayRefusal("pages of other sites may not ask", status=403)
             if self._options.password and not self._knows(request):
                 raise ArrayRefusal("wrong user or password", status=401)
             return await handler(request)
@@ -333,6 +339,10 @@ class ReductionServer:
                 request.transport.abort()
             raise ConnectionResetError from None
         return response
+
+
+async def _make_safe(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(SAFE)
 
 
 def names_this_machine(host: str) -> bool:

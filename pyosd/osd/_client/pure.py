@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyosd.types import ref
 
-from .._transport import Call
+from .._transport import CALL_IO_MAX, Call
 from .functions import CHANGES
 from .session import SessionTransport, translated
 from .zone import refuse
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["PureTransport"]
 
 STREAMS_MOST = 4  # objects that are read ahead at a time
+GROWN_BYTES = 4096  # read past the known end: beyond the end a target sends zeros
 
 
 class Stream:
-    """An object that is read in order.  at: where the next read continues; pieces: None until one does."""
+    """An object that is read in order.
+
+    at: where the next read continues.  pieces: None until it is read ahead.
+    """
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -71,19 +75,35 @@ class PureTransport(SessionTransport):
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:
-        """Read ahead from the second read on that begins where the one before has ended."""
+        """Read ahead if the object is read in order: from its start in large reads, or from the second
+        read on that begins where the one before has ended.
+        """
         obj, view = ref(partition_id, object_id), memoryview(buffer).cast("B")
         stream = self.streams.get(obj)
         if stream is None or stream.at != offset:
-            got = super().readinto(partition_id, object_id, offset, buffer)
-            self.streams[obj] = Stream(offset + got)
+            stream = self.streams[obj] = Stream(offset)
             self.streams.move_to_end(obj)
             if len(self.streams) > STREAMS_MOST:
                 self.streams.popitem(last=False)
-            return got
+            if offset or len(view) < CALL_IO_MAX:
+                got = super().readinto(partition_id, object_id, offset, buffer)
+                stream.at += got
+                return got
         with translated():
             self.check(Call.READ, obj, offset, memoryview(b""))
             with self.of_user_object(Call.READ, obj):
                 if stream.pieces is None:
-                    stream.pieces = self.commands.iter_read(obj, offset)
-                return stream.readinto(view)
+                    stream.pieces = self.from_here(obj, offset)
+                got = stream.readinto(view)
+        if got == len(view):
+            return got
+        # The object may have grown since its length was asked for.
+        del self.streams[obj]
+        more = view[got : got + GROWN_BYTES]
+        return got + super().readinto(partition_id, object_id, offset + got, more)
+
+    def from_here(self, obj: ObjectRef, offset: int) -> Iterator[memoryview]:
+        """The object's pieces.  With a known length they are all asked for at full depth."""
+        known = self.commands.known_length(obj)
+        length = None if known is None else max(0, known - offset)
+        return self.commands.iter_read(obj, offset, length)

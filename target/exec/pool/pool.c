@@ -36,6 +36,8 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 		return NULL;
 	}
 	pool->exec = exec;
+	/* iosd-sandboxd may report a pool that is not configured here, and gets its share in answer. */
+	pool->config.cpu_share = pool->supply.cpu_share = OSD_CPU_SHARE_WHOLE;
 	snprintf(pool->config.name, sizeof(pool->config.name), "%s", name);
 	if (!osd_principals_enter(exec, pool)) {
 		osd_fair_queue_release(&pool->queue);

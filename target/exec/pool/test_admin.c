@@ -4,6 +4,7 @@
 #include "exec/admin.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -399,6 +400,31 @@ static void test_reload(void)
 	stop();
 }
 
+/* iosd-sandboxd still has a pool whose jobs alone are left here.  It is sent nothing that it would refuse: it closes
+ * the connection of a target that is wrong, and then no job of any pool runs. */
+static void test_news_of_a_pool_that_is_gone(void)
+{
+	const struct osd_job_record record = {.pool = "old"};
+	const struct osd_pool_news news = {.state = OSD_POOL_SERVING,
+					   .name = (const uint8_t *)"old",
+					   .name_bytes = 3,
+					   .set = (const uint8_t *)""};
+	int pair[2];
+	char byte;
+
+	start("name=default;max=1\n");
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	osd_lock(&exec->lock);
+	exec->sandboxes->fd = pair[0];
+	exec->sandboxes->welcomed = true;
+	CHECK(osd_pool_of_record(exec, &record));
+	osd_pool_news(exec, &news);
+	CHECK(recv(pair[1], &byte, 1, MSG_DONTWAIT) < 0);
+	osd_unlock(&exec->lock);
+	stop();
+	close(pair[1]);
+}
+
 int main(void)
 {
 	int fd = mkstemp(pools_file);
@@ -413,6 +439,7 @@ int main(void)
 	test_jobs_keep_their_memory();
 	test_modes();
 	test_many_principals();
+	test_news_of_a_pool_that_is_gone();
 	test_reload();
 	unlink(pools_file);
 	return 0;

@@ -331,6 +331,8 @@ static bool may_run_another(const struct osd_run *run)
 		.cpu_seconds = sandbox->limits.cpu_seconds,
 		.peak_bytes = atomic_load(&sandbox->shm->peak_bytes),
 		.peak_first_bytes = sandbox->peak_first_bytes,
+		.memory_bytes = sandbox->limits.memory_bytes,
+		.stage = session->stage,
 	};
 
 	osd_assert_held(&run->exec->lock);
@@ -352,6 +354,12 @@ static bool same_follows(const struct osd_run *run)
 	       strcmp(next->name, record->name) == 0;
 }
 
+/* Processor time of the job; 0: its sandbox is gone. */
+static uint64_t cpu_used(const struct osd_run *run)
+{
+	return run->cpu_usec - OSD_MIN(run->cpu_usec, run->sandbox->cpu_before_usec);
+}
+
 /* The proxy no longer needs the run.  The output thread may still hold a reference for a moment. */
 static void release(struct osd_run *run)
 {
@@ -370,7 +378,7 @@ static void release(struct osd_run *run)
 	sandbox->references++; /* one for the pool, one for the run */
 	if (may_run_another(run)) {
 		if (run->code_slot && run->session.kept_code)
-			osd_kept_codes_note(&sandbox->codes, run->code_slot);
+			osd_kept_codes_note(&sandbox->codes, run->code_slot, cpu_used(run));
 		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal,
 				 same_follows(run) ? run->code_slot : 0);
 	} else {

@@ -264,6 +264,8 @@ static enum handed_over take_over(struct osd_run *run)
 		osd_sandbox_watch_again(run->exec->sandboxes, run->sandbox);
 	if (run->not_sent)
 		return SANDBOX_BAD;
+	if (run->session.phase == OSD_PHASE_OVER) /* its submitter served it, and it has to be killed */
+		return NOT_WANTED;
 	return open_session(run) ? HANDED_OVER : STORE_BAD;
 }
 
@@ -298,18 +300,6 @@ static void let_others_go(uint64_t *turn_usec)
 	*turn_usec = now;
 }
 
-/* Whether it is the only job that runs, and none of its pool waits. */
-static bool is_alone(struct osd_run *run)
-{
-	struct osd_exec *exec = run->exec;
-	bool alone;
-
-	osd_lock(&exec->lock);
-	alone = exec->running_count == 1 && run->job->pool->queue.entry_count == 0;
-	osd_unlock(&exec->lock);
-	return alone;
-}
-
 /* Serves calls until the script finishes, breaks the protocol or dies.  The caller posts the answer
  * to FINISH. */
 static void serve(struct osd_run *run)
@@ -319,7 +309,7 @@ static void serve(struct osd_run *run)
 	uint64_t spin_nsec = OSD_SHM_SPIN_NSEC, turn_usec = 0;
 	unsigned area = 0;
 
-	if (run->session.plain && is_alone(run))
+	if (run->session.plain && osd_run_is_alone(run))
 		spin_nsec = ALONE_SPIN_NSEC;
 
 	for (unsigned number = 0;; number++) {

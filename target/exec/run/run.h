@@ -3,7 +3,7 @@
  * This room knows jobs, pools and sandboxes, but no arrays: job->kind has the operations that
  * differ.
  *
- * Inside: run.c (a run), start.c (a job that starts without waiting), proxy.c and threads.c (the
+ * Inside: run.c (a run), start.c (a job that starts without waiting), linger.c (its submitter waits for a short call), proxy.c and threads.c (the
  * proxy threads), pass.c (data that pass through functions), pace.c (the pool's bandwidth), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
  * rights).
  *
@@ -94,6 +94,7 @@ struct osd_run {
 					      * (rights.c) */
 	bool unasked;			     /* the job ended although nothing had asked it to */
 	uint32_t calls_seen[OSD_SHM_AREAS];  /* the call lines before the job was handed over */
+	bool lingers;			     /* its submitter may wait for its end (linger.c) */
 	bool keeps_code;		     /* its sandbox may keep the code of its function */
 	uint8_t code_slot;		     /* where; 0: it does not */
 	uint64_t cpu_usec; /* that its sandbox had used at the last sample; 0: not sampled, or it is gone */
@@ -159,6 +160,11 @@ void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_r
 /* exec->lock held; the job is in the table.  Call osd_start_send next, without the lock. */
 void osd_start_begin(struct osd_run *run, struct osd_job *job);
 void osd_start_send(struct osd_run *run);
+/* linger.c.  No lock held; the sandbox has the job.  The submitter waits for a moment, and serves the end of a call
+ * that comes by then.  False: a proxy must serve the run. */
+bool osd_run_linger(struct osd_run *run);
+/* No lock held.  Whether it is the only job that runs, and none of its pool waits. */
+bool osd_run_is_alone(const struct osd_run *run);
 /* exec->lock held.  A started run for a proxy of the pool to serve; NULL: none. */
 struct osd_run *osd_start_take(struct osd_pool *pool);
 

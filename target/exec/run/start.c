@@ -127,6 +127,8 @@ void osd_start_send(struct osd_run *run)
 	osd_unlock(&exec->lock);
 	osd_run_note_start(run, &record);
 	sent = run->sent || osd_run_send(run, run->job, &record, content);
+	if (sent && osd_run_linger(run))
+		return;
 	osd_lock(&exec->lock);
 	run->not_sent = !sent;
 	run->next_started = pool->started;

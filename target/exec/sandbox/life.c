@@ -147,7 +147,8 @@ void osd_sandbox_heard(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 	if (length < 0 && errno == EAGAIN)
 		return;
 	epoll_ctl(sandboxes->watch_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
-	if (length > 0 &&
+	/* One that is being killed may say READY all the same: it is nobody's. */
+	if (length > 0 && !sandbox->kill_sent &&
 	    osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) &&
 	    sandbox->state == OSD_SANDBOX_WARMING) {
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
@@ -188,8 +189,8 @@ void osd_sandbox_give_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *
 {
 	sandbox->user = NULL;
 	sandbox->wall_usec = OSD_NEVER;
-	/* A used one is not READY for just anybody. */
-	used = used || sandbox->principal || sandbox->stale;
+	/* A used one is not READY for just anybody, and one that is being killed for nobody. */
+	used = used || sandbox->principal || sandbox->stale || sandbox->kill_sent;
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;

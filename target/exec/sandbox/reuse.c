@@ -47,6 +47,13 @@ static bool has_time_left(const struct osd_reuse_facts *facts)
 	       facts->cpu_limit_usec <= whole - facts->cpu_used_usec;
 }
 
+/* The data of a stage come and go, and the memory for them with each sandbox would take longer than many stages. */
+static uint64_t growth_max(const struct osd_reuse_facts *facts)
+{
+	return facts->stage ? OSD_MAX(OSD_REUSE_GROWTH_MAX, facts->memory_bytes / 2)
+			    : OSD_REUSE_GROWTH_MAX;
+}
+
 bool osd_reuse_keeps(enum osd_reuse reuse, const struct osd_reuse_facts *facts)
 {
 	if (!permitted(reuse, facts->principal) || !facts->finished || !facts->output_stored)
@@ -54,7 +61,7 @@ bool osd_reuse_keeps(enum osd_reuse reuse, const struct osd_reuse_facts *facts)
 	if (facts->jobs >= facts->jobs_max || !has_time_left(facts))
 		return false;
 	return facts->peak_bytes <= facts->peak_first_bytes ||
-	       facts->peak_bytes - facts->peak_first_bytes <= OSD_REUSE_GROWTH_MAX;
+	       facts->peak_bytes - facts->peak_first_bytes <= growth_max(facts);
 }
 
 bool osd_reuse_fits(const char *kept_for, const struct osd_sandbox_limits *in_force,

@@ -38,6 +38,8 @@ struct osd_reuse_facts {
 	uint64_t cpu_used_usec, cpu_limit_usec; /* of the process so far; of one job */
 	uint32_t cpu_seconds;			/* RLIMIT_CPU of the process */
 	uint64_t peak_bytes, peak_first_bytes;
+	uint64_t memory_bytes; /* its limit */
+	bool stage;	       /* it runs stages alone, whose usage nobody asks for */
 };
 bool osd_reuse_keeps(enum osd_reuse reuse, const struct osd_reuse_facts *facts);
 

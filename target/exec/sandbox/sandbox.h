@@ -124,6 +124,8 @@ struct osd_kept_codes {
 		bool kept;
 		uint8_t sha256[32];
 		char name[OSD_RUN_NAME_MAX + 1]; /* that tracebacks show */
+		uint8_t prove;	/* so many short calls before a submitter waits for one */
+		uint8_t missed; /* times in a row that one has waited in vain; at most 6 */
 	} slots[OSD_CODE_SLOTS];
 	unsigned next; /* the slot to fill next */
 };
@@ -135,8 +137,12 @@ uint8_t osd_kept_codes_place(struct osd_kept_codes *codes, const uint8_t sha256[
 /* Whether it is in this slot. */
 bool osd_kept_codes_holds(const struct osd_kept_codes *codes, uint8_t slot, const uint8_t sha256[32],
 			  const char *name);
-/* The sandbox says, at the end of the job, that it keeps the code of this slot. */
-void osd_kept_codes_note(struct osd_kept_codes *codes, uint8_t slot);
+/* The sandbox says, at the end of the job, that it keeps the code of this slot.  cpu_usec: that the job has used. */
+void osd_kept_codes_note(struct osd_kept_codes *codes, uint8_t slot, uint64_t cpu_usec);
+/* Whether the next call will most likely be so short that its submitter should wait for it (run/linger.c); and
+ * whether that was so. */
+bool osd_kept_codes_are_short(const struct osd_kept_codes *codes, uint8_t slot);
+void osd_kept_codes_waited(struct osd_kept_codes *codes, uint8_t slot, bool in_vain);
 
 struct osd_sandbox {
 	struct osd_sandbox *next;

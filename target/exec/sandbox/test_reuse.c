@@ -81,6 +81,15 @@ static void test_what_is_left(void)
 	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 	facts.peak_bytes++;
 	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
+	facts.stage = true; /* its data are as long as it may use memory */
+	facts.memory_bytes = 256 * MIB;
+	facts.peak_bytes = facts.peak_first_bytes + 128 * MIB;
+	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
+	facts.peak_bytes++;
+	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
+	facts.memory_bytes = 16 * MIB;
+	facts.peak_bytes = facts.peak_first_bytes + OSD_REUSE_GROWTH_MAX;
+	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 	facts.peak_bytes = 0; /* a sandbox that lies downwards gains nothing */
 	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 }

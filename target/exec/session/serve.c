@@ -431,7 +431,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	row = find_row(op.call.op);
 	if (!row || session->phase != OSD_PHASE_RUN || !may_follow(session, row, &op.call))
 		return fault(session, OSD_REASON_PROTOCOL);
-	if (osd_rights_ended(session) && row->op != OSD_CALL_FINISH)
+	if (row->op != OSD_CALL_FINISH && osd_rights_ended(session))
 		return fault(session, OSD_REASON_REVOKED);
 	atomic_fetch_add_explicit(&session->calls, 1, memory_order_relaxed);
 	session->access = access_of(row, &op.call);

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that the target does not have yet: a small file is stored by one command, PUT, when it is closed.
+
+Programs here see such a file at once.  Other clients see it when it has been stored: at close(), at
+fsync(), when it outgrows a PUT, before any operation that needs the object, and after a second.
+Until then the inode has a number of this mount.
+O_EXCL must know at once whether somebody else has the name, and O_APPEND shares the file with others: such
+files are made at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import stat as modes
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyosd import errors
+from pyosd.commands import data as object_data
+from pyosd.commands import names
+from pyosd.commands.attributes import set_attributes
+from pyosd.commands.dialogue import Dialogue
+from pyosd.fronts.osdfs import file_page, kernel
+from pyosd.fronts.osdfs.file_page import Facts
+from pyosd.fronts.osdfs.kernel import Stat, WithErrno
+from pyosd.fronts.osdfs.nodes import NewFile, Node
+from pyosd.types import ROOT, AttributeValue, Buffer, ref
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.names import DATA_MAX, NameEntry, NameParams, NameVerb
+
+if TYPE_CHECKING:
+    from pyosd.fronts.osdfs.mounted import Mounted
+
+__all__ = ["NewFiles"]
+
+_IDLE_S = 1.0  # as of Writer
+_MADE_AT_ONCE = os.O_EXCL | os.O_APPEND
+_EMPTY = AttributeValue(*LOGICAL_LENGTH, bytes(8))
+_log = logging.getLogger("osdfs")
+
+
+class NewFiles:
+    """The new files of a mount."""
+
+    def __init__(self, mounted: Mounted) -> None:
+        self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
+        self._waiting = dict[int, Node]()
+
+    # ---- use ------------------------------------------------------------------------------------
+
+    def make(self, parent: Node, name: bytes, stat: Stat, flags: int) -> Node | None:
+        """A new file; None: it must be made at the target at once."""
+        if flags & _MADE_AT_ONCE or parent.refuses or parent.shown or parent.object == ROOT:
+            return None
+        stat.modified = stat.accessed = stat.changed = time.time_ns()
+        node = self._nodes.add_new(parent, name, Facts(stat, xattrs=b""))
+        node.new = NewFile(bool(flags & os.O_TRUNC))
+        loop = asyncio.get_running_loop()
+        node.new.idle = loop.call_later(_IDLE_S, self._store_idle, node)
+        self._waiting[node.id] = node
+        self._nodes.change_entries(parent)
+        return node
+
+    async def write(self, node: Node, start: int | None, data: Buffer) -> bool:
+        """Take data.  start: None: behind the end.  Returns: False: the target has the file now."""
+        new, count = node.new, len(data)
+        if new is None:
+            return False
+        start = len(new.data) if start is None else start
+        if new.storing or max(start + count, len(new.data)) > DATA_MAX:
+            await self.store(node)
+            return False
+        if start > len(new.data):
+            new.data += bytes(start - len(new.data))
+        new.data[start : start + count] = data
+        stat = node.facts.stat
+        stat.size = len(new.data)
+        stat.modified = stat.changed = time.time_ns()
+        new.modified = None
+        return True
+
+    def read(self, node: Node, start: int, size: int) -> bytes | None:
+        """Data of a new file; None: it is none."""
+        return bytes(memoryview(node.new.data)[start : start + size]) if node.new else None
+
+    async def cut(self, node: Node, length: int) -> bool:
+        """Set the length.  Returns: as write()."""
+        if node.new and not node.new.storing and length < len(node.new.data):
+            del node.new.data[length:]
+        elif node.new and length > len(node.new.data):
+            return await self.write(node, length, b"")
+        return node.new is not None and await self.write(node, 0, b"")
+
+    async def describe(self, node: Node, stat: Stat) -> bool:
+        """Set mode and owner.  Returns: as write()."""
+        if node.new and node.new.storing:
+            await self.store(node)
+        if node.new is None:
+            return False
+        stat.changed = time.time_ns()
+        node.facts.stat = stat
+        return True
+
+    async def set_times(self, node: Node, accessed: int | None, modified: int | None) -> bool:
+        """Set times in ns.  Returns: as write()."""
+        new, stat = node.new, replace(node.facts.stat)
+        stat.accessed = stat.accessed if accessed is None else accessed
+        stat.modified = stat.modified if modified is None else modified
+        if new is None or not await self.describe(node, stat):
+            return False
+        new.accessed = new.accessed if accessed is None else accessed
+        new.modified = new.modified if modified is None else modified
+        return True
+
+    async def store_in(self, directory: Node) -> None:
+        """Store the new files of a directory.  Raises: as store()."""
+        for node in [*self._waiting.values()]:
+            if node.above and node.above[0] is directory:
+                await self.store(node)
+
+    async def store(self, node: Node | None) -> None:
+        """Have the target make the file, if it is new.  Raises: why it refuses; it is as before then."""
+        while node and node.new:
+            new = node.new
+            task = new.storing = new.storing or asyncio.create_task(self._store(node, new))
+            try:
+                await asyncio.shield(task)
+            except Exception:
+                if new.storing is task:
+                    new.storing = None
+                raise
+
+    async def drop(self, node: Node) -> None:
+        """Store the file at its last close(); what cannot be stored then is lost."""
+        try:
+            await self.store(node)
+        except Exception as error:
+            _log.error("a new file is lost: %s", error or type(error).__name__)
+            if node.above:
+                self._nodes.leave(*node.above)
+            self._stored(node)
+
+    def _stored(self, node: Node) -> None:
+        self._waiting.pop(node.id, None)
+        if node.new and node.new.idle:
+            node.new.idle.cancel()
+        node.new = None
+
+    def _store_idle(self, node: Node) -> None:
+        if node.new:
+            task = asyncio.ensure_future(self.store(node))
+            task.add_done_callback(_ignore)  # close() will find out
+
+    # ---- store ----------------------------------------------------------------------------------
+
+    async def _store(self, node: Node, new: NewFile) -> None:
+        assert node.above
+        parent, name = node.above
+        since, wanted = self._nodes.changes, file_page.wanted_of(ref(1, 1), is_directory=False)
+        params = names.put_params(name, new.data, replace=False)
+        values = [file_page.owner_value(node.facts.stat)]
+        joined = False
+        try:
+            entry, found = await self._line.carry(
+                lambda: names.act(parent.object, params, values, wanted)
+            )
+        except errors.NameExists:  # another client's, or ours if the session was lost
+            joined, (entry, found) = True, await self._join(parent, name, node, new)
+        except errors.OSDError as error:
+            # The next one is refused when it is made.
+            parent.refuses = isinstance(error, errors.PermissionDenied | errors.Invalid)
+            raise
+        facts = file_page.facts_of(
+            found, self._mounted.defaults, is_directory=False, links=entry.names
+        )
+        self._nodes.bind(node, entry.object)
+        node.learn(facts, since)
+        await self._mounted.measure(node)
+        node.cached = b"" if joined else facts.version
+        node.partial = bool(facts.stat.size % kernel.PAGE)
+        self._stored(node)
+        self._mounted.notify(kernel.old_attributes(node.id))
+        if new.accessed is not None or new.modified is not None:
+            await self._mounted.set(node, file_page.time_values(facts, new.accessed, new.modified))
+
+    async def _join(
+        self, parent: Node, name: bytes, node: Node, new: NewFile
+    ) -> tuple[NameEntry, tuple[AttributeValue, ...]]:
+        """Another client has made a file with this name: it gets the data, as if open() had found it."""
+        wanted = file_page.wanted_of(ref(1, 1), is_directory=False)
+        params = NameParams(NameVerb.LOOKUP, name)
+
+        def look() -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
+            return names.act(parent.object, params, (), wanted)
+
+        try:
+            entry, found = await self._line.carry(look)
+        except errors.Invalid:  # a directory
+            raise WithErrno(errno.EISDIR) from None
+        facts = file_page.facts_of(
+            found, self._mounted.defaults, is_directory=False, links=entry.names
+        )
+        if not modes.S_ISREG(facts.stat.mode):
+            raise WithErrno(errno.EEXIST)
+        if not _may_write(facts.stat, node.facts.stat):
+            raise WithErrno(errno.EACCES)
+        obj = entry.object
+        if new.cuts:
+            await self._line.carry(lambda: set_attributes(obj, [_EMPTY]))
+        if new.data:
+            await self._line.carry(lambda: object_data.write(obj, 0, new.data))
+        return await self._line.carry(look)
+
+
+def _may_write(stat: Stat, user: Stat) -> bool:
+    """Whether the user who has made one file may write another.  Further groups are not known here."""
+    if user.uid == 0:
+        return True
+    if user.uid == stat.uid:
+        return bool(stat.mode & modes.S_IWUSR)
+    return bool(stat.mode & (modes.S_IWGRP if user.gid == stat.gid else modes.S_IWOTH))
+
+
+def _ignore(task: asyncio.Future[None]) -> None:
+    if not task.cancelled():
+        task.exception()

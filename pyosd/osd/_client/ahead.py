@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A process at a client that is started ahead, and runs one script after the other, each in a child.
+
+It has imported the modules that scripts need, so that a child starts without delay.  Each line on its
+standard input is a JSON object:
+
+environment: variables to add.
+script: path of the script.
+output, stderr: files for what the child writes.
+
+The process answers each line with the exit code of the child, or minus the signal that ended it.  At
+the end of its standard input it kills the child, if there is one, and ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+from typing import Any
+
+__all__ = ["next_order"]
+
+WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+def next_order() -> dict[str, Any] | None:
+    """Serve standard input.
+
+    Returns: in a child, its order; in the process itself None, at the end of the input.
+    """
+    importlib.import_module("pyosd.osd._client.connect")
+    gc.freeze()  # the end of a child would else traverse all modules, and copy their memory
+    # A terminal sends it to the client as well, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while line := sys.stdin.buffer.readline():
+        order: dict[str, Any] = json.loads(line)
+        child = os.fork()
+        if not child:
+            become(order)
+            return order
+        code = code_of(child)
+        if code is None:
+            break
+        print(code, flush=True)
+    return None
+
+
+def become(order: dict[str, Any]) -> None:
+    """Be the process of a script: without standard input, its output in files."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name, descriptor in (("output", 1), ("stderr", 2)):
+        file = os.open(order[name], WRITES, 0o600)
+        os.dup2(file, descriptor)
+        os.close(file)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.environ.update(order["environment"])
+
+
+def code_of(child: int) -> int | None:
+    """Wait for the child; None: the input has ended first, and the child has been killed."""
+    ended = os.pidfd_open(child)
+    try:
+        ready, _, _ = select.select([ended, sys.stdin], [], [])
+    finally:
+        os.close(ended)
+    if sys.stdin in ready:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return None if sys.stdin in ready else code

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_life.c -- a sandbox that is told to end is no job's, whatever it says on the way.  With real sandboxes:
+ * tests/jobs/test_live_pools.py. */
+#include "exec/sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/test.h"
+
+static const size_t no_job;
+static unsigned ready_calls;
+
+static void count_ready(void *arg)
+{
+	(void)arg;
+	ready_calls++;
+}
+
+static void ignore(void *arg)
+{
+	(void)arg;
+}
+
+static const struct osd_sandbox_ops ops = {.ready = count_ready, .unserved = ignore};
+
+/* A target with one supply, and the test as its iosd-sandboxd. */
+struct stage {
+	struct osd_lock lock;
+	pthread_cond_t changed;
+	struct osd_alarm alarm;
+	struct osd_sandboxes sandboxes;
+	struct osd_supply supply;
+	int service; /* the other end of the connection */
+};
+
+static void set_up(struct stage *stage)
+{
+	int pair[2];
+
+	*stage = (struct stage){
+		.alarm = {.usec = OSD_NEVER, .awake = true, .wake = -1},
+		.supply = {.name = "default",
+			   .min = 1,
+			   .max = 1,
+			   .active = 1,
+			   .alive_max = 4,
+			   .idle_usec = 1000000,
+			   .serving = true,
+			   .waiting = &no_job},
+	};
+	osd_lock_init(&stage->lock, OSD_RANK_EXEC);
+	pthread_cond_init(&stage->changed, NULL);
+	stage->sandboxes = (struct osd_sandboxes){
+		.lock = &stage->lock,
+		.changed = &stage->changed,
+		.alarm = &stage->alarm,
+		.watch_epoll = epoll_create1(EPOLL_CLOEXEC),
+		.pipes_epoll = epoll_create1(EPOLL_CLOEXEC),
+		.demanded = "best",
+		.ops = &ops,
+	};
+	osd_sandboxes_init(&stage->sandboxes);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	stage->sandboxes.fd = pair[0];
+	stage->service = pair[1];
+	stage->sandboxes.welcomed = true;
+	stage->sandboxes.allowed = 4;
+	osd_supply_add(&stage->sandboxes, &stage->supply);
+	osd_lock(&stage->lock);
+	osd_sandboxes_refill(&stage->sandboxes);
+	CHECK(stage->sandboxes.list && stage->sandboxes.list->state == OSD_SANDBOX_SPAWNING);
+	ready_calls = 0;
+}
+
+static void tear_down(struct stage *stage)
+{
+	osd_sandboxes_release(&stage->sandboxes);
+	osd_unlock(&stage->lock);
+	close(stage->service);
+	close(stage->sandboxes.watch_epoll);
+	close(stage->sandboxes.pipes_epoll);
+}
+
+static int shared_memory(void)
+{
+	const uint32_t magic = OSD_SHM_MAGIC;
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CHECK_EQ(ftruncate(fd, OSD_SHM_BYTES), 0);
+	CHECK_EQ(write(fd, &magic, sizeof(magic)), sizeof(magic));
+	CHECK_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+/* iosd-sandboxd reports that the sandbox was forked.  Returns the sandbox's end of its job socket. */
+static int report_fork(struct stage *stage, uint64_t id)
+{
+	int job[2], output[2], errors[2], fds[OSD_SPAWNED_FDS];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, job), 0);
+	CHECK_EQ(pipe2(output, O_CLOEXEC), 0);
+	CHECK_EQ(pipe2(errors, O_CLOEXEC), 0);
+	close(output[1]);
+	close(errors[1]);
+	fds[SPAWNED_PIDFD] = epoll_create1(EPOLL_CLOEXEC); /* one that is never readable */
+	fds[SPAWNED_SHM] = shared_memory();
+	fds[SPAWNED_JOB] = job[0];
+	fds[SPAWNED_STDOUT] = output[0];
+	fds[SPAWNED_STDERR] = errors[0];
+	osd_sandbox_spawned(&stage->sandboxes, id, getpid(), fds);
+	close(fds[SPAWNED_SHM]);
+	return job[1];
+}
+
+static void say_ready(struct stage *stage, uint64_t id, int job)
+{
+	uint8_t bytes[64];
+	size_t length = osd_job_message_encode(OSD_JOB_READY, NULL, 0, bytes, sizeof(bytes));
+
+	CHECK_EQ(write(job, bytes, length), length);
+	osd_sandboxes_event(&stage->sandboxes, id << 2 | OSD_EVENT_JOB_SOCKET);
+}
+
+static struct osd_sandbox *take(struct stage *stage)
+{
+	const struct osd_sandbox_order order = {.supply = &stage->supply, .principal = "addr:a"};
+
+	return osd_sandbox_take(&stage->sandboxes, &order);
+}
+
+enum moment { NEVER, WHILE_SPAWNING, WHILE_WARMING, WHILE_TAKEN };
+
+/* The pool's sandboxes are replaced, or this one is killed, at a moment of its life. */
+static void test_ended_at(enum moment moment)
+{
+	struct osd_sandbox *taken;
+	struct stage stage;
+	uint64_t id;
+	int job;
+
+	set_up(&stage);
+	id = stage.sandboxes.list->id;
+	if (moment == WHILE_SPAWNING)
+		osd_supply_replace(&stage.sandboxes, &stage.supply);
+	job = report_fork(&stage, id);
+	if (moment == WHILE_WARMING)
+		osd_supply_replace(&stage.sandboxes, &stage.supply);
+	say_ready(&stage, id, job);
+	taken = take(&stage);
+	if (moment == NEVER || moment == WHILE_TAKEN) {
+		CHECK(taken && taken->id == id);
+		CHECK_EQ(ready_calls, 1);
+		if (moment == WHILE_TAKEN)
+			osd_sandbox_kill(&stage.sandboxes, taken);
+		osd_sandbox_give_back(&stage.sandboxes, taken, false);
+		CHECK_EQ(ready_calls, moment == NEVER ? 2 : 1);
+		CHECK_EQ(osd_supply_ready(&stage.sandboxes, &stage.supply), moment == NEVER);
+	} else {
+		CHECK_EQ(ready_calls, 0);
+		CHECK(!taken);
+		CHECK(!osd_supply_has_unused(&stage.sandboxes, &stage.supply));
+	}
+	CHECK(moment == NEVER || !take(&stage));
+	close(job);
+	tear_down(&stage);
+}
+
+int main(void)
+{
+	test_ended_at(NEVER);
+	test_ended_at(WHILE_SPAWNING);
+	test_ended_at(WHILE_WARMING);
+	test_ended_at(WHILE_TAKEN);
+	return 0;
+}

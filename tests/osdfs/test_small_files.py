@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that the target gets by one command when they are closed, and how many commands operations take."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd.target import Target
+from pyosd.types import ObjectRef
+from tests.control.peer import Peer
+from tests.osdfs.test_files import listed, refused
+from tests.serving import Serving
+from tests.waiting import until
+
+pytestmark = pytest.mark.tgtd
+NEW = os.O_CREAT | os.O_RDWR | os.O_TRUNC
+FILES = 20
+
+
+class Commands:
+    """Commands of initiators since begin(), by name."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from here on."""
+        self._before = self._now()
+
+    def _now(self) -> dict[str, int]:
+        found = dict[str, int]()
+        for each in self._peer.snapshot()["commands"]:
+            found[each["command"]] = found.get(each["command"], 0) + each["count"]
+        return found
+
+    def so_far(self) -> int:
+        """How many there were."""
+        return sum(self._now().values()) - sum(self._before.values())
+
+
+@pytest.fixture
+def commands(serving: Serving) -> Iterator[Commands]:
+    control = Path(serving.description["control"]).parent.parent / "control/socket"
+    with Peer(control) as peer:
+        yield Commands(peer)
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def test_commands_of_small_files(top: Path, commands: Commands) -> None:
+    """With some to spare: attributes are asked for again after a second."""
+    folder = top / "d"
+    folder.mkdir()
+
+    def takes(most: float, work: Callable[[Path], object]) -> None:
+        commands.begin()
+        for each in range(FILES):
+            work(folder / f"f{each}")
+        assert commands.so_far() <= FILES * most + 5
+
+    takes(2, lambda path: path.write_bytes(b"x" * 1000))  # LOOKUP, PUT
+    commands.begin()
+    assert [each.stat().st_size for each in os.scandir(folder)] == [1000] * FILES
+    assert commands.so_far() <= 5
+    takes(2, lambda path: path.read_bytes())  # LOOKUP if a second has passed, LOOKUP with data
+    takes(3, lambda path: path.rename(path.with_suffix(".new")))
+    takes(2, lambda path: path.with_suffix(".new").unlink())
+
+
+# ---- who sees a new file -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened(path: Path, flags: int = NEW) -> Iterator[int]:
+    fd = os.open(path, flags, 0o640)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def test_a_new_file_is_here_at_once_and_elsewhere_when_it_is_closed(
+    top: Path, target: Target, zone: ObjectRef
+) -> None:
+    path = top / "a"
+    with opened(path) as fd:
+        os.write(fd, b"12345")
+        os.fchown(fd, 1000, 2000)
+        os.fchmod(fd, 0o4755)
+        assert path.stat().st_size == 5
+        assert path.read_bytes() == b"12345"
+        os.pwrite(fd, b"end", 7)
+        os.ftruncate(fd, 9)
+        assert path.read_bytes() == b"12345\0\0en"
+        os.utime(fd, ns=(1_000_000_007, 2_000_000_009))
+        with refused(errno.EEXIST):
+            os.open(path, NEW | os.O_EXCL)
+    found = path.stat()
+    assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o4755, 1000, 2000)
+    assert (found.st_atime_ns, found.st_mtime_ns) == (1_000_000_007, 2_000_000_009)
+    assert target.fs.read_bytes(f"/{zone}/a") == b"12345\0\0en"
+    assert found.st_ino == target.fs.info(f"/{zone}/a").object.object_id
+
+
+@pytest.mark.parametrize(
+    "use", ["fsync", "list", "link", "rename", "xattr", "large", "wait", "replaced", "append"]
+)
+def test_what_stores_a_new_file(top: Path, target: Target, zone: ObjectRef, use: str) -> None:
+    path, other, length = top / "d/a", "d/a", 5
+    (top / "d").mkdir()
+    with opened(path, NEW | os.O_APPEND if use == "append" else NEW) as fd:
+        os.write(fd, b"12345")
+        match use:
+            case "fsync":
+                os.fsync(fd)
+            case "list":
+                assert listed(top / "d") == ["a"]
+            case "link":
+                (top / "b").hardlink_to(path)
+                other = "b"
+            case "rename":
+                path.rename(top / "b")
+                other = "b"
+            case "xattr":
+                os.setxattr(path, "user.a", b"1")
+            case "large":
+                os.pwrite(fd, b"6", 5 << 20)
+                os.fsync(fd)
+                length = (5 << 20) + 1
+            case "wait" | "append":
+                until(lambda: target.fs.exists(f"/{zone}/{other}"))
+            case "replaced":
+                (top / "d/b").write_bytes(b"new")
+                (top / "d/b").rename(path)
+                length = 3
+        assert target.fs.info(f"/{zone}/{other}").length in (
+            length,
+            0 if use == "append" else length,
+        )
+        assert os.pread(fd, 5, 0) == b"12345"
+    assert target.fs.info(f"/{zone}/{other}").length == length
+
+
+def test_a_directory_with_new_files_is_not_empty(top: Path) -> None:
+    (top / "d").mkdir()
+    (top / "e").mkdir()
+    with opened(top / "d/a"), refused(errno.ENOTEMPTY):
+        (top / "d").rmdir()
+    with opened(top / "d/b"):
+        with refused(errno.ENOTEMPTY):
+            (top / "e").rename(top / "d")
+        (top / "d/b").unlink()
+    assert listed(top / "d") == ["a"]
+
+
+def test_a_new_file_joins_the_one_that_another_client_made(
+    top: Path, target: Target, zone: ObjectRef
+) -> None:
+    for name, flags, content in (("cut", NEW, b"mine"), ("kept", NEW ^ os.O_TRUNC, b"mineher")):
+        with opened(top / name, flags) as fd:
+            target.fs.write_bytes(f"/{zone}/{name}", b"another")
+            other = target.fs.info(f"/{zone}/{name}").object
+            os.write(fd, b"mine")
+        assert target.fs.info(f"/{zone}/{name}").object == other
+        assert target.fs.read_bytes(f"/{zone}/{name}") == content
+        assert (top / name).read_bytes() == content
+
+
+def test_what_cannot_be_stored_is_reported_at_close(
+    top: Path, target: Target, zone: ObjectRef
+) -> None:
+    path = top / "d/a"
+    path.parent.mkdir()
+    fd = os.open(path, NEW)
+    os.write(fd, b"data")
+    target.remove_directory(zone, "d")
+    with pytest.raises(OSError, match=rf"\[Errno ({errno.ENOENT}|{errno.ESTALE})\]"):
+        os.fsync(fd)
+    with pytest.raises(OSError, match=rf"\[Errno ({errno.ENOENT}|{errno.ESTALE})\]"):
+        os.close(fd)
+
+
+# ---- names that other clients move ---------------------------------------------------------------
+
+
+def test_open_and_chmod_follow_a_name_that_another_client_moves(
+    top: Path, target: Target, zone: ObjectRef
+) -> None:
+    path, moved = top / "a", f"/{zone}/a"
+    for number in range(5):
+        assert path.exists() == bool(number)
+        target.fs.write_bytes(f"/{zone}/next", b"%d" % number)
+        target.rename(zone, "next", "a", replace=True)  # another object has the name
+        match number:
+            case 0 | 1:
+                assert path.read_bytes() == b"%d" % number
+            case 2:
+                path.chmod(0o600)
+                assert (
+                    target.get_attribute(target.fs.resolve(moved), 0xF001_0000, 1)[2:4]
+                    == b"\x81\x80"
+                )
+            case 3:
+                os.truncate(path, 0)
+                assert target.fs.info(moved).length == 0
+            case 4:
+                path.write_bytes(b"written")
+                assert target.fs.read_bytes(moved) == b"written"
+    target.fs.unlink(moved)
+    with refused(errno.ENOENT):
+        path.read_bytes()
+
+
+def test_xattrs_come_with_names(top: Path, commands: Commands) -> None:
+    path = top / "a"
+    path.write_bytes(b"1")
+    os.setxattr(path, "user.small", b"1")
+    os.setxattr(path, "user.large", bytes(3000))
+    path.stat()
+    commands.begin()
+    for _ in range(10):
+        assert os.getxattr(path, "user.small") == b"1"
+    assert len(os.getxattr(path, "user.large")) == 3000
+    os.removexattr(path, "user.large")
+    assert os.listxattr(path) == ["user.small"]
