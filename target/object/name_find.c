@@ -68,6 +68,18 @@ static bool changes(const struct osd_txn *txn)
 	return !(txn->flags & OSD_TXN_READ_ONLY);
 }
 
+/* A view may have a collection of its own under the id. */
+static enum osd_status check_shown(struct osd_txn *txn, struct osd_object_id id,
+				   const struct osd_place *tree)
+{
+	enum osd_status status = OSD_OK;
+
+	if (id.object_id == 0 || id.partition_id == tree->partition_id)
+		return OSD_OK;
+	status = osd_txn_take(txn, id, false);
+	return status == OSD_OK && !txn->shown ? OSD_E_NOT_DIRECTORY : status;
+}
+
 /* The base of a view may be removed, and another one made, before it is taken up. */
 enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id id, bool write)
 {
@@ -76,6 +88,8 @@ enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id 
 
 	if (status == OSD_OK)
 		status = osd_view_tree(txn, id.partition_id, false, &tree);
+	if (status == OSD_OK)
+		status = check_shown(txn, id, &tree);
 	if (status != OSD_OK)
 		return status;
 	id.partition_id = tree.partition_id;

@@ -29,6 +29,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import Run
 from tests.exec.test_stacks import CONTRACT, NO_INVERSE, SAME, put, refusal, whole
+from tests.exec.test_views import SOURCE
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -215,6 +216,25 @@ def test_what_a_directory_of_a_view_has(
         target.get_attribute(shown, Page.MEMBERS_VERSION, 1)
 
 
+def test_collections_of_the_views_own(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """They are no directories, also if the base has one with the id."""
+    directory = target.make_directory(zone, "d").object
+    made = target.put_name(zone, "d/a", b"x").object
+    view = functions.view_create(zone.partition_id, []).id
+    own = [target.create_collection(view), target.create_collection(view, directory.object_id)]
+    for each in own:
+        target.add_member(each, in_view(view, made))
+        with pytest.raises(NotADirectory):
+            target.list_names(each)
+    assert target.list_members(own[1]) == [in_view(view, made)]
+    assert target.lookup(ref(view), "d/a").object == in_view(view, made)
+    for each in own:
+        target.remove_collection(each, with_members=True)
+    assert target.list_members(in_view(view, directory)) == [in_view(view, made)]
+
+
 def test_checks_of_the_base_are_not_passed_over(
     target: pyosd.Target, functions: Functions, zone: ObjectRef
 ) -> None:
@@ -248,6 +268,21 @@ def test_a_view_whose_base_was_removed_has_no_names(
     with pytest.raises(NoSuchName):
         target.lookup(ref(view), "d/a")
     target.remove_partition(base, contents=True)
+
+
+def test_an_object_that_the_view_lacks_has_no_name(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """Its objects from before the view was made are not there yet."""
+    target.put_name(zone, "a", b"x")
+    view = target.create_partition()
+    value = zone.partition_id.to_bytes(8)
+    target.set_attributes(ref(view), [AttributeValue(Page.PARTITION_STACK, SOURCE, value)])
+    assert names(target, ref(view)).keys() == {"a"}
+    with pytest.raises(NoSuchName):
+        target.lookup(ref(view), "a")
+    functions.view_refresh(view)
+    assert whole(target, target.lookup(ref(view), "a").object) == b"x"
 
 
 def test_paths_and_zones_of_scripts(

@@ -140,3 +140,48 @@ def test_permissions_to_make_objects_in_a_view(keyed: Keyed, view: ObjectRef) ->
         with pytest.raises(PermissionDenied):
             target.remove(shown)
         assert bytes(target.read(stored, 0, 1)) == b"x"
+
+
+class Tagged(KeySource):
+    """The credentials are for objects with a policy access tag."""
+
+    tag: int
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        found = super().credential(obj, object_type, permissions)
+        kept = replace(found.capability, policy_access_tag=self.tag)
+        return Credential.sign(kept, self._keys[obj.partition_id], self._system_id)
+
+
+def test_permissions_for_names_in_a_view(keyed: Keyed, view: ObjectRef) -> None:
+    """Those for the view, or for a directory of it, and none for the base."""
+    base = ref(keyed.pid)
+    with keyed.connect() as target:
+        becomes(target, view, base, b"\1")
+        directory = target.make_directory(base, "dir").object
+        made = target.put_name(base, "dir/a", b"x").object
+    shown, below = (ref(view.partition_id, each.object_id) for each in (made, directory))
+    with without(keyed, base, ~Permission(0)) as target:
+        for where, path in ((view, "dir/a"), (below, "a")):
+            assert target.lookup(where, path).object == shown
+            assert target.list_names(where, path.rpartition("/")[0]).entries
+            target.put_name(where, path + "2", b"y")
+            target.rename(where, path + "2", path + "3")
+            target.unlink(where, path + "3")
+        with pytest.raises(PermissionDenied):
+            target.lookup(base, "dir/a")
+    for lacks in (view, below):
+        path = "dir/a" if lacks == view else "a"
+        with without(keyed, lacks, Permission.READ) as target, pytest.raises(PermissionDenied):
+            target.lookup(lacks, path)
+        with without(keyed, lacks, Permission.WRITE) as target, pytest.raises(PermissionDenied):
+            target.unlink(lacks, path)
+    source = Tagged(keyed.keys.working, keyed.system_id)
+    source.tag = 7
+    with keyed.connect(source) as target, pytest.raises(PermissionDenied):
+        target.lookup(view, "dir/a")
+    with keyed.connect() as target:
+        target.unlink(view, "dir/a")
+        target.remove_directory(view, "dir")
