@@ -29,5 +29,6 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	} else if (!osd_exec_has(&params, OSD_EXEC_PARAM_PREDECESSOR)) {
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
 	}
-	return osd_submission_send(ctx, &submission);
+	return ctx->data_flags & OSD_DATA_NOWAIT ? osd_submission_at_once(ctx, &submission)
+						 : osd_submission_send(ctx, &submission);
 }

@@ -133,6 +133,7 @@ struct osd_command_def {
 	enum osd_span_rule span;
 	uint16_t scope_permissions; /* needed as well when the scope in byte 11 is not 0 */
 	uint8_t events;	/* enum osd_hook_event of the command itself, without the attributes it sets */
+	bool at_once; /* with NOSEC its function may answer on the caller's thread; all else runs in a worker */
 	bool untold;	/* no function can be asked about these: refused where there are checks */
 	uint32_t counter; /* attribute of the counters page that it changes; no list names it */
 	enum osd_signing signing; /* the key that signs its capability */

@@ -269,15 +269,17 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 	return result;
 }
 
-/* Cheap enough to say no before decoding: most requests are not small READs or GET ATTRIBUTES. */
+/* Cheap enough to say no before decoding: most requests are not small READs, GET ATTRIBUTES or EXEC. */
 static bool may_run_inline(const struct osd_request *request)
 {
 	const struct osd_command_def *def;
 
-	if (request->data_out_length > INLINE_LIST_MAX)
+	if (request->data_out_length > BEGIN_DATA_MAX)
 		return false;
 	def = osd_command_of(request->cdb, request->cdb_length);
-	if (!def || (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
+	if (def && def->at_once)
+		return true;
+	if (request->data_out_length > INLINE_LIST_MAX || !def || (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
 		return false;
 	if (def->flags & OSD_CMD_TXN)
 		return true;
@@ -321,8 +323,10 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	ctx.object = NULL;
 	ctx.draft = NULL;
 	/* Leave the error to a worker, which reports it. */
-	if (status != OSD_OK || request->decoded.continuation_length ||
-	    request->decoded.data_distribution)
+	if (status != OSD_OK || request->decoded.data_distribution)
+		return OSD_E_WOULD_BLOCK;
+	if (request->def->at_once ? osd_request_method(request) != OSD_NOSEC
+				  : request->decoded.continuation_length != 0)
 		return OSD_E_WOULD_BLOCK;
 	status = osd_prepare(dispatcher, request, OSD_OK, true, &ctx);
 	if (status != OSD_OK || (osd_request_method(request) == OSD_ALLDATA &&

@@ -122,10 +122,8 @@ static void name_job(struct osd_request *request, struct osd_object_id job)
 	request->object_type = OSD_USER_OBJECT;
 }
 
-/* exec/ calls this once, from any thread. */
-static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
+static void return_outcome(struct waiting *waiting, const struct osd_exec_outcome *outcome)
 {
-	struct waiting *waiting = arg;
 	struct osd_request *request = waiting->request;
 
 	name_job(request, outcome->job);
@@ -141,8 +139,21 @@ static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
 	else if (outcome->result_object)
 		return_object(waiting, (struct osd_object_id){outcome->job.partition_id,
 							      outcome->result_object});
-	waiting->resume(request);
+}
+
+/* exec/ calls this once, from any thread. */
+static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
+{
+	struct waiting *waiting = arg;
+
+	return_outcome(waiting, outcome);
+	waiting->resume(waiting->request);
 	free(waiting);
+}
+
+static void answered(void *arg, const struct osd_exec_outcome *outcome)
+{
+	return_outcome(arg, outcome);
 }
 
 static enum osd_status refuse(struct osd_request *request, enum osd_status status,
@@ -183,11 +194,42 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 	}
 }
 
+/* Puts in what the command says; principal lasts as long as the submission. */
+static void fill_sender(struct osd_command_context *ctx, struct osd_exec_submission *submission,
+			struct osd_principal *principal)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_nexus *nexus = &request->nexus;
+
+	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
+			     principal);
+	submission->zone = request->object;
+	submission->grant = ctx->grant;
+	submission->principal = principal->key;
+	request->cached_result = false; /* requests are used again */
+	submission->cached = &request->cached_result;
+}
+
+enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
+				       struct osd_exec_submission *submission)
+{
+	struct osd_request *request = ctx->request;
+	struct waiting waiting = {request, ctx->objects, NULL};
+	struct osd_principal principal;
+
+	if (!submission->reuse_usec || !submission->code || request->decoded.immed_tr ||
+	    request->security.extension_count)
+		return OSD_E_WOULD_BLOCK;
+	fill_sender(ctx, submission, &principal);
+	submission->done = answered;
+	submission->arg = &waiting;
+	return osd_exec_answer_at_once(ctx->exec, submission);
+}
+
 enum osd_status osd_submission_send(struct osd_command_context *ctx,
 				    struct osd_exec_submission *submission)
 {
 	struct osd_request *request = ctx->request;
-	const struct osd_nexus *nexus = &request->nexus;
 	OSD_CLEANUP_FREE struct waiting *waiting = NULL;
 	OSD_CLEANUP_FREE uint8_t *content = NULL;
 	struct osd_exec_refusal refusal = {0};
@@ -198,13 +240,7 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 	/* A job acts with one capability. */
 	if (request->security.extension_count)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
-			     &principal);
-	submission->zone = request->object;
-	submission->grant = ctx->grant;
-	submission->principal = principal.key;
-	request->cached_result = false; /* requests are used again */
-	submission->cached = &request->cached_result;
+	fill_sender(ctx, submission, &principal);
 	if (!submission->code) {
 		status = osd_exec_take_code(ctx->exec, submission, &content);
 		if (status != OSD_OK)

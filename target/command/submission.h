@@ -23,6 +23,9 @@ void osd_submission_call(struct osd_exec_submission *submission,
  * zone, grant, principal, done. */
 enum osd_status osd_submission_send(struct osd_command_context *ctx,
 				    struct osd_exec_submission *submission);
+/* The same if an earlier job answers without waiting, else OSD_E_WOULD_BLOCK (osd_exec_answer_at_once). */
+enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
+				       struct osd_exec_submission *submission);
 
 /* How a function of a command itself has ended.  The removal of its partition ends it: the answer is then that of a command
  * which comes after the removal. */

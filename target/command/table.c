@@ -132,7 +132,7 @@ static const struct osd_command_def commands[] = {
 	 OSD_CMD_MAY_PARK | OSD_CMD_URGENT, .execute = osd_cmd_perform_task_management_function},
 	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE, OSD_LATENCY_EXEC,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK | OSD_CMD_NEEDS_USER,
-	 .execute = osd_cmd_exec},
+	 .execute = osd_cmd_exec, .at_once = true},
 	{OSD_SA_EXECUTE_FUNCTION, "EXECUTE FUNCTION", R | P | C | U, OSD_PERM_FUN_EXE,
 	 OSD_LATENCY_EXEC,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK | OSD_CMD_NEEDS_USER |

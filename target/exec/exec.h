@@ -174,6 +174,10 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
+/* For the thread of a front end, which must not wait: an earlier job answers a synchronous submission with
+ * reuse_usec, if all that is compared is in memory.  done has been called then.  OSD_E_WOULD_BLOCK: submit it. */
+enum osd_status osd_exec_answer_at_once(struct osd_exec *exec,
+					const struct osd_exec_submission *submission);
 /* Called when some *aborted may have become true.  For those waits, done is called soon on a thread
  * of exec, with OSD_E_TASK_ABORTED, unless it has been called already.  The job continues, unless
  * it was submitted to end with its command.  Does not wait for the store. */

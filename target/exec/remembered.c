@@ -4,6 +4,8 @@
  * the versions that it read.  A submission gets the earlier job itself; a member, which has a surrogate already, gets a
  * copy of the result.
  *
+ * The thread of a front end answers at once if there is no capability, and all that is compared is in memory.
+ *
  * What is known of earlier jobs is in memory alone, and lost when the target ends: another interpreter may serve
  * then.  The inputs come from the list of the job's record.  Their versions are asked for by calls of a session with
  * the rights of the new submission, as its script would ask: what it may not read now, it is not told. */
@@ -14,6 +16,7 @@
 #include "base/sha256.h"
 #include "exec/acceptance.h"
 #include "exec/target.h"
+#include "object/stack.h"
 #include "object/txn_run.h"
 
 /* A submission finds its earlier job here, by digest.  A later job with the same place replaces it. */
@@ -75,6 +78,22 @@ struct earlier {
 	size_t list_length, result_length;
 };
 
+/* Its large members stay as they are until they are loaded.  NULL: no memory. */
+static struct earlier *earlier_for(struct osd_exec *exec, const struct osd_job_record *wanted,
+				   const struct osd_pool *pool, uint64_t reuse_usec)
+{
+	struct earlier *earlier = malloc(sizeof(*earlier));
+
+	if (!earlier)
+		return NULL;
+	earlier->exec = exec;
+	earlier->wanted = wanted;
+	earlier->pool = pool;
+	earlier->reuse_usec = reuse_usec;
+	earlier->list_length = earlier->result_length = 0;
+	return earlier;
+}
+
 static bool look_up(struct earlier *earlier)
 {
 	struct osd_exec *exec = earlier->exec;
@@ -89,6 +108,17 @@ static bool look_up(struct earlier *earlier)
 	       memcmp(earlier->entry.digest, digest, sizeof(digest)) == 0;
 }
 
+/* The zone may have been removed, and another object made with its id. */
+static enum osd_status check_zone_type(struct osd_txn *txn, const struct osd_zone *zone)
+{
+	enum osd_object_type type = OSD_ROOT;
+	enum osd_status status = OSD_OK;
+
+	if (zone->id.partition_id)
+		status = osd_object_type_of(txn, zone->id, &type);
+	return status == OSD_OK && type != zone->type ? OSD_E_NO_OBJECT : status;
+}
+
 static enum osd_status load(struct osd_txn *txn, void *arg)
 {
 	struct earlier *earlier = arg;
@@ -98,7 +128,7 @@ static enum osd_status load(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK && earlier->record.used_length)
 		status = osd_job_used_get(txn, earlier->entry.job, 0, earlier->list,
 					  sizeof(earlier->list), &earlier->list_length);
-	return status;
+	return status == OSD_OK ? check_zone_type(txn, &earlier->record.zone) : status;
 }
 
 static bool is_fit(const struct earlier *earlier)
@@ -169,27 +199,13 @@ static bool inputs_are_current(struct earlier *earlier)
 	return current;
 }
 
-/* The zone may have been removed, and another object made with its id. */
-static enum osd_status zone_type(struct osd_txn *txn, void *arg)
-{
-	struct earlier *earlier = arg;
-	enum osd_object_type type = OSD_ROOT;
-	enum osd_status status = OSD_OK;
-
-	if (earlier->record.zone.id.partition_id)
-		status = osd_object_type_of(txn, earlier->record.zone.id, &type);
-	return status == OSD_OK && type != earlier->record.zone.type ? OSD_E_NO_OBJECT : status;
-}
-
 static bool finds(struct earlier *earlier)
 {
 	struct osd_objects *objects = earlier->exec->objects;
 
 	return look_up(earlier) &&
 	       osd_txn_run(objects, OSD_TXN_READ_ONLY, load, earlier) == OSD_OK &&
-	       is_fit(earlier) &&
-	       osd_txn_run(objects, OSD_TXN_READ_ONLY, zone_type, earlier) == OSD_OK &&
-	       inputs_are_current(earlier);
+	       is_fit(earlier) && inputs_are_current(earlier);
 }
 
 bool osd_remembered_find(struct osd_acceptance *acceptance)
@@ -199,21 +215,17 @@ bool osd_remembered_find(struct osd_acceptance *acceptance)
 
 	if (!reuse_usec || acceptance->record.array.count)
 		return false;
-	earlier = calloc(1, sizeof(*earlier));
-	if (!earlier)
-		return false;
-	earlier->exec = acceptance->exec;
-	earlier->wanted = &acceptance->record;
-	earlier->pool = acceptance->pool;
-	earlier->reuse_usec = reuse_usec;
-	if (!finds(earlier))
+	earlier = earlier_for(acceptance->exec, &acceptance->record, acceptance->pool, reuse_usec);
+	if (!earlier || !finds(earlier))
 		return false;
 	acceptance->existing = true;
 	acceptance->record = earlier->record;
 	return true;
 }
 
-/* ---- members --------------------------------------------------------------------------------- */
+/* ---- at once --------------------------------------------------------------------------------- */
+
+#define AT_ONCE_INPUTS_MAX 16u
 
 static enum osd_status load_result(struct osd_txn *txn, void *arg)
 {
@@ -222,6 +234,91 @@ static enum osd_status load_result(struct osd_txn *txn, void *arg)
 	return osd_job_payload_get(txn, earlier->record.id, OSD_PAYLOAD_RESULT, earlier->result,
 				   sizeof(earlier->result), &earlier->result_length);
 }
+
+/* Whether the input is an object in memory, in the zone, that has the version that was read. */
+static enum osd_status compare_at_once(struct earlier *earlier, struct osd_txn *txn,
+				       const struct osd_used_entry *input)
+{
+	struct osd_session session = {.objects = earlier->exec->objects,
+				      .host = &earlier->exec->runs->host,
+				      .zone = earlier->record.zone};
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_data_version now;
+	enum osd_status status;
+	uint64_t length;
+
+	if ((input->kinds & OSD_USED_VERSIONED) != OSD_USED_DATA)
+		return OSD_E_WOULD_BLOCK;
+	status = osd_object_get_cached(earlier->exec->objects, input->id, &object);
+	if (status == OSD_OK && osd_object_is_stacked(object))
+		return OSD_E_WOULD_BLOCK; /* functions make its data */
+	if (status == OSD_OK)
+		status = osd_session_check_zone(&session, txn, input->id);
+	if (status == OSD_OK)
+		status = osd_object_state_at_once(object, &length, &now);
+	return status == OSD_OK && !osd_same_version(now, input->version) ? OSD_E_VERSION : status;
+}
+
+/* As load(), and all that the answer needs. */
+static enum osd_status load_at_once(struct osd_txn *txn, struct earlier *earlier)
+{
+	struct osd_used inputs = {0};
+	enum osd_status status = load(txn, earlier);
+
+	if (status == OSD_OK && !is_fit(earlier))
+		status = OSD_E_VERSION;
+	if (status == OSD_OK && earlier->record.result_length)
+		status = load_result(txn, earlier);
+	if (status == OSD_OK && earlier->list_length)
+		status = osd_used_decode(earlier->list, earlier->list_length, &inputs);
+	if (status == OSD_OK &&
+	    (inputs.count > AT_ONCE_INPUTS_MAX || !osd_used_is_versioned(&inputs)))
+		status = OSD_E_WOULD_BLOCK;
+	for (uint32_t i = 0; status == OSD_OK && i < inputs.count; i++)
+		status = compare_at_once(earlier, txn, &inputs.entries[i]);
+	osd_used_release(&inputs);
+	return status;
+}
+
+/* The record of a surrogate in memory is most likely in memory, too. */
+static bool finds_at_once(struct earlier *earlier)
+{
+	struct osd_objects *objects = earlier->exec->objects;
+	OSD_CLEANUP(osd_object_putp) struct osd_object *surrogate = NULL;
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+
+	return look_up(earlier) &&
+	       osd_object_get_cached(objects, earlier->entry.job, &surrogate) == OSD_OK &&
+	       osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NOWAIT, &txn) == OSD_OK &&
+	       load_at_once(txn, earlier) == OSD_OK &&
+	       earlier->result_length == earlier->record.result_length;
+}
+
+enum osd_status osd_exec_answer_at_once(struct osd_exec *exec,
+					const struct osd_exec_submission *submission)
+{
+	struct osd_acceptance acceptance = {.exec = exec, .submission = submission};
+	OSD_CLEANUP_FREE struct earlier *earlier = NULL;
+	struct osd_exec_outcome outcome = {.status = OSD_OK};
+
+	if (!submission->reuse_usec || submission->array.members || !submission->zone.partition_id ||
+	    !submission->grant->open || submission->surrogate_partition ||
+	    osd_acceptance_fill(&acceptance) != OSD_OK)
+		return OSD_E_WOULD_BLOCK;
+	earlier = earlier_for(exec, &acceptance.record, acceptance.pool, submission->reuse_usec);
+	if (!earlier || !finds_at_once(earlier))
+		return OSD_E_WOULD_BLOCK;
+	outcome.job = earlier->record.id;
+	outcome.result = earlier->result_length ? earlier->result : NULL;
+	outcome.result_length = earlier->result_length;
+	outcome.whole_length = earlier->record.result_length;
+	outcome.form = osd_job_result_form(&earlier->record);
+	*submission->cached = true;
+	submission->done(submission->arg, &outcome);
+	return OSD_OK;
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
 
 /* Whether its result is all that it left, and is at hand. */
 static bool can_be_copied(struct earlier *earlier)
@@ -279,17 +376,11 @@ bool osd_remembered_answer(struct osd_exec *exec, struct osd_job *job)
 
 	if (!job->head || !job->head->array->reuse_usec)
 		return false;
-	earlier = calloc(1, sizeof(*earlier));
-	if (!earlier)
-		return false;
 	osd_lock(&exec->lock);
 	wanted = job->record;
 	osd_unlock(&exec->lock);
 	if (wanted.flags & OSD_JOB_WROTE) /* it has run before, and lost its sandbox */
 		return false;
-	earlier->exec = exec;
-	earlier->wanted = &wanted;
-	earlier->pool = job->pool;
-	earlier->reuse_usec = job->head->array->reuse_usec;
-	return finds(earlier) && can_be_copied(earlier) && end_with(earlier, job);
+	earlier = earlier_for(exec, &wanted, job->pool, job->head->array->reuse_usec);
+	return earlier && finds(earlier) && can_be_copied(earlier) && end_with(earlier, job);
 }

@@ -368,6 +368,16 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		deliver_ended(exec, ended, &acceptance->record);
 }
 
+/* Loads the surrogate into memory: it will be polled, and commands on objects in memory do not
+ * wait. */
+static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+
+	if (osd_object_get(exec->objects, id, &object) != OSD_OK)
+		object = NULL;
+}
+
 /* An earlier job answers, also when the queue is full. */
 static enum osd_status answer_earlier(struct osd_acceptance *acceptance, struct osd_object_id *ret_job)
 {
@@ -386,6 +396,7 @@ static enum osd_status answer_earlier(struct osd_acceptance *acceptance, struct 
 	if (status != OSD_OK)
 		return status;
 	*ret_job = acceptance->record.id;
+	warm_surrogate(exec, *ret_job); /* the next one can be answered at once (remembered.c) */
 	if (submission->cached)
 		*submission->cached = true;
 	if (!wait)
@@ -410,16 +421,6 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
 	osd_unlock(&exec->lock);
-}
-
-/* Loads the surrogate into memory: it will be polled, and commands on objects in memory do not
- * wait. */
-static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-
-	if (osd_object_get(exec->objects, id, &object) != OSD_OK)
-		object = NULL;
 }
 
 static enum osd_status look_in(struct osd_txn *txn, void *arg)

@@ -481,6 +481,9 @@ enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_lengt
 /* The length and the version of one moment: waits for changes under way. */
 enum osd_status osd_object_state(struct osd_object *object, uint64_t *ret_length,
 				 struct osd_data_version *ret_version);
+/* The same; OSD_E_WOULD_BLOCK: a change is under way. */
+enum osd_status osd_object_state_at_once(struct osd_object *object, uint64_t *ret_length,
+					 struct osd_data_version *ret_version);
 enum osd_map_type {
 	OSD_MAP_ALL = 0x0000, /* asked for only */
 	OSD_MAP_DATA = 0x0001,

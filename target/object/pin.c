@@ -38,11 +38,11 @@ enum osd_status osd_pin_begin(struct osd_object *object, struct osd_pin **ret_pi
 	return OSD_OK;
 }
 
-enum osd_status osd_object_state(struct osd_object *object, uint64_t *ret_length,
-				 struct osd_data_version *ret_version)
+static enum osd_status state_of(struct osd_object *object, bool nowait, uint64_t *ret_length,
+				struct osd_data_version *ret_version)
 {
 	struct osd_range range;
-	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, false);
+	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, nowait);
 
 	if (status != OSD_OK)
 		return status;
@@ -50,6 +50,18 @@ enum osd_status osd_object_state(struct osd_object *object, uint64_t *ret_length
 	*ret_version = osd_version_of(object);
 	osd_object_unlock_read(object, &range);
 	return OSD_OK;
+}
+
+enum osd_status osd_object_state(struct osd_object *object, uint64_t *ret_length,
+				 struct osd_data_version *ret_version)
+{
+	return state_of(object, false, ret_length, ret_version);
+}
+
+enum osd_status osd_object_state_at_once(struct osd_object *object, uint64_t *ret_length,
+					 struct osd_data_version *ret_version)
+{
+	return state_of(object, true, ret_length, ret_version);
 }
 
 static void at_end(void *arg, bool committed)
