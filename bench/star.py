@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several hosts of targets around one client: a network namespace for each, joined to the client's by
-a link of its own that is shaped to 1 Gb/s, and a share of one processor for each.
+a link of its own that is shaped to 1 Gb/s, and for a time a share of one processor for each.
 
 The share is enforced by the CPU controller of cgroup v1.  Needs root and iproute2.
 """
@@ -25,11 +25,12 @@ GONE_S = 10.0
 
 @dataclass(frozen=True)
 class Host:
-    """One host.  prefix: argv put before a command that runs there.  address: its own.
-    client: the client's on the link to it.
+    """One host.  prefix: argv put before a command that runs there.  group: of its processes.
+    address: its own.  client: the client's on the link to it.
     """
 
     prefix: tuple[str, ...]
+    group: Path
     address: str
     client: str
 
@@ -77,8 +78,24 @@ def _remove(group: Path) -> None:
 
 
 @contextlib.contextmanager
-def star(count: int, share: float) -> Iterator[tuple[str, list[Host]]]:
-    """So many hosts, each with that share of one processor.
+def limited(hosts: list[Host], share: float) -> Iterator[None]:
+    """Give each host that share of one processor for the length of the block.
+
+    Before and after it their targets start and end at full speed.
+    """
+    quotas = [host.group / "cpu.cfs_quota_us" for host in hosts]
+    for quota in quotas:
+        quota.write_text(str(round(share * PERIOD_US)))
+    try:
+        yield
+    finally:
+        for quota in quotas:
+            quota.write_text("-1")
+
+
+@contextlib.contextmanager
+def star(count: int) -> Iterator[tuple[str, list[Host]]]:
+    """So many hosts.
 
     Yields: the name of the client's namespace, and the hosts; all is gone at the end of the block.
     """
@@ -93,10 +110,9 @@ def star(count: int, share: float) -> Iterator[tuple[str, list[Host]]]:
         for number, (name, group) in enumerate(zip(names, groups, strict=True)):
             group.mkdir()
             (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (group / "cpu.cfs_quota_us").write_text(str(round(share * PERIOD_US)))
             enter = f'echo $$ >{group}/cgroup.procs; exec "$@"'
             prefix = (*inside(name), "sh", "-c", enter, "sh")
-            hosts.append(Host(prefix, *_join(client, name, number)))
+            hosts.append(Host(prefix, group, *_join(client, name, number)))
         yield client, hosts
     finally:
         for name in (client, *names):

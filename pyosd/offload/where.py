@@ -185,8 +185,6 @@ class Placement:
         """Run it where the target expects it to end sooner."""
         start = time.perf_counter()
         offered = self.offered()
-        if self.cost.seconds:
-            self.target.start_spare()
         try:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
@@ -327,11 +325,6 @@ class ScriptPlaces(Commands):
     def costs(self) -> Costs:
         """What scripts cost at this client, by its earlier runs."""
         return Costs()
-
-    def start_spare(self) -> None:
-        """Start a process for a script that may have to run here, so that it is ready then."""
-        if self._spare is None:
-            self._spare = HomeProcess()
 
     def take_spare(self) -> HomeProcess | None:
         """A process that waits for scripts; the caller closes it, or gives it back."""

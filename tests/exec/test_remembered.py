@@ -4,6 +4,7 @@ and never with what the submitter may not read."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +17,13 @@ from pyosd import requests as rq
 from pyosd.functions.stages import FunctionStage, encode
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ObjectType, PartitionId, ref
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
+from pyosd.wire.attributes import (
+    CURRENT_CACHED_RESULT,
+    CURRENT_OBJECT_ID,
+    CURRENT_PARTITION_ID,
+)
 from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.exec_params import ExecFlag, ExecParams
+from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, ExecParams
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S
 from tests.exec.test_used import make, script_object
@@ -64,6 +69,65 @@ def test_the_same_inputs(
     third = again(SUM, args=ids)
     assert (third.cached_result, third.result()) == (False, [4, 2, 3])
     assert again(SUM, args=ids).id == third.id
+
+
+def answer(
+    target: pyosd.Target, script: str, ids: list[int], zone: ObjectRef | None = None
+) -> tuple[Any, bool]:
+    """By a synchronous EXEC without other attributes, which the target answers at once if it can: the
+    result, and whether an earlier job gave it."""
+    args = json.dumps(ids).encode()
+    reply = target.exec_code(
+        zone or ref(PartitionId(ids[0])),
+        script.encode(),
+        ExecParams(args=args, args_encoding=ArgsEncoding.JSON, reuse=3600.0),
+        synchronous=True,
+        result_allocation_length=4096,
+        get=[CURRENT_CACHED_RESULT],
+    )
+    assert reply.error is None
+    (cached,) = reply.attributes
+    return json.loads(bytes(reply.result).rstrip(b"\0")), bool(cached.uint)
+
+
+def test_answers_at_once(target: pyosd.Target, pid: PartitionId) -> None:
+    obj = make(target, pid, b"\1\2\3")
+    ids = [pid, obj.object_id]
+    assert answer(target, SUM, ids) == ([1, 2, 3], False)
+    assert [answer(target, SUM, ids) for _ in range(3)] == [([1, 2, 3], True)] * 3
+    target.write(obj, 0, b"\4")
+    assert [answer(target, SUM, ids) for _ in range(3)] == [
+        ([4, 2, 3], cached) for cached in (False, True, True)
+    ]
+    stage = encode(ObjectType.PARTITION, [FunctionStage(None)])
+    target.set_attributes(ref(pid), stage)
+    assert answer(target, SUM, ids) == ([4, 2, 3], True)
+    target.remove(obj)
+    target.create(pid, obj.object_id)
+    target.write(obj, 0, b"\4\2\3")
+    assert answer(target, SUM, ids) == ([4, 2, 3], False)
+
+
+def test_answers_at_once_of_a_collection(target: pyosd.Target, pid: PartitionId) -> None:
+    """An object that has left the zone is not compared: the script could not read it."""
+    collection, obj = target.create_collection(pid), make(target, pid, b"\1")
+    target.add_member(collection, obj)
+    script = """
+import osd
+try:
+    osd.result(len(osd.userobject(*osd.args).data.read()))
+except osd.PermissionDenied:
+    osd.result("refused")
+"""
+    ids = [pid, obj.object_id]
+    assert [answer(target, script, ids, collection) for _ in range(3)] == [
+        (1, cached) for cached in (False, True, True)
+    ]
+    target.remove_member(collection, obj)
+    assert answer(target, script, ids, collection) == ("refused", False)
+    target.remove_collection(collection)
+    with pytest.raises(pyosd.NotFound):
+        answer(target, script, ids, collection)
 
 
 def test_stages_that_do_not_concern_the_inputs(
@@ -351,6 +415,8 @@ def test_no_answer_is_stale(
                     jobs = job if array else [job]
                     reused += sum(each.cached_result for each in jobs)
                     results = found if array else [found]
+                    if not array:
+                        results = [*results, answer(target, READ, ids)[0]]
                     assert least <= min(results) and max(results) <= writer.begun
             if turn < kills:
                 own_serving.kill("tgtd")

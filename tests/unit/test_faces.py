@@ -37,7 +37,7 @@ ONLY_THREADS = {
     "abort": CREATE_TASK,
     "watch": "starts a thread; coroutines that wait for jobs are served by one task without being asked",
     **dict.fromkeys(
-        ("run", "run_array", "costs", "start_spare", "take_spare", "keep_spare"),
+        ("run", "run_array", "costs", "take_spare", "keep_spare"),
         "waits for a process of its own: a coroutine gives Target.run() a thread",
     ),
     **{name: FUTURE for name in vars(Future) if not name.startswith("_")},
