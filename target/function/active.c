@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "function/impl.h"
 #include "function/machine.h"
 #include "object/txn_run.h"
 #include "wire/osd2.h"
