@@ -33,6 +33,8 @@ _ABOUT_CALL = (
     *(CURRENT_RESULT_LENGTH, CURRENT_RESULT_FORM),
 )
 _NO_FUNCTION = (0x80, 0x19)
+_ABOUT_JOB = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
+_JOB_ATTRIBUTES = AttributeLists(_ABOUT_JOB, (), allocation_for(_ABOUT_JOB, longest=True))
 CALL_ATTRIBUTES = AttributeLists(_ABOUT_CALL, (), allocation_for(_ABOUT_CALL, longest=True))
 """The attributes that decode_call() takes."""
 
@@ -76,8 +78,10 @@ def exec_code(
     Returns: ExecReply; a job that failed is in ExecReply.error.
     Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
     """
-    wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID, *get)
-    lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
+    lists = _JOB_ATTRIBUTES
+    if get:
+        wanted = (*_ABOUT_JOB, *get)
+        lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
     request = requests.execute(
         zone,
         code,

@@ -211,6 +211,9 @@ class Limits:
         return Limits(**{k: None if v in _NO_LIMIT else v for k, v in vars(self).items()})
 
 
+_DEFAULTS = Limits()
+
+
 class AfterEnd(IntEnum):
     """How a job must end for another to start."""
 
@@ -400,8 +403,10 @@ class ExecParams:
         return found
 
     def limit_numbers(self) -> list[tuple[Tag, int | None]]:
-        """The limits as they are sent, times in microseconds; None: the default."""
+        """The limits as they are sent, times in microseconds; None: the default.  []: all are."""
         limits = self.limits
+        if limits == _DEFAULTS:
+            return []
         return [
             (Tag.WALL, None if limits.wall is None else _usec(limits.wall)),
             (Tag.CPU, None if limits.cpu is None else _usec(limits.cpu)),

@@ -5,6 +5,8 @@ placement, combining and the board."""
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from fractions import Fraction
 from operator import add
 from typing import Any
@@ -233,6 +235,31 @@ def test_four_targets_one_killed(four: dict[str, Serving], request: pytest.Fixtu
             lonely.result()
         assert [each.object for each in caught.value.failed] == [each.object for each in alone]
         assert "c" in caught.value.lost
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_every_object_counts_once_over_kills(
+    four: dict[str, Serving], request: pytest.FixtureRequest
+) -> None:
+    """Each round kills one target in the middle of a run; --history-seconds makes more rounds."""
+    count, victims = 96, random.Random(22)
+    end, rounds = time.monotonic() + request.config.getoption("--history-seconds"), 0
+    with handle(four) as cluster:
+        for name in FOUR:
+            cluster.target(name).create_partition(PARTITION)
+        copies = [cluster.put(PARTITION, str(n).encode()) for n in range(count)]
+        while not rounds or time.monotonic() < end:
+            rounds += 1
+            victim = four[victims.choice(FOUR)]
+            run = cluster.map_objects(number_in, copies, "sum", at_once=1)
+            next(iter(run))
+            victim.kill("tgtd")
+            found = run.outcomes()
+            assert {each.object for each in found} == {each.object for each in copies}
+            assert run.result() == sum(range(count)), (rounds, run.lost)
+            victim.restarted()
 
 
 @pytest.mark.tgtd
