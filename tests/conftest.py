@@ -185,6 +185,14 @@ def sanitized_program() -> Path:
     return build_sanitized()
 
 
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a disk, for what depends on one; other temporary files may be in memory."""
+    top = os.environ.get("TMPDIR", "/tmp")
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir=top) as folder:
+        yield Path(folder)
+
+
 MakeHarness = Callable[..., Harness]
 
 

@@ -404,9 +404,9 @@ def test_a_quota_counts_before_later_refusals(osd: Commands, obj: ObjectRef) -> 
 # ---- conditions of the whole unit ----
 
 
-def test_format_in_progress(make_harness: MakeHarness) -> None:
-    """Commands that come while FORMAT OSD has the store to itself."""
-    osd = make_harness().osd
+def test_format_in_progress(make_harness: MakeHarness, disk: Path) -> None:
+    """Commands that come while FORMAT OSD has the store to itself, which takes longest on a disk."""
+    osd = make_harness(dir=disk / "store").osd
     for _ in range(200):
         pending = [osd.submit(rq.format_osd())]
         pending += [osd.submit(rq.list_objects()) for _ in range(20)]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyosd import _core
@@ -137,8 +139,8 @@ def test_write_behind_the_end_leaves_zeros(osd: Commands, obj: ObjectRef) -> Non
     assert content(osd, obj) == b"abc" + bytes(9_997) + b"def"
 
 
-def test_write_far_out_is_sparse(make_harness: MakeHarness) -> None:
-    osd = make_harness().osd
+def test_write_far_out_is_sparse(make_harness: MakeHarness, disk: Path) -> None:
+    osd = make_harness(dir=disk / "store").osd
     obj = osd.create(osd.create_partition())
     osd.write(obj, 1 << 36, b"far")
     assert length_of(osd, obj) == (1 << 36) + 3
