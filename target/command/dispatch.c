@@ -284,7 +284,8 @@ static bool may_run_inline(const struct osd_request *request)
 	def = osd_command_of(request->cdb, request->cdb_length);
 	if (def && def->at_once)
 		return true;
-	if (request->data_out_length > INLINE_LIST_MAX || !def || (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
+	if (!def || request->data_out_length > INLINE_LIST_MAX ||
+	    (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
 		return false;
 	if (def->flags & OSD_CMD_TXN)
 		return true;

@@ -337,5 +337,5 @@ def test_addresses() -> None:
     assert ObjectRef.parse("root") == ROOT
     assert str(ObjectRef.parse("65536/0x10001")) == "0x10000/0x10001"
     assert str(ref(0x10000)) == "0x10000"
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="is not root, PID or PID/OID"):
         ObjectRef.parse("x/1")

@@ -3,9 +3,10 @@
  * This room knows jobs, pools and sandboxes, but no arrays: job->kind has the operations that
  * differ.
  *
- * Inside: run.c (a run), start.c (a job that starts without waiting), linger.c (its submitter waits for a short call), proxy.c and threads.c (the
- * proxy threads), pass.c (data that pass through functions), pace.c (the pool's bandwidth), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
- * rights).
+ * Inside: run.c (a run), start.c (a job that starts without waiting), linger.c (its submitter waits
+ * for a short call), proxy.c and threads.c (the proxy threads), pass.c (data that pass through
+ * functions), pace.c (the pool's bandwidth), end.c (how a run ends), output.c (the script's
+ * output), rights_sweep.c (revoked rights).
  *
  * Locking: the proxy thread creates a run and owns it.  Other threads hold short references,
  * counted under exec->lock.  struct osd_output has its own lock, outside exec->lock. */

@@ -75,7 +75,8 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 						&field);
 	if (status == OSD_OK && params.verb != OSD_NAME_LOOKUP && params.verb != OSD_NAME_LIST)
 		status = OSD_E_PARAM_FIELD;
-	if (status == OSD_OK && (params.flags || (params.verb == OSD_NAME_LOOKUP && params.most)))
+	if (status == OSD_OK && (params.flags || params.expected ||
+				 (params.verb == OSD_NAME_LOOKUP && params.most)))
 		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
 		status = osd_name_follow(
