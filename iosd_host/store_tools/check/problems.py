@@ -124,7 +124,7 @@ class ProblemKind(Enum):
     )
     KEY_WITHOUT_SEAL = (
         "a secret key, but the file `seal` is missing or not whole",
-        "removed: the key is to be set again; rather bring the file back",
+        "removed: set the key again. It is better to restore the file",
     )
     UNREADABLE = ("a file or folder cannot be read", "")
     OPEN_RESERVATION = ("an object that was being written", "")
