@@ -92,9 +92,14 @@ static enum osd_status step(struct osd_txn *txn, bool change, struct osd_place *
 enum osd_status osd_view_tree(struct osd_txn *txn, uint64_t partition_id, bool change,
 			      struct osd_place *ret_tree)
 {
+	const struct osd_partition *at_hand = txn->partition;
 	bool may_be_view = false, goes_on = true;
 	enum osd_status status;
 
+	if (at_hand && at_hand->id == partition_id && !atomic_load(&at_hand->shows)) {
+		*ret_tree = (struct osd_place){partition_id, at_hand->incarnation, 0};
+		return OSD_OK;
+	}
 	*ret_tree = (struct osd_place){0, atomic_load(&txn->objects->epoch), 0};
 	if (partition_id == 0)
 		return OSD_OK;
