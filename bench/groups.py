@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench import (
+    active_mean,
     calls,
     checksums,
     curves,
@@ -85,7 +86,7 @@ GROUPS = (
     ),
     Group("scale", "A million objects", scale.rows),
     Group("scale-out", "One function at one to eight targets", scaleout.rows),
-    Group("near-data", "Near the data, or fetch", near_data.rows),
+    Group("near-data", "Near the data, or fetch", _all(near_data.rows, active_mean.rows)),
     Group("offload", "Section VI.D of the iOSD paper", offload_model.rows),
     Group("reuse", "Results that are there already", reuse.rows),
     Group("tiers", "Two tiers, on simulated disks", tiers.rows),

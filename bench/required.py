@@ -73,7 +73,11 @@ REQUIRED: dict[str, dict[str, Aim]] = {
     },
     "scale": {"create_scale": at_most(1.2), "restart": at_most(1)},
     "scale-out": dict.fromkeys(("scaleout_count", "scaleout_grep", "scaleout_aes"), at_least(0.95)),
-    "near-data": {"near_data_log": at_least(1.5), "near_data_log_model": at_most(1.2)},
+    "near-data": {
+        "near_data_log": at_least(1.5),
+        "near_data_log_model": at_most(1.2),
+        "active_mean": at_least(5),
+    },
     "checksums": {"checksum_read_1m": at_least(0.95), "checksum_write_1m": at_least(0.95)},
     "files": {
         "files_in_small": at_least(1),
