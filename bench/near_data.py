@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyosd
-from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.link import CLIENT, POLL_S, RATE, SERVER, inside, link, unavailable
 from bench.offload_model import PARTS, fitted
 from bench.plan import Plan
 from bench.stats import Row, at_least, at_most, missing, row_of_pairs
@@ -96,7 +96,7 @@ def _pairs(url: str, obj: ObjectRef, count: int) -> list[list[float]]:
     samples = []
     for _ in range(count + 1):
         with tempfile.TemporaryDirectory(prefix="iosd-fetch-") as folder:
-            near = ways.near_the_data(url, task, _quiet)
+            near = ways.near_the_data(url, task, _quiet, POLL_S)
             fetch = ways.fetch_and_compute(url, task, Path(folder), _quiet)
         assert near.sha256 == fetch.sha256
         samples.append([near.seconds, fetch.seconds])

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyosd
-from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.link import CLIENT, POLL_S, RATE, SERVER, inside, link, unavailable
 from bench.near_data import SCRIPT
 from bench.plan import Plan
 from bench.servers import Absent, nginx
@@ -156,7 +156,7 @@ def client(url: str, address: tuple[str, int], log: Path, pairs: int) -> None:
         arguments = (hex(obj.partition_id), hex(obj.object_id))
         task = ways.Task("log", SCRIPT, obj, arguments, (obj,))
         for _ in range(pairs + 1):  # the first warms up
-            ours = ways.near_the_data(url, task, lambda _share, _word: None)
+            ours = ways.near_the_data(url, task, lambda _share, _word: None, POLL_S)
             seconds, output = _seconds_of_http(address, folder)
             assert output == ours.output
             near.append((ours.seconds, seconds))

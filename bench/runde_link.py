@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pyosd
-from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.link import CLIENT, POLL_S, RATE, SERVER, inside, link, unavailable
 from bench.plan import Plan
 from bench.sandboxes import SETS, package_set
 from bench.stats import Row, at_least, missing, row_of_pairs
@@ -125,7 +125,7 @@ def _task(way: _Way, objects: dict[str, ObjectRef]) -> Task:
 def _pair(url: str, task: Task) -> tuple[float, float]:
     """Seconds near the data and at the client, which find the same."""
     with tempfile.TemporaryDirectory(prefix="iosd-fetch-") as folder:
-        near = near_the_data(url, task, _quiet)
+        near = near_the_data(url, task, _quiet, POLL_S)
         fetched = fetch_and_compute(url, task, Path(folder), _quiet)
     assert near.output == fetched.output, (near.output, fetched.output)
     return near.seconds, fetched.seconds

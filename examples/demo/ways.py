@@ -60,8 +60,11 @@ class Outcome:
         return self.sent_bytes + self.received_bytes
 
 
-def near_the_data(url: str, task: Task, progress: Progress) -> Outcome:
+def near_the_data(url: str, task: Task, progress: Progress, poll_s: float = POLL_S) -> Outcome:
     """Send the script with EXEC, wait for its end, and read its output from its surrogate object.
+
+    Args:
+        poll_s: seconds between two polls.  The end is noticed so much later.
 
     Raises:
         pyosd.JobError: the script did not complete.
@@ -77,7 +80,7 @@ def near_the_data(url: str, task: Task, progress: Progress) -> Outcome:
         )
         while not (status := job.status()).done:
             progress(status.progress or 0.0, status.message)
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
         job.result()
         output = job.output()
         seconds = time.perf_counter() - start
