@@ -51,6 +51,8 @@ static void drop(struct osd_functions *functions, struct entry *entry)
 	if (!entry)
 		return;
 	atomic_fetch_add(&functions->changes, 1);
+	if (strcmp(entry->function.engine, OSD_FUNCTION_COMPILED) == 0)
+		atomic_store(&functions->machine_due, true);
 	osd_function_release(functions, entry);
 	free(entry->calls.report);
 	*entry = functions->entries[--functions->count];
@@ -254,16 +256,28 @@ bool osd_function_found(struct osd_functions *functions, const struct osd_functi
 	return entry;
 }
 
-/* The place goes unless the activation was stored. */
-void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function)
+static void drop_version(struct osd_functions *functions, const struct osd_function *version,
+			 bool pending)
 {
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_entry(functions, function->id, true);
-	if (entry && osd_function_same(&entry->function, function))
+	entry = find_entry(functions, version->id, pending);
+	if (entry && osd_function_same(&entry->function, version))
 		drop(functions, entry);
 	osd_unlock(&functions->lock);
+	osd_machine_sweep(functions);
+}
+
+/* The place goes unless the activation was stored. */
+void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function)
+{
+	drop_version(functions, function, true);
+}
+
+void osd_function_drop(struct osd_functions *functions, const struct osd_function *version)
+{
+	drop_version(functions, version, false);
 }
 
 /* ---- removal --------------------------------------------------------------------------------------- */
@@ -320,18 +334,6 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 	if (status != OSD_OK)
 		free(removal);
 	return status;
-}
-
-void osd_function_drop(struct osd_functions *functions, const struct osd_function *version)
-{
-	struct entry *entry;
-
-	osd_lock(&functions->lock);
-	entry = find_entry(functions, version->id, false);
-	if (entry && osd_function_same(&entry->function, version))
-		drop(functions, entry);
-	osd_unlock(&functions->lock);
-	osd_machine_sweep(functions);
 }
 
 void osd_functions_forget(struct osd_functions *functions)

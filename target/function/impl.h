@@ -75,6 +75,7 @@ struct osd_functions {
 	void *users;
 	uint64_t memory_max; /* constant after the start; 0: no bound */
 	struct osd_machine *machine;	/* machine.h; constant after the start; NULL: none is kept */
+	_Atomic bool machine_due; /* a function that may have machine code there has ended since the last sweep */
 	struct osd_kept *results;	/* kept.h; constant after the start; NULL: none are kept */
 	struct osd_stack_notes *notes;	/* stack_note.h */
 	_Atomic uint64_t changes;	/* of the active functions */

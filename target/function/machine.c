@@ -133,15 +133,21 @@ static bool write_file(int folder, const char *name, const uint8_t value[OSD_MAC
 	return good;
 }
 
-/* Whether the file belongs to an active function. */
+/* Whether the file belongs to an active function.  There may be thousands of both, so names are made for the right id only. */
 static bool is_wanted(struct osd_functions *functions, const char *name)
 {
+	struct osd_object_id id = {0, 0};
 	bool wanted = false;
+
+	if (sscanf(name, "%16" SCNx64 "-%16" SCNx64, &id.partition_id, &id.object_id) != 2)
+		return false;
 
 	osd_lock(&functions->lock);
 	for (size_t i = 0; i < functions->count && !wanted; i++) {
 		char of_active[NAME_SIZE];
 
+		if (!osd_same_id(functions->entries[i].function.id, id))
+			continue;
 		name_of(&functions->entries[i].function, of_active);
 		wanted = strcmp(name, of_active) == 0;
 	}
@@ -177,7 +183,7 @@ static uint64_t sweep(struct osd_functions *functions)
 
 void osd_machine_sweep(struct osd_functions *functions)
 {
-	if (functions->machine)
+	if (functions->machine && atomic_exchange(&functions->machine_due, false))
 		sweep(functions);
 }
 

@@ -163,6 +163,7 @@ void osd_functions_keep_machine(struct osd_functions *functions, const char *dir
 				const char *build)
 {
 	functions->machine = osd_machine_open(directory, build);
+	atomic_store(&functions->machine_due, true); /* of functions that ended meanwhile */
 	osd_machine_sweep(functions);
 }
 
