@@ -150,8 +150,8 @@ static void set_mark(struct osd_txn *txn, bool named)
 	txn->dirty = true;
 }
 
-/* Takes up the object, in the base of a view.  The directory is not taken up, so the record of an object that gets or loses several
- * names, or is new, is read and written once. */
+/* Takes up the object, in the base of a view.  The directory is not taken up, so the record of an object that gets or
+ * loses several names, or is new, is read and written once. */
 static enum osd_status take(struct osd_txn *txn, struct osd_object_id directory,
 			    struct osd_object_id id, struct osd_place *ret_place)
 {

@@ -67,10 +67,14 @@ class PatientSession:
 
     async def _wait(self) -> None:
         left = self._lost_at + self._patience - time.monotonic()
+        up = asyncio.ensure_future(self._up.wait())
         try:
-            await asyncio.wait_for(self._up.wait(), max(left, 0.0))
-        except TimeoutError:
-            raise errors.Unreachable("the target is away") from None
+            # Not asyncio.timeout(): an operation begins outside of any task (server.py).
+            await asyncio.wait([up], timeout=max(left, 0.0))
+            if not up.done():
+                raise errors.Unreachable("the target is away")
+        finally:
+            up.cancel()
 
     def _lose(self, error: errors.Unreachable) -> None:
         """Begin to ask whether the target is back, unless that is under way."""
