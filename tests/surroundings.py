@@ -17,6 +17,8 @@ OF_THE_RUN = {"IOSD_TGTD", "IOSD_TGT_SOURCE", "IOSD_SEED", "IOSD_LONG", "IOSD_ST
               "IOSD_EVERY_CALL", "IOSD_CORE_SANITIZED"}  # fmt: skip
 """Variables by which people tell tests what to do."""
 OF_A_TERMINAL = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
+OF_PYTHON = {"PYTHONUNBUFFERED"}
+"""Programs of the product buffer their output, as for people."""
 OF_A_GIT_HOOK = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"}
 PRODUCT = ("pyosd", "iosd_host", "iosd_secmgr")
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
@@ -32,7 +34,7 @@ def settle() -> Callable[[], None]:
 
     Returns: what removes the folders that were made for it.
     """
-    strange = OF_A_TERMINAL | OF_A_GIT_HOOK | {"TGT_IPC_SOCKET"}
+    strange = OF_A_TERMINAL | OF_PYTHON | OF_A_GIT_HOOK | {"TGT_IPC_SOCKET"}
     strange |= {name for name in os.environ if name.startswith("IOSD_")} - OF_THE_RUN
     for name in strange & os.environ.keys():
         del os.environ[name]

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.failure import WORDS, print_error, print_exception
+from pyosd.cli.frame.failure import WORDS, drop_output, print_error, print_exception
 from pyosd.cli.frame.nouns import Nouns
 
 __all__ = ["main"]
@@ -170,7 +170,7 @@ class Program(Nouns):
             finally:
                 sys.stdout.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left of it, when Python ends
+            drop_output()
             if error.errno != errno.EPIPE:
                 click.echo(
                     f"osd: {error.filename or 'input or output'}: {error.strerror or error}",

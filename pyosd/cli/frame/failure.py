@@ -6,6 +6,8 @@ Both go to stderr, so that stdout has only data.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -13,10 +15,25 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.output.tables import harmless, json_line
 
-__all__ = ["WORDS", "print_error", "print_exception", "wants_json"]
+__all__ = ["WORDS", "drop_output", "finish_output", "print_error", "print_exception", "wants_json"]
 
 WORDS = "pyosd.cli.words"  # in click's meta: what was typed, for errors before options are read
 MACHINE = ("json", "jsonl")
+
+
+def drop_output() -> None:
+    """Write what is left of stdout nowhere, also when Python ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def finish_output() -> None:
+    """After an error: write what is left of stdout, or drop it if that cannot be.  One error is enough."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
 
 
 def asks_for_json(words: Sequence[str]) -> bool:

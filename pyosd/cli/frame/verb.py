@@ -16,7 +16,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.failure import print_error
+from pyosd.cli.frame.failure import finish_output, print_error
 from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.profiles import Profile, ProfileError, load_profile
 from pyosd.cli.output.tables import (
@@ -380,6 +380,7 @@ class Verb(HelpPage):
             code, text = self.explain(error)
             code = self.absent if code is Exit.NO_INPUT else code
             print_error(code, text)
+            finish_output()
             if settings.verbose:
                 import traceback
 
