@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every key of the serving side's configuration, from the schema: ``python -m tools.configdoc`` prints the
-/etc/iosd/iosd.toml that is installed, all of it commented; iosd.toml(5) has the same rows.
+"""Every key of the serving side's configuration, from the schema.
+
+``python -m tools.configdoc`` prints the /etc/iosd/iosd.toml that is installed, with every line commented
+out.  iosd.toml(5) has the same rows.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
 #   install.sh install DESTDIR PREFIX PYTHON
 #   install.sh uninstall DESTDIR PREFIX
 #
-# Everything lives in one folder, PREFIX/lib/iosd.  Beside it are links to it, copies where a link will not
-# do (units), the default configuration in SYSCONFDIR (default /etc), and a link to the module where tgtd
-# looks for modules, MODULEDIR (default /usr/lib/tgt/backing-store).  What is put outside the folder is
-# noted in its file `outside`, and that is what uninstall removes, but a configuration that was changed.
+# Everything lives in one folder, PREFIX/lib/iosd.  Outside it are links to it, and copies where a link will
+# not do (units).  The default configuration is in SYSCONFDIR (default /etc).  tgtd looks for modules in
+# MODULEDIR (default /usr/lib/tgt/backing-store), so a link to the module is there.  The file `outside` lists
+# all files outside the folder.  uninstall removes these, except a configuration that was changed.
 set -eu
 
 action=$1
@@ -54,7 +54,7 @@ copy() {
 }
 
 remove() {
-	# What earlier releases made, which noted nothing.
+	# Earlier releases kept no list of their files.
 	if [ -d "$lib/man" ] && [ ! -e "$outside" ]; then
 		(cd "$lib/man" && find . -type f) | sed "s|^\.|$prefix/share/man|" >"$outside"
 		echo "$prefix/bin/osd" >>"$outside"
@@ -66,7 +66,7 @@ remove() {
 	done <"$outside"
 	made=$(tac "$lib/folders" 2>/dev/null || true)
 	rm -rf "$lib"
-	# Where nothing else has come to live in them.
+	# Folders that hold files of others stay.
 	echo "$made" | while read -r path; do
 		[ -z "$path" ] || rmdir "$dest$path" 2>/dev/null || true
 	done

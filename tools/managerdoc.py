@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table and the plot of docs/manager.md: `python -m tools.managerdoc` simulates and writes both.
+"""The table and the plot of docs/manager.md.  `python -m tools.managerdoc` simulates and writes both.
 
 tests/host/test_simulation.py holds the same cases against a fluid's waiting time and the table.
 """

@@ -2,8 +2,8 @@
 """A manual page from Markdown, by pandoc.
 
 pandoc reads the Markdown of docs/ as it is, and escapes what roff would take for a request.  The other
-tools of Debian 12 do less: rst2man reads another markup, click-man and argparse-manpage know options but
-no prose, and lowdown prints the numbers of lists on lines of their own.
+tools of Debian 12 do less.  rst2man reads another markup.  click-man and argparse-manpage know options
+but no prose.  lowdown prints the numbers of lists on lines of their own.
 """
 
 from __future__ import annotations

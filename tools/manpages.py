@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the manual pages: ``python -m tools.manpages FOLDER`` writes man1/, man5/, man7/ and man8/ there.
+"""Makes the manual pages.  ``python -m tools.manpages FOLDER`` writes man1/, man5/, man7/ and man8/ there.
 
 osd(1) and one page for each noun and plain verb come from the commands themselves, as --help and
-docs/cli.md do; iosd-reasons(7) from pyosd/jobs/reasons.py; iosd(7) and iosd-security(7) from docs/;
-the pages of sections 5 and 8 are in manpages_host.py.  Examples of the pages of section 1 are below,
+docs/cli.md do.  iosd-reasons(7) comes from pyosd/jobs/reasons.py, iosd(7) and iosd-security(7) from docs/.
+The pages of sections 5 and 8 are in manpages_host.py.  Examples of the pages of section 1 are below,
 in an order in which a test runs them all.
 """
 

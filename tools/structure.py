@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the C code is built.  ``python -m tools.structure`` prints a row for each folder of target/, with a
-row for each folder inside it, and one for sandbox/: the largest cycle of calls between its files, and the
-length of its functions.  Then it lists long files, locks and threads.  Tests (test_*) are left out.
+row for each folder inside it, and one for sandbox/.  A row has the largest cycle of calls between its files
+and the length of its functions.  Then come long files, locks and threads.  Tests (test_*) are left out.
 
 A file calls another when it names one of that file's external functions.  Files that call each other,
 directly or over others, form a cycle: none of them can be understood, tested or replaced without the rest.
