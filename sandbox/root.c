@@ -18,7 +18,7 @@
 
 /* any directory that every host has: the mount on it exists in this namespace only */
 #define STAGE "/tmp"
-#define STAGE_INODES 128 /* in addition to the places of scratch folders */
+#define STAGE_INODES 192 /* in addition to the places of scratch folders */
 #define COPY_BYTES (1u << 20)
 
 struct entry {
@@ -97,33 +97,43 @@ static int bind_entry(const struct entry *entry, struct osd_step *step)
 /* ---- the package osd: copied, not bound ----------------------------------------------------- */
 
 /* It may be below a home directory that only its owner can search.  The daemon opened it as root, and
- * reads through that descriptor need no permission on the folders above. */
+ * reads through that descriptor need no permission on the folders above.  The time stays, since byte-code
+ * names that of its source. */
 static int copy_file(int from_directory, int to_directory, const char *name, struct osd_step *step)
 {
 	OSD_CLEANUP_CLOSE int from =
 		openat(from_directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	OSD_CLEANUP_CLOSE int to =
 		openat(to_directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	struct stat found;
 	ssize_t copied;
 
-	if (from < 0 || to < 0)
+	if (from < 0 || to < 0 || fstat(from, &found) < 0)
 		return osd_step_failed(step, "copy", name);
 	do {
 		copied = sendfile(to, from, NULL, COPY_BYTES);
 	} while (copied > 0);
-	return copied < 0 ? osd_step_failed(step, "copy", name) : 0;
+	if (copied < 0 || futimens(to, (struct timespec[]){found.st_atim, found.st_mtim}) < 0)
+		return osd_step_failed(step, "copy", name);
+	return 0;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), of_end = strlen(end);
+
+	return length > of_end && strcmp(name + length - of_end, end) == 0;
+}
+
+/* Source, or the byte-code that saves the interpreter a third of its start. */
 static bool is_module(const char *name)
 {
-	size_t length = strlen(name);
-
-	return length > 3 && strcmp(name + length - 3, ".py") == 0;
+	return ends_with(name, ".py") || ends_with(name, OSD_PYTHON_CACHED);
 }
 
 static int copy_modules(int from_directory, int to_directory, struct osd_step *step);
 
-/* A folder of the package; other files, and __pycache__, stay behind. */
+/* A folder of the package; other files stay behind. */
 static int copy_folder(int from_directory, int to_directory, const char *name,
 		       struct osd_step *step)
 {
@@ -150,7 +160,7 @@ static int copy_modules(int from_directory, int to_directory, struct osd_step *s
 	while (!error && (entry = readdir(from))) {
 		if (is_module(entry->d_name))
 			error = copy_file(from_directory, to_directory, entry->d_name, step);
-		else if (entry->d_name[0] != '.' && strcmp(entry->d_name, "__pycache__") != 0)
+		else if (entry->d_name[0] != '.')
 			error = copy_folder(from_directory, to_directory, entry->d_name, step);
 	}
 	closedir(from);
@@ -218,7 +228,7 @@ static int mount_stage(unsigned slots, struct osd_step *step)
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return osd_step_failed(step, "make mounts private", NULL);
-	snprintf(options, sizeof(options), "mode=0755,size=1m,nr_inodes=%u", STAGE_INODES + slots);
+	snprintf(options, sizeof(options), "mode=0755,size=2m,nr_inodes=%u", STAGE_INODES + slots);
 	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
 		return osd_step_failed(step, "mount tmpfs", NULL);
 	return make_scratch_places(slots, step);

@@ -52,6 +52,28 @@ def test_in_a_sandbox(daemon: Daemon, share: bool, head_bytes: int) -> None:
     assert json.loads(out.result) == {"checks": len(NAMES)}
 
 
+BYTE_CODE = b"""
+import importlib.util, os, struct, sys
+ours = [module for name, module in sys.modules.items() if name.partition('.')[0] == 'osd']
+for each in ours:
+    with open(each.__cached__, 'rb') as file:
+        header = struct.unpack('<4sIII', file.read(16))
+    source = os.stat(each.__file__)
+    assert header == (importlib.util.MAGIC_NUMBER, 0, int(source.st_mtime), source.st_size), each
+assert len(ours) > 10
+"""
+
+
+def test_its_byte_code_is_used(daemon: Daemon) -> None:
+    """A zygote that compiles it starts a third later."""
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.start(BYTE_CODE)
+    out = sandbox.finish(MemoryObjects())
+    sandbox.close()
+    assert out.kind == FINISH_OK, out.stderr.decode()
+
+
 @pytest.mark.skipif(not HARNESS.exists(), reason="target/ is not built")
 def test_at_a_client(tmp_path: Path) -> None:
     script = CLIENT.format(

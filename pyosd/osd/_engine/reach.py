@@ -50,6 +50,7 @@ CONSTANT = (
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType),
     *(types.MappingProxyType, weakref.ReferenceType, weakref.ProxyType, weakref.CallableProxyType),
 )
+IS_CONSTANT = frozenset(map(id, CONSTANT))  # asked of each object there is
 ABSTRACT = type(abc.ABC._abc_impl)  # type: ignore[attr-defined]
 
 
@@ -89,7 +90,7 @@ def reach(fresh: list[Any]) -> list[Any]:
         near = [
             each
             for each in gc.get_referents(*fresh)
-            if id(each) not in found and type(each) not in CONSTANT
+            if id(type(each)) not in IS_CONSTANT and id(each) not in found
         ]
         fresh = list({id(each): each for each in near}.values())
         found.update((id(each), each) for each in fresh)
@@ -111,7 +112,12 @@ def changeable(objects: tuple[Any, ...], restored: Iterable[object]) -> list[Any
             left_out.update(id(part) for part in gc.get_referents(each) if type(part) is set)
         elif type(each) is dict and is_of_subclasses(each):
             left_out.add(id(each))
-    chosen = [each for each in objects if is_watched(type(each)) and id(each) not in left_out]
+    kinds = {
+        id(kind)
+        for kind in {id(type(each)): type(each) for each in objects}.values()
+        if is_watched(kind)
+    }
+    chosen = [each for each in objects if id(type(each)) in kinds and id(each) not in left_out]
     return sorted(chosen, key=lambda each: (id(type(each)), id(each)))
 
 
