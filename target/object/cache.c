@@ -87,6 +87,11 @@ static void enter(struct osd_objects *objects, struct osd_object *object)
 	object->hash_next = *bucket;
 	*bucket = object;
 	object->cached = true;
+	object->partition_previous = NULL;
+	object->partition_next = object->partition->entries;
+	if (object->partition_next)
+		object->partition_next->partition_previous = object;
+	object->partition->entries = object;
 	objects->cache_count++;
 }
 
@@ -99,6 +104,10 @@ static void take_out(struct osd_objects *objects, struct osd_object *object)
 		link = &(*link)->hash_next;
 	*link = object->hash_next;
 	object->cached = false;
+	*(object->partition_previous ? &object->partition_previous->partition_next
+				     : &object->partition->entries) = object->partition_next;
+	if (object->partition_next)
+		object->partition_next->partition_previous = object->partition_previous;
 	objects->cache_count--;
 	if (object->counted_open)
 		objects->open_count--;
@@ -345,22 +354,15 @@ void osd_cache_supersede(struct osd_objects *objects, struct osd_object_id id)
 	osd_unlock(&objects->cache_lock);
 }
 
-/* Takes out the first entry of the partition from bucket *cursor on, and returns it with a reference.
- * NULL: none found in this part of the table. */
+/* Takes out an entry of the partition, and returns it with a reference.  NULL: there is none. */
 static struct osd_object *take_out_next(struct osd_objects *objects,
-					const struct osd_partition *partition, size_t *cursor)
+					const struct osd_partition *partition)
 {
-	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS);
-	struct osd_object *found = NULL;
+	struct osd_object *found;
 
 	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
-	while (!found && *cursor < end) {
-		for (found = objects->cache[*cursor]; found && found->partition != partition;)
-			found = found->hash_next;
-		if (!found)
-			++*cursor;
-	}
+	found = partition->entries;
 	if (found) {
 		refer(found);
 		take_out(objects, found);
@@ -369,15 +371,14 @@ static struct osd_object *take_out_next(struct osd_objects *objects,
 	return found;
 }
 
-/* One pass is enough: a thread that has yet to enter an object either read its record before removals
+/* None is entered afterwards: a thread that has yet to do so either read its record before removals
  * changed, or finds no partition. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition)
 {
-	for (size_t cursor = 0; cursor < OSD_CACHE_BUCKETS;) {
-		struct osd_object *found = take_out_next(objects, partition, &cursor);
+	struct osd_object *found;
 
-		if (found)
-			osd_object_mark_removed(found);
+	while ((found = take_out_next(objects, partition))) {
+		osd_object_mark_removed(found);
 		osd_object_put(found);
 	}
 }
@@ -388,6 +389,8 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS), count = 0;
 
 	osd_lock(&objects->cache_lock);
+	if (objects->cache_count == 0)
+		*cursor = OSD_CACHE_BUCKETS;
 	for (; *cursor < end && count < capacity / 2; ++*cursor)
 		for (struct osd_object *object = objects->cache[*cursor];
 		     object && count < capacity; object = object->hash_next)
@@ -400,7 +403,7 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 /* Called at close, when no other thread is left. */
 void osd_cache_release(struct osd_objects *objects)
 {
-	for (size_t i = 0; i < OSD_CACHE_BUCKETS; i++) {
+	for (size_t i = 0; objects->cache_count > 0; i++) {
 		while (objects->cache[i]) {
 			struct osd_object *object = objects->cache[i];
 

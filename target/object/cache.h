@@ -37,6 +37,7 @@ struct osd_object {
 
 	/* under cache_lock */
 	struct osd_object *hash_next;
+	struct osd_object *partition_previous, *partition_next; /* in partition->entries */
 	struct osd_object *lru_previous, *lru_next; /* while references == 0 */
 	struct osd_lru *lru;			    /* the one it is in */
 	unsigned references;

@@ -49,6 +49,7 @@ struct osd_partition {
 	uint32_t incarnation;
 	_Atomic unsigned references;
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
+	struct osd_object *entries; /* those of its objects in memory, by partition_next; under cache_lock */
 	struct osd_charge_account data;    /* the one that the partition's attributes and quotas describe */
 	struct osd_charge_account apart;   /* osd_is_apart */
 	_Atomic uint64_t head_bytes[2]; /* of used_bytes in heads, by enum osd_tier_head_on */
