@@ -11,12 +11,9 @@ SHA-256 (pyosd/osd/_engine/packages.py checks it, in the zygote, before anything
 
 from __future__ import annotations
 
-import compileall
 import hashlib
-import importlib.metadata
 import json
 import os
-import py_compile
 import re
 import shutil
 import subprocess
@@ -26,7 +23,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 __all__ = ["DEFAULT_SETS", "PackageSet", "PackagesError", "build", "find", "seal"]
 
@@ -146,6 +146,9 @@ def compile_all(lib: Path) -> None:
     """Byte-compile once: sandboxes can write nothing.  The manifest's hashes replace the checks of
     byte-code against its source, so none is made at import.  Not the packages' own tests: they are
     half of the modules of many, and no script imports them."""
+    import compileall
+    import py_compile
+
     compileall.compile_dir(
         lib,
         quiet=2,
@@ -186,6 +189,8 @@ def canonical(name: str) -> str:
 
 def describe(name: str, lib: Path, asked: set[str], preload: Sequence[str]) -> dict[str, Any]:
     """The manifest.  The same content gives the same bytes, and so the same id."""
+    import importlib.metadata
+
     found = sorted(importlib.metadata.distributions(path=[str(lib)]), key=lambda d: d.name)
     names = list(preload)
     if not names:

@@ -15,7 +15,6 @@ from click.shell_completion import CompletionItem
 from pyosd.cli.frame import completion_words
 from pyosd.cli.frame.addresses import JobName, LoneId, MemberRef, PathRef, is_job_path, is_path
 from pyosd.cli.frame.param_type import ParamType
-from pyosd.jobs.begin import parse_begin
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import After, parse_duration, parse_size
 from pyosd.wire.indices import Ranges, parse_array
@@ -197,6 +196,8 @@ class BeginTime(ParamType[int]):
         if isinstance(value, int):
             return value
         try:
+            from pyosd.jobs.begin import parse_begin  # imports all of pyosd.jobs
+
             return parse_begin(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
