@@ -689,7 +689,7 @@ def test_paths_that_go_meanwhile_are_absent(target: Target, zone: ObjectRef) -> 
     with ThreadPoolExecutor(1) as pool:
         making = pool.submit(come_and_go)
         try:
-            for _ in range(150):
+            for _ in range(40):
                 assert fs.exists(f"/{zone}/empty") in (True, False)
                 assert any(each.object == zone for each in fs.walk("/", 2))
         finally:

@@ -33,6 +33,7 @@ TAG = 0x4000_0001
 FOLLOWED = AttributeId(Page.JOB_STATUS, 3)
 COMPUTES = "osd.log('up')\nwhile True: pass"
 """It makes no call that could find out."""
+SLEEPS = "import time\nosd.log('up')\ntime.sleep(600)"
 
 
 class Keyed:
@@ -228,7 +229,7 @@ def test_expiry(keyed: Keyed) -> None:
     """A job that computes and calls nothing ends with its capability."""
     with keyed.connect(lifetime=6.5) as target, keyed.connect() as other:
         job = running(submit(target, keyed, COMPUTES))
-        stays = running(submit(other, keyed, COMPUTES))
+        stays = running(submit(other, keyed, SLEEPS))
         ended(job.wait(WAIT_S), JobState.FAILED, 601)
         assert stays.status().state is JobState.RUNNING
         stays.kill(WAIT_S)

@@ -67,7 +67,7 @@ def lines_of(size: int, seed: int = 1) -> bytes:
     draw = random.Random(seed)
     made = bytearray()
     while len(made) < size:
-        many = 200_000 if draw.random() < 0.001 else 200
+        many = 200_000 if draw.random() < 0.005 else 1000
         made += b"%d,%s,%s\n" % (
             len(made),
             draw.choice((b"ann", b"bob", b"eve")),

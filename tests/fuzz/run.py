@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MAX_LENGTH = 4096
 UNIT_TIMEOUT = 10  # seconds one input may take
+QUICK_RUNS = 10_000  # fresh inputs of a codec, of which a second has ten times as many
 WEIGHTS = {
     "fuzz_dispatch": 4,
     "fuzz_session": 4,
@@ -417,17 +418,18 @@ def build(folder: Path, level: int) -> None:
             sys.exit(f"fuzz: {' '.join(command)} failed:\n{done.stdout[-4000:]}")
 
 
-def fuzz(program: Path, work: Path, seconds: int) -> bool:
+def fuzz(program: Path, work: Path, seconds: int, runs: int) -> bool:
     """Replays a target's inputs, and fuzzes on from them; False when something broke.
 
     Args: seconds: of the whole; 0: replay alone.  All inputs are replayed whatever time that takes.
+        runs: at most; -1: as many as there is time for.
     """
     corpus, kept = work / "corpus", HERE / "corpus" / program.name
     corpus.mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_len={MAX_LENGTH}", f"-timeout={UNIT_TIMEOUT}", "-rss_limit_mb=2048",
         f"-artifact_prefix={work.resolve()}/", "-print_final_stats=0", "-verbosity=0",
-        f"-max_total_time={seconds}" if seconds else "-runs=0",
+        f"-max_total_time={seconds}", f"-runs={runs if seconds else 0}",
         f"-seed={int(os.environ.get('IOSD_SEED', '0')) % (1 << 32)}",  # 0: one of its own
     ]  # fmt: skip
     folders = [corpus, work / "seeds", *([kept] if kept.is_dir() else [])]
@@ -447,11 +449,11 @@ def fuzz(program: Path, work: Path, seconds: int) -> bool:
     return done.returncode == 0
 
 
-def run_target(program: Path, build_folder: Path, seconds: int) -> bool:
+def run_target(program: Path, build_folder: Path, seconds: int, runs: int) -> bool:
     """Everything for one target."""
     work = build_folder / "fuzz" / program.name
     write_seeds(program.name, work / "seeds")
-    good = fuzz(program, work, seconds)
+    good = fuzz(program, work, seconds, runs)
     inputs = sum(1 for _ in (work / "corpus").iterdir())
     verdict = "ok" if good else "BROKEN"
     print(f"{program.name}: {verdict}, {seconds} s, {inputs} inputs kept", flush=True)
@@ -467,7 +469,11 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=int, default=60, help="fresh fuzzing in all (60)")
-    parser.add_argument("--quick", action="store_true", help="build soon rather than run fast")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="build soon rather than run fast; codecs get few inputs",
+    )
     jobs = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="targets at once (all processors)")
     parser.add_argument("--build", type=Path, help="build folder (build/fuzz, or build/fuzz-quick)")
@@ -488,7 +494,9 @@ def main() -> int:
     whole = sum(map(weight, programs))
 
     def run(program: Path) -> bool:
-        return run_target(program, folder, -(-arguments.seconds * weight(program) // whole))
+        seconds = -(-arguments.seconds * weight(program) // whole)
+        few = arguments.quick and weight(program) == 1
+        return run_target(program, folder, seconds, QUICK_RUNS if few else -1)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(run, programs))

@@ -11,7 +11,7 @@ import pytest
 from tests.jobs.conftest import skip_without_sandboxes
 from tests.shm_fuzz import Campaign
 
-SECONDS = 6.0
+SECONDS = 4.0
 
 
 @pytest.mark.sandbox
