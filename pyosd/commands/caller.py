@@ -97,12 +97,12 @@ class Caller(Blocking):
             if reply.error:
                 raise reply.error
             return reply
+        if isinstance(step, Ask):
+            reply = self.reply(step.request, step.timeout, step.credential)
+            if reply.error and step.refusals:
+                raise reply.error
+            return reply
         match step:
-            case Ask(request, timeout, credential, refusals):
-                reply = self.reply(request, timeout, credential)
-                if reply.error and refusals:
-                    raise reply.error
-                return reply
             case Encoded():
                 return self.call_again(step)
             case Command():

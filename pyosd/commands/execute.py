@@ -34,7 +34,8 @@ _ABOUT_CALL = (
 )
 _NO_FUNCTION = (0x80, 0x19)
 _ABOUT_JOB = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)
-_JOB_ATTRIBUTES = AttributeLists(_ABOUT_JOB, (), allocation_for(_ABOUT_JOB, longest=True))
+JOB_ATTRIBUTES = AttributeLists(_ABOUT_JOB, (), allocation_for(_ABOUT_JOB, longest=True))
+"""The attributes that decode_exec() takes."""
 CALL_ATTRIBUTES = AttributeLists(_ABOUT_CALL, (), allocation_for(_ABOUT_CALL, longest=True))
 """The attributes that decode_call() takes."""
 
@@ -78,7 +79,7 @@ def exec_code(
     Returns: ExecReply; a job that failed is in ExecReply.error.
     Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
     """
-    lists = _JOB_ATTRIBUTES
+    lists = JOB_ATTRIBUTES
     if get:
         wanted = (*_ABOUT_JOB, *get)
         lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))

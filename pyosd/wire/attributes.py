@@ -248,7 +248,7 @@ def encode_set_list(attributes: Iterable[AttributeValue]) -> bytes:
     return struct.pack(">BxxxI", LIST_SET, len(entries)) + entries if entries else b""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Retrieved:
     """A retrieved list.  needed: bytes the whole list takes; complete: all of it arrived."""
 
@@ -259,7 +259,11 @@ class Retrieved:
 
     def find(self, wanted: AttributeId) -> AttributeValue | None:
         """The entry with that id, or None where it was not returned."""
-        return next((each for each in self.attributes if each.id == wanted), None)
+        page, number = wanted
+        for each in self.attributes:
+            if each.number == number and each.page == page:
+                return each
+        return None
 
 
 def decode_entries(data: bytes | memoryview) -> tuple[AttributeValue, ...]:

@@ -161,7 +161,7 @@ NO_PERMISSION = Permission(0)
 DEFAULT_OPTIONS = Options()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Descriptor:
     """One descriptor of the CDB continuation segment."""
 
@@ -174,7 +174,7 @@ class Descriptor:
         return struct.pack(">HxBI", self.type, pad, len(self.content)) + self.content + bytes(pad)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, as Command
 class Request:
     """One OSD command before it becomes bytes.  Fields are named by CDB position where their
     meaning
@@ -205,7 +205,7 @@ class Request:
     """Leave that it shall carry for further objects (extension capabilities)."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Layout:
     """Offsets of the segments that the decoder of the answer needs."""
 
@@ -295,7 +295,7 @@ class DataOut:
 
 def _encode_lists(lists: AttributeLists, out: DataOut, data_in: int) -> tuple[bytes, Layout]:
     wanted = tuple(lists.get)
-    get_list, set_list = encode_get_list(wanted), encode_set_list(lists.set)
+    get_list, set_list = encode_get_list(wanted), encode_set_list(lists.set) if lists.set else b""
     allocation = allocation_for(wanted) if lists.allocation is None else lists.allocation
     out.set_list, out.get_list = set_list, get_list
     # The get list goes last: OSC's target wants it to end Data-Out.
@@ -469,7 +469,7 @@ class Encoded(NamedTuple):
         return cls(request, *encode(request))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class DataIn:
     """Data-In taken apart: command data, and the attributes in the format asked for."""
 

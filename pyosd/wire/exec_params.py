@@ -24,6 +24,7 @@ from pyosd.wire.indices import encode as encode_ranges
 DESCRIPTOR_TYPE = 0xF081
 FORMAT_VERSION = 1
 _CRITICAL = 0x0001
+_ENTRY = struct.Struct(">HHI")
 RETRIES_MOST = 14
 _HOME_USEC_MOST = 86400 * 10**6
 
@@ -317,7 +318,7 @@ class ExecParams:
     engine: str = ""
     args: bytes = b""
     args_encoding: ArgsEncoding = ArgsEncoding.NONE
-    limits: Limits = Limits()
+    limits: Limits = _DEFAULTS
     priority: int | None = None
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -340,12 +341,14 @@ class ExecParams:
     rights: Permission = JOB_RIGHTS
     home: HomeCost | None = None
 
-    def _entries(self) -> list[tuple[Tag, bytes]]:
-        """The parameters that were said, in tag order."""
-        found: list[tuple[Tag, bytes]] = []
+    def _entries(self) -> list[bytes]:
+        """The parameters that were said, in tag order, encoded."""
+        found: list[bytes] = []
 
         def say(tag: Tag, value: bytes) -> None:
-            found.append((tag, value))
+            flags = 0 if tag is Tag.HOME else _CRITICAL
+            length = len(value)
+            found.append(_ENTRY.pack(tag, flags, length) + value + bytes(-length % 8))
 
         if self.engine:
             say(Tag.ENGINE, self.engine.encode())
@@ -368,13 +371,8 @@ class ExecParams:
             say(Tag.SURROGATE_ID, struct.pack(">Q", self.surrogate.object_id))
         if self.wait is not None:
             say(Tag.SYNC_WAIT, struct.pack(">Q", _usec(self.wait)))
-        flags = self.flags | self.retry_exit << 8
-        if self.retries is not None:
-            if not 0 <= self.retries <= RETRIES_MOST:
-                raise ValueError(f"retries must be 0 to {RETRIES_MOST}")
-            flags |= self.retries + 1 << 4
-        if flags:
-            say(Tag.FLAGS, struct.pack(">I", flags))
+        if self.flags or self.retry_exit or self.retries is not None:
+            say(Tag.FLAGS, struct.pack(">I", self._flag_bits()))
         if self.after:
             jobs = [(a.job.partition_id, a.job.object_id, a.condition, 0) for a in self.after]
             say(Tag.AFTER, b"".join(struct.pack(">QQII", *each) for each in jobs))
@@ -402,10 +400,19 @@ class ExecParams:
             say(Tag.HOME, self.home.encode())
         return found
 
+    def _flag_bits(self) -> int:
+        """The value of the parameter FLAGS."""
+        bits = int(self.flags) | self.retry_exit << 8
+        if self.retries is not None:
+            if not 0 <= self.retries <= RETRIES_MOST:
+                raise ValueError(f"retries must be 0 to {RETRIES_MOST}")
+            bits |= self.retries + 1 << 4
+        return bits
+
     def limit_numbers(self) -> list[tuple[Tag, int | None]]:
         """The limits as they are sent, times in microseconds; None: the default.  []: all are."""
         limits = self.limits
-        if limits == _DEFAULTS:
+        if limits is _DEFAULTS or limits == _DEFAULTS:
             return []
         return [
             (Tag.WALL, None if limits.wall is None else _usec(limits.wall)),
@@ -428,8 +435,5 @@ class ExecParams:
             raise ValueError(f"EXEC parameter out of range: {error}") from None
         if not entries:
             return None
-        content = struct.pack(">HH", FORMAT_VERSION, len(entries))
-        for tag, value in entries:
-            flags = 0 if tag is Tag.HOME else _CRITICAL
-            content += struct.pack(">HHI", tag, flags, len(value)) + value + bytes(-len(value) % 8)
-        return Descriptor(DESCRIPTOR_TYPE, content)
+        head = struct.pack(">HH", FORMAT_VERSION, len(entries))
+        return Descriptor(DESCRIPTOR_TYPE, head + b"".join(entries))

@@ -26,7 +26,7 @@ from pyosd.wire.transport import Pending, Response
 TRANSFER_MAX = 64 << 20  # of our target, in one command
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reply:
     """The answer to a Request, decoded.
 
@@ -94,8 +94,10 @@ def _hint(request: Request) -> str:
 
 def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
     """Take a response apart; a refusal is in Reply.error.  Never raises."""
-    sense = decode(response.sense)
-    error = error_for(response.status, sense, request.service_action, _hint(request))
+    sense = error = None
+    if response.status or response.sense:
+        sense = decode(response.sense)
+        error = error_for(response.status, sense, request.service_action, _hint(request))
     parts = decode_data_in(request, layout, response.data_in)
     data = parts.data
     if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:
@@ -103,7 +105,7 @@ def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
     return Reply(request, response, data, parts.retrieved, parts.page, sense, error)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class ExecReply:
     """What EXEC answered.
 
@@ -137,7 +139,7 @@ def decode_exec(reply: Reply) -> ExecReply:
     return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class CallReply:
     """What EXECUTE FUNCTION answered.
 

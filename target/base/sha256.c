@@ -37,22 +37,35 @@ static void expand(const uint8_t block[64], uint32_t w[64])
 	}
 }
 
+/* One round.  a to h are s[0] to s[7] of the round's number in eight: each round names the words anew, so that none
+ * is moved. */
+static inline void round_of(uint32_t s[8], size_t turn, uint32_t kw)
+{
+	uint32_t a = s[-turn & 7], b = s[(1 - turn) & 7], c = s[(2 - turn) & 7];
+	uint32_t e = s[(4 - turn) & 7], f = s[(5 - turn) & 7], g = s[(6 - turn) & 7];
+	uint32_t t1 = s[(7 - turn) & 7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+		      ((e & f) ^ (~e & g)) + kw;
+
+	s[(3 - turn) & 7] += t1;
+	s[(7 - turn) & 7] =
+		t1 + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void compress(struct osd_sha256 *sha, const uint8_t block[64])
 {
 	uint32_t w[64], s[8];
 
 	expand(block, w);
 	memcpy(s, sha->state, sizeof(s));
-	for (size_t i = 0; i < 64; i++) {
-		uint32_t e = s[4], a = s[0];
-		uint32_t t1 = s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-			      ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
-		uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-			      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-
-		memmove(s + 1, s, 7 * sizeof(*s));
-		s[4] += t1;
-		s[0] = t1 + t2;
+	for (size_t i = 0; i < 64; i += 8) {
+		round_of(s, 0, k[i] + w[i]);
+		round_of(s, 1, k[i + 1] + w[i + 1]);
+		round_of(s, 2, k[i + 2] + w[i + 2]);
+		round_of(s, 3, k[i + 3] + w[i + 3]);
+		round_of(s, 4, k[i + 4] + w[i + 4]);
+		round_of(s, 5, k[i + 5] + w[i + 5]);
+		round_of(s, 6, k[i + 6] + w[i + 6]);
+		round_of(s, 7, k[i + 7] + w[i + 7]);
 	}
 	for (size_t i = 0; i < 8; i++)
 		sha->state[i] += s[i];
