@@ -130,7 +130,11 @@ class DirectoryOperations:
         listing = self._listings.get(handle)
         if at == 0 or listing is None:
             asked, since = time.monotonic(), self._nodes.changes
-            entries = await self._list(self._nodes.get(number), plus=plus)
+            node = self._nodes.get(number)
+            entries = await self._list(node, plus=plus)
+            if node.changed <= since and not node.shown and node.object != ROOT:
+                found = {each.shown.name for each in entries}
+                node.names = self._mounted.all_names(found, asked)
             listing = self._listings[handle] = _Listing(entries, asked, since)
         return listing
 
