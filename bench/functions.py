@@ -57,7 +57,7 @@ def calls_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float, name: str = 
     return commands_per_s(osd, _request(zone, name), seconds)
 
 
-def _kit(name: str) -> Path:
+def kit(name: str) -> Path:
     """A function of examples/functions, compiled: NAME.wasm or NAME.so.  Raises: CannotCompile."""
     command = ["make", "-s", "-C", str(SOURCE / "examples/functions"), f"OUT={BUILT}"]
     native = name.endswith(".so")
@@ -87,7 +87,7 @@ def _loop(osd: pyosd.Target, zone: ObjectRef, times: int) -> list[tuple[float, f
     content = b"a line of the loop\n" * (LOOP_BYTES // 19)
     obj = osd.create(zone.partition_id)
     osd.write(obj, 0, content)
-    osd.functions.put(_kit("count.wasm"), access=Access.READ)
+    osd.functions.put(kit("count.wasm"), access=Access.READ)
     pairs = []
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
@@ -102,7 +102,7 @@ def _loop(osd: pyosd.Target, zone: ObjectRef, times: int) -> list[tuple[float, f
 
 
 def _wasm_rows(osd: pyosd.Target, zone: ObjectRef, plan: Plan) -> Iterator[Row]:
-    osd.functions.put(_kit("echo.wasm"), name="wasm-echo")
+    osd.functions.put(kit("echo.wasm"), name="wasm-echo")
     command = encode(_request(zone, "wasm-echo"))[0]
 
     def ours() -> None:
@@ -151,7 +151,7 @@ def _crypt(osd: pyosd.Target, zone: ObjectRef, key: Path, times: int) -> list[tu
     content = bytes(range(256)) * (LOOP_BYTES // 256)
     plain, sealed = osd.create(zone.partition_id), osd.create(zone.partition_id)
     osd.write(plain, 0, content)
-    osd.functions.put(_kit("encrypt.so"), access=Access.WRITE, sign_with=key)
+    osd.functions.put(kit("encrypt.so"), access=Access.WRITE, sign_with=key)
     args = b"".join(each.object_id.to_bytes(8, "big") for each in (plain, sealed)) + bytes(44)
     pairs = []
     with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile() as into:

@@ -37,9 +37,12 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "view_identity_1m": at_most(1.05),
         "view_block_1m": at_least(0.9),
         "oasis_select": at_least(6.2),
+        "oasis_edge": at_least(3.4),
         "oasis_blowfish": at_least(1),
         "oasis_stack": at_least(1.4),
+        "mvss_crypt": at_least(1),
         "mvss_quality": at_least(3),
+        "mvss_median": at_least(1),
     },
     "names": {
         "name_lookup5": at_most(1.3),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* image.c -- what READs of an image pass through: edge detection (Oasis), a median filter (MVSS), a thumbnail.
  *
- * Images are PGM or PPM in binary form (P5, P6), with values of 8 bits.  edge: the gradient of Sobel.  median: of 3 x 3
- * pixels.  thumbnail: at most size=N pixels wide and high (128), each the mean of those that it stands for.  The first
- * two return an image of the same size.  At the borders, the nearest pixels stand for those outside. */
+ * Images are PGM or PPM in binary form (P5, P6), with values of 8 bits.  edge: the gradient of Sobel; with threshold=N,
+ * 1 to 255, a bitmap (PBM, P4) of the pixels that have this gradient or a greater one.  median: of 3 x 3 pixels.
+ * thumbnail: at most size=N pixels wide and high (128), each the mean of those that it stands for.  The first two
+ * return an image of the same size.  At the borders, the nearest pixels stand for those outside. */
+#include "osd_lanes.h"
 #include "osd_stage.h"
 
 #define SIDE_MAX (1u << 20)
@@ -70,32 +72,77 @@ static char *put_number(char *to, uint32_t value)
 	return to;
 }
 
-/* 0, or a failure. */
-static int give(const struct image *image)
+/* 0, or a failure.  kind: 4, 5 or 6; pitch: bytes of a row. */
+static int give(const struct image *image, char kind, size_t pitch)
 {
-	char header[40] = {'P', image->channels == 1 ? '5' : '6', '\n'}, *end = header + 3;
+	char header[40] = {'P', kind, '\n'}, *end = header + 3;
 
 	end = put_number(end, image->width);
 	*end++ = ' ';
 	end = put_number(end, image->height);
 	memcpy(end, "\n255\n", 5);
-	end += 5;
+	end += kind == '4' ? 1 : 5;
 	return osd_result(OSD_BYTES, header, (uint32_t)(end - header)) < 0 ||
-	       osd_result(OSD_BYTES, image->pixels,
-			  image->width * image->height * image->channels) < 0;
+	       osd_result(OSD_BYTES, image->pixels, (uint32_t)(pitch * image->height)) < 0;
+}
+
+static int give_pixels(const struct image *image)
+{
+	return give(image, image->channels == 1 ? '5' : '6', (size_t)image->width * image->channels);
 }
 
 /* ---- filters of 3 x 3 pixels -------------------------------------------------------------------- */
 
-typedef uint8_t filter(const uint8_t v[9]); /* row by row */
+/* The row of a pixel with those above and below. */
+struct rows {
+	const uint8_t *above, *here, *below;
+	uint32_t pitch, channels;
+};
 
-static uint8_t sobel(const uint8_t v[9])
+/* Filters `count` bytes, of which none is at a border: those beside a byte are `channels` before and behind it. */
+typedef void filter(const struct rows *rows, uint8_t *restrict to, size_t count);
+
+#define EIGHT 8u
+typedef uint8_t bytes8 __attribute__((vector_size(8)));
+typedef uint8_t unaligned8 __attribute__((vector_size(8), aligned(1), may_alias));
+typedef int16_t shorts8 __attribute__((vector_size(16)));
+
+static inline shorts8 wide(const uint8_t *from)
 {
-	int x = v[2] + 2 * v[5] + v[8] - v[0] - 2 * v[3] - v[6];
-	int y = v[6] + 2 * v[7] + v[8] - v[0] - 2 * v[1] - v[2];
-	int sum = (x < 0 ? -x : x) + (y < 0 ? -y : y);
+	return __builtin_convertvector(*(const unaligned8 *)from, shorts8);
+}
 
-	return (uint8_t)(sum > 255 ? 255 : sum);
+static inline shorts8 positive(shorts8 x)
+{
+	return (x ^ x >> 15) - (x >> 15);
+}
+
+static inline bytes8 sobel8(const uint8_t *above, const uint8_t *here, const uint8_t *below, size_t c)
+{
+	shorts8 low = wide(below - c) - wide(above + c), high = wide(below + c) - wide(above - c);
+	shorts8 x = high - low + (wide(here + c) - wide(here - c)) * 2;
+	shorts8 y = high + low + (wide(below) - wide(above)) * 2;
+	shorts8 sum = positive(x) + positive(y);
+
+	return __builtin_convertvector(sum | (sum > 255), bytes8);
+}
+
+static void sobel(const struct rows *rows, uint8_t *restrict to, size_t count)
+{
+	const uint8_t *a = rows->above, *h = rows->here, *b = rows->below;
+	const size_t c = rows->channels;
+	size_t i = 0;
+
+	for (; i + EIGHT <= count; i += EIGHT)
+		*(unaligned8 *)(to + i) = sobel8(a + i, h + i, b + i, c);
+	for (; i < count; i++) {
+		int low = *(b + i - c) - a[i + c], high = b[i + c] - *(a + i - c);
+		int x = high - low + 2 * (h[i + c] - *(h + i - c));
+		int y = high + low + 2 * (b[i] - a[i]);
+		int sum = (x < 0 ? -x : x) + (y < 0 ? -y : y);
+
+		to[i] = (uint8_t)(sum > 255 ? 255 : sum);
+	}
 }
 
 static inline void order(uint8_t *a, uint8_t *b)
@@ -106,45 +153,69 @@ static inline void order(uint8_t *a, uint8_t *b)
 	*a = low;
 }
 
-/* The fewest comparisons that bring the median of nine to its place. */
-static uint8_t median(const uint8_t values[9])
+/* The fewest comparisons that bring the median of nine to its place.  Compilers make one instruction for many pixels
+ * of each. */
+static inline uint8_t median9(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint8_t e, uint8_t f, uint8_t g,
+			      uint8_t h, uint8_t i)
 {
-	static const uint8_t pairs[][2] = {{1, 2}, {4, 5}, {7, 8}, {0, 1}, {3, 4}, {6, 7}, {1, 2},
-					   {4, 5}, {7, 8}, {0, 3}, {5, 8}, {4, 7}, {3, 6}, {1, 4},
-					   {2, 5}, {4, 7}, {4, 2}, {6, 4}, {4, 2}};
-	uint8_t v[9];
+	order(&b, &c), order(&e, &f), order(&h, &i), order(&a, &b), order(&d, &e);
+	order(&g, &h), order(&b, &c), order(&e, &f), order(&h, &i), order(&a, &d);
+	order(&f, &i), order(&e, &h), order(&d, &g), order(&b, &e), order(&c, &f);
+	order(&e, &h), order(&e, &c), order(&g, &e), order(&e, &c);
+	return e;
+}
 
-	memcpy(v, values, sizeof(v));
-	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		order(&v[pairs[i][0]], &v[pairs[i][1]]);
-	return v[4];
+static void median3x3(const struct rows *rows, uint8_t *restrict to, size_t count)
+{
+	const size_t c = rows->channels;
+	const uint8_t *a = rows->above - c, *h = rows->here - c, *b = rows->below - c;
+
+	for (size_t i = 0; i < count; i++)
+		to[i] = median9(a[i], a[i + c], a[i + 2 * c], h[i], h[i + c], h[i + 2 * c], b[i],
+				b[i + c], b[i + 2 * c]);
+}
+
+/* At a border, the nearest pixels stand for those outside: of the first and of the last pixel of a row. */
+static void filter_border(const struct rows *rows, uint32_t at, uint8_t *to, filter *apply)
+{
+	const uint32_t c = rows->channels, left = at < c ? at : at - c,
+		       right = at + c < rows->pitch ? at + c : at;
+	const uint8_t *lines[3] = {rows->above, rows->here, rows->below};
+	uint8_t near[3][3];
+
+	for (int i = 0; i < 3; i++) {
+		near[i][0] = lines[i][left];
+		near[i][1] = lines[i][at];
+		near[i][2] = lines[i][right];
+	}
+	apply(&(struct rows){&near[0][1], &near[1][1], &near[2][1], 3, 1}, to + at, 1);
 }
 
 static void filter_row(const struct image *image, uint32_t row, uint8_t *to, filter *apply)
 {
-	const uint32_t pitch = image->width * image->channels;
+	const uint32_t c = image->channels, pitch = image->width * c;
 	const uint8_t *here = image->pixels + (size_t)row * pitch;
-	const uint8_t *rows[3] = {row ? here - pitch : here, here,
-				  row + 1 < image->height ? here + pitch : here};
+	struct rows rows = {row ? here - pitch : here, here,
+			    row + 1 < image->height ? here + pitch : here, pitch, c};
 
-	for (uint32_t i = 0; i < pitch; i++) {
-		uint32_t left = i < image->channels ? i : i - image->channels;
-		uint32_t right = i + image->channels < pitch ? i + image->channels : i;
-		const uint8_t v[9] = {rows[0][left], rows[0][i],     rows[0][right],
-				      rows[1][left], rows[1][i],     rows[1][right],
-				      rows[2][left], rows[2][i],     rows[2][right]};
-
-		to[i] = apply(v);
+	for (uint32_t i = 0; i < c; i++) {
+		filter_border(&rows, i, to, apply);
+		filter_border(&rows, pitch - 1 - i, to, apply);
+	}
+	if (image->width > 2) {
+		rows.above += c;
+		rows.here += c;
+		rows.below += c;
+		apply(&rows, to + c, pitch - 2 * c);
 	}
 }
 
-static inline int filter_image(filter *apply)
+static inline int filter_image(const struct osd_stage *stage, filter *apply)
 {
-	struct osd_stage stage;
 	struct image image;
 	uint8_t *made;
 
-	if (osd_stage_open(&stage) || decode(&stage, &image))
+	if (decode(stage, &image))
 		return 1;
 	made = osd_allocate((size_t)image.width * image.height * image.channels);
 	if (!made)
@@ -152,17 +223,78 @@ static inline int filter_image(filter *apply)
 	for (uint32_t row = 0; row < image.height; row++)
 		filter_row(&image, row, made + (size_t)row * image.width * image.channels, apply);
 	image.pixels = made;
-	return give(&image);
-}
-
-OSD_FUNCTION(edge)
-{
-	return filter_image(sobel);
+	return give_pixels(&image);
 }
 
 OSD_FUNCTION(median)
 {
-	return filter_image(median);
+	struct osd_stage stage;
+
+	return osd_stage_open(&stage) || filter_image(&stage, median3x3);
+}
+
+/* ---- edges -------------------------------------------------------------------------------------- */
+
+/* The eight bits of eight bytes that are 0 or 255: the first is the highest.  Memory is little-endian: in WebAssembly,
+ * x86-64 and aarch64. */
+static uint8_t bits_of(uint64_t bytes)
+{
+	return (uint8_t)((bytes & 0x0102040810204080) * 0x0101010101010101 >> 56);
+}
+
+/* A bit for each pixel: whether a channel has a gradient from `threshold` on. */
+static void mark(const uint8_t *gradients, const struct image *image, uint8_t threshold, uint8_t *to)
+{
+	typedef uint64_t halves __attribute__((vector_size(16)));
+	uint32_t x = 0;
+
+	if (image->channels == 1)
+		for (; x + OSD_LANES <= image->width; x += OSD_LANES) {
+			halves strong = (halves)(osd_lanes_at(gradients + x) >= osd_lanes_of(threshold));
+
+			to[x / 8] = bits_of(strong[0]);
+			to[x / 8 + 1] = bits_of(strong[1]);
+		}
+	for (; x < image->width; x++)
+		for (uint32_t channel = 0; channel < image->channels; channel++)
+			if (gradients[x * image->channels + channel] >= threshold) {
+				to[x / 8] |= (uint8_t)(0x80 >> x % 8);
+				break;
+			}
+}
+
+static int mark_image(const struct osd_stage *stage, uint8_t threshold)
+{
+	struct image image;
+	size_t pitch;
+	uint8_t *gradients, *made;
+
+	if (decode(stage, &image))
+		return 1;
+	pitch = (image.width + 7) / 8;
+	gradients = osd_allocate((size_t)image.width * image.channels);
+	made = osd_allocate(pitch * image.height);
+	if (!gradients || !made)
+		return 1;
+	for (uint32_t row = 0; row < image.height; row++) {
+		filter_row(&image, row, gradients, sobel);
+		mark(gradients, &image, threshold, made + row * pitch);
+	}
+	image.pixels = made;
+	return give(&image, '4', pitch);
+}
+
+OSD_FUNCTION(edge)
+{
+	struct osd_stage stage;
+	uint32_t threshold;
+
+	if (osd_stage_open(&stage))
+		return 1;
+	threshold = osd_stage_option(&stage, "threshold", 0);
+	if (threshold > 255)
+		return osd_stage_fail("the parameter is threshold=N, at most 255");
+	return threshold ? mark_image(&stage, (uint8_t)threshold) : filter_image(&stage, sobel);
 }
 
 /* ---- thumbnails --------------------------------------------------------------------------------- */
@@ -211,7 +343,7 @@ OSD_FUNCTION(thumbnail)
 	size = osd_stage_option(&stage, "size", 128);
 	longest = image.width > image.height ? image.width : image.height;
 	if (size == 0 || size >= longest)
-		return size == 0 || give(&image);
+		return size == 0 || give_pixels(&image);
 	small = (struct image){scaled(image.width, longest, size), scaled(image.height, longest, size),
 			       image.channels, NULL};
 	made = osd_allocate((size_t)small.width * small.height * small.channels);
@@ -219,5 +351,5 @@ OSD_FUNCTION(thumbnail)
 		return 1;
 	shrink(&image, &small, made);
 	small.pixels = made;
-	return give(&small);
+	return give_pixels(&small);
 }

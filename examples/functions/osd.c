@@ -7,7 +7,7 @@
 
 extern unsigned char __heap_base; /* set by the linker */
 
-static uintptr_t next_free, last;
+static uintptr_t next_free, last, used; /* memory behind `used` is still zero, as each call finds it */
 
 void *osd_allocate(size_t size)
 {
@@ -17,9 +17,12 @@ void *osd_allocate(size_t size)
 
 	if (wanted > PAGE || (wanted > pages && __builtin_wasm_memory_grow(0, wanted - pages) == (size_t)-1))
 		return NULL;
+	if (used > begin)
+		memset((void *)begin, 0, (used < end ? used : end) - begin);
 	next_free = (uintptr_t)end;
+	used = next_free > used ? next_free : used;
 	last = begin;
-	return memset((void *)begin, 0, size);
+	return (void *)begin;
 }
 
 void osd_free(void *memory)

@@ -10,8 +10,9 @@
 struct osd_stage {
 	const char *parameters; /* text of the user who attached the function; no zero byte at its end */
 	size_t parameters_length;
-	const uint8_t *data;
+	uint8_t *data; /* the function's own copy */
 	size_t length;
+	uint64_t offset; /* of the data in the object, or in the output of the stage before */
 };
 
 static inline uint64_t osd_stage_number(const uint8_t *bytes, int length)
@@ -40,7 +41,36 @@ static inline int osd_stage_open(struct osd_stage *stage)
 	stage->parameters_length = (size_t)parameters;
 	stage->data = args + OSD_STAGE_FRAME + parameters + header;
 	stage->length = (size_t)((uint64_t)length - OSD_STAGE_FRAME - parameters - header);
+	stage->offset = osd_stage_number(args + 8, 8);
 	return 0;
+}
+
+/* 1.  The text, a line without its end, goes to the errors of the call. */
+static inline int osd_stage_fail(const char *text)
+{
+	osd_log(OSD_ERRORS, text, (uint32_t)strlen(text));
+	osd_log(OSD_ERRORS, "\n", 1);
+	return 1;
+}
+
+/* The text in parameters like "contains=error&invert=1"; the last one counts.  NULL: there is none of this name. */
+static inline const char *osd_stage_text(const struct osd_stage *stage, const char *name,
+					 size_t *ret_length)
+{
+	const char *text = stage->parameters, *end = text + stage->parameters_length, *found = NULL;
+	size_t length = strlen(name);
+
+	*ret_length = 0;
+	for (const char *next; text < end; text = next + 1) {
+		for (next = text; next < end && *next != '&'; next++)
+			;
+		if ((size_t)(next - text) < length || memcmp(text, name, length) != 0 ||
+		    (text + length < next && text[length] != '='))
+			continue;
+		found = text + length < next ? text + length + 1 : next;
+		*ret_length = (size_t)(next - found);
+	}
+	return found;
 }
 
 /* The number in parameters like "size=64&quality=3"; otherwise if there is none of this name. */

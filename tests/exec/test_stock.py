@@ -18,7 +18,15 @@ from cryptography.hazmat.primitives.padding import PKCS7
 import pyosd
 from iosd_host.common.paths import wasmtime_library
 from pyosd.errors import OSDError
-from pyosd.functions import Contract, Functions, FunctionStage, Hook, HookEvent, OutputSize
+from pyosd.functions import (
+    Contract,
+    Functions,
+    FunctionStage,
+    Hook,
+    HookEvent,
+    OutputSize,
+    RecordForm,
+)
 from pyosd.functions.stock import STOCK
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
@@ -234,7 +242,48 @@ def test_parquet(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> 
     assert refusal(caught) == (STAGE, 201)
 
 
-# ---- images, in WebAssembly ----
+# ---- those of the kit, in WebAssembly (tests/unit/test_kit_stages.py has what they compute) ----
+
+
+def test_lines_in_webassembly(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, kit: Path
+) -> None:
+    contract = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
+    made = functions.put(kit_module(kit, "lines"), contract=contract).id
+    stages = FunctionStage(made, parameters="contains=ann")
+    assert seen(target, functions, obj, b"ann\nbob\r\n" * 1000 + b"an ann", stages) == (
+        b"ann\n" * 1000 + b"an ann"
+    )
+    with pytest.raises(OSDError) as caught:
+        seen(target, functions, obj, b"ann\n", FunctionStage(made))
+    assert refusal(caught)[0] == STAGE
+
+
+def test_encrypted_blocks(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, kit: Path
+) -> None:
+    """Any range is read and written, and other programs can decrypt the blocks."""
+    key, draw = bytes(range(16)), random.Random(3)
+    contract = Contract(OutputSize.SAME, block=4096, inverse="encrypt")
+    methods = ("decrypt", "encrypt")
+    made = functions.put(kit_module(kit, "blowfish"), methods=methods, contract=contract).id
+    functions.attach(obj, [FunctionStage(made, parameters=f"key={key.hex()}")])
+    text = bytearray(draw.randbytes(10_003))
+    target.write(obj, 0, text)
+    for _ in range(5):
+        at, new = draw.randrange(10_000), draw.randbytes(draw.randrange(6000))
+        target.write(obj, at, new)
+        text[at : at + len(new)] = new
+        begin = draw.randrange(len(text))
+        assert bytes(target.read(obj, begin, 100)) == text[begin : begin + 100]
+    functions.detach(obj)
+    stored = whole(target, obj)
+    vector = Cipher(Blowfish(key), modes.ECB()).encryptor().update((1).to_bytes(8))
+    context = Cipher(Blowfish(key), modes.CBC(vector)).decryptor()
+    assert len(stored) == len(text) and context.update(stored[4096:8192]) == text[4096:8192]
+
+
+# ---- images ----
 
 Pixels = list[list[tuple[int, ...]]]
 

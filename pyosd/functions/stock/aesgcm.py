@@ -23,10 +23,10 @@ def cipher(stage: osd.StageInput) -> AESGCM:
 def decrypt(args: bytes) -> bytes:
     """Stored bytes to text."""
     stage = osd.stage(args)
-    return cipher(stage).decrypt(stage.data[:NONCE], stage.data[NONCE:], None)
+    return cipher(stage).decrypt(stage.view[:NONCE], stage.view[NONCE:], None)
 
 
 def encrypt(args: bytes) -> bytes:
     """Text to stored bytes."""
     stage, nonce = osd.stage(args), os.urandom(NONCE)
-    return nonce + cipher(stage).encrypt(nonce, stage.data, None)
+    return nonce + cipher(stage).encrypt(nonce, stage.view, None)

@@ -27,13 +27,14 @@ def cipher(stage: osd.StageInput, vector: bytes) -> Cipher[modes.CBC]:
     return Cipher(Blowfish(bytes.fromhex(stage.options["key"])), modes.CBC(vector))
 
 
-def decrypt(args: bytes) -> bytes:
+def decrypt(args: bytes) -> memoryview:
     """Stored bytes to text."""
     stage = osd.stage(args)
-    context = cipher(stage, stage.data[:BLOCK]).decryptor()
+    context = cipher(stage, bytes(stage.view[:BLOCK])).decryptor()
+    text = context.update(stage.view[BLOCK:]) + context.finalize()
     filler = PKCS7(8 * BLOCK).unpadder()
-    text = filler.update(context.update(stage.data[BLOCK:]) + context.finalize())
-    return text + filler.finalize()
+    last = filler.update(text[-BLOCK:]) + filler.finalize()
+    return memoryview(text)[: len(text) - BLOCK + len(last)]
 
 
 def encrypt(args: bytes) -> bytes:
