@@ -2,13 +2,15 @@
 """Random stacks of functions with inverses: reads, writes, attach and detach agree with a model.
 
 The model has the stored bytes, and the same functions in Python.  The stack is the object's own, or
-that of its collection or partition.  Commands address the object, or one of a writable view, which
-shows it through one more function.
+that of its collection, directory or partition.  Commands address the object, one that shows it
+through one more function, or that of a writable view of the partition.  They also make the object
+anew: by CREATE AND WRITE, as a copy, or with a name.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 import zlib
 from collections.abc import Callable, Iterator
@@ -63,6 +65,8 @@ def encode(args):
     return osd.stage(args).data.hex().encode()
 """
 
+SERIAL = itertools.count()
+
 Transform = Callable[[bytes], bytes]
 Kind = tuple[str, int]
 """A function's name, and its parameter."""
@@ -113,14 +117,19 @@ KINDS = st.one_of(
     st.just(("hex", 0)),
 )
 STACKS = st.lists(KINDS, max_size=3)
-LEVELS = st.sampled_from(["object", "collection", "partition"])
+LEVELS = st.sampled_from(["object", "collection", "directory", "partition"])
+PLACES = st.sampled_from(["source", "shown", "view"])
+IN_VIEW = st.booleans()
 STEPS = st.one_of(
     st.tuples(st.just("attach"), LEVELS, STACKS),
-    st.tuples(st.just("address"), st.booleans()),
+    st.tuples(st.just("address"), PLACES),
     st.tuples(st.just("read"), st.integers(0, MOST), st.integers(1, MOST)),
     st.tuples(st.just("write"), st.integers(0, MOST), st.integers(1, 3000), st.integers()),
     st.tuples(st.just("empty")),
     st.tuples(st.just("length")),
+    st.tuples(st.just("create"), IN_VIEW, st.booleans(), st.integers(1, 3000), st.integers()),
+    st.tuples(st.just("copy"), IN_VIEW),
+    st.tuples(st.just("put"), IN_VIEW, st.booleans(), st.integers(1, 3000), st.integers()),
 )
 
 
@@ -144,6 +153,17 @@ def functions(serving: Serving) -> Iterator[dict[str, ObjectRef]]:
 
 
 @pytest.fixture
+def view(
+    target: pyosd.Target, functions: dict[str, ObjectRef], zone: ObjectRef
+) -> Iterator[PartitionId]:
+    """A writable view of the zone."""
+    table = Functions(target, FUNCTIONS)
+    made = table.view_create(zone.partition_id, stages(functions, [VIEW]), writable=True).id
+    yield made
+    table.view_remove(made)
+
+
+@pytest.fixture
 def shelf(target: pyosd.Target) -> Iterator[ObjectRef]:
     """A partition for objects that show others."""
     made = ref(target.create_partition())
@@ -163,7 +183,7 @@ VIEW: Kind = ("shift", 7)
 
 
 class Machine:
-    """An object that is in a collection, one of a view that shows it, and their model."""
+    """An object in a collection and a directory, two that show it, and their model."""
 
     def __init__(
         self,
@@ -171,36 +191,94 @@ class Machine:
         functions: dict[str, ObjectRef],
         zone: ObjectRef,
         shelf: ObjectRef,
+        view: PartitionId,
     ) -> None:
-        self.target, self.functions, self.source = (
-            target,
-            functions,
-            target.create(zone.partition_id),
-        )
-        collection = target.create_collection(zone.partition_id)
-        target.add_member(collection, self.source)
-        self.levels = {"object": self.source, "collection": collection, "partition": zone}
-        value = self.source.partition_id.to_bytes(8) + self.source.object_id.to_bytes(8) + b"\1"
-        shows = AttributeValue(Page.STACK, 17, value)
-        self.shown = target.create(shelf.partition_id, attributes=[shows])
-        Functions(target, FUNCTIONS).attach(self.shown, stages(functions, [VIEW]))
-        self.obj = self.source
-        self.stored, self.attached = b"", list[Kind]()
+        self.target, self.functions, self.shelf = target, functions, shelf.partition_id
+        self.bases = {False: zone.partition_id, True: view}
+        self.name = f"d{next(SERIAL)}"
+        self.directory = target.make_directory(zone, self.name).object
+        self.collection = target.create_collection(zone.partition_id)
+        self.levels = {
+            "collection": self.collection,
+            "directory": self.directory,
+            "partition": zone,
+        }
+        self.place, self.level, self.attached = "source", "object", list[Kind]()
+        self.take(target.create(zone.partition_id), b"")
+
+    def take(self, made: ObjectRef, stored: bytes, joined: str = "") -> None:
+        """Go on with a new object of the base."""
+        if self.level == "object":
+            self.attached = []
+        source = ref(self.bases[False], made.object_id)
+        if joined != "collection":
+            self.target.add_member(self.collection, source)
+        if joined != "directory":
+            self.target.link(self.levels["partition"], f"{self.name}/{next(SERIAL)}", source)
+        self.levels["object"], self.stored = source, stored
+        value = source.partition_id.to_bytes(8) + source.object_id.to_bytes(8) + b"\1"
+        shown = self.target.create(self.shelf, attributes=[AttributeValue(Page.STACK, 17, value)])
+        Functions(self.target, FUNCTIONS).attach(shown, stages(self.functions, [VIEW]))
+        self.places = {
+            "source": source,
+            "shown": shown,
+            "view": ref(self.bases[True], made.object_id),
+        }
+
+    @property
+    def obj(self) -> ObjectRef:
+        return self.places[self.place]
 
     @property
     def stack(self) -> list[Kind]:
         """What the data of the addressed object pass through."""
-        return self.attached + ([VIEW] if self.obj == self.shown else [])
+        return self.attached + ([VIEW] if self.place != "source" else [])
+
+    def inherited(self, view: bool, joined: str = "") -> list[Kind]:
+        """What the data of a new object pass through."""
+        counts = self.level in ("partition", joined)
+        return (self.attached if counts else []) + ([VIEW] if view else [])
 
     def attach(self, level: str, stack: list[Kind]) -> None:
-        self.attached = stack
+        self.level, self.attached = level, stack
         table = Functions(self.target, FUNCTIONS)
         for each in self.levels.values():
             table.detach(each)
         table.attach(self.levels[level], stages(self.functions, stack))
 
-    def address(self, view: bool) -> None:
-        self.obj = self.shown if view else self.source
+    def address(self, place: str) -> None:
+        self.place = place
+
+    def create(self, view: bool, member: bool, length: int, seed: int) -> None:
+        """Only an object of the base can name a collection of the base."""
+        data, joined = random.Random(seed).randbytes(length), ""
+        attributes = []
+        if member and not view:
+            value = self.collection.object_id.to_bytes(8)
+            attributes, joined = [AttributeValue(Page.USER_COLLECTIONS, 1, value)], "collection"
+        made = self.target.create_and_write(self.bases[view], data, attributes=attributes)
+        self.take(made, write(self.inherited(view, joined), data), joined)
+
+    def copy(self, view: bool) -> None:
+        """Stored bytes are copied unless a view takes part, or there are none to compute."""
+        plain = self.place == "source" and not view
+        seen = self.stored if plain else self.seen()
+        try:
+            made = self.target.copy(self.obj, self.bases[view], with_attributes=False)
+        except OSDError as error:
+            assert seen is None and error.asc << 8 | error.ascq == STAGE_FAILED
+            return
+        assert seen is not None
+        self.take(made, seen if plain or not seen else write(self.inherited(view), seen))
+
+    def put(self, view: bool, inside: bool, length: int, seed: int) -> None:
+        """With a name, which later ones take.  The data do not pass the directory's functions."""
+        data, joined = random.Random(seed).randbytes(length), "directory" if inside else ""
+        path = f"{self.name}/a" if inside else "a"
+        top = ref(self.bases[view])
+        made = self.target.put_name(top, path, data, replace=True).object
+        assert self.target.lookup(top, path).object == made
+        self.take(made, write(self.inherited(view), data), joined)
 
     def seen(self) -> bytes | None:
         """What readers see; None: a function fails."""
@@ -246,12 +324,12 @@ class Machine:
         if value:
             assert seen is not None and int.from_bytes(value) == len(seen)
         else:
-            assert self.obj == self.shown or {name for name, _ in self.stack} & {"gzip", "hex"}
+            assert self.place != "source" or {name for name, _ in self.stack} & {"gzip", "hex"}
 
     def check(self) -> None:
         """Compare the stored bytes."""
         self.attach("object", [])
-        assert b"".join(self.target.iter_read(self.source)) == self.stored
+        assert b"".join(self.target.iter_read(self.levels["object"])) == self.stored
 
 
 @settings(
@@ -265,9 +343,10 @@ def test_stacks_agree_with_a_model(
     functions: dict[str, ObjectRef],
     zone: ObjectRef,
     shelf: ObjectRef,
+    view: PartitionId,
     steps: list[tuple[object, ...]],
 ) -> None:
-    machine = Machine(target, functions, zone, shelf)
+    machine = Machine(target, functions, zone, shelf, view)
     for name, *arguments in steps:
         getattr(machine, str(name))(*arguments)
     machine.check()
