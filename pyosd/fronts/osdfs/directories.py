@@ -130,11 +130,7 @@ class DirectoryOperations:
         listing = self._listings.get(handle)
         if at == 0 or listing is None:
             asked, since = time.monotonic(), self._nodes.changes
-            node = self._nodes.get(number)
-            entries = await self._list(node, plus=plus)
-            if node.changed <= since and not node.shown and node.object != ROOT:
-                found = {each.shown.name for each in entries}
-                node.names = self._mounted.all_names(found, asked)
+            entries = await self._list(self._nodes.get(number), plus=plus)
             listing = self._listings[handle] = _Listing(entries, asked, since)
         return listing
 

@@ -34,7 +34,6 @@ __all__ = ["CacheTimes", "Mounted"]
 
 _EMPTY = AttributeValue(*LOGICAL_LENGTH, bytes(8))
 _REPLY_S = 1.0  # the kernel counts from when it has read a reply
-_NAMES_MOST = 10_000
 _HEAD_MOST = 64 << 10
 _HEAD_S = 1.0  # then they may be too old
 _OTHERS = (errors.NoSuchName, errors.NotADirectory, errors.NameChanged, errors.NotFound)
@@ -83,10 +82,9 @@ class Mounted:
         self.keep(node, name_s)
         return kernel.entry_out(node.id, number, stat, name_s, self._left(node))
 
-    def all_names(self, found: set[bytes], asked: float) -> AllNames | None:
-        """What a directory can have, if it is known since a moment (monotonic)."""
-        until = asked + self._cached.names
-        return AllNames(found, until) if self.keeps_names and len(found) <= _NAMES_MOST else None
+    def no_names(self, asked: float) -> AllNames | None:
+        """What a directory can have that was made a moment ago (monotonic)."""
+        return AllNames(set(), asked + self._cached.names) if self.keeps_names else None
 
     def keep(self, node: Node, seconds: float | None = None) -> None:
         """The kernel uses the last name of a node for so long; None: as long as any."""

@@ -93,7 +93,7 @@ class Node:
     refuses: of a directory: new files in it must be made at once, so that the refusal is known.
     told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
     counted: a version of the data, and their length, which no attribute has.
-    names: of a directory that was made or listed a moment ago: all that it can have.
+    names: of a directory that was made here a moment ago: all that it can have.
     """
 
     id: int

@@ -193,7 +193,7 @@ class NameOperations:
             node = await act()
         self._nodes.change_entries(parent)
         if is_directory:
-            node.names = self._mounted.all_names(set(), asked)
+            node.names = self._mounted.no_names(asked)
         return node
 
     def _give_owner(self, request: KernelRequest, parent: Node, name: bytes, stat: Stat) -> None:
