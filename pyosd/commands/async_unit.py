@@ -73,7 +73,8 @@ class AsyncCaller(Awaiting):
                 except BaseException as error:
                     answer, go_on = error, dialogue.throw
         finally:
-            await _give_up(under_way)
+            if under_way:
+                await _give_up(under_way)
 
     async def carry_stream(self, stream: Stream[R]) -> AsyncIterator[R]:
         """Carry a stream: yield its items."""
@@ -96,7 +97,8 @@ class AsyncCaller(Awaiting):
                     answer, go_on = error, stream.throw
         finally:
             stream.close()
-            await _give_up(under_way)
+            if under_way:
+                await _give_up(under_way)
 
     async def _take(self, step: Step, under_way: Tasks) -> object:
         """Take one step of a dialogue.  Returns: what it brings."""

@@ -92,7 +92,8 @@ class AsyncIscsiTransport:
                 raise SessionLost(CLOSED)
             if self._connection.failed:
                 old = self._connection
-                self._connection = await self._reconnect()
+                # Whoever waits here may run in no task, and asyncio.timeout() needs one.
+                self._connection = await asyncio.create_task(self._reconnect())
                 self._sent_before += old.bytes_sent
                 self._received_before += old.bytes_received
             return self._connection

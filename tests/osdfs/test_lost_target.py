@@ -125,3 +125,12 @@ def test_a_target_that_stays_away(own: Serving) -> None:
                 (top / "a").read_bytes()
         assert time.monotonic() - begun < 20
         assert "the target is away" in files.text()
+
+
+def test_the_first_operation_after_a_restart_connects_anew(own: Serving) -> None:
+    files = MountedFiles(own.url, f"/{partition_of(own)}")
+    with files as top:
+        (top / "a").write_bytes(b"1")
+        own.kill("tgtd")
+        own.restarted()
+        assert (top / "a").read_bytes() == b"1"

@@ -76,6 +76,55 @@ def test_commands_of_small_files(top: Path, commands: Commands) -> None:
     takes(2, lambda path: path.with_suffix(".new").unlink())
 
 
+def test_absent_names_of_a_directory_that_was_just_made_are_not_asked_for(
+    top: Path, target: Target, zone: ObjectRef, commands: Commands
+) -> None:
+    folder = top / "d"
+    folder.mkdir()
+
+    def asks_for_few() -> bool:  # unless a second passes
+        commands.begin()
+        assert not any((folder / f"f{each}").exists() for each in range(FILES))
+        return commands.so_far() <= FILES / 2
+
+    def made() -> bool:
+        folder.rmdir()
+        folder.mkdir()
+        return asks_for_few()
+
+    until(made, "few commands after mkdir")
+    (folder / "a").write_bytes(b"1")
+    (folder / "a").rename(folder / "b")
+    (folder / "c").symlink_to("b")
+    os.link(folder / "b", folder / "e")
+    assert [(folder / each).exists() for each in "abcef"] == [False, True, True, True, False]
+    (folder / "b").unlink()
+    assert [(folder / each).exists() for each in "bce"] == [False, False, True]
+    assert listed(folder) == ["c", "e"]
+    target.fs.write_bytes(f"/{zone}/d/other", b"2")
+    with refused(errno.EEXIST):
+        os.open(folder / "other", NEW | os.O_EXCL)
+    until((folder / "other").exists, "seen after a second")
+
+
+def test_a_file_that_another_client_makes_is_seen_at_once(
+    top: Path, target: Target, zone: ObjectRef
+) -> None:
+    assert listed(top) == []
+    assert not (top / "a").exists()
+    target.fs.write_bytes(f"/{zone}/a", b"1")
+    assert (top / "a").read_bytes() == b"1"
+
+
+def test_without_a_cache_absent_names_are_asked_for(
+    mounted: Callable[..., Path], target: Target, zone: ObjectRef
+) -> None:
+    folder = mounted("--cache", "0") / "d"
+    folder.mkdir()
+    target.fs.write_bytes(f"/{zone}/d/other", b"2")
+    assert (folder / "other").read_bytes() == b"2"
+
+
 # ---- who sees a new file -------------------------------------------------------------------------
 
 

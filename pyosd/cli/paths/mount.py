@@ -53,6 +53,7 @@ def mount(
     """
     import os
 
+    from pyosd.fronts.osdfs.loop import MountLoop
     from pyosd.fronts.osdfs.run import CacheTimes, MountOptions
     from pyosd.fronts.osdfs.run import mount as run
 
@@ -69,4 +70,5 @@ def mount(
         others=os.geteuid() == 0 if others is None else others,
     )
     logging.basicConfig(format="osd: %(message)s", level=logging.WARNING)
-    asyncio.run(run(options, place, lambda: settings.say(f"mounted on {place}")))
+    with asyncio.Runner(loop_factory=MountLoop) as runner:
+        runner.run(run(options, place, lambda: settings.say(f"mounted on {place}")))

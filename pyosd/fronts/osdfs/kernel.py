@@ -23,6 +23,7 @@ READ_AHEAD = 8 * WRITE_MOST
 BUFFER = WRITE_MOST + PAGE
 """Bytes that the longest request fits."""
 NAME_MAX = 255
+_S = 10**9
 
 HEADER = Struct("=IIQQIIIHH")  # length, opcode, unique, node, uid, gid, pid, extensions, padding
 _OUT_HEADER = Struct("=IiQ")
@@ -200,20 +201,18 @@ class Stat:
     @property
     def shown(self) -> tuple[int, ...]:
         """All that the kernel remembers, save the time of access."""
-        identity = (self.mode, self.links, self.uid, self.gid)
-        return (*identity, self.size, self.modified, self.changed)
+        owner = self.uid, self.gid
+        return (self.mode, self.links, *owner, self.size, self.modified, self.changed)
 
 
 def _attr(number: int, stat: Stat) -> bytes:
-    seconds, parts = zip(
-        *(divmod(each, 10**9) for each in (stat.accessed, stat.modified, stat.changed)), strict=True
-    )
+    accessed, modified, changed = stat.accessed, stat.modified, stat.changed
     return _ATTR.pack(
         number,
         stat.size,
         (stat.size + 511) // 512,
-        *seconds,
-        *parts,
+        *(accessed // _S, modified // _S, changed // _S),
+        *(accessed % _S, modified % _S, changed % _S),
         stat.mode,
         stat.links,
         stat.uid,

@@ -23,7 +23,7 @@ from pyosd.fronts.osdfs.file_page import Defaults, Facts
 from pyosd.fronts.osdfs.kernel import WithErrno
 from pyosd.fronts.osdfs.line import PatientSession
 from pyosd.fronts.osdfs.new_files import UnstoredFiles
-from pyosd.fronts.osdfs.nodes import JobFile, Node, NodeTable, Place, ViewFile
+from pyosd.fronts.osdfs.nodes import AllNames, JobFile, Node, NodeTable, Place, ViewFile
 from pyosd.fronts.osdfs.shown import Shown, check_opens
 from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef
@@ -81,6 +81,10 @@ class Mounted:
         node.told = stat.shown
         self.keep(node, name_s)
         return kernel.entry_out(node.id, number, stat, name_s, self._left(node))
+
+    def no_names(self, asked: float) -> AllNames | None:
+        """What a directory can have that was made a moment ago (monotonic)."""
+        return AllNames(set(), asked + self._cached.names) if self.keeps_names else None
 
     def keep(self, node: Node, seconds: float | None = None) -> None:
         """The kernel uses the last name of a node for so long; None: as long as any."""

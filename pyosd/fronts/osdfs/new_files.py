@@ -153,15 +153,16 @@ class UnstoredFiles:
 
     async def store(self, node: Node | None) -> None:
         """Have the target make the file, if it is new.  Raises: why it refuses; it is as before then."""
-        while node and node.new:
-            new = node.new
-            task = new.storing = new.storing or asyncio.create_task(self._store(node, new))
+        while node and (new := node.new):
+            if new.storing:
+                await asyncio.wait([new.storing])
+                continue
+            new.storing = asyncio.get_running_loop().create_future()
             try:
-                await asyncio.shield(task)
-            except Exception:
-                if new.storing is task:
-                    new.storing = None
-                raise
+                await self._store(node, new)
+            finally:
+                new.storing.set_result(None)
+                new.storing = None
 
     async def drop(self, node: Node) -> None:
         """Store the file at its last close(); what cannot be stored then is lost."""

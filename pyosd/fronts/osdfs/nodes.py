@@ -12,7 +12,7 @@ import errno
 import stat as modes
 import time
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyosd.fronts.osdfs.file_page import Facts
 from pyosd.fronts.osdfs.kernel import ROOT_ID, WithErrno
@@ -20,7 +20,7 @@ from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import FIRST_ID, ObjectRef, ref
 from pyosd.wire.names import NamedData
 
-__all__ = ["JobFile", "Node", "NodeTable", "Place", "UnstoredFile", "ViewFile"]
+__all__ = ["AllNames", "JobFile", "Node", "NodeTable", "Place", "UnstoredFile", "ViewFile"]
 
 _PARTITION_BITS = 40
 _SHOWN, _NEW = 1 << 63, 1 << 62
@@ -64,8 +64,15 @@ class UnstoredFile:
     data: bytearray = field(default_factory=bytearray)
     accessed: int | None = None
     modified: int | None = None
-    storing: asyncio.Task[None] | None = None
+    storing: asyncio.Future[None] | None = None
     idle: asyncio.TimerHandle | None = None
+
+
+class AllNames(NamedTuple):
+    """Names that a directory can have; until: others are absent until then (monotonic)."""
+
+    found: set[bytes]
+    until: float
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +93,7 @@ class Node:
     refuses: of a directory: new files in it must be made at once, so that the refusal is known.
     told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
     counted: a version of the data, and their length, which no attribute has.
+    names: of a directory that was made here a moment ago: all that it can have.
     """
 
     id: int
@@ -111,6 +119,7 @@ class Node:
     new: UnstoredFile | None = None
     refuses: bool = False
     counted: tuple[bytes, int] = (b"", 0)
+    names: AllNames | None = None
 
     def learn(self, facts: Facts, since: int) -> None:
         """Take what the target says.  since: the number of changes when it was asked."""
@@ -224,6 +233,23 @@ class NodeTable:
             self._by_place[key] = node
             node.places.add(key)
         node.above = parent, name
+        if parent.names:
+            parent.names.found.add(name)
+
+    def lacks(self, parent: Node, name: bytes) -> bool:
+        """Whether it is known without asking that a directory does not have a name."""
+        if parent.names is None or name in parent.names.found:
+            return False
+        if time.monotonic() < parent.names.until:
+            return True
+        parent.names = None
+        return False
+
+    def remove(self, parent: Node, name: bytes) -> None:
+        """A program here has taken a name away."""
+        self.leave(parent, name)
+        if parent.names:
+            parent.names.found.discard(name)
 
     def leave(self, parent: Node, name: bytes) -> None:
         """Nothing has this name any more."""

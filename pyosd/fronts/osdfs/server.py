@@ -7,7 +7,8 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from pyosd.fronts.osdfs.errnos import number_of
@@ -23,6 +24,7 @@ from pyosd.fronts.osdfs.kernel import (
     init_out,
     reply_header,
 )
+from pyosd.fronts.osdfs.loop import MountLoop
 from pyosd.types import Buffer
 
 __all__ = ["KernelHandler", "KernelServer"]
@@ -30,8 +32,8 @@ __all__ = ["KernelHandler", "KernelServer"]
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
 """Carries out one operation.  Returns: the reply without its header."""
 
-_AT_ONCE = 32  # requests read before others have their turn
 _SMALL = 64 << 10  # requests up to this length are copied out of the buffer
+_AGAIN = (errno.EAGAIN, errno.EINTR, errno.ENOENT)  # ENOENT: its caller was killed
 _OVER = (errno.ENODEV, errno.ECONNABORTED)
 _log = logging.getLogger("osdfs")
 
@@ -47,22 +49,26 @@ class KernelServer:
     ) -> None:
         """Args: handlers: by operation.  forget: takes FORGET and BATCH_FORGET, which have no reply."""
         self._fd, self._handlers, self._forget = fd, handlers, forget
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, MountLoop)
+        self._loop = loop
         self._buffer = bytearray(BUFFER)
-        self._tasks = set[asyncio.Task[None]]()
+        self._under_way = 0
+        self._idle: asyncio.Future[None] | None = None
         self._over = self._loop.create_future()
-        self._loop.add_reader(fd, self._read)
+        loop.serve_first(fd, self._read)
 
     async def serve(self) -> None:
         """Return when the file system has been unmounted and each request has its reply."""
         await self._over
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self._under_way:
+            self._idle = self._loop.create_future()
+            await self._idle
 
     def stop(self) -> None:
         """Have serve() return although the file system is in use."""
         if not self._over.done():
-            self._loop.remove_reader(self._fd)
+            self._loop.serve_no_more()
             self._over.set_result(None)
 
     def notify(self, data: bytes) -> None:
@@ -70,27 +76,23 @@ class KernelServer:
         self._write(data)
 
     def _read(self) -> None:
-        for _ in range(_AT_ONCE):
-            try:
-                length = os.readv(self._fd, [self._buffer])
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno in (errno.EINTR, errno.ENOENT):  # ENOENT: its caller was killed
-                    continue
+        try:
+            length = os.readv(self._fd, [self._buffer])
+        except OSError as error:
+            if error.errno not in _AGAIN:
                 self._end(error)
-                return
-            if length > _SMALL:
-                data, self._buffer = memoryview(self._buffer)[:length], bytearray(BUFFER)
-            else:
-                data = memoryview(bytes(memoryview(self._buffer)[:length]))
-            self._take(decode_request(data))
+            return
+        if length > _SMALL:
+            data, self._buffer = memoryview(self._buffer)[:length], bytearray(BUFFER)
+        else:
+            data = memoryview(bytes(memoryview(self._buffer)[:length]))
+        self._take(decode_request(data))
 
     def _end(self, error: OSError) -> None:
         if error.errno in _OVER:
             self.stop()
             return
-        self._loop.remove_reader(self._fd)
+        self._loop.serve_no_more()
         self._over.set_exception(error)
 
     def _take(self, request: KernelRequest) -> None:
@@ -110,9 +112,26 @@ class KernelServer:
             waits_for = answer.send(None)
         except StopIteration:
             return
-        task = self._loop.create_task(_finished(answer, waits_for))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._under_way += 1
+        self._wait(answer, waits_for)
+
+    def _wait(self, answer: Coroutine[Any, Any, None], future: asyncio.Future[Any] | None) -> None:
+        """Go on when a future is done.  A task for each answer would cost more than most of them."""
+        if future is None:  # of sleep(0)
+            self._loop.call_soon(self._go_on, answer, None)
+            return
+        future._asyncio_future_blocking = False  # as a task says that it has taken the future
+        future.add_done_callback(partial(self._go_on, answer))
+
+    def _go_on(self, answer: Coroutine[Any, Any, None], _: object) -> None:
+        try:
+            waits_for = answer.send(None)
+        except StopIteration:
+            self._under_way -= 1
+            if self._idle and not self._under_way:
+                self._idle.set_result(None)
+        else:
+            self._wait(answer, waits_for)
 
     def _init(self, request: KernelRequest) -> None:
         major, _, _, features = INIT_IN.unpack_from(request.body)
@@ -142,27 +161,3 @@ class KernelServer:
             # ENOENT: the caller was killed, or the node forgotten.  After an unmount nobody waits.
             if error.errno not in (errno.ENOENT, *_OVER):
                 _log.error("cannot answer the kernel: %s", error)
-
-
-class _Rest:
-    """The rest of a coroutine that has begun and waits for something."""
-
-    def __init__(self, begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
-        self._begun, self._waits_for = begun, waits_for
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        waits_for, begun = self._waits_for, self._begun
-        try:
-            while True:
-                try:
-                    value = yield waits_for
-                except BaseException as error:
-                    waits_for = begun.throw(error)
-                else:
-                    waits_for = begun.send(value)
-        except StopIteration:
-            return
-
-
-async def _finished(begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
-    await _Rest(begun, waits_for)

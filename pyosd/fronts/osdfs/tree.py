@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import stat as modes
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -78,6 +79,8 @@ class NameOperations:
         try:
             if parent.object == ROOT:
                 return await self._find_partition(parent, name)
+            if self._nodes.lacks(parent, name):
+                raise errors.NoSuchName(0, 0, 0, text_of(name))
             # The wanted attributes depend on the type.  A wrong guess costs a second command.
             first = known is not None and known.is_directory
             try:
@@ -143,7 +146,12 @@ class NameOperations:
         def acted() -> Dialogue[tuple[NameEntry, tuple[AttributeValue, ...]]]:
             return names.act(base or parent.object, params, values, wanted)
 
-        entry, found = await self._line.carry(acted, again=again)
+        try:
+            entry, found = await self._line.carry(acted, again=again)
+        except errors.OSDError:
+            if not again:
+                parent.names = None  # it may have the name
+            raise
         facts = file_page.facts_of(
             found, self._mounted.defaults, is_directory=is_directory, links=entry.names
         )
@@ -167,6 +175,7 @@ class NameOperations:
         parent, is_directory = self._parent(request), modes.S_ISDIR(stat.mode)
         await self._mounted.new.store(self._nodes.at(parent, name))
         self._give_owner(request, parent, name, stat)
+        asked = time.monotonic()
         verb = NameVerb.MKDIR if is_directory else NameVerb.CREATE
         act = partial(
             self._act,
@@ -183,6 +192,8 @@ class NameOperations:
                 raise
             node = await act()
         self._nodes.change_entries(parent)
+        if is_directory:
+            node.names = self._mounted.no_names(asked)
         return node
 
     def _give_owner(self, request: KernelRequest, parent: Node, name: bytes, stat: Stat) -> None:
@@ -318,7 +329,7 @@ class NameOperations:
         self, parent: Node, name: bytes, node: Node | None, dialogue: Callable[[], Dialogue[object]]
     ) -> None:
         await self._line.carry(dialogue, again=False)
-        self._nodes.leave(parent, name)
+        self._nodes.remove(parent, name)
         self._nodes.change_entries(parent)
         await self._lost_name(node)
 
@@ -337,6 +348,8 @@ class NameOperations:
         if node is None or not node.opens or node.hidden or node.facts.stat.links > 1:
             return node
         top, hidden = self._nodes.anchor(parent)[0], _HIDDEN + secrets.token_hex(8).encode()
+        if known := self._nodes.of_object(top):
+            known.names = None
         if top.object_id:
             _, path = await self._verified(parent)
             params = NameParams(NameVerb.LINK, hidden, b"/".join([*path, name]))
@@ -385,10 +398,14 @@ class NameOperations:
         if not flags and victim is not moved:
             await self._keep(to, new)
         source, path = b"/".join([*above, old]), b"/".join([*below, new])
-        await self._line.carry(
-            lambda: names.rename(base, source, path, replace=not flags, exchange=exchange),
-            again=False,
-        )
+        try:
+            await self._line.carry(
+                lambda: names.rename(base, source, path, replace=not flags, exchange=exchange),
+                again=False,
+            )
+        except errors.OSDError:
+            to.names = None  # it may have the name
+            raise
         if moved is victim and moved is not None and not exchange:
             return b""  # two names of one file: both stay
         for each in (moved, victim):
@@ -398,13 +415,17 @@ class NameOperations:
             self._nodes.change_entries(directory)
         self._moved(parent, old, victim if exchange else None)
         self._moved(to, new, moved)
+        if exchange:
+            parent.names = to.names = None
+        elif to.names:
+            to.names.found.add(new)
         if not exchange:
             await self._lost_name(victim)
         return b""
 
     def _moved(self, parent: Node, name: bytes, node: Node | None) -> None:
         """A node has a name now; None: nothing that is known here."""
-        self._nodes.leave(parent, name)
+        self._nodes.remove(parent, name)
         if node:
             self._nodes.place(node, parent, name)
             self._mounted.keep(node)
