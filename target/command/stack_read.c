@@ -334,6 +334,7 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	memcpy(answer->key.stack, stack.hash, sizeof(stack.hash));
 	answer->unit = stack.unit;
 	answer->kept = stack.deterministic ? osd_functions_kept(ctx->functions) : NULL;
+	run->reads_once = !answer->kept && piece_count == 1;
 }
 
 static enum osd_status open_read(struct osd_command_context *ctx, const struct osd_piece *pieces,

@@ -212,6 +212,7 @@ static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 		.function.access = OSD_JOB_NO_ACCESS,
 		.plain = true,
 		.stage = true,
+		.reads_once = !run->stream,
 		.for_script = run->for_script,
 		.owned_args = is_optional(run) ? NULL : &run->args,
 		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
@@ -338,6 +339,10 @@ static enum osd_status keep(struct osd_stack_run *run, const struct output *outp
 	if (output->owner && *output->owner) {
 		run->base = OSD_STEAL(*output->owner);
 		run->data = run->base + (output->data - run->base);
+		return OSD_OK;
+	}
+	if (run->reads_once) {
+		run->data = (uint8_t *)output->data;
 		return OSD_OK;
 	}
 	run->base = run->data = malloc(OSD_MAX(length, 1));

@@ -42,6 +42,8 @@ struct osd_stack_run {
 	uint64_t offset, whole;	  /* of data in the object, and bytes of the object */
 	bool inverse;		  /* in the direction of WRITE */
 	bool for_script;	  /* a script waits for it */
+	/* done reads data once, before it returns: they may be in memory that a sandbox can change. */
+	bool reads_once;
 	bool skipped;		  /* an optional function has failed, and its input has passed instead */
 	/* Called once after osd_stack_run_begin has returned OSD_PENDING, perhaps before that; any thread. */
 	void (*done)(struct osd_stack_run *run, enum osd_status status);
