@@ -152,6 +152,9 @@ struct osd_exec_submission {
 	const bool *aborted;
 };
 
+/* Whether so many processors run no job. */
+bool osd_exec_has_processors(struct osd_exec *exec, unsigned count);
+
 /* Whether a pool has this engine; arg: struct osd_exec. */
 bool osd_exec_has_engine(void *arg, const char *engine);
 
