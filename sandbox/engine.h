@@ -44,7 +44,8 @@ struct osd_engine_result {
 	const char *report, *line; /* for the job's author: all of it, and in one line */
 	size_t report_bytes, line_bytes;
 	bool kept_code; /* the job's code is in its slot */
-	/* A result that was not sent in calls: 0 none, 1 bytes, 2 JSON; at most OSD_FINISH_RESULT_MAX bytes. */
+	/* A result that was not sent in calls: 0 none, 1 bytes, 2 JSON; at most OSD_FINISH_RESULT_MAX bytes, unless it
+	 * lies where osd_place_result (placed_result.h) has put it. */
 	uint8_t form;
 	const char *result;
 	size_t result_bytes;

@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "long_read.h"
+#include "placed_result.h"
 #include "proxy_client.h"
 #include "wire/cursor.h"
 
@@ -24,6 +25,8 @@ static struct {
 	const struct osd_engine_job *job;
 	uint32_t encoding;     /* of the result */
 	uint64_t result_bytes; /* sent */
+	const void *placed;    /* all of it, put there by osd_place_result; NULL: it is not */
+	size_t placed_bytes;
 	bool has_result;       /* it waits for FINISH; false once some of it was sent */
 	size_t waiting_bytes;
 	char error[ERROR_MAX];
@@ -37,6 +40,7 @@ void osd_job_calls_begin(const struct osd_engine_job *job)
 {
 	now.job = job;
 	now.result_bytes = 0;
+	now.placed = NULL;
 	now.has_result = false;
 	now.waiting_bytes = 0;
 	now.error[0] = '\0';
@@ -44,9 +48,15 @@ void osd_job_calls_begin(const struct osd_engine_job *job)
 
 void osd_job_calls_give_result(struct osd_engine_result *result)
 {
+	if (now.placed || now.has_result)
+		result->form = (uint8_t)(now.encoding + 1);
+	if (now.placed) {
+		result->result = now.placed;
+		result->result_bytes = now.placed_bytes;
+		return;
+	}
 	if (!now.has_result)
 		return;
-	result->form = (uint8_t)(now.encoding + 1);
 	result->result = (const char *)waiting;
 	result->result_bytes = now.waiting_bytes;
 }
@@ -260,7 +270,16 @@ static int64_t send_result(const uint8_t *from, size_t length)
 	return 0;
 }
 
-/* Without a record nobody sees a result before the end, so a short one waits for it. */
+/* What was placed is one of several pieces. */
+static int64_t send_placed(void)
+{
+	const void *bytes = OSD_STEAL(now.placed);
+
+	return bytes ? send_result(bytes, now.placed_bytes) : 0;
+}
+
+/* Without a record nobody sees a result before the end, so a short one waits for it, and so does a long one of a stage
+ * if it comes in one piece. */
 int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 {
 	bool plain = now.job->run.job_partition == 0;
@@ -269,7 +288,8 @@ int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 	if (encoding > 1)
 		return refuse("result", "the encoding is 0: bytes, or 1: JSON");
 	now.encoding = encoding;
-	if (plain && now.result_bytes == 0 && length <= sizeof(waiting) - now.waiting_bytes) {
+	if (plain && now.result_bytes == 0 && !now.placed &&
+	    length <= sizeof(waiting) - now.waiting_bytes) {
 		if (length)
 			memcpy(waiting + now.waiting_bytes, from, length);
 		now.waiting_bytes += length;
@@ -278,11 +298,17 @@ int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 	}
 	if (now.has_result)
 		error = send_result(waiting, now.waiting_bytes);
+	if (!error)
+		error = send_placed();
 	if (error)
 		return error;
+	now.placed = !now.has_result && now.result_bytes == 0
+			     ? osd_place_result(from, length, false)
+			     : NULL;
+	now.placed_bytes = length;
 	now.has_result = false;
 	now.waiting_bytes = 0;
-	return send_result(from, length);
+	return now.placed ? 0 : send_result(from, length);
 }
 
 int64_t osd_job_log(uint32_t stream, const uint8_t *from, size_t length)

@@ -27,6 +27,7 @@
 #include "fd_message.h"
 #include "layers.h"
 #include "manage.h"
+#include "placed_result.h"
 #include "proxy_client.h"
 #include "scratch.h"
 #include "seccomp_rules.h"
@@ -373,15 +374,19 @@ static void go_on(const struct sandbox *s, struct osd_engine_job *job, bool ligh
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* FINISH: be32 n, the report, the result, one line for people.  Returns the proxy's answer. */
+/* FINISH: be32 n, the report, the result or its place, one line for people.  Returns the proxy's answer. */
 static enum osd_after_job send_finish(const struct osd_engine_result *result)
 {
 	static uint8_t body[4 + REPORT_MAX + OSD_FINISH_RESULT_MAX + LINE_BYTES_MAX];
 	size_t report = OSD_MIN(result->report_bytes, (size_t)REPORT_MAX);
+	uint32_t place;
+	bool placed =
+		result->form && osd_result_is_placed(result->result, result->result_bytes, &place);
 	struct osd_wr w = osd_wr_init(body, sizeof(body));
 	struct osd_call call = {.op = OSD_CALL_FINISH,
 				.a = result->exit_code,
-				.b = result->kind | (result->kept_code ? OSD_FINISH_KEPT : 0),
+				.b = result->kind | (result->kept_code ? OSD_FINISH_KEPT : 0) |
+				     (placed ? OSD_FINISH_PLACED : 0),
 				.partition_id = result->form,
 				.object_id = result->result_bytes};
 	struct osd_answer answer;
@@ -389,7 +394,10 @@ static enum osd_after_job send_finish(const struct osd_engine_result *result)
 
 	osd_wr_be(&w, report, 4);
 	osd_wr_bytes(&w, result->report, report);
-	osd_wr_bytes(&w, result->result, result->result_bytes);
+	if (placed)
+		osd_wr_be(&w, place, 4);
+	else
+		osd_wr_bytes(&w, result->result, result->result_bytes);
 	osd_wr_bytes(&w, result->line, OSD_MIN(result->line_bytes, (size_t)LINE_BYTES_MAX));
 	call.body_bytes = (uint32_t)osd_wr_used(&w);
 	osd_manage_sample();
@@ -419,6 +427,7 @@ static enum osd_after_job run_job(const struct osd_engine *engine, const struct 
 	enum osd_after_job after;
 
 	osd_proxy_open(true);
+	osd_placed_begin(job);
 	if (!job->run.compile)
 		engine->call(job, &result);
 	else if (engine->compile)

@@ -122,6 +122,11 @@ bool osd_proxy_write(const struct osd_call *first, const uint8_t *data, size_t l
 	return fine;
 }
 
+uint8_t *osd_proxy_texts(void)
+{
+	return at(OSD_SHM_TEXTS_AT);
+}
+
 int osd_proxy_receive_fds(int *fds, size_t capacity)
 {
 	uint8_t header[OSD_JOB_HEADER];

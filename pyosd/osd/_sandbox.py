@@ -39,6 +39,7 @@ class Core(Protocol):
 
     call: Callable[..., tuple[int, int, bytes]]
     write_long: Callable[[int, int, int, int, ReadableBuffer, int], tuple[int, int]]
+    place: Callable[[memoryview], bool]
     readinto: Callable[[int, int, int, WriteableBuffer], int]
     pread: Callable[[memoryview, int, int, int, int, int, WriteableBuffer], int]
     share: Callable[[int, int], tuple[int, int, int, int, int]]

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "fd_message.h"
+#include "placed_result.h"
 #include "proxy_client.h"
 
 #define SHARE_FDS  3
@@ -20,10 +21,18 @@
 static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
 static _Atomic bool in_script;
 static _Atomic bool has_ended;
+static const void *placed; /* result */
+static size_t placed_bytes;
 
 void osd_core_script(bool running)
 {
 	atomic_store(&in_script, running);
+}
+
+const void *osd_core_take_placed(size_t *ret_length)
+{
+	*ret_length = placed_bytes;
+	return OSD_STEAL(placed);
 }
 
 bool osd_core_has_ended(void)
@@ -141,6 +150,24 @@ static PyObject *core_write_long(PyObject *module, PyObject *args)
 		result = Py_BuildValue("(Kn)", (unsigned long long)answer.a, (Py_ssize_t)written);
 	PyBuffer_Release(&data);
 	return result;
+}
+
+PyDoc_STRVAR(place_doc, "place(data, /) -> bool\n\n"
+			"Leave the result of a stage over the data that it got, which nothing reads "
+			"any more.\n"
+			"False: it must be sent.");
+
+static PyObject *core_place(PyObject *module, PyObject *object)
+{
+	Py_buffer data;
+
+	(void)module;
+	if (PyObject_GetBuffer(object, &data, PyBUF_SIMPLE) < 0)
+		return NULL;
+	placed = osd_place_result(data.buf, (size_t)data.len, true);
+	placed_bytes = (size_t)data.len;
+	PyBuffer_Release(&data);
+	return PyBool_FromLong(placed != NULL);
 }
 
 PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"
@@ -399,6 +426,7 @@ static PyObject *core_restore(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
 	{"call", core_call, METH_VARARGS, call_doc},
 	{"write_long", core_write_long, METH_VARARGS, write_long_doc},
+	{"place", core_place, METH_O, place_doc},
 	{"readinto", core_readinto, METH_VARARGS, readinto_doc},
 	{"pread", osd_core_pread, METH_VARARGS, pread_doc},
 	{"share", core_share, METH_VARARGS, share_doc},

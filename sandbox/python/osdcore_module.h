@@ -19,6 +19,9 @@ bool osd_core_has_ended(void);
 /* Is this exception class the one registered as osd.Ended? */
 bool osd_core_is_ended(PyObject *type);
 
+/* The result that the method place has put into the shared memory, once; NULL: none. */
+const void *osd_core_take_placed(size_t *ret_length);
+
 /* osdcore_map.c: adds the type Map to the module. */
 int osd_core_add_map(PyObject *module);
 

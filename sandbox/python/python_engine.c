@@ -295,6 +295,8 @@ static void read_report(struct osd_engine_result *result)
 {
 	Py_ssize_t report_bytes, line_bytes, result_bytes;
 	unsigned long long code;
+	size_t placed_bytes;
+	const void *placed = osd_core_take_placed(&placed_bytes);
 	int kind, form;
 
 	*result = (struct osd_engine_result){0};
@@ -312,6 +314,10 @@ static void read_report(struct osd_engine_result *result)
 	result->line_bytes = (size_t)line_bytes;
 	result->form = (uint8_t)form;
 	result->result_bytes = (size_t)result_bytes;
+	if (placed && form && result_bytes == 0) {
+		result->result = placed;
+		result->result_bytes = placed_bytes;
+	}
 }
 
 static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)

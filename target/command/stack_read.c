@@ -19,6 +19,7 @@ static void free_read(struct osd_stack_reading *read)
 		return;
 	osd_flights_end(read->flights, &read->flight, read->kept, read->status);
 	osd_stack_parts_close(read);
+	osd_stack_half_close(read);
 	osd_stack_run_release(&read->run);
 	free(read);
 }
@@ -107,37 +108,82 @@ static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_re
 {
 	struct osd_stack_run *run = &read->run;
 	uint64_t first, end;
+	size_t length;
 	enum osd_status status;
 
 	span(read, &first, &end);
 	run->offset = first;
-	status = end - first > SIZE_MAX ? OSD_E_NO_MEMORY
-					: osd_stack_run_allocate(run, (size_t)(end - first));
-	return status == OSD_OK ? osd_stack_load(ctx, read, source, first, run->data, run->length)
-				: status;
+	if (end - first > SIZE_MAX)
+		return OSD_E_NO_MEMORY;
+	status = osd_stack_half_open(read, (size_t)(end - first), &length);
+	if (status == OSD_OK)
+		status = osd_stack_run_allocate(run, length);
+	if (status == OSD_OK)
+		status = osd_stack_load(ctx, read, source, first, run->data, run->length);
+	if (status == OSD_OK && read->half)
+		status = osd_stack_load(ctx, read, source, read->half->run.offset,
+					read->half->run.data, read->half->run.length);
+	return status;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-static enum osd_status end_computed(struct osd_stack_reading *read)
+/* Each half in a thread of its own, perhaps: they share no bytes of the answer. */
+void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run)
 {
 	struct osd_stack_answer *answer = &read->answer;
-	const struct osd_stack_run *run = &read->run;
 
 	if (!run->stack->contract.block)
 		answer->end = run->length;
-	if (answer->kept && !run->skipped) {
+	if (answer->kept && !run->skipped)
 		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
-		read->kept = true;
-	}
 	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
-	return osd_stack_answer_end(answer);
+}
+
+static enum osd_status end_computed(struct osd_stack_reading *read)
+{
+	const struct osd_stack_half *half = read->half;
+
+	read->kept = read->answer.kept && !read->run.skipped && !(half && half->run.skipped);
+	return osd_stack_answer_end(&read->answer);
+}
+
+/* The first half's failure goes first. */
+static enum osd_status status_of(struct osd_stack_reading *read)
+{
+	struct osd_stack_half *half = read->half;
+
+	if (read->status != OSD_OK || !half || half->status == OSD_OK)
+		return read->status;
+	read->run.request->fault = half->fault;
+	return read->status = half->status;
+}
+
+void osd_stack_read_ended(struct osd_stack_reading *read)
+{
+	struct osd_stack_run *run = &read->run;
+	void (*resume)(struct osd_request *request) = read->resume;
+	struct osd_request *request = run->request;
+	enum osd_status status;
+	uint64_t end;
+
+	if (atomic_fetch_sub(&read->running, 1) > 1)
+		return;
+	status = status_of(read);
+	if (status == OSD_OK && run->stream && osd_stack_stream_ended(run, &end))
+		status = osd_stack_parts_end(read, end);
+	else if (status == OSD_OK)
+		status = end_computed(read);
+	if (read->status == OSD_OK)
+		note(read->functions, run->id, &read->answer.key, OSD_KEPT_MISS, read->began_usec);
+	request->fault.status = status;
+	free_read(read);
+	resume(request);
 }
 
 static void done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct osd_stack_reading *read = osd_container_of(run, struct osd_stack_reading, run);
-	void (*resume)(struct osd_request *request) = read->resume;
 	struct osd_request *request = run->request;
 	uint64_t end;
 
@@ -145,17 +191,13 @@ static void done(struct osd_stack_run *run, enum osd_status status)
 		osd_attributes_free(OSD_STEAL(request->attributes));
 		request->reading = read;
 		request->again = true;
-		resume(request);
+		read->resume(request);
 		return;
 	}
+	if (status == OSD_OK && !run->stream)
+		osd_stack_read_take(read, run);
 	read->status = status;
-	if (status == OSD_OK) {
-		status = run->stream ? osd_stack_parts_end(read, end) : end_computed(read);
-		note(read->functions, run->id, &read->answer.key, OSD_KEPT_MISS, read->began_usec);
-	}
-	request->fault.status = status;
-	free_read(read);
-	resume(request);
+	osd_stack_read_ended(read);
 }
 
 static enum osd_status end_kept(struct osd_stack_reading *read)
@@ -254,8 +296,13 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	if (status != OSD_OK)
 		return status;
 	if (run->stream || (run->length && run->stack->count)) {
+		bool half = read->half;
+
+		atomic_store(&read->running, half ? 2 : 1);
 		status = run->stream ? osd_stack_stream_begin(run) : osd_stack_run_begin(run);
 		*ret_runs = status == OSD_PENDING;
+		if (*ret_runs && half)
+			osd_stack_half_begin(read);
 		return status;
 	}
 	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
@@ -334,6 +381,7 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	memcpy(answer->key.stack, stack.hash, sizeof(stack.hash));
 	answer->unit = stack.unit;
 	answer->kept = stack.deterministic ? osd_functions_kept(ctx->functions) : NULL;
+	run->reads_once = !answer->kept && piece_count == 1;
 }
 
 static enum osd_status open_read(struct osd_command_context *ctx, const struct osd_piece *pieces,

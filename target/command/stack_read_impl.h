@@ -7,8 +7,18 @@
 #include "command/stack_answer.h"
 #include "command/stack_stream.h"
 
+/* The second half of what a READ computes, while the first passes as the READ's own run. */
+struct osd_stack_half {
+	struct osd_stack_run run;
+	struct osd_stack_reading *read;
+	struct osd_fault fault;
+	enum osd_status status; /* of the run */
+};
+
 struct osd_stack_reading {
 	struct osd_stack_run run;
+	struct osd_stack_half *half; /* owned; NULL: all passes as one */
+	_Atomic unsigned running;    /* runs that have not ended */
 	void (*resume)(struct osd_request *request);
 	struct osd_functions *functions;
 	struct osd_flights *flights;
@@ -28,6 +38,19 @@ struct osd_stack_reading {
 enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd_stack_reading *read,
 			       struct osd_object *source, uint64_t offset, uint8_t *bytes,
 			       size_t length);
+
+/* stack_read.c.  A run has ended. */
+void osd_stack_read_ended(struct osd_stack_reading *read);
+/* stack_read.c.  Keeps and fills in what a run has computed. */
+void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run);
+
+/* stack_read_halves.c.  Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
+ * are not all, read->half is there for the rest. */
+enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t length,
+				    size_t *ret_first);
+/* The READ's own run has begun; read->running counts both.  Ends the half if it cannot begin. */
+void osd_stack_half_begin(struct osd_stack_reading *read);
+void osd_stack_half_close(struct osd_stack_reading *read); /* also if there is none */
 
 /* stack_read_parts.c.  Whether the data are too long for one call, and the first function takes parts. */
 bool osd_stack_parts_needed(const struct osd_stack_run *run);

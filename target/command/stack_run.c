@@ -17,6 +17,7 @@
 #include "object/txn_run.h"
 
 #define MEMORY_MAX (UINT64_C(256) << 20) /* of the data of all runs */
+#define PACE_LEAST (64u << 10)		 /* of fewer bytes, a call takes longer than its function */
 #define DATA_MAX   (UINT64_C(72) << 20)	 /* of one: the longest transfer, and blocks at its ends */
 
 static _Atomic uint64_t memory_used;
@@ -108,6 +109,7 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 	if (status != OSD_OK)
 		return status;
 	run->request = ctx->request;
+	run->fault = &ctx->request->fault;
 	run->exec = ctx->exec;
 	run->id = made ? (struct osd_object_id){ctx->addressed.partition_id, 0} : ctx->addressed;
 	*ret_plain = osd_stack_is_plain(run->stack, run->id);
@@ -212,6 +214,7 @@ static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 		.function.access = OSD_JOB_NO_ACCESS,
 		.plain = true,
 		.stage = true,
+		.reads_once = !run->stream,
 		.for_script = run->for_script,
 		.owned_args = is_optional(run) ? NULL : &run->args,
 		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
@@ -229,7 +232,7 @@ static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 {
 	struct osd_exec_submission submission = submission_of(run);
-	struct osd_fault *fault = &run->request->fault;
+	struct osd_fault *fault = run->fault;
 	char principal[OSD_PRINCIPAL_MAX];
 	struct osd_exec_refusal refusal = {0};
 	struct osd_object_id job;
@@ -340,6 +343,10 @@ static enum osd_status keep(struct osd_stack_run *run, const struct output *outp
 		run->data = run->base + (output->data - run->base);
 		return OSD_OK;
 	}
+	if (run->reads_once) {
+		run->data = (uint8_t *)output->data;
+		return OSD_OK;
+	}
 	run->base = run->data = malloc(OSD_MAX(length, 1));
 	if (run->base && length)
 		memcpy(run->data, output->data, length);
@@ -380,7 +387,7 @@ static enum osd_status fail(struct osd_stack_run *run, uint16_t reason, const ch
 	static struct osd_ration ration = OSD_RATION(20, 1000000);
 	const struct osd_stage *stage = stage_of(run);
 	const struct osd_function *function = &stage->function;
-	struct osd_fault *fault = &run->request->fault;
+	struct osd_fault *fault = run->fault;
 	unsigned withheld;
 
 	fault->has_information = fault->has_command_information = true;
@@ -418,6 +425,25 @@ static bool is_own_failure(enum osd_status status)
 	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 
+/* How long its function takes, for osd_stack_run_usec: half of it is news. */
+static void note_pace(struct osd_stack_run *run, uint64_t cpu_usec)
+{
+	struct osd_function_code *code = run->codes[place_of(run)];
+	uint64_t before = atomic_load(&code->pace), now = cpu_usec * 1024000 / run->data_length;
+
+	now = before ? (before + now) / 2 : now;
+	atomic_store(&code->pace, (uint32_t)OSD_MIN(OSD_MAX(now, UINT64_C(1)), UINT32_MAX));
+}
+
+uint64_t osd_stack_run_usec(const struct osd_stack_run *run, size_t length)
+{
+	uint64_t usec = 0;
+
+	for (size_t i = 0; i < run->stack->count; i++)
+		usec += atomic_load(&run->codes[i]->pace) * (uint64_t)length / 1024 / 1000;
+	return usec;
+}
+
 static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_outcome *outcome)
 {
 	bool optional = is_optional(run);
@@ -429,6 +455,8 @@ static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_ou
 	if (status == OSD_OK) {
 		why = broken_promise(run, outcome);
 		reason = OSD_REASON_EXCEPTION;
+		if (run->data_length >= PACE_LEAST)
+			note_pace(run, outcome->cpu_usec);
 		if (!why)
 			return go_on(run, &(struct output){outcome->owned_result, outcome->result,
 							   (size_t)outcome->whole_length});

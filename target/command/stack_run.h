@@ -33,6 +33,7 @@ struct osd_stack_stream;
 
 struct osd_stack_run {
 	struct osd_request *request; /* borrowed */
+	struct osd_fault *fault;     /* borrowed: of the request; of a half, its own */
 	struct osd_exec *exec;
 	struct osd_object_id id;  /* of the object; of one that is made, its partition alone */
 	struct osd_stack *stack;  /* owned */
@@ -42,6 +43,8 @@ struct osd_stack_run {
 	uint64_t offset, whole;	  /* of data in the object, and bytes of the object */
 	bool inverse;		  /* in the direction of WRITE */
 	bool for_script;	  /* a script waits for it */
+	/* done reads data once, before it returns: they may be in memory that a sandbox can change. */
+	bool reads_once;
 	bool skipped;		  /* an optional function has failed, and its input has passed instead */
 	/* Called once after osd_stack_run_begin has returned OSD_PENDING, perhaps before that; any thread. */
 	void (*done)(struct osd_stack_run *run, enum osd_status status);
@@ -73,6 +76,8 @@ enum osd_status osd_stack_run_prepare(struct osd_stack_run *run, uint64_t whole,
 enum osd_status osd_stack_run_call(struct osd_stack_run *run);
 /* So many bytes of the memory of all runs.  OSD_E_BUSY: they hold too much. */
 enum osd_status osd_stack_run_charge(struct osd_stack_run *run, size_t length);
+/* Processor time that so many bytes will take in its functions, about; 0: not known. */
+uint64_t osd_stack_run_usec(const struct osd_stack_run *run, size_t length);
 /* Frees what the run owns. */
 void osd_stack_run_release(struct osd_stack_run *run);
 enum osd_status osd_stack_refuse(struct osd_request *request, enum osd_contract_refusal why);

@@ -43,6 +43,17 @@ static unsigned usable_processors(void)
 							    : processors();
 }
 
+bool osd_exec_has_processors(struct osd_exec *exec, unsigned count)
+{
+	unsigned all = processors();
+	bool has;
+
+	osd_lock(&exec->lock);
+	has = exec->running_count + count <= all;
+	osd_unlock(&exec->lock);
+	return has;
+}
+
 static enum osd_status make_poll(int *ret_epoll, int *ret_wake)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = OSD_EVENT_WAKE};

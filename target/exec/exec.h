@@ -101,6 +101,9 @@ struct osd_exec_submission {
 	/* A plain call by the target itself: the arguments, and the result, are data of an object, of up to
 	 * OSD_STAGE_DATA_MAX bytes.  The function has no access, so it needs no rights. */
 	bool stage;
+	/* A stage: done reads the result once, before it returns.  Then its bytes may be in memory that the sandbox
+	 * can change. */
+	bool reads_once;
 	/* A stage, but the code does not run: the result is its machine code.  Any pool takes it. */
 	bool compile;
 	/* A plain call: args.bytes, if they are owned and malloc'd; taken in place of a copy.  NULL: args are copied. */
@@ -148,6 +151,9 @@ struct osd_exec_submission {
 	 * aborted (osd_exec_look_at_aborted).  NULL: never. */
 	const bool *aborted;
 };
+
+/* Whether so many processors run no job. */
+bool osd_exec_has_processors(struct osd_exec *exec, unsigned count);
 
 /* Whether a pool has this engine; arg: struct osd_exec. */
 bool osd_exec_has_engine(void *arg, const char *engine);

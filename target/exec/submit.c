@@ -275,6 +275,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	job->entry.accepted_usec = osd_monotonic_usec();
 	exec->next_sequence += 1 + members;
 	job->entry.priority = acceptance->record.priority;
+	job->reads_once = submission->reads_once;
 	job->entry.lendable = submission->stage && submission->function.access == OSD_JOB_NO_ACCESS;
 	acceptance->run = osd_start_claim(job, &acceptance->record);
 	if (acceptance->run)

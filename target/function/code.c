@@ -46,6 +46,7 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 	if (!code)
 		return OSD_E_NO_MEMORY;
 	atomic_init(&code->references, 1);
+	atomic_init(&code->pace, 0);
 	status = osd_object_read_with(object, 0, code->bytes, most + 1, OSD_DATA_NO_TIMESTAMPS, &check,
 				      &code->length);
 	if (status != OSD_OK)
@@ -164,6 +165,7 @@ struct osd_function_code *osd_function_code_compiled(const struct osd_function_c
 	if (!copy)
 		return NULL;
 	atomic_init(&copy->references, 1);
+	atomic_init(&copy->pace, 0);
 	copy->version = code->version;
 	memcpy(copy->sha256, code->sha256, sizeof(copy->sha256));
 	copy->length = code->length;

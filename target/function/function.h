@@ -202,6 +202,8 @@ struct osd_function_code {
 	uint8_t sha256[32];
 	size_t length, machine_length; /* of the code, of the machine code */
 	bool compiled;		       /* compiling again is no use, also if there is no machine code */
+	_Atomic uint32_t
+		pace; /* nanoseconds of a processor for each KiB that lately passed it; 0: not known */
 	uint8_t bytes[];
 };
 /* The code of a function that was found; the caller puts it.  OSD_E_FUNCTION_INACTIVE: the object's data have changed

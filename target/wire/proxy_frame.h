@@ -76,8 +76,8 @@ static inline size_t osd_shm_body_at(unsigned area)
 #define OSD_CALLS(X)                                                                                  \
 	X(1, FINISH)            /* a exit code, b enum osd_finish_kind, and OSD_FINISH_KEPT; pid 0, or a result: 1 \
 				   bytes, 2 JSON, of oid bytes; body: be32 n, traceback n bytes UTF-8, the \
-				   result, then one line for people.  Ends the job.  -> a enum \
-				   osd_after_job */                                                   \
+				   result, or OSD_FINISH_PLACED in b and be32 its place, then one line for \
+				   people.  Ends the job.  -> a enum osd_after_job */                 \
 	X(2, PROGRESS)          /* a 0..1000 or FFFFh unknown; body: message, <= 256 bytes UTF-8 */   \
 	X(3, RESULT)            /* a offset in the result, b encoding 0 bytes 1 JSON; body: piece */  \
 	X(4, NEXT)              /* only after FINISH: no trace of the job is left -> body: OSD_JOB_RUN of the \
@@ -136,6 +136,9 @@ enum osd_after_job { OSD_AFTER_EXIT, OSD_AFTER_CLEAN, OSD_AFTER_CLEAN_LIGHTLY };
 
 /* In b of FINISH: the code of the job is kept in its place (code_slot of struct osd_job_run). */
 #define OSD_FINISH_KEPT 0x100u
+/* In b of FINISH of a stage: its result stays in the room for texts, from that place on.  The target reads it there,
+ * once, before it answers. */
+#define OSD_FINISH_PLACED 0x200u
 /* The longest result that FINISH carries. */
 #define OSD_FINISH_RESULT_MAX (32u << 10)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -68,6 +70,18 @@ import osd
 
 def main(args):
     return osd.stage(args).data * 2
+"""
+SLOW = """
+import time, osd
+
+def main(args):  # marks where a call's data begin
+    stage = osd.stage(args)
+    if stage.offset >= int(stage.options.get("fails", "100000000")):
+        raise ValueError("no such thing")
+    end = time.process_time() + len(stage.view) / (256 << 20)
+    while time.process_time() < end:
+        pass
+    return b"!" + stage.view[1:]
 """
 ODD = """
 import time, osd
@@ -373,6 +387,51 @@ def test_an_optional_function_may_fail(
     stages = [FunctionStage(xor, parameters="key=1"), FunctionStage(odd, parameters="how=raises")]
     functions.attach(obj, stages)
     assert bytes(target.read(obj, 0, 3)) == b"`cb"
+
+
+def at_once(target: pyosd.Target, obj: ObjectRef, start: int, count: int) -> list[int]:
+    """Where the calls of a READ begin that passes in two halves; the first READ tells how long it takes."""
+    deadline = time.monotonic() + 30
+    while True:
+        read = bytes(target.read(obj, start, count))
+        marks = [at for at, byte in enumerate(read) if byte == ord("!")]
+        assert read.replace(b"!", b".") == b"." * count
+        if len(marks) == 2 - bool(start % 4096) or time.monotonic() > deadline:
+            return marks
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor")
+def test_two_halves_at_a_time(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> None:
+    size = (1 << 20) - 5
+    target.write(obj, 0, b"." * size)
+    blocks = Contract(OutputSize.SAME, block=4096)
+    slow = put(functions, SLOW, blocks)
+    functions.attach(obj, [FunctionStage(slow)])
+    assert at_once(target, obj, 0, size) == [0, 1 << 19]
+    assert at_once(target, obj, 4097, 520000) == [66 * 4096 - 4097 - 4096]
+    for fails in (0, 4096):  # both halves, the second
+        functions.attach(obj, [FunctionStage(slow, parameters=f"fails={fails}")])
+        with pytest.raises(OSDError) as caught:
+            target.read(obj, 0, size)
+        assert refusal(caught) == (STAGE, EXCEPTION)
+        assert caught.value.sense is not None and caught.value.sense.information
+    both = [FunctionStage(slow), FunctionStage(put(functions, XOR, blocks, name="xor"))]
+    functions.attach(obj, both)
+    read = bytes(target.read(obj, 0, size))
+    assert set(read) == {ord(".") ^ 255, ord("!") ^ 255} and read[0] == ord("!") ^ 255
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor")
+def test_both_halves_are_kept(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> None:
+    slow = put(functions, SLOW, Contract(OutputSize.SAME, block=4096, deterministic=True))
+    size = 1 << 20
+    for turn in range(3):  # from the second on, the time is known
+        functions.detach(obj)
+        target.write(obj, 0, b"." * size)  # another version
+        functions.attach(obj, [FunctionStage(slow)])
+        first = bytes(target.read(obj, 0, size))
+        assert first.replace(b"!", b".") == b"." * size and first[0] == ord("!")
+        assert bytes(target.read(obj, 0, size)) == first, turn
 
 
 # ---- many at a time ----

@@ -19,6 +19,7 @@ from iosd_host.control.messages import Type
 from pyosd import jobs
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
+from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from tests.control.peer import Peer
 from tests.harness_transport import HarnessTransport
@@ -164,6 +165,58 @@ def watch(control: Path, over: Event) -> int:
             if over.is_set():
                 return count
     raise AssertionError
+
+
+INVERT = """
+import osd, time
+
+def main(args):
+    view, end = osd.stage(args).view, time.process_time() + 0.002
+    while time.process_time() < end:
+        pass
+    return bytes(view).translate(bytes(255 - each for each in range(256)))
+"""
+LONG = 512 << 10  # it is computed in two halves
+
+
+def one_read(target: Target, obj: ObjectRef, kept: ObjectRef, chance: random.Random) -> None:
+    """A READ or WRITE of data that pass through functions, whose results are kept or not."""
+    osd, some = target.commands, chance.choice([obj, kept])
+    at = chance.choice([0, 1, 4096, LONG // 2])
+    if chance.randrange(4):
+        read = bytes(osd.read(some, at, chance.choice([1, LONG - at])))
+        assert len(set(read)) == 1, "bytes of two WRITEs"
+    else:
+        osd.write(some, 0, bytes([chance.randrange(256)]) * LONG)
+
+
+@pytest.mark.sandbox
+@BUILDS
+def test_views_at_once(build: Build, tmp_path: Path) -> None:
+    """READs in halves, and WRITEs through the same functions.  A READ finds data of one WRITE alone."""
+    skip_without_sandboxes()
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        target = Target(tmp_path, "", made(build).command("osd_harness"), stderr)
+    osd = target.commands
+    osd.create_partition(PartitionId(1))
+    functions, objects = Functions(osd, 1), []
+    for deterministic in (False, True):
+        obj = osd.create(target.partition.partition_id)
+        osd.write(obj, 0, bytes(LONG))
+        contract = Contract(
+            OutputSize.SAME, block=4096, inverse="main", deterministic=deterministic
+        )
+        made_function = functions.put(INVERT, name=f"f{deterministic:d}", contract=contract)
+        functions.attach(obj, [FunctionStage(made_function.id)])
+        objects.append(obj)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        work = partial(one_read, target, *objects)
+        running = [clients.submit(repeat, work, JOB_ROUNDS, seed) for seed in range(CLIENTS)]
+    target.stop()
+    check_log(log, target.transport.process.returncode)
+    for each in running:
+        each.result()
 
 
 def waits_to_the_end(target: Target) -> None:

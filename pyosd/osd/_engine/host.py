@@ -321,6 +321,7 @@ def call_method(namespace: dict[str, object], method: str, args: object) -> tupl
     """Call an entry point of a function with the arguments; what it returns is the result.
 
     A short result travels with the report of the end, unless what runs before that may leave another.
+    So does a long one of data that pass through, which stays in the shared memory.
     """
     function = namespace.get(method)
     if not callable(function):
@@ -329,8 +330,11 @@ def call_method(namespace: dict[str, object], method: str, args: object) -> tupl
     if value is None:
         return NO_RESULT
     encoding, data = encode_result(value)
-    if len(data) <= RESULT_BYTES and not (count_exit_functions() or count_threads()):
-        return 1 + encoding, bytes(data)
+    if not (count_exit_functions() or count_threads()):
+        if len(data) <= RESULT_BYTES:
+            return 1 + encoding, bytes(data)
+        if core.place(data):
+            return 1 + encoding, b""
     send_result(encoding, data)
     return NO_RESULT
 

@@ -250,6 +250,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		.status = osd_job_reason_status(ending.record.reason),
 		.reason = ending.record.reason,
 		.result_object = ending.record.result_object,
+		.cpu_usec = record->cpu_user_usec + record->cpu_system_usec,
 	};
 
 	if (status != OSD_OK) {

@@ -378,6 +378,7 @@ struct osd_exec_outcome {
 	uint64_t whole_length; /* of the result, wherever it is */
 	uint8_t form;	       /* enum osd_result_form */
 	uint64_t result_object; /* companion object in the surrogate's partition; 0: none */
+	uint64_t cpu_usec;	/* that it took; 0: it has not ended */
 };
 
 /* ---- data that pass through functions ------------------------------------------------------------ */

@@ -280,8 +280,8 @@ static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t 
 	remains.listed = osd_used_encode(&session->used, &used, &remains.used_length) == OSD_OK;
 	remains.used = used;
 	if (!session->result_object) {
-		remains.result = session->result;
-		remains.owned_result = &session->result;
+		remains.result = session->placed ? session->placed : session->result;
+		remains.owned_result = session->placed ? NULL : &session->result;
 		remains.result_length = record->result_length;
 	}
 	osd_job_record_end(record, state, reason);

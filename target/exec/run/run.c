@@ -121,14 +121,15 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.job = job->record.id,
 		.limits = job->record.limits,
 		.rights = job->record.rights,
-		.running = {denied_by(&job->record),
-			    job->record.function.id.partition_id},
+		.running = {denied_by(&job->record), job->record.function.id.partition_id},
 		.shares_lock = OSD_SESSION_SHARES_LOCK,
 		/* The rights have not been checked yet. */
 		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
 		.plain = plain,
 		.stage = job->record.flags & OSD_JOB_STAGE,
+		.texts = (const uint8_t *)run->sandbox->shm + OSD_SHM_TEXTS_AT,
+		.placed_stays = job->reads_once,
 		.result_hint = job->record.flags & OSD_JOB_STAGE ? job->record.args_length : 0,
 	};
 	run->keeps_code = job->record.function.id.object_id &&

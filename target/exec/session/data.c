@@ -340,6 +340,7 @@ static enum osd_status spill(struct osd_op *op, uint64_t length)
 
 static enum osd_status restart_result(struct osd_session *session)
 {
+	session->placed = NULL;
 	atomic_store(&session->result_length, 0);
 	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
 }
@@ -404,4 +405,32 @@ enum osd_status osd_op_result(struct osd_op *op)
 		atomic_store(&session->result_length, end);
 	}
 	return status;
+}
+
+enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place)
+{
+	struct osd_session *session = op->session;
+	uint64_t length = op->call.object_id, end;
+	enum osd_status status = restart_result(session);
+
+	if (status != OSD_OK)
+		return status;
+	if (!session->texts || !session->stage || !osd_add_u64(place, length, &end) ||
+	    end > OSD_SHM_TEXTS_BYTES) {
+		session->fault = OSD_REASON_PROTOCOL;
+		return OSD_E_PARAM_FIELD;
+	}
+	if (length > session->limits.result_bytes || length > plain_most(session)) {
+		session->fault = OSD_REASON_RESULT_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	if (session->placed_stays)
+		session->placed = session->texts + place;
+	else if (!has_result_room(session, length))
+		return OSD_E_NO_MEMORY;
+	else
+		memcpy(session->result, session->texts + place, (size_t)length);
+	session->result_json = op->call.partition_id == 2;
+	atomic_store(&session->result_length, length);
+	return OSD_OK;
 }

@@ -34,6 +34,7 @@ enum op_flags {
 			   * protocol */
 };
 
+#define PLACE_BYTES 4u	/* that say in FINISH where a result lies */
 #define LONG_COUNT 256 /* a CREATE of more objects takes long */
 
 struct op_row {
@@ -52,6 +53,8 @@ static struct osd_object_id op_id(const struct osd_op *op)
 /* The result that comes with FINISH, in place of an earlier one. */
 static enum osd_status finish_result(struct osd_op *op, const uint8_t *bytes)
 {
+	if (op->call.b & OSD_FINISH_PLACED)
+		return osd_op_placed_result(op, osd_get_be(bytes, PLACE_BYTES));
 	struct osd_op result = {.session = op->session,
 				.call = {.op = OSD_CALL_RESULT,
 					 .b = op->call.partition_id - 1,
@@ -64,7 +67,9 @@ static enum osd_status finish_result(struct osd_op *op, const uint8_t *bytes)
 static enum osd_status op_finish(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	uint64_t kind = op->call.b & ~(uint64_t)OSD_FINISH_KEPT, form = op->call.partition_id;
+	uint64_t kind = op->call.b & ~(uint64_t)(OSD_FINISH_KEPT | OSD_FINISH_PLACED);
+	uint64_t form = op->call.partition_id, carried = op->call.object_id;
+	bool placed = op->call.b & OSD_FINISH_PLACED;
 	struct osd_rd r;
 	const uint8_t *traceback, *result;
 	size_t length, line_length;
@@ -74,9 +79,11 @@ static enum osd_status op_finish(struct osd_op *op)
 	r = osd_rd_init(session->scratch, op->call.body_bytes);
 	length = osd_rd_be(&r, 4);
 	traceback = osd_rd_bytes(&r, length);
-	result = osd_rd_bytes(&r, OSD_MIN(op->call.object_id, (uint64_t)OSD_BODY_MAX));
+	if (placed)
+		carried = PLACE_BYTES;
+	result = osd_rd_bytes(&r, OSD_MIN(carried, (uint64_t)OSD_BODY_MAX));
 	if (r.bad || kind > OSD_FINISH_FILES || form > 2 ||
-	    op->call.object_id > (form ? OSD_FINISH_RESULT_MAX : 0)) {
+	    carried > (form ? OSD_FINISH_RESULT_MAX : 0)) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}

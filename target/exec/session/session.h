@@ -168,6 +168,10 @@ struct osd_session {
 	bool plain;			/* no surrogate: the result stays in memory */
 	bool stage;			/* transforms data: its rights are not checked, it has no access */
 	size_t result_hint;		/* bytes that the result most likely has; 0: few */
+	/* Of a stage: the room for texts, shared with the sandbox; NULL: no result can lie there.  placed_stays: what
+	 * receives the result reads it once, so it is not copied. */
+	const uint8_t *texts;
+	bool placed_stays;
 	struct osd_session_hooks hooks;
 
 	/* Other threads read these while the session runs. */
@@ -187,6 +191,7 @@ struct osd_session {
 	uint16_t fault;		/* why the session was ended (enum osd_job_reason), or 0 */
 	uint8_t *result;	/* the first bytes (session/data.c); NULL: none */
 	size_t result_room;
+	const uint8_t *placed;	/* in texts: the result, instead of the first bytes; NULL: none */
 	uint64_t result_object; /* the object with the whole of a longer result; 0: none */
 	bool result_json;
 	enum osd_finish_kind finish_kind; /* phase OVER */
@@ -330,6 +335,8 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_create,
 	osd_op_remove, osd_op_create_collection, osd_op_remove_collection, osd_op_collection_add,
 	osd_op_collection_drop;
+/* A result of FINISH that lies in the room for texts; place: where. */
+enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place);
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
 	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr, osd_op_enter, osd_op_code,

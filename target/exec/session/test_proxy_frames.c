@@ -151,6 +151,72 @@ static void test_result_with_finish(void)
 	}
 }
 
+static struct osd_call placed_result(uint64_t place, uint64_t length)
+{
+	memcpy(body(), "\0\0\0\0", 4);
+	osd_put_be(body() + 4, place, 4);
+	return (struct osd_call){.op = OSD_CALL_FINISH,
+				 .b = OSD_FINISH_PLACED,
+				 .partition_id = 1,
+				 .object_id = length,
+				 .body_bytes = 8};
+}
+
+static struct osd_session start_stage(const uint8_t *texts)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	session.plain = session.stage = true;
+	session.texts = texts;
+	return session;
+}
+
+static void check_not_placed(struct osd_session session, struct osd_call finish, uint16_t fault)
+{
+	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT && session.fault == fault);
+	CHECK(!session.placed);
+	osd_session_release(&session);
+}
+
+/* The result of a stage in the room for texts.  It is copied unless what receives it reads it once. */
+static void test_result_placed(void)
+{
+	uint8_t *texts = calloc(1, OSD_SHM_TEXTS_BYTES);
+	struct osd_session session = start_stage(texts);
+	struct osd_call finish = placed_result(OSD_SHM_TEXTS_BYTES - 3, 3);
+
+	memcpy(texts + OSD_SHM_TEXTS_BYTES - 3, "abc", 3);
+	CHECK(serve(&session, &finish) == OSD_SERVED_LAST && !session.placed);
+	CHECK(session.result_length == 3 && memcmp(session.result, "abc", 3) == 0);
+	osd_session_release(&session);
+
+	session = start_stage(texts);
+	session.placed_stays = true;
+	CHECK(serve(&session, &finish) == OSD_SERVED_LAST && !session.result);
+	CHECK(session.result_length == 3 && session.placed == texts + OSD_SHM_TEXTS_BYTES - 3);
+	osd_session_release(&session);
+
+	check_not_placed(start_stage(texts), placed_result(OSD_SHM_TEXTS_BYTES - 2, 3),
+			 OSD_REASON_PROTOCOL);
+	check_not_placed(start_stage(texts), placed_result(8, UINT64_MAX), OSD_REASON_PROTOCOL);
+	check_not_placed(start_stage(texts), placed_result(0, OSD_STAGE_DATA_MAX + 1),
+			 OSD_REASON_RESULT_LIMIT);
+	check_not_placed(start_stage(NULL), placed_result(0, 3), OSD_REASON_PROTOCOL);
+	session = start_stage(texts);
+	session.stage = false;
+	check_not_placed(session, placed_result(0, 3), OSD_REASON_PROTOCOL);
+	session = start_stage(texts);
+	session.limits.result_bytes = 2;
+	check_not_placed(session, placed_result(0, 3), OSD_REASON_RESULT_LIMIT);
+	finish = placed_result(0, 3);
+	finish.partition_id = 0; /* the place of no result */
+	check_not_placed(start_stage(texts), finish, OSD_REASON_PROTOCOL);
+	finish = placed_result(0, 3);
+	finish.body_bytes = 7;
+	check_not_placed(start_stage(texts), finish, OSD_REASON_PROTOCOL);
+	free(texts);
+}
+
 static void test_phases_and_nonsense(void)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
@@ -188,6 +254,7 @@ int main(void)
 	test_result_ahead();
 	test_result();
 	test_result_with_finish();
+	test_result_placed();
 	test_phases_and_nonsense();
 	osd_objects_close(objects);
 	return 0;
