@@ -45,9 +45,14 @@ UNITS = {
 }
 
 # No test fails for the time it takes: hypothesis allows 200 ms an example unless told otherwise.
-settings.register_profile(
-    "iosd", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+for name, examples in {"iosd": 50, "iosd-long": 1000}.items():
+    settings.register_profile(
+        name,
+        settings.default,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile("iosd")
 
 

@@ -14,7 +14,6 @@ import queue
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +27,12 @@ from tests.harness import SOURCE
 from tests.machine import SHARE_OF_TESTS, unavailable, without_sandboxes
 from tests.processes import Watch, descendants, long_lived
 from tests.tgtd import MODULE
+from tests.warm_serving import WarmServe
 
 START_S = 120.0
 STOP_S = 60.0
 SERVE = "from iosd_host.cli.serve import serve; serve()"
+"""For tests of the start itself."""
 
 
 def missing() -> str | None:
@@ -85,14 +86,14 @@ class Serving:
         self.folder.chmod(0o755)
         self.data = data or self.folder / "store"
         self.log = self.folder / "log"
-        command = [sys.executable, "-c", SERVE, "--data", str(self.data), "-o", "json"]
+        command = ["--data", str(self.data), "-o", "json"]
         command += ["--portal", "127.0.0.1:0", *arguments]
         command += [] if manager else ["--no-manager"]
         if share is not None and not {"--no-sandboxes", "--cpu-share"}.intersection(arguments):
             command += ["--cpu-share", str(share)]
         command += [] if standard or "--security" in arguments else ["--security", "nosec"]
         with self.log.open("wb") as stderr:
-            self.process = subprocess.Popen(
+            self.process = WarmServe(
                 command,
                 cwd=SOURCE,
                 env={name: value for name, value in given.items() if value is not None},

@@ -118,7 +118,7 @@ def expected(operation: str, fields: dict[str, Any], data: Any) -> tuple[list[in
     return [*counts.shape], flat, np.ma.asarray(found).astype(part.dtype).ravel(backwards)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(requests())
 def test_both_ways_agree_with_numpy(request: tuple[str, dict[str, Any], Any]) -> None:
     operation, fields, data = request
