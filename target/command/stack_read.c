@@ -128,35 +128,12 @@ static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_re
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-/* Each half in a thread of its own, perhaps: they share no bytes of the answer. */
-void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run)
-{
-	struct osd_stack_answer *answer = &read->answer;
-
-	if (!run->stack->contract.block)
-		answer->end = run->length;
-	if (answer->kept && !run->skipped)
-		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
-	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
-}
-
 static enum osd_status end_computed(struct osd_stack_reading *read)
 {
 	const struct osd_stack_half *half = read->half;
 
 	read->kept = read->answer.kept && !read->run.skipped && !(half && half->run.skipped);
 	return osd_stack_answer_end(&read->answer);
-}
-
-/* The first half's failure goes first. */
-static enum osd_status status_of(struct osd_stack_reading *read)
-{
-	struct osd_stack_half *half = read->half;
-
-	if (read->status != OSD_OK || !half || half->status == OSD_OK)
-		return read->status;
-	read->run.request->fault = half->fault;
-	return read->status = half->status;
 }
 
 void osd_stack_read_ended(struct osd_stack_reading *read)
@@ -169,7 +146,7 @@ void osd_stack_read_ended(struct osd_stack_reading *read)
 
 	if (atomic_fetch_sub(&read->running, 1) > 1)
 		return;
-	status = status_of(read);
+	status = osd_stack_half_join(read);
 	if (status == OSD_OK && run->stream && osd_stack_stream_ended(run, &end))
 		status = osd_stack_parts_end(read, end);
 	else if (status == OSD_OK)
@@ -360,8 +337,10 @@ static enum osd_status serve(struct osd_command_context *ctx, struct osd_stack_r
 
 /* ---- the command ------------------------------------------------------------------------------ */
 
+/* known: a note of the stack; NULL: there is none yet. */
 static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *read,
-		    const struct osd_piece *pieces, size_t piece_count)
+		    const struct osd_piece *pieces, size_t piece_count,
+		    const struct osd_stack_note *known)
 {
 	struct osd_stack_run *run = &read->run;
 	struct osd_stack_answer *answer = &read->answer;
@@ -375,8 +354,9 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	answer->piece_count = piece_count;
 	if (run->stack->count == 0)
 		return;
-	stack = osd_stack_note_put(ctx->functions, run->id, read->changes, run->stack,
-				   run->codes);
+	stack = known ? *known
+		      : osd_stack_note_put(ctx->functions, run->id, read->changes, run->stack,
+					   run->codes);
 	answer->key.source = stack.source;
 	memcpy(answer->key.stack, stack.hash, sizeof(stack.hash));
 	answer->unit = stack.unit;
@@ -384,13 +364,16 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	run->reads_once = !answer->kept && piece_count == 1;
 }
 
+/* may_be_known: no note of the stack has turned out to be out of date. */
 static enum osd_status open_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
-				 size_t piece_count, struct osd_stack_reading **ret_read,
-				 bool *ret_plain)
+				 size_t piece_count, bool may_be_known,
+				 struct osd_stack_reading **ret_read, bool *ret_plain)
 {
 	OSD_CLEANUP(free_readp)
 	struct osd_stack_reading *read = calloc(1, sizeof(*read) + piece_count * sizeof(*pieces));
+	struct osd_stack_note note;
 	enum osd_status status;
+	bool known;
 
 	if (!read)
 		return OSD_E_NO_MEMORY;
@@ -399,21 +382,26 @@ static enum osd_status open_read(struct osd_command_context *ctx, const struct o
 	read->flights = ctx->flights;
 	read->began_usec = osd_monotonic_usec();
 	read->status = OSD_E_BUSY;
+	known = may_be_known &&
+		osd_stack_note_take(ctx->functions, ctx->addressed, &note, &read->run.stack);
+	if (known)
+		read->changes = note.changes;
 	status = osd_stack_run_open(ctx, NULL, &read->run, ret_plain);
 	if (status != OSD_OK || *ret_plain)
 		return status;
-	fill_in(ctx, read, pieces, piece_count);
+	fill_in(ctx, read, pieces, piece_count, known ? &note : NULL);
 	*ret_read = OSD_STEAL(read);
 	return OSD_OK;
 }
 
 static enum osd_status begin_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
 				  size_t piece_count, const struct osd_data_version *wanted,
-				  bool *ret_plain, bool *ret_outdated)
+				  bool may_be_known, bool *ret_plain, bool *ret_outdated)
 {
 	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = NULL;
 	bool runs = false;
-	enum osd_status status = open_read(ctx, pieces, piece_count, &read, ret_plain);
+	enum osd_status status =
+		open_read(ctx, pieces, piece_count, may_be_known, &read, ret_plain);
 
 	*ret_outdated = false;
 	if (status != OSD_OK || *ret_plain)
@@ -452,7 +440,7 @@ enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd
 	if (read)
 		return continue_read(ctx, read, wanted);
 	for (unsigned i = 0; i < TRIES && outdated; i++)
-		status = begin_read(ctx, pieces, piece_count, wanted, ret_plain, &outdated);
+		status = begin_read(ctx, pieces, piece_count, wanted, i == 0, ret_plain, &outdated);
 	return status;
 }
 

@@ -12,6 +12,18 @@
 #define WORTH_USEC 400		/* of processor time; the second call costs about 100 */
 #define HALVES	   2u
 
+/* Each half in a thread of its own, perhaps: they share no bytes of the answer. */
+void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run)
+{
+	struct osd_stack_answer *answer = &read->answer;
+
+	if (!run->stack->contract.block)
+		answer->end = run->length;
+	if (answer->kept && !run->skipped)
+		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
+	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
+}
+
 static void half_done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct osd_stack_half *half = osd_container_of(run, struct osd_stack_half, run);
@@ -79,6 +91,17 @@ void osd_stack_half_begin(struct osd_stack_reading *read)
 
 	if (status != OSD_PENDING)
 		half_done(&half->run, status);
+}
+
+/* The first half's failure goes first. */
+enum osd_status osd_stack_half_join(struct osd_stack_reading *read)
+{
+	struct osd_stack_half *half = read->half;
+
+	if (read->status != OSD_OK || !half || half->status == OSD_OK)
+		return read->status;
+	read->run.request->fault = half->fault;
+	return read->status = half->status;
 }
 
 void osd_stack_half_close(struct osd_stack_reading *read)

@@ -41,15 +41,17 @@ enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd
 
 /* stack_read.c.  A run has ended. */
 void osd_stack_read_ended(struct osd_stack_reading *read);
-/* stack_read.c.  Keeps and fills in what a run has computed. */
-void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run);
 
-/* stack_read_halves.c.  Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
+/* stack_read_halves.c.  Keeps and fills in what a run has computed. */
+void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run);
+/* Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
  * are not all, read->half is there for the rest. */
 enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t length,
 				    size_t *ret_first);
 /* The READ's own run has begun; read->running counts both.  Ends the half if it cannot begin. */
 void osd_stack_half_begin(struct osd_stack_reading *read);
+/* Both runs have ended.  The status of the READ's runs, with the fault of the first half that has failed. */
+enum osd_status osd_stack_half_join(struct osd_stack_reading *read);
 void osd_stack_half_close(struct osd_stack_reading *read); /* also if there is none */
 
 /* stack_read_parts.c.  Whether the data are too long for one call, and the first function takes parts. */

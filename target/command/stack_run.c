@@ -98,10 +98,12 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 	struct resolving resolving = {ctx->functions, ctx->addressed, made, NULL, false};
 	const struct osd_nexus *nexus = &ctx->request->nexus;
 	struct osd_principal principal;
-	enum osd_status status =
-		osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY, resolve_in, &resolving);
+	enum osd_status status = OSD_OK;
 
-	run->stack = resolving.stack;
+	if (!run->stack) {
+		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY, resolve_in, &resolving);
+		run->stack = resolving.stack;
+	}
 	if (status == OSD_E_CONTRACT)
 		return osd_stack_refuse(ctx->request, OSD_CONTRACT_MISSING);
 	if (resolving.source_gone)

@@ -59,7 +59,7 @@ struct osd_stack_run {
 	size_t frame_length, data_length;
 };
 
-/* Fills in what a command knows: request, exec, id, stack and its code.  *ret_plain: the stored bytes are the data.
+/* Fills in what a command knows: request, exec, id, stack (unless it is there already) and its code.  *ret_plain: the stored bytes are the data.
  * made: the object that the command makes; NULL: it makes none.  OSD_E_CONTRACT, OSD_E_FUNCTION_INACTIVE. */
 enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   const struct osd_stack_made *made, struct osd_stack_run *run,

@@ -27,13 +27,19 @@ struct osd_stack_notes *osd_stack_notes_create(void)
 	return notes;
 }
 
+static void release(struct osd_stack_note *note)
+{
+	free(note->text);
+	free(note->stack);
+}
+
 void osd_stack_notes_free(struct osd_stack_notes *notes)
 {
 	if (!notes)
 		return;
 	for (size_t i = 0; i < NOTES; i++) {
 		if (notes->notes[i])
-			free(notes->notes[i]->text);
+			release(notes->notes[i]);
 		free(notes->notes[i]);
 	}
 	osd_lock_destroy(&notes->lock);
@@ -117,6 +123,17 @@ static struct osd_stack_note *find(struct osd_stack_notes *notes, struct osd_obj
 	return note && osd_same_id(note->id, id) ? note : NULL;
 }
 
+/* NULL: out of memory. */
+static struct osd_stack *copy_of(const struct osd_stack *stack)
+{
+	size_t size = offsetof(struct osd_stack, stages) + stack->count * sizeof(stack->stages[0]);
+	struct osd_stack *copy = malloc(size);
+
+	if (copy)
+		memcpy(copy, stack, size);
+	return copy;
+}
+
 struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct osd_object_id id,
 					 uint64_t changes, const struct osd_stack *stack,
 					 struct osd_function_code *const codes[OSD_STACK_STAGES])
@@ -132,6 +149,7 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 
 	osd_stack_hash(stack, note.hash);
 	note.text = osd_stack_describe(stack, &note.text_length);
+	note.stack = copy_of(stack);
 	for (size_t i = 0; i < stack->count; i++) {
 		note.functions[i].id = stack->stages[i].function.id;
 		note.functions[i].version = codes[i]->version;
@@ -141,15 +159,16 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 	if (*place && osd_same_id((*place)->id, id))
 		note.last = (*place)->last;
 	if (*place)
-		free((*place)->text);
+		release(*place);
 	else
 		*place = malloc(sizeof(**place));
 	if (*place)
 		**place = note;
 	else
-		free(note.text);
+		release(&note);
 	osd_unlock(&notes->lock);
 	note.text = NULL;
+	note.stack = NULL;
 	return note;
 }
 
@@ -167,12 +186,32 @@ bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id
 	if (holds) {
 		*ret_note = *note;
 		ret_note->text = NULL;
+		ret_note->stack = NULL;
 	}
 	osd_unlock(&notes->lock);
 	for (size_t i = 0; holds && i < ret_note->count; i++)
 		holds = osd_function_code_is_current(functions, ret_note->functions[i].id,
 						     &ret_note->functions[i].version);
 	return holds;
+}
+
+bool osd_stack_note_take(struct osd_functions *functions, struct osd_object_id id,
+			 struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
+{
+	struct osd_stack_notes *notes = functions->notes;
+	struct osd_stack *stack = NULL;
+	const struct osd_stack_note *note;
+
+	if (!osd_stack_note_get(functions, id, ret_note))
+		return false;
+	osd_lock(&notes->lock);
+	note = find(notes, id);
+	if (note && note->changes == ret_note->changes && note->stack)
+		stack = copy_of(note->stack);
+	osd_unlock(&notes->lock);
+	if (stack)
+		*ret_stack = stack;
+	return stack;
 }
 
 void osd_stack_note_read(struct osd_functions *functions, struct osd_object_id id,

@@ -36,6 +36,7 @@ struct osd_stack_note {
 	struct osd_stack_read last;
 	char *text; /* owned by the table: osd_stack_describe; NULL: out of memory */
 	size_t text_length;
+	struct osd_stack *stack; /* owned by the table; NULL: out of memory */
 };
 
 struct osd_stack_notes *osd_stack_notes_create(void); /* NULL: out of memory */
@@ -44,13 +45,16 @@ void osd_stack_notes_free(struct osd_stack_notes *notes);
 uint64_t osd_stack_changes(struct osd_functions *functions);
 /* Of what the data pass through: code, engine, pool, contract, entry point and parameters of each stage, in order. */
 void osd_stack_hash(const struct osd_stack *stack, uint8_t hash[32]);
-/* Takes a note of a stack with at least one stage, whose functions have this code.  Returns it, without text. */
+/* Takes a note of a stack with at least one stage, whose functions have this code.  Returns it, without text and stack. */
 struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct osd_object_id id,
 					 uint64_t changes, const struct osd_stack *stack,
 					 struct osd_function_code *const codes[OSD_STACK_STAGES]);
 /* A note that holds now, as far as memory says; false: find the stack in the store.  Never waits. */
 bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
 			struct osd_stack_note *ret_note);
+/* The same, with a copy of the stack, which has no room for more stages.  The caller frees it. */
+bool osd_stack_note_take(struct osd_functions *functions, struct osd_object_id id,
+			 struct osd_stack_note *ret_note, struct osd_stack **ret_stack);
 /* After a READ of the object. */
 void osd_stack_note_read(struct osd_functions *functions, struct osd_object_id id,
 			 const struct osd_stack_read *read);

@@ -29,6 +29,7 @@ from tests.sanitize.builds import ADDRESS, THREAD, Build, made
 CLIENTS = 4
 ROUNDS = 150
 JOB_ROUNDS = 25
+READ_ROUNDS = 10
 HARDWARE_ERROR = 4
 One = Callable[[Commands, PartitionId, ObjectRef, random.Random], None]
 """One of many things to do, in a partition, with an object that all clients use."""
@@ -212,7 +213,7 @@ def test_views_at_once(build: Build, tmp_path: Path) -> None:
         objects.append(obj)
     with ThreadPoolExecutor(CLIENTS) as clients:
         work = partial(one_read, target, *objects)
-        running = [clients.submit(repeat, work, JOB_ROUNDS, seed) for seed in range(CLIENTS)]
+        running = [clients.submit(repeat, work, READ_ROUNDS, seed) for seed in range(CLIENTS)]
     target.stop()
     check_log(log, target.transport.process.returncode)
     for each in running:
