@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* wasm_engine.c -- the engine `wasm` (engine.h): WebAssembly modules, compiled by Wasmtime.
  *
- * Each call has a store and an instance of its own, so nothing of it remains.  What remains while the
+ * Each call has a store and an instance of its own, so nothing of it remains.  They are made before the call if it is
+ * expected, and if making them runs no code of the module.  What remains while the
  * process lives, which is for jobs of one principal, are the compiled modules of the jobs' code slots.  Nothing interrupts a loop: the daemon kills the process at a limit. */
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "long_read.h"
 #include "wasm_imports.h"
 #include "wasmtime_api.h"
+#include "wire/cursor.h"
 #include "wire/exec_param.h"
 
 #define ENTRY	    "main"
@@ -27,18 +29,28 @@
 #define RESIDENT_BYTES (128u << 10) /* of the memory: zeroed, not given back, so that a small call has no page faults */
 #define REPORT_MAX  (16u << 10)
 #define LINE_MAX_   400
+#define AHEAD_CODE_MAX (256u << 10) /* longer code fills memory that nobody may use */
+#define MODULE_HEADER  8 /* bytes */
+#define SECTION_START  8 /* id */
 
 #define WT osd_wasmtime
 
 struct compiled {
 	wasmtime_module *module;
 	wasmtime_instance_pre *ready; /* its imports are found */
+	bool ahead;		      /* an instance of it can be made before its call */
 };
 
 static wasm_engine *engine;
 static wasmtime_linker *linker;
 static struct compiled modules[1 + OSD_CODE_SLOTS]; /* by slot; 0: of a job whose code is not kept */
-static wasmtime_store *spent; /* of the last call, until clean: its memory is emptied after the answer; or NULL */
+static struct instance {
+	wasmtime_store *store; /* or NULL */
+	wasmtime_func entry;
+	size_t results;
+	uint8_t slot;			  /* of its code */
+	char name[OSD_EXEC_WORD_MAX + 1]; /* of its entry point */
+} instance; /* of the call; after it, until clean, because its memory is emptied after the answer; or of the next call */
 static char report[REPORT_MAX], line[LINE_MAX_];
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -149,6 +161,27 @@ static wasmtime_error *get_module(const struct osd_engine_job *job, wasmtime_mod
 				      ret_module);
 }
 
+/* Whether the sections of a module say that nothing of it runs when an instance is made.  Bounds the time and the
+ * memory of that, too. */
+static bool starts_nothing(const uint8_t *code, size_t length)
+{
+	struct osd_rd r = osd_rd_init(code, length);
+	bool nothing = length <= AHEAD_CODE_MAX;
+
+	osd_rd_bytes(&r, MODULE_HEADER);
+	while (nothing && !r.bad && osd_rd_left(&r) > 0) {
+		uint64_t id = osd_rd_be(&r, 1), size = 0, byte = 0x80;
+
+		for (unsigned shift = 0; byte & 0x80 && shift < 35; shift += 7) {
+			byte = osd_rd_be(&r, 1);
+			size |= (byte & 0x7f) << shift;
+		}
+		nothing = id != SECTION_START;
+		osd_rd_bytes(&r, (size_t)size);
+	}
+	return nothing && !r.bad;
+}
+
 /* NULL: the result says why. */
 static struct compiled *prepare_module(const struct osd_engine_job *job, struct osd_engine_result *result)
 {
@@ -173,31 +206,31 @@ static struct compiled *prepare_module(const struct osd_engine_job *job, struct 
 		release(compiled);
 		return NULL;
 	}
+	compiled->ahead = starts_nothing((const uint8_t *)job->code, job->run.code_bytes);
 	return compiled;
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
 /* The entry point is a function without parameters that returns nothing, or a number of 32 bits. */
-static bool find_entry(wasmtime_context *context, const wasmtime_instance *instance,
-		       const char *name, size_t length, wasmtime_func *ret_entry,
-		       size_t *ret_results)
+static bool find_entry(wasmtime_context *context, const wasmtime_instance *made,
+		       const char *name, struct instance *ret_instance)
 {
 	wasmtime_extern found;
 	wasm_functype *type;
 	const wasm_valtypes *results;
 	bool fine;
 
-	if (!WT.wasmtime_instance_export_get(context, instance, name, length, &found))
+	if (!WT.wasmtime_instance_export_get(context, made, name, strlen(name), &found))
 		return false;
 	if (found.kind != WASM_EXTERN_FUNC) {
 		WT.wasmtime_extern_delete(&found);
 		return false;
 	}
-	*ret_entry = found.of.func;
-	type = WT.wasmtime_func_type(context, ret_entry);
+	ret_instance->entry = found.of.func;
+	type = WT.wasmtime_func_type(context, &ret_instance->entry);
 	results = WT.wasm_functype_results(type);
-	*ret_results = results->size;
+	ret_instance->results = results->size;
 	fine = WT.wasm_functype_params(type)->size == 0 &&
 	       (results->size == 0 || (results->size == 1 && WT.wasm_valtype_kind(
 				results->data[0]) == WASM_KIND_I32));
@@ -219,37 +252,69 @@ static void end_well(struct osd_engine_result *result, const char *name, uint32_
 	finish(result, code ? OSD_FINISH_EXIT : OSD_FINISH_OK, code);
 }
 
-static void run(wasmtime_store *store, const struct compiled *compiled, const char *name,
-		size_t length, struct osd_engine_result *result)
+static void drop_instance(void)
 {
-	wasmtime_context *context = WT.wasmtime_store_context(store);
-	wasmtime_instance instance;
-	wasmtime_func entry;
-	wasmtime_value value = {0};
-	wasm_trap *trap = NULL;
-	size_t results;
-	char text[OSD_EXEC_WORD_MAX + 1], prefixed[sizeof(PREFIX) + OSD_EXEC_WORD_MAX];
-	wasmtime_error *error =
-		WT.wasmtime_instance_pre_instantiate(compiled->ready, context, &instance, &trap);
+	if (instance.store)
+		WT.wasmtime_store_delete(OSD_STEAL(instance.store));
+}
 
-	snprintf(text, sizeof(text), "%.*s", (int)length, name);
+/* False: the result says why. */
+static bool make_instance(const struct compiled *compiled, struct osd_engine_result *result)
+{
+	const char *name = instance.name;
+	char prefixed[sizeof(PREFIX) + OSD_EXEC_WORD_MAX];
+	wasmtime_context *context;
+	wasmtime_instance made;
+	wasm_trap *trap = NULL;
+	wasmtime_error *error;
+
+	instance.store = WT.wasmtime_store_new(engine, NULL, NULL);
+	WT.wasmtime_store_limiter(instance.store, -1, TABLE_MAX, 1, TABLES_MAX, 1);
+	context = WT.wasmtime_store_context(instance.store);
+	error = WT.wasmtime_instance_pre_instantiate(compiled->ready, context, &made, &trap);
 	if (error || trap) {
 		fail(result, OSD_FINISH_EXCEPTION, "start", error, trap);
-		return;
+		return false;
 	}
-	snprintf(prefixed, sizeof(prefixed), PREFIX "%s", text);
-	if (!find_entry(context, &instance, name, length, &entry, &results) &&
-	    !find_entry(context, &instance, prefixed, strlen(prefixed), &entry, &results)) {
-		say(result, OSD_FINISH_BAD_CODE, text,
-		    "the module exports no function of this name without parameters that returns "
-		    "i32 or nothing");
-		return;
-	}
-	error = WT.wasmtime_func_call(context, &entry, NULL, 0, &value, results, &trap);
+	snprintf(prefixed, sizeof(prefixed), PREFIX "%s", name);
+	if (find_entry(context, &made, name, &instance) ||
+	    find_entry(context, &made, prefixed, &instance))
+		return true;
+	say(result, OSD_FINISH_BAD_CODE, name,
+	    "the module exports no function of this name without parameters that returns "
+	    "i32 or nothing");
+	return false;
+}
+
+/* The instance of the job; false: the result says why there is none. */
+static bool get_instance(const struct osd_job_run *given, const char *method,
+			 const struct compiled *compiled, struct osd_engine_result *result)
+{
+	char name[sizeof(instance.name)] = ENTRY;
+
+	if (given->method_bytes)
+		snprintf(name, sizeof(name), "%.*s", (int)given->method_bytes, method);
+	if (instance.store && given->code_kept && given->code_slot == instance.slot &&
+	    strcmp(name, instance.name) == 0)
+		return true;
+	drop_instance();
+	instance.slot = given->code_slot;
+	memcpy(instance.name, name, sizeof(name));
+	return make_instance(compiled, result);
+}
+
+static void run(struct osd_engine_result *result)
+{
+	wasmtime_context *context = WT.wasmtime_store_context(instance.store);
+	wasmtime_value value = {0};
+	wasm_trap *trap = NULL;
+	wasmtime_error *error = WT.wasmtime_func_call(context, &instance.entry, NULL, 0, &value,
+						      instance.results, &trap);
+
 	if (error || trap)
-		fail(result, OSD_FINISH_EXCEPTION, text, error, trap);
+		fail(result, OSD_FINISH_EXCEPTION, instance.name, error, trap);
 	else
-		end_well(result, text, results ? (uint32_t)value.of.i32 : 0);
+		end_well(result, instance.name, instance.results ? (uint32_t)value.of.i32 : 0);
 }
 
 static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
@@ -266,10 +331,8 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 	compiled = prepare_module(job, ret_result);
 	if (!compiled)
 		return;
-	spent = WT.wasmtime_store_new(engine, NULL, NULL);
-	WT.wasmtime_store_limiter(spent, -1, TABLE_MAX, 1, TABLES_MAX, 1);
-	run(spent, compiled, given->method_bytes ? job->method : ENTRY,
-	    given->method_bytes ? given->method_bytes : strlen(ENTRY), ret_result);
+	if (get_instance(given, job->method, compiled, ret_result))
+		run(ret_result);
 	osd_long_read_drop();
 	ret_result->kept_code = given->code_slot > 0;
 	osd_job_calls_give_result(ret_result);
@@ -303,11 +366,22 @@ static void compile(const struct osd_engine_job *job, struct osd_engine_result *
 /* A call has no descriptors any more. */
 static bool clean(void)
 {
-	if (spent)
-		WT.wasmtime_store_delete(spent);
-	spent = NULL;
+	drop_instance();
 	release(&modules[0]);
 	return !osd_job_calls_ended();
+}
+
+/* And makes the instance of the next call, while nobody waits for it. */
+static bool clean_lightly(void)
+{
+	const struct compiled *compiled = &modules[instance.slot];
+	struct osd_engine_result unused;
+
+	if (!clean())
+		return false;
+	if (compiled->ready && compiled->ahead && !make_instance(compiled, &unused))
+		drop_instance();
+	return true;
 }
 
 /* ---- zygote and sandbox ---------------------------------------------------------------------- */
@@ -421,6 +495,6 @@ const struct osd_engine osd_engine_wasm = {
 	.call = call,
 	.compile = compile,
 	.clean = clean,
-	.clean_lightly = clean,
+	.clean_lightly = clean_lightly,
 	.interrupt = osd_job_calls_end,
 };

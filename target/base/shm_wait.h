@@ -34,6 +34,8 @@
 #include <unistd.h>
 
 #define OSD_SHM_SPIN_NSEC 20000
+#define OSD_SHM_ROUSED_NSEC 60000 /* more than from osd_shm_rouse to the post, also of code that no cache has */
+#define OSD_SHM_AWAKE_NSEC  40000 /* until a waiter is awake after a post, most likely, if a processor is idle */
 #define OSD_SHM_FOREVER   UINT64_MAX /* time-out: none; only a post or *dead ends the wait */
 /* The longest sleep inside any wait.  An idle waiter costs ten wake-ups a second at most. */
 #define OSD_SHM_SLEEP_NSEC 100000000
@@ -82,6 +84,14 @@ static inline void osd_shm_post(struct osd_shm_line *line)
 		syscall(SYS_futex, &line->seq, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/* A post follows soon, most likely: a waiter in osd_shm_rest wakes up for it now.  One that does not sleep is not
+ * disturbed. */
+static inline void osd_shm_rouse(struct osd_shm_line *line)
+{
+	if (atomic_load(&line->waiting))
+		syscall(SYS_futex, &line->seq, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* End the other thread's wait on this line: set its *dead flag first, then kick. */
 static inline void osd_shm_kick(struct osd_shm_line *line)
 {
@@ -99,15 +109,10 @@ static inline bool osd_shm_changed_(struct osd_shm_line *line, uint32_t *seen)
 	return true;
 }
 
-/* True when a post came within the spin; false at once when spinning cannot help. */
-static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec)
+static inline bool osd_shm_spin_anyway_(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec)
 {
-	uint32_t peer = atomic_load_explicit(&line->cpu, memory_order_relaxed);
-	uint64_t end;
+	uint64_t end = osd_shm_now_() + nsec;
 
-	if (peer == 0 || peer == osd_shm_cpu_())
-		return false;
-	end = osd_shm_now_() + nsec;
 	do {
 		for (int i = 0; i < 32; i++) {
 			if (osd_shm_changed_(line, seen))
@@ -118,24 +123,12 @@ static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen, uint
 	return false;
 }
 
-/* Spins for the answer to what was just posted on `other`, wherever the other side last ran.  If that slept, it must be
- * awake after a share of the time: otherwise it waits for a processor, perhaps this one.  True: the answer came. */
-static inline bool osd_shm_watch(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec,
-				 const struct osd_shm_line *other, const _Atomic bool *dead)
+/* True when a post came within the spin; false at once when spinning cannot help. */
+static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec)
 {
-	uint64_t begin = osd_shm_now_(), now = begin;
-	bool awake = false;
+	uint32_t peer = atomic_load_explicit(&line->cpu, memory_order_relaxed);
 
-	while (now < begin + nsec && (awake || now < begin + nsec / 3)) {
-		for (int i = 0; i < 32; i++) {
-			if (osd_shm_changed_(line, seen))
-				return !atomic_load(dead);
-			osd_shm_relax_();
-		}
-		awake = awake || !atomic_load_explicit(&other->waiting, memory_order_relaxed);
-		now = osd_shm_now_();
-	}
-	return false;
+	return peer != 0 && peer != osd_shm_cpu_() && osd_shm_spin_anyway_(line, seen, nsec);
 }
 
 /* Sleep until a post, the time-out or *dead; no spinning.  For waits expected to be long. */
@@ -174,6 +167,29 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 	return outcome;
 }
 
+/* Waits for the answer to what was just posted on `other`.  If the other side is still not awake after a while, it waits
+ * for a processor, and most likely for this one if it last ran here: the caller sleeps from then on.  True: the answer
+ * came. */
+static inline bool osd_shm_watch(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec,
+				 const struct osd_shm_line *other, const _Atomic bool *dead)
+{
+	bool awake = false, here = atomic_load_explicit(&line->cpu, memory_order_relaxed) == osd_shm_cpu_();
+	uint64_t begin = osd_shm_now_(), now = begin;
+	uint64_t spin = here ? OSD_SHM_AWAKE_NSEC / 8 : OSD_SHM_AWAKE_NSEC;
+
+	while (now < begin + (awake ? nsec : spin)) {
+		for (int i = 0; i < 32; i++) {
+			if (osd_shm_changed_(line, seen))
+				return !atomic_load(dead);
+			osd_shm_relax_();
+		}
+		awake = awake || !atomic_load_explicit(&other->waiting, memory_order_relaxed);
+		now = osd_shm_now_();
+	}
+	return now < begin + nsec &&
+	       osd_shm_sleep(line, seen, (begin + nsec - now) / 1000, dead) == OSD_SHM_POSTED;
+}
+
 /* Wait until line->seq is not *seen. dead (may be NULL) is checked first; a thread that sets it calls
  * osd_shm_kick afterwards. timeout_usec: OSD_SHM_FOREVER for none.  spin_nsec: OSD_SHM_SPIN_NSEC, or more if
  * nothing else needs the CPU and the post will come soon. */
@@ -201,15 +217,21 @@ static inline void osd_shm_await(struct osd_shm_line *line, uint32_t *seen, uint
 		osd_shm_sleep(line, seen, OSD_SHM_FOREVER, NULL);
 }
 
-/* The same, for a waiter that trusts its poster and may wait for long: no wake-up but the post's.  Who ends the
- * waiter kills its process. */
+/* The same, for a waiter that trusts its poster and may wait for long: no wake-up but the post's, and that of
+ * osd_shm_rouse, after which it spins.  Who ends the waiter kills its process. */
 static inline void osd_shm_rest(struct osd_shm_line *line, uint32_t *seen, uint64_t spin_nsec)
 {
 	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, spin_nsec))
 		return;
 	atomic_store(&line->waiting, 1);
-	while (!osd_shm_changed_(line, seen))
-		syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, NULL, NULL, 0);
+	while (!osd_shm_changed_(line, seen)) {
+		if (syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, NULL, NULL, 0) != 0)
+			continue; /* a signal, or a post */
+		atomic_store_explicit(&line->waiting, 0, memory_order_relaxed);
+		if (osd_shm_spin_anyway_(line, seen, OSD_SHM_ROUSED_NSEC))
+			return;
+		atomic_store(&line->waiting, 1);
+	}
 	atomic_store_explicit(&line->waiting, 0, memory_order_relaxed);
 }
 

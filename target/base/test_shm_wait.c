@@ -93,6 +93,51 @@ static void test_moved(bool dies)
 	REQUIRE(moved_outcome == (dies ? OSD_SHM_DEAD : OSD_SHM_POSTED));
 }
 
+/* ---- a waiter that is woken up before the post, and a caller that watches for the answer ----- */
+
+static struct osd_shm_line job, done;
+static _Atomic uint32_t jobs;
+
+static void *rest(void *unused)
+{
+	uint32_t seen = 0;
+
+	(void)unused;
+	for (uint32_t i = 0; i < ROUNDS / 10; i++) {
+		osd_shm_rest(&job, &seen, 0);
+		REQUIRE(seen == i + 1 && atomic_load(&jobs) == i + 1);
+		osd_shm_post(&done);
+	}
+	return NULL;
+}
+
+/* A waiter that is roused returns for a post alone, and no post is lost meanwhile.  Nor is an answer, wherever the caller
+ * has got to in its watch. */
+static void test_roused(void)
+{
+	const struct timespec pause = {.tv_nsec = 100000};
+	uint32_t seen = 0, none = atomic_load(&quiet.seq);
+	pthread_t waiter;
+
+	atomic_store(&dead, false);
+	REQUIRE(pthread_create(&waiter, NULL, rest, NULL) == 0);
+	for (uint32_t i = 0; i < ROUNDS / 10; i++) {
+		osd_shm_rouse(&job);
+		if (i % 20 == 0)
+			nanosleep(&pause, NULL); /* it sleeps again */
+		atomic_store(&jobs, i + 1);
+		osd_shm_post(&job);
+		REQUIRE(osd_shm_watch(&done, &seen, UINT64_C(60000000000), &job, &dead));
+	}
+	REQUIRE(pthread_join(waiter, NULL) == 0);
+	REQUIRE(!osd_shm_watch(&quiet, &none, 0, &job, &dead));
+	REQUIRE(!osd_shm_watch(&quiet, &none, 1000000, &job, &dead));
+	atomic_store(&job.waiting, 1); /* asleep for good */
+	REQUIRE(!osd_shm_watch(&quiet, &none, 1000000, &job, &dead));
+	atomic_store(&dead, true);
+	REQUIRE(!osd_shm_watch(&quiet, &none, UINT64_C(60000000000), &job, &dead));
+}
+
 int main(void)
 {
 	uint32_t answer_seen = 0, quiet_seen = 0;
@@ -110,5 +155,6 @@ int main(void)
 	REQUIRE(pthread_join(server, NULL) == 0);
 	test_moved(true);
 	test_moved(false);
+	test_roused();
 	return 0;
 }

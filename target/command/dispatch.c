@@ -423,6 +423,12 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 	return OSD_DISPATCH_DONE;
 }
 
+void osd_dispatch_expect(struct osd_dispatcher *dispatcher)
+{
+	if (dispatcher->config.exec)
+		osd_exec_expect_call(dispatcher->config.exec);
+}
+
 void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 {
 	if (dispatcher->config.exec)

@@ -59,6 +59,8 @@ enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
  * it. */
 enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 					      struct osd_request *request, bool may_wait);
+/* Before osd_dispatch_begin of a request that lingers: wakes up the sandbox that it will most likely need. */
+void osd_dispatch_expect(struct osd_dispatcher *dispatcher);
 /* Called after requests were marked as aborted: parked ones end soon, on another thread. */
 void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
 

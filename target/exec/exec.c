@@ -320,6 +320,15 @@ void osd_exec_look_at_aborted(struct osd_exec *exec)
 	osd_unlock(&exec->lock);
 }
 
+/* The sandbox's processor needs longest to wake up if it has slept.  So it wakes up while the command is looked at. */
+void osd_exec_expect_call(struct osd_exec *exec)
+{
+	osd_lock(&exec->lock);
+	if (exec->running_count == 0)
+		osd_sandbox_rouse(exec->sandboxes);
+	osd_unlock(&exec->lock);
+}
+
 void osd_exec_set_data_ops(struct osd_exec *exec, const struct osd_exec_data_ops *ops)
 {
 	osd_lock(&exec->lock);

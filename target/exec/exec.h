@@ -190,6 +190,9 @@ enum osd_status osd_exec_answer_at_once(struct osd_exec *exec,
  * it was submitted to end with its command.  Does not wait for the store. */
 void osd_exec_look_at_aborted(struct osd_exec *exec);
 
+/* A submission with lingers set may follow at once: the sandbox that most likely gets it wakes up.  Does not wait. */
+void osd_exec_expect_call(struct osd_exec *exec);
+
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 
 /* The principal that submitted the job of this surrogate, as its capability names it.  A sender with

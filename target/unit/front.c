@@ -14,6 +14,9 @@
  * copy. */
 #define PIPELINED_GAP_NS UINT64_C(20000)
 #define PIPELINED_BYTES	 (16u << 10)
+/* After such a gap the processors sleep, and wake up late.  After a shorter one a sandbox that wakes up early may meet
+ * the initiator, which is about to sleep, and get the front end's own processor instead. */
+#define ASLEEP_GAP_NS UINT64_C(500000)
 
 static bool has_time(struct osd_inline_window *window, uint64_t now)
 {
@@ -35,6 +38,8 @@ static bool begin_here(struct osd_unit *unit, struct osd_inline_window *window,
 	if (!window || !def || (def->flags & wanted) != wanted || !has_time(window, start))
 		return false;
 	request->lingers = !window->pipelined;
+	if (request->lingers && window->asleep)
+		osd_dispatch_expect(unit->dispatcher);
 	result = osd_dispatch_begin(unit->dispatcher, request);
 	if (result == OSD_DISPATCH_QUEUE)
 		request->lingers = false;
@@ -72,6 +77,7 @@ bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
 	bool done;
 
 	window->pipelined = start - window->last_end_ns < PIPELINED_GAP_NS;
+	window->asleep = start - window->last_end_ns > ASLEEP_GAP_NS;
 	if (!has_time(window, start))
 		return false;
 	if (request->data_in_capacity > PIPELINED_BYTES && window->pipelined)

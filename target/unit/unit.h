@@ -43,6 +43,7 @@ const char *osd_unit_serial(const struct osd_unit *unit);
 struct osd_inline_window {
 	uint64_t start_ns, spent_ns, last_end_ns;
 	bool pipelined; /* the last command came so soon that others wait, most likely */
+	bool asleep;	/* it came so long ago that processors sleep, if nothing else runs */
 };
 /* Queues the request, or begins it at once if it parks soon; returns without waiting.  window NULL: it is
  * queued. */

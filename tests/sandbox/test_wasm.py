@@ -289,6 +289,59 @@ def test_a_compiled_module_is_kept_and_not_sent_again(daemon: Daemon) -> None:
     sandbox.close()
 
 
+@pytest.fixture
+def kept(daemon: Daemon) -> Iterator[Sandbox]:
+    """A sandbox for several jobs."""
+    sandbox = daemon.spawn(pool="w")
+    sandbox.wait_ready()
+    yield sandbox
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
+
+
+def call_again(sandbox: Sandbox, code: bytes, known: bool, method: str = "") -> Outcome:
+    """A call without a record after which another of its function is expected."""
+    out = sandbox.run_another(code, lightly=True, slot=1, kept=known, method=method, job=(0, 5))
+    sandbox.wait_ready()
+    return out
+
+
+def test_an_instance_made_ahead_is_as_new(kept: Sandbox) -> None:
+    body = """(if (i32.load (i32.const 8)) (then unreachable))
+        (if (i32.ne (memory.size) (i32.const 1)) (then unreachable))
+        (i32.store (i32.const 8) (i32.const 1)) (drop (memory.grow (i32.const 1)))
+        (drop (call $result (i32.const 0) (i32.const 0) (i32.const 2))) (i32.const 0)"""
+    code = module(body, extra='(data (i32.const 0) "ok")')
+    for known in (False, True, True):
+        assert call_again(kept, code, known).result == b"ok"
+
+
+def test_an_instance_made_ahead_serves_its_entry_point_and_code_alone(kept: Sandbox) -> None:
+    other = '(func (export "other") (result i32) (i32.const 8))'
+    code, replacement = module("(i32.const 7)", extra=other), module("(i32.const 9)")
+    assert [
+        call_again(kept, each, known, method).exit_code
+        for each, known, method in (
+            (code, False, ""),
+            (code, True, "other"),
+            (code, True, "main"),
+            (replacement, False, ""),
+            (replacement, True, ""),
+        )
+    ] == [7, 8, 7, 9, 9]
+    assert "no function of this name" in call_again(kept, replacement, True, "other").line
+    assert call_again(kept, replacement, True).exit_code == 9
+
+
+def test_a_start_function_runs_in_its_call(kept: Sandbox) -> None:
+    say = "(drop (call $result (i32.const 0) (i32.const {}) (i32.const 1)))"
+    extra = f'(data (i32.const 0) "sm") (func $s {say.format(0)}) (start $s)'
+    code = module(say.format(1) + "(i32.const 0)", extra=extra)
+    for known in (False, True, True):
+        assert call_again(kept, code, known).result == b"sm"
+
+
 @pytest.mark.parametrize(
     ("times", "size", "with_finish"), [(1, 0, True), (3, 100, True), (33, 1024, False)]
 )

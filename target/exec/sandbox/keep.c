@@ -144,6 +144,8 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 	}
 	make_room(sandboxes, sandbox->supply);
 	sandbox->principal = name;
+	if (same_slot)
+		sandboxes->called = sandbox->supply;
 	tell_to_clean(sandbox, same_slot);
 	set_kept(sandboxes, sandbox);
 	osd_sandboxes_refill(sandboxes);
@@ -181,6 +183,20 @@ static bool hear(struct osd_sandbox *sandbox)
 	discard(sandbox->stderr_fd);
 	sandbox->ready_again = true;
 	return true;
+}
+
+void osd_sandbox_rouse(struct osd_sandboxes *sandboxes)
+{
+	struct osd_sandbox *found = NULL;
+
+	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next)
+		if (sandbox->state == OSD_SANDBOX_KEPT && !sandbox->dead &&
+		    sandbox->supply == sandboxes->called && sandbox->last_slot &&
+		    osd_kept_codes_are_short(&sandbox->codes, sandbox->last_slot) &&
+		    (!found || sandbox->kill_usec < found->kill_usec))
+			found = sandbox;
+	if (found)
+		osd_shm_rouse(&found->shm->areas[0].answer);
 }
 
 /* Releases the lock meanwhile. */

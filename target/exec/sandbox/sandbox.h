@@ -248,6 +248,7 @@ struct osd_sandboxes {
 	unsigned alive_max;    /* of all supplies */
 	/* Sandboxes that iosd-sandboxd was last asked to allow, and that it allows; it may allow fewer. */
 	unsigned asked, allowed;
+	const struct osd_supply *called; /* of the last call after which another of its function is expected; or NULL */
 };
 
 void osd_sandboxes_init(struct osd_sandboxes *sandboxes);
@@ -341,6 +342,8 @@ bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 		       const struct osd_sandbox_order *order);
 /* The same without waiting; false: keep it on. */
 bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
+/* Wakes up the kept sandbox that a call most likely gets, if its last job was a short call. */
+void osd_sandbox_rouse(struct osd_sandboxes *sandboxes);
 /* Instead of giving it back: FINISH is answered, and the sandbox prepares for another job of this
  * principal.  same_slot: that job is most likely a call of the function whose code is there; 0: of no such
  * function.  The reference goes. */
