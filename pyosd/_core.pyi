@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectAttributes
@@ -18,6 +19,23 @@ def decode_groups(
     data: Buffer, member_type: type[ObjectAttributes], value_type: type[AttributeValue], /
 ) -> tuple[ObjectAttributes, ...]: ...
 def decode_form(data: Buffer, widths: bytes, tuple_type: type[T], /) -> T | None: ...
+
+class KernelDevice:
+    def __new__(
+        cls,
+        fd: int,
+        others: int,
+        length: int,
+        handled: int,
+        kept: float,
+        nodes: dict[int, Any],
+        request: Callable[..., object],
+        /,
+    ) -> KernelDevice: ...
+    @property
+    def others_ready(self) -> bool: ...
+    def next(self, timeout: int, /) -> object | None: ...
+    def reply(self, unique: int, data: Buffer, /) -> None: ...
 
 class Session:
     def __new__(cls, fd: int, max_recv_segment: int, /) -> Session: ...

@@ -7,12 +7,17 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
+#define CORE_NODE_NAMES 21u
+
 struct core_state { /* of one module object */
-	PyTypeObject *session_type;
+	PyTypeObject *session_type, *device_type;
 	PyObject *protocol_violation;
+	PyObject *node_names[CORE_NODE_NAMES]; /* interned */
 };
 
 extern PyType_Spec core_session_spec; /* session_type.c */
+extern PyType_Spec core_device_spec;  /* kernel_type.c */
+extern const char *const core_node_names[CORE_NODE_NAMES];
 
 /* decode.c */
 PyObject *core_crc32c(PyObject *module, PyObject *args);

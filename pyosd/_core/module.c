@@ -19,7 +19,18 @@ static int core_exec(PyObject *module)
 		(PyTypeObject *)PyType_FromModuleAndSpec(module, &core_session_spec, NULL);
 	if (!state->session_type)
 		return -1;
-	return PyModule_AddType(module, state->session_type);
+	if (PyModule_AddType(module, state->session_type) < 0)
+		return -1;
+	for (size_t i = 0; i < CORE_NODE_NAMES; i++) {
+		state->node_names[i] = PyUnicode_InternFromString(core_node_names[i]);
+		if (!state->node_names[i])
+			return -1;
+	}
+	state->device_type =
+		(PyTypeObject *)PyType_FromModuleAndSpec(module, &core_device_spec, NULL);
+	if (!state->device_type)
+		return -1;
+	return PyModule_AddType(module, state->device_type);
 }
 
 static int core_traverse(PyObject *module, visitproc visit, void *arg)
@@ -27,6 +38,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_VISIT(state->session_type);
+	Py_VISIT(state->device_type);
 	Py_VISIT(state->protocol_violation);
 	return 0;
 }
@@ -36,6 +48,9 @@ static int core_clear(PyObject *module)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_CLEAR(state->session_type);
+	Py_CLEAR(state->device_type);
+	for (size_t i = 0; i < CORE_NODE_NAMES; i++)
+		Py_CLEAR(state->node_names[i]);
 	Py_CLEAR(state->protocol_violation);
 	return 0;
 }
@@ -74,7 +89,7 @@ static PyMethodDef core_methods[] = {
 PyDoc_STRVAR(
 	core_doc,
 	"The iSCSI initiator: a state machine over a socket, without threads or timers; and the "
-	"lists of attributes it brings.");
+	"lists of attributes it brings.  The requests of osd mount's kernel.");
 
 static struct PyModuleDef core_module = {
 	PyModuleDef_HEAD_INIT,	     .m_name = "pyosd._core",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import astuple
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyosd import _core
-from pyosd.errors import ProtocolError, SessionLost, Unreachable
+from pyosd.errors import CommandTimeout, ProtocolError, SessionLost, Unreachable
 from pyosd.iscsi.connection import message_meaning, open_socket, scsi_response, submit
 from pyosd.iscsi.login import (
     ChapAnswer,
@@ -45,6 +45,10 @@ class AsyncConnection:
         self._writing = False
         self._closing = False
         self._room = asyncio.Semaphore(_core.TASKS_MAX)
+        # One timer for all: making and cancelling one for each command costs more than the command.
+        self._deadlines = dict[int, float]()
+        self._last_deadline = 0
+        self._alarm: asyncio.TimerHandle | None = None
         self._loop.add_reader(sock, self._service)
 
     @classmethod
@@ -133,6 +137,39 @@ class AsyncConnection:
             raise self._error()
         return answer
 
+    async def in_time(self, answer: Coroutine[Any, Any, T], deadline: float) -> T:
+        """Wait for an answer until a monotonic time.  Raises: CommandTimeout: the session was dropped."""
+        self._last_deadline += 1
+        number = self._last_deadline
+        self._deadlines[number] = deadline
+        if self._alarm is None or deadline < self._alarm.when():
+            self._set_alarm(deadline)
+        try:
+            return await answer
+        except SessionLost:
+            if number not in self._deadlines:
+                raise CommandTimeout("no answer from the target in time") from None
+            raise
+        finally:
+            self._deadlines.pop(number, None)
+
+    def _set_alarm(self, when: float) -> None:
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        """Drop the session if a command is late; its deadline is forgotten then."""
+        self._alarm = None
+        now = self._loop.time()
+        late = [number for number, deadline in self._deadlines.items() if deadline <= now]
+        for number in late:
+            del self._deadlines[number]
+        if late:
+            self.fail(SessionLost, "the session was dropped: a command got no answer")
+        elif self._deadlines:
+            self._set_alarm(min(self._deadlines.values()))
+
     def _error(self) -> Unreachable:
         kind, text = self._failure or (SessionLost, "the session was lost")
         return kind(text)
@@ -174,6 +211,8 @@ class AsyncConnection:
         """End the session: whoever waits gets an error.  May be repeated."""
         if self._failure is None:
             self._failure = (kind, text)
+            if self._alarm:
+                self._alarm.cancel()
             self._watch_writing(False)
             self._loop.remove_reader(self._sock)
             self._core.fail()

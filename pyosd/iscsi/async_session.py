@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
 from pyosd.iscsi.async_connection import CLOSED, AsyncConnection
@@ -31,8 +29,6 @@ from pyosd.wire.sense import is_unit_attention
 from pyosd.wire.transport import Command, Response
 
 __all__ = ["AsyncIscsiTransport"]
-
-T = TypeVar("T")
 
 
 class AsyncIscsiTransport:
@@ -129,7 +125,7 @@ class AsyncIscsiTransport:
             connection = await self._live()
             try:
                 answer = connection.execute(command, self.address.lun)
-                response = await _in_time(connection, answer, deadline)
+                response = await connection.in_time(answer, deadline)
             except CommandTimeout:
                 raise
             except SessionLost:
@@ -147,7 +143,7 @@ class AsyncIscsiTransport:
     async def ping(self) -> float:
         """NOP-Out and back.  Returns: seconds it took."""
         connection, start = await self._live(), time.monotonic()
-        await _in_time(connection, connection.request(ping_request()), start + self.timeout)
+        await connection.in_time(connection.request(ping_request()), start + self.timeout)
         return time.monotonic() - start
 
     async def manage_tasks(self, function: TaskFunction) -> int:
@@ -159,7 +155,7 @@ class AsyncIscsiTransport:
             raise ValueError("ABORT TASK needs the task, and coroutines have no name for it")
         connection, deadline = await self._live(), time.monotonic() + self.timeout
         function_done = connection.task_management(function, self.address.lun)
-        return await _in_time(connection, function_done, deadline)
+        return await connection.in_time(function_done, deadline)
 
     def drop(self) -> None:
         """Cut the connection without logging out; the next command connects anew."""
@@ -171,26 +167,3 @@ class AsyncIscsiTransport:
         self._closed = True
         if self._connection:
             await self._connection.close()
-
-
-async def _in_time(
-    connection: AsyncConnection, answer: Coroutine[Any, Any, T], deadline: float
-) -> T:
-    """Wait for an answer until a monotonic time.  Raises: CommandTimeout: the session was dropped."""
-    late = False
-
-    def drop() -> None:
-        nonlocal late
-        late = True
-        connection.fail(SessionLost, "the session was dropped: a command got no answer")
-
-    # asyncio.timeout() costs more than all else that a small command takes here.
-    timer = asyncio.get_running_loop().call_at(deadline, drop)
-    try:
-        return await answer
-    except SessionLost:
-        if late:
-            raise CommandTimeout("no answer from the target in time") from None
-        raise
-    finally:
-        timer.cancel()

@@ -1,48 +1,217 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The event loop that serves one descriptor first."""
+"""The event loop of a mount, and what its core answers itself.  A socket stands for /dev/fuse."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import errno
+import socket
+import time
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
 
+import pytest
+
+from pyosd import _core
+from pyosd.fronts.osdfs import kernel
+from pyosd.fronts.osdfs.file_page import Facts
+from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat
 from pyosd.fronts.osdfs.loop import MountLoop
+from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
+from pyosd.fronts.osdfs.writer import Writer
+from pyosd.types import ref
+
+IN, OUT = Struct("=IIQQIIIHH"), Struct("=IiQ")
+KEPT = 5.0
+HANDLED = sum(1 << each for each in Op)
 
 
-def test_what_is_scheduled_has_its_turn_while_the_descriptor_is_busy() -> None:
+class Kernel:
+    """The kernel's side, and the nodes of ours."""
+
+    def __init__(self) -> None:
+        self.theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for each in (self.theirs, ours):
+            each.setblocking(False)
+        self.sockets = (self.theirs, ours, *socket.socketpair())
+        facts = Facts(Stat(0o40755, uid=1, gid=2), xattrs=b"")
+        self.nodes = NodeTable(ref(65536), facts)
+        self.device = _core.KernelDevice(
+            ours.fileno(),
+            self.sockets[2].fileno(),
+            kernel.BUFFER,
+            HANDLED,
+            KEPT,
+            self.nodes.by_id,
+            KernelRequest,
+        )
+
+    def known(self, **values: Any) -> Node:
+        """A file whose attributes are those of a moment ago."""
+        stat = Stat(0o100644, 1000, 2, 3, 4, 0, -1, 2_000_000_003, 10**9)
+        facts, parent = Facts(stat, xattrs=b""), self.nodes.root
+        node = self.nodes.found(
+            parent, b"a", ref(65536, 65537), is_directory=False, facts=facts, since=0
+        )
+        self.nodes.inode(node)
+        for name, value in values.items():
+            setattr(node, name, value)
+        return node
+
+    def ask(self, op: int, node: int, body: bytes = b"") -> tuple[int, bytes] | KernelRequest:
+        """What is answered, errno and reply, or the request that is handed out."""
+        length = IN.size + len(body)
+        self.theirs.send(IN.pack(length, op, 7, node, 8, 9, 10, 0, 0) + body)
+        request = self.device.next(0)
+        if request is not None:
+            assert isinstance(request, KernelRequest)
+            assert (request.op, request.unique, request.node) == (op, 7, node)
+            assert (request.uid, request.gid, request.pid) == (8, 9, 10)
+            assert request.body == body
+            return request
+        data = self.theirs.recv(1000)
+        length, number, unique = OUT.unpack_from(data)
+        assert (length, unique) == (len(data), 7)
+        return -number, data[OUT.size :]
+
+
+@pytest.fixture
+def fuse() -> Iterator[Kernel]:
+    found = Kernel()
+    yield found
+    for each in found.sockets:
+        each.close()
+
+
+def ask_xattr(fuse: Kernel, node: Node, name: bytes) -> tuple[int, bytes] | KernelRequest:
+    return fuse.ask(Op.GETXATTR, node.id, kernel.GETXATTR_IN.pack(0, 0) + name + b"\0")
+
+
+# ---- answers of the core -------------------------------------------------------------------------
+
+
+def test_attributes_are_those_that_python_would_send(fuse: Kernel) -> None:
+    node = fuse.known()
+    answer = fuse.ask(Op.GETATTR, node.id)
+    assert not isinstance(answer, KernelRequest)
+    number, reply = answer
+    assert (number, reply[16:]) == (0, kernel.attr_out(65537, node.facts.stat, 0)[16:])
+    seconds, parts, _ = Struct("=QII").unpack_from(reply)
+    assert KEPT - 1 < seconds + parts / 1e9 <= KEPT
+    assert node.told == node.facts.stat.shown
+
+
+def test_attributes_of_a_new_file_are_known(fuse: Kernel) -> None:
+    node = fuse.known(new=UnstoredFile(cuts=False), asked=0.0)
+    assert fuse.ask(Op.GETATTR, node.id) == (0, kernel.attr_out(65537, node.facts.stat, KEPT))
+    node.changed = 1
+    assert fuse.ask(Op.GETATTR, node.id) == (0, kernel.attr_out(65537, node.facts.stat, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("asked", 0.0),
+        ("asked", time.monotonic() - KEPT),
+        ("shown", object()),
+        ("writer", object.__new__(Writer)),
+        ("inode", 0),
+    ],
+)
+def test_attributes_that_python_must_answer_for(fuse: Kernel, name: str, value: object) -> None:
+    node = fuse.known(**{name: value})
+    assert isinstance(fuse.ask(Op.GETATTR, node.id), KernelRequest)
+    assert isinstance(fuse.ask(Op.GETATTR, 99), KernelRequest)
+
+
+def test_extended_attributes_that_are_absent(fuse: Kernel) -> None:
+    node, absent = fuse.known(), (errno.ENODATA, b"")
+    assert ask_xattr(fuse, node, b"user.a") == absent
+    assert isinstance(ask_xattr(fuse, node, b"system.posix_acl_access"), KernelRequest)
+    for value in (b"some", None):
+        node.facts.xattrs = value
+        assert isinstance(ask_xattr(fuse, node, b"security.capability"), KernelRequest)
+    node.fresh = True
+    assert ask_xattr(fuse, node, b"security.capability") == absent
+    assert isinstance(ask_xattr(fuse, node, b"user.a"), KernelRequest)
+    node.new = UnstoredFile(cuts=False)
+    assert ask_xattr(fuse, node, b"user.a") == absent
+
+
+def test_absent_names(fuse: Kernel) -> None:
+    root = fuse.nodes.root
+    assert isinstance(fuse.ask(Op.LOOKUP, root.id, b"b\0"), KernelRequest)
+    root.names = AllNames({b"a"}, time.monotonic() + KEPT)
+    assert fuse.ask(Op.LOOKUP, root.id, b"b\0") == (errno.ENOENT, b"")
+    for name in (b"a", b".jobs", b"b" * 256):
+        assert isinstance(fuse.ask(Op.LOOKUP, root.id, name + b"\0"), KernelRequest)
+    root.names = AllNames({b"a"}, time.monotonic())
+    assert isinstance(fuse.ask(Op.LOOKUP, root.id, b"b\0"), KernelRequest)
+
+
+def test_operations_of_nobody(fuse: Kernel) -> None:
+    for op in (39, 63, 64, 1 << 31):  # IOCTL, and such as there are none
+        assert fuse.ask(op, 1) == (errno.ENOSYS, b"")
+
+
+def test_long_requests_replies_and_the_end(fuse: Kernel) -> None:
+    data = bytes(range(256)) * 400
+    first = fuse.ask(Op.WRITE, 1, data)
+    second = fuse.ask(Op.WRITE, 1, data[::-1])  # has a buffer of its own
+    assert isinstance(first, KernelRequest) and isinstance(second, KernelRequest)
+    assert (bytes(first.body), bytes(second.body)) == (data, data[::-1])
+    fuse.device.reply(7, b"done")
+    assert fuse.theirs.recv(100) == OUT.pack(OUT.size + 4, 0, 7) + b"done"
+    fuse.theirs.close()
+    with pytest.raises(OSError, match="Errno"):
+        fuse.device.reply(7, b"")
+    with pytest.raises(OSError, match="Errno"):
+        fuse.device.next(0)
+    with pytest.raises(ValueError, match="longest request"):
+        _core.KernelDevice(0, 0, 100, 0, 0.0, {}, KernelRequest)
+
+
+# ---- the loop ------------------------------------------------------------------------------------
+
+
+class Busy:
+    """Has a request at any time; serves it, too."""
+
+    others_ready = False
+
+    def __init__(self, loop: MountLoop) -> None:
+        self.loop, self.served, self.seen = loop, 0, list[str]()
+
+    def next(self, _: int, /) -> object | None:
+        if self.served == 10:
+            raise OSError(errno.ENODEV, "unmounted")
+        return self
+
+    def take(self, _: object, /) -> None:
+        self.served += 1
+        if self.served == 3:
+            self.loop.call_soon(self.seen.append, f"soon {self.served}")
+
+    def end(self, _: OSError, /) -> None:
+        self.loop.serve_no_more()
+        self.loop.call_soon(self.seen.append, "end")
+
+
+def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
     async def work() -> list[str]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, MountLoop)
-        readable, writable = os.pipe()
-        ours, theirs = os.pipe()
-        os.write(writable, b"1")  # stays there: the descriptor is never quiet
-        served, seen = 0, list[str]()
-        done = loop.create_future()
-
-        def serve() -> None:
-            nonlocal served
-            served += 1
-            if served == 3:
-                loop.call_soon(seen.append, "soon")
-            if served == 5:
-                os.write(theirs, b"2")
-
-        def read() -> None:
-            seen.append("read")
-            loop.remove_reader(ours)
-            loop.call_later(0.001, done.set_result, None)
-
-        loop.add_reader(ours, read)
-        loop.serve_first(readable, serve)
-        await done
+        busy = Busy(loop)
+        loop.serve(busy, busy)
+        while "end" not in busy.seen:
+            await asyncio.sleep(0.001)
+        busy.served = 0
+        loop.serve(busy, busy)
+        await asyncio.sleep(0)
+        assert busy.served  # between turns, too
         loop.serve_no_more()
-        loop.serve_no_more()
-        before = served
-        await asyncio.sleep(0.001)
-        assert served == before
-        for each in (readable, writable, ours, theirs):
-            os.close(each)
-        return seen
+        return busy.seen
 
     with asyncio.Runner(loop_factory=MountLoop) as runner:
-        assert runner.run(work()) == ["soon", "read"]
+        assert runner.run(work()) == ["soon 3", "end"]

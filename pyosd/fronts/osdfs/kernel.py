@@ -25,7 +25,6 @@ BUFFER = WRITE_MOST + PAGE
 NAME_MAX = 255
 _S = 10**9
 
-HEADER = Struct("=IIQQIIIHH")  # length, opcode, unique, node, uid, gid, pid, extensions, padding
 _OUT_HEADER = Struct("=IiQ")
 _ATTR = Struct("=QQQqqqIIIIIIIIII")
 _ENTRY = Struct("=QQQQII")
@@ -154,20 +153,9 @@ class KernelRequest(NamedTuple):
     pid: int
 
 
-def decode_request(data: memoryview) -> KernelRequest:
-    """Take one request apart."""
-    length, op, unique, node, uid, gid, pid, _, _ = HEADER.unpack_from(data)
-    return KernelRequest(op, unique, node, uid, gid, data[HEADER.size : length], pid)
-
-
 def names_in(body: memoryview, count: int = 1) -> list[bytes]:
     """Texts that end with NUL, from the beginning of a body on."""
     return bytes(body).split(b"\0")[:count]
-
-
-def reply_header(unique: int, length: int) -> bytes:
-    """The header of a reply that has so many bytes behind it."""
-    return _OUT_HEADER.pack(_OUT_HEADER.size + length, 0, unique)
 
 
 def error_reply(unique: int, number: int) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An event loop that serves one descriptor without a turn for each thing it brings.
+"""An event loop that serves requests without a turn for each.
 
 A turn of asyncio's loop costs more than the answer to most requests of the kernel.
 """
@@ -7,85 +7,104 @@ A turn of asyncio's loop costs more than the answer to most requests of the kern
 from __future__ import annotations
 
 import asyncio
-import select
 import selectors
 import time
 from collections.abc import Callable
 from contextvars import Context
-from typing import TypeVarTuple, Unpack
+from math import ceil
+from typing import Any, Protocol, TypeVarTuple, Unpack
 
-__all__ = ["MountLoop"]
+__all__ = ["MountLoop", "Requests", "Server"]
 
 Ts = TypeVarTuple("Ts")
 _Events = list[tuple[selectors.SelectorKey, int]]
 
 
+class Requests(Protocol):
+    """Where requests come from, as pyosd._core.KernelDevice."""
+
+    @property
+    def others_ready(self) -> bool:
+        """Whether the loop had something to do when next() last waited."""
+        ...
+
+    def next(self, timeout: int, /) -> object | None:
+        """Wait for a request, at most so many ms, negative: for ever.
+
+        Returns: it; None: time is over, or the loop has something to do.  Raises: OSError.
+        """
+        ...
+
+
+class Server(Protocol):
+    """Who gets them."""
+
+    def take(self, request: Any, /) -> None:
+        """Begin to carry one out."""
+        ...
+
+    def end(self, error: OSError, /) -> None:
+        """There are no more.  Calls MountLoop.serve_no_more()."""
+        ...
+
+
 class _Selector(selectors.EpollSelector):
-    """Serves one descriptor itself, the others as its parent.
+    """Waits for requests, too.
 
     woken: something was scheduled, so the loop must have its turn.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._all = select.epoll()
-        self._all.register(self.fileno(), select.EPOLLIN)
-        self._fd, self._serve, self.woken = -1, _nothing, False
-
-    def serve_first(self, fd: int, serve: Callable[[], None]) -> None:
-        """As MountLoop.serve_first()."""
-        self._fd, self._serve = fd, serve
-        self._all.register(fd, select.EPOLLIN)
-
-    def serve_no_more(self) -> None:
-        """Leave the descriptor alone."""
-        if self._fd >= 0:
-            self._all.unregister(self._fd)
-        self._fd, self.woken = -1, True
+        self.woken = False
+        self.served: tuple[Requests, Server] | None = None
 
     def select(self, timeout: float | None = None) -> _Events:
-        """Serve the descriptor until the loop has something to do.  Returns: events of others."""
-        if self._fd < 0:
+        """Serve requests until the loop has something to do.  Returns: its events."""
+        if not self.served:
             return super().select(timeout)
         end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            # Rounded up, so that a timer has run out.
-            ready = [fd for fd, _ in self._all.poll(None if timeout is None else max(timeout, 0.0))]
+        # Rounded up, so that a timer has run out.
+        left = -1 if timeout is None else ceil(max(timeout, 0.0) * 1e3)
+        while self.served:
+            requests, server = self.served
             self.woken = False
-            if self._fd in ready:
-                self._serve()
-                others = len(ready) > 1
-            else:
-                others = bool(ready)
-            if others:
-                return super().select(0)
-            if self.woken or not ready:
+            try:
+                request = requests.next(left)
+            except OSError as error:
+                server.end(error)
+                break
+            if request is not None:
+                server.take(request)
+            if requests.others_ready:
+                break
+            if request is None or self.woken:
                 return []
             if end is not None:
-                timeout = end - time.monotonic()
-                if timeout <= 0:
+                left = ceil((end - time.monotonic()) * 1e3)
+                if left <= 0:
                     return []
-
-    def close(self) -> None:
-        """As its parent."""
-        self._all.close()
-        super().close()
+        return super().select(0)
 
 
 class MountLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop, with a descriptor that is served first."""
+    """asyncio's loop, which serves requests between its turns.
+
+    descriptor: can be read if the loop has something to do.
+    """
 
     def __init__(self) -> None:
-        self._first = _Selector()
-        super().__init__(self._first)
+        self._own = _Selector()
+        self.descriptor = self._own.fileno()
+        super().__init__(self._own)
 
-    def serve_first(self, fd: int, serve: Callable[[], None]) -> None:
-        """Call a function whenever a descriptor can be read; only one at a time."""
-        self._first.serve_first(fd, serve)
+    def serve(self, requests: Requests, server: Server) -> None:
+        """Have a server take requests from now on; only one at a time."""
+        self._own.served = requests, server
 
     def serve_no_more(self) -> None:
-        """Leave the descriptor alone.  May be repeated."""
-        self._first.serve_no_more()
+        """Take no more requests.  May be repeated."""
+        self._own.served, self._own.woken = None, True
 
     def call_soon(
         self,
@@ -94,7 +113,7 @@ class MountLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """As asyncio's."""
-        self._first.woken = True
+        self._own.woken = True
         return super().call_soon(callback, *args, context=context)
 
     def call_at(
@@ -105,9 +124,5 @@ class MountLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """As asyncio's."""
-        self._first.woken = True
+        self._own.woken = True
         return super().call_at(when, callback, *args, context=context)
-
-
-def _nothing() -> None:
-    pass

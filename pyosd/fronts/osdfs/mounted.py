@@ -63,7 +63,7 @@ class Mounted:
     def __init__(
         self, line: PatientSession, top: ObjectRef, defaults: Defaults, cached: CacheTimes
     ) -> None:
-        self.line, self.defaults, self._cached = line, defaults, cached
+        self.line, self.defaults, self.cached = line, defaults, cached
         self.nodes = NodeTable(top, file_page.root_facts(defaults))
         self.shown = Shown(line, self.nodes, defaults)
         self.new = UnstoredFiles(self)
@@ -74,7 +74,7 @@ class Mounted:
     def entry(self, node: Node) -> bytes:
         """A reply about a name; the kernel has one more reference to the node."""
         node.lookups += 1
-        number, cached, stat = self.nodes.inode(node), self._cached, node.facts.stat
+        number, cached, stat = self.nodes.inode(node), self.cached, node.facts.stat
         name_s = cached.shown if node.shown else cached.names
         if stat.links > 1:  # open() asks for the last name only that was looked up
             name_s = 0.0
@@ -84,18 +84,18 @@ class Mounted:
 
     def no_names(self, asked: float) -> AllNames | None:
         """What a directory can have that was made a moment ago (monotonic)."""
-        return AllNames(set(), asked + self._cached.names) if self.keeps_names else None
+        return AllNames(set(), asked + self.cached.names) if self.keeps_names else None
 
     def keep(self, node: Node, seconds: float | None = None) -> None:
         """The kernel uses the last name of a node for so long; None: as long as any."""
-        kept = self._cached.names if seconds is None else seconds
+        kept = self.cached.names if seconds is None else seconds
         if node.above and kept and not node.is_directory:
             node.kept[node.above] = time.monotonic() + kept + _REPLY_S
 
     @property
     def keeps_names(self) -> bool:
         """Whether the kernel uses names of files without asking."""
-        return self._cached.names > 0
+        return self.cached.names > 0
 
     def attributes(self, node: Node) -> bytes:
         """A reply about attributes."""
@@ -108,7 +108,7 @@ class Mounted:
         if node.changed and not node.asked:
             return 0.0
         age = time.monotonic() - node.asked if node.asked else 0.0
-        return max(self._cached.attributes - age, 0.0)
+        return max(self.cached.attributes - age, 0.0)
 
     # ---- attributes -----------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Mounted:
 
     def is_recent(self, asked: float) -> bool:
         """Whether the kernel may use what the target has said at a moment (monotonic)."""
-        return time.monotonic() - asked < self._cached.attributes
+        return time.monotonic() - asked < self.cached.attributes
 
     async def current(self, node: Node) -> Facts:
         """Attributes, from the target unless they are known."""

@@ -94,6 +94,9 @@ class Node:
     told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
     counted: a version of the data, and their length, which no attribute has.
     names: of a directory that was made here a moment ago: all that it can have.
+    inode: its number, 0: the kernel was not told yet.
+
+    The core reads some of this, too (kernel_type.c).
     """
 
     id: int
@@ -120,6 +123,7 @@ class Node:
     refuses: bool = False
     counted: tuple[bytes, int] = (b"", 0)
     names: AllNames | None = None
+    inode: int = 0
 
     def learn(self, facts: Facts, since: int) -> None:
         """Take what the target says.  since: the number of changes when it was asked."""
@@ -128,12 +132,12 @@ class Node:
 
 
 class NodeTable:
-    """All nodes.  changes: how many of them programs here have changed."""
+    """All nodes.  by_id: each.  changes: how many of them programs here have changed."""
 
     def __init__(self, root: ObjectRef, facts: Facts) -> None:
         self.root = Node(ROOT_ID, root, True, facts, lookups=1)
         self._last = ROOT_ID
-        self._by_id = {ROOT_ID: self.root}
+        self.by_id = {ROOT_ID: self.root}
         self._by_object = {root: self.root}
         self._by_place = dict[tuple[int, bytes], Node]()
         self.changes = 0
@@ -154,7 +158,7 @@ class NodeTable:
     def get(self, number: int) -> Node:
         """The node of an id.  Raises: WithErrno: the kernel has forgotten it."""
         try:
-            return self._by_id[number]
+            return self.by_id[number]
         except KeyError:
             raise WithErrno(errno.ESTALE) from None
 
@@ -168,7 +172,7 @@ class NodeTable:
 
     def opened(self) -> list[Node]:
         """Nodes with open files."""
-        return [each for each in self._by_id.values() if each.opens]
+        return [each for each in self.by_id.values() if each.opens]
 
     def found(
         self,
@@ -188,7 +192,7 @@ class NodeTable:
         if node is None or node.is_directory != is_directory:  # an id can be used again
             self._last += 1
             node = Node(self._last, obj, is_directory, facts)
-            self._by_id[node.id] = self._by_object[obj] = node
+            self.by_id[node.id] = self._by_object[obj] = node
         if node.new is None:
             node.learn(facts, since)
         self.place(node, parent, name)
@@ -198,14 +202,14 @@ class NodeTable:
         """The node of a file that the target does not have yet."""
         self._last += 1
         obj = ref(parent.object.partition_id, _NEW | self._last)
-        node = self._by_id[self._last] = self._by_object[obj] = Node(self._last, obj, False, facts)
+        node = self.by_id[self._last] = self._by_object[obj] = Node(self._last, obj, False, facts)
         self.place(node, parent, name)
         return node
 
     def bind(self, node: Node, obj: ObjectRef) -> None:
         """The target has made the object of a node."""
         self._by_object.pop(node.object, None)
-        node.object = obj
+        node.object, node.inode = obj, 0
         self._by_object.setdefault(obj, node)
 
     def show(
@@ -216,7 +220,7 @@ class NodeTable:
         node = self.at(parent, name)
         if node is None or (node.object, node.is_directory) != (obj, is_directory):
             self._last += 1
-            node = self._by_id[self._last] = Node(self._last, obj, is_directory, facts)
+            node = self.by_id[self._last] = Node(self._last, obj, is_directory, facts)
         node.shown, node.facts = shown, facts
         self.place(node, parent, name)
         return node
@@ -258,17 +262,17 @@ class NodeTable:
             node.places.discard((parent.id, name))
             node.kept.pop((parent, name), None)
             if node.above == (parent, name) and not node.is_directory:
-                others = ((self._by_id.get(number), each) for number, each in node.places)
+                others = ((self.by_id.get(number), each) for number, each in node.places)
                 node.above = next(((at, each) for at, each in others if at), None)
 
     def forget(self, number: int, count: int) -> None:
         """The kernel drops references."""
-        node = self._by_id.get(number)
+        node = self.by_id.get(number)
         if node is None or node is self.root:
             return
         node.lookups -= count
         if node.lookups <= 0:
-            del self._by_id[number]
+            del self.by_id[number]
             if self._by_object.get(node.object) is node:
                 del self._by_object[node.object]
             for each in node.places:
@@ -284,7 +288,10 @@ class NodeTable:
 
     def inode(self, node: Node) -> int:
         """The number of a node's inode."""
-        return _SHOWN | node.id if node.shown else self.number(node.object)
+        if node.shown:
+            return _SHOWN | node.id
+        node.inode = node.inode or self.number(node.object)
+        return node.inode
 
     def number(self, obj: ObjectRef) -> int:
         """The number of an object's inode: its id, with the partition's in the upper bits if the file

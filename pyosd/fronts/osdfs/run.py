@@ -117,7 +117,7 @@ async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], Non
 
     operations = (NameOperations, DirectoryOperations, FileOperations)
     handlers = {op: each for made in operations for op, each in made(mounted).handlers.items()}
-    server = KernelServer(fd, handlers, forget)
+    server = KernelServer(fd, handlers, forget, nodes.by_id, mounted.cached.attributes)
     mounted.notify = server.notify
     stopping = list[asyncio.Task[None]]()
 

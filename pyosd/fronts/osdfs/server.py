@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from pyosd import _core
 from pyosd.fronts.osdfs.errnos import number_of
 from pyosd.fronts.osdfs.kernel import (
     BUFFER,
@@ -19,12 +20,11 @@ from pyosd.fronts.osdfs.kernel import (
     Feature,
     KernelRequest,
     Op,
-    decode_request,
     error_reply,
     init_out,
-    reply_header,
 )
 from pyosd.fronts.osdfs.loop import MountLoop
+from pyosd.fronts.osdfs.nodes import Node
 from pyosd.types import Buffer
 
 __all__ = ["KernelHandler", "KernelServer"]
@@ -32,8 +32,6 @@ __all__ = ["KernelHandler", "KernelServer"]
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
 """Carries out one operation.  Returns: the reply without its header."""
 
-_SMALL = 64 << 10  # requests up to this length are copied out of the buffer
-_AGAIN = (errno.EAGAIN, errno.EINTR, errno.ENOENT)  # ENOENT: its caller was killed
 _OVER = (errno.ENODEV, errno.ECONNABORTED)
 _log = logging.getLogger("osdfs")
 
@@ -46,17 +44,29 @@ class KernelServer:
         fd: int,
         handlers: Mapping[int, KernelHandler],
         forget: Callable[[KernelRequest], None],
+        nodes: dict[int, Node],
+        kept: float,
     ) -> None:
-        """Args: handlers: by operation.  forget: takes FORGET and BATCH_FORGET, which have no reply."""
+        """Runs in a MountLoop.
+
+        Args:
+            handlers: by operation.
+            forget: takes FORGET and BATCH_FORGET, which have no reply.
+            nodes: by their ids.
+            kept: seconds that attributes are used for.
+        """
         self._fd, self._handlers, self._forget = fd, handlers, forget
         loop = asyncio.get_running_loop()
         assert isinstance(loop, MountLoop)
         self._loop = loop
-        self._buffer = bytearray(BUFFER)
         self._under_way = 0
         self._idle: asyncio.Future[None] | None = None
         self._over = self._loop.create_future()
-        loop.serve_first(fd, self._read)
+        operations = sum(1 << each for each in (*handlers, Op.FORGET, Op.BATCH_FORGET, Op.INIT))
+        self._device = _core.KernelDevice(
+            *(fd, loop.descriptor, BUFFER, operations, kept, nodes, KernelRequest)
+        )
+        loop.serve(self._device, self)
 
     async def serve(self) -> None:
         """Return when the file system has been unmounted and each request has its reply."""
@@ -75,36 +85,23 @@ class KernelServer:
         """Send what is no reply."""
         self._write(data)
 
-    def _read(self) -> None:
-        try:
-            length = os.readv(self._fd, [self._buffer])
-        except OSError as error:
-            if error.errno not in _AGAIN:
-                self._end(error)
-            return
-        if length > _SMALL:
-            data, self._buffer = memoryview(self._buffer)[:length], bytearray(BUFFER)
-        else:
-            data = memoryview(bytes(memoryview(self._buffer)[:length]))
-        self._take(decode_request(data))
-
-    def _end(self, error: OSError) -> None:
+    def end(self, error: OSError) -> None:
+        """Of the loop: there are no more requests."""
         if error.errno in _OVER:
             self.stop()
             return
         self._loop.serve_no_more()
         self._over.set_exception(error)
 
-    def _take(self, request: KernelRequest) -> None:
+    def take(self, request: KernelRequest) -> None:
+        """Of the loop: begin to carry out a request."""
         handler = self._handlers.get(request.op)
         if handler:
             self._begin(self._answer(handler, request))
         elif request.op in (Op.FORGET, Op.BATCH_FORGET):
             self._forget(request)
-        elif request.op == Op.INIT:
-            self._init(request)
         else:
-            self._write(error_reply(request.unique, errno.ENOSYS))
+            self._init(request)
 
     def _begin(self, answer: Coroutine[Any, Any, None]) -> None:
         """Run an answer as far as it goes at once; many need nothing from the target."""
@@ -140,8 +137,7 @@ class KernelServer:
             return
         if Op.READDIRPLUS not in self._handlers:
             features &= ~(Feature.DO_READDIRPLUS | Feature.READDIRPLUS_AUTO)
-        data = init_out(features)
-        self._write(reply_header(request.unique, len(data)), data)
+        self._reply(request, init_out(features))
 
     async def _answer(self, handler: KernelHandler, request: KernelRequest) -> None:
         try:
@@ -152,12 +148,22 @@ class KernelServer:
                 _log.error("%s: %s", Op(request.op).name, error or type(error).__name__)
             self._write(error_reply(request.unique, number))
             return
-        self._write(reply_header(request.unique, memoryview(data).nbytes), data)
+        self._reply(request, data)
 
-    def _write(self, *parts: Buffer) -> None:
+    def _reply(self, request: KernelRequest, data: Buffer) -> None:
         try:
-            os.writev(self._fd, parts)
+            self._device.reply(request.unique, data)
         except OSError as error:
-            # ENOENT: the caller was killed, or the node forgotten.  After an unmount nobody waits.
-            if error.errno not in (errno.ENOENT, *_OVER):
-                _log.error("cannot answer the kernel: %s", error)
+            _ignore_old(error)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            os.write(self._fd, data)
+        except OSError as error:
+            _ignore_old(error)
+
+
+def _ignore_old(error: OSError) -> None:
+    """ENOENT: the caller was killed, or the node forgotten.  After an unmount nobody waits."""
+    if error.errno not in (errno.ENOENT, *_OVER):
+        _log.error("cannot answer the kernel: %s", error)
