@@ -239,7 +239,7 @@ static struct iscsi_task *task_new(void)
 	return NULL;
 }
 
-/* Data-In goes into buffer, or, when that is None, into a new bytes object. */
+/* Data-In goes into buffer, or, when that is None, into a new bytearray: scripts may change the blocks they get. */
 static bool set_data_in(struct iscsi_task *task, PyObject *buffer, Py_ssize_t length)
 {
 	struct owner *owner = task->owner;
@@ -250,8 +250,9 @@ static bool set_data_in(struct iscsi_task *task, PyObject *buffer, Py_ssize_t le
 	}
 	task->data_in_capacity = (uint32_t)length;
 	if (buffer == Py_None) {
-		owner->result = PyBytes_FromStringAndSize(NULL, length);
-		task->data_in = owner->result ? (uint8_t *)PyBytes_AsString(owner->result) : NULL;
+		owner->result = PyByteArray_FromStringAndSize(NULL, length);
+		task->data_in =
+			owner->result ? (uint8_t *)PyByteArray_AsString(owner->result) : NULL;
 		return owner->result != NULL;
 	}
 	if (PyObject_GetBuffer(buffer, &owner->data_in, PyBUF_WRITABLE) < 0)

@@ -11,16 +11,20 @@ With the one argument --ahead it serves scripts (_client/ahead.py).
 
 from __future__ import annotations
 
+import atexit
 import builtins
+import contextlib
 import importlib
 import json
 import marshal
 import os
 import sys
+import threading
 import traceback
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import NoReturn
 
 import pyosd.osd
 from pyosd.jobs.modules import is_zipapp, pack_zipapp
@@ -69,12 +73,37 @@ def run(file: Path, words: list[str]) -> int:
     return 0
 
 
+def exit_code(left: SystemExit) -> int:
+    """The code with which Python would end, after the text it would print."""
+    if isinstance(left.code, int):
+        return left.code
+    if left.code is not None:
+        print(left.code, file=sys.stderr)
+    return int(left.code is not None)
+
+
+def leave(code: int) -> NoReturn:
+    """End as Python does, but free no memory: after a fork that would copy every page of the parent."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code & 0xFF)
+
+
 def run_ahead() -> int:
     """Serve scripts.  Returns: the exit code, of a child that has run one or of the process itself."""
     from pyosd.osd._client.ahead import next_order
 
     order = next_order()
-    return 0 if order is None else run(Path(order["script"]), [])
+    if order is None:
+        return 0
+    try:
+        code = run(Path(order["script"]), [])
+    except SystemExit as left:
+        code = exit_code(left)
+    leave(code)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,15 @@ class RawData(io.RawIOBase):
             filled += count
         return filled
 
+    def block(self, size: int) -> memoryview:
+        """The next bytes in memory of their own; fewer than size only at the end."""
+        view = self.transport.block(*self.ids, self.position, size)
+        if view is None:
+            view = memoryview(bytearray(size))
+            return view[: self.fill(view)]
+        self.position += size
+        return view
+
 
 class Whole(io.RawIOBase):
     """The bytes of one fill(), then an end. A BufferedReader on top reads them without another
@@ -332,10 +341,10 @@ class Data(io.BufferedIOBase):
     def _blocks(self, size: int) -> Iterator[memoryview]:
         count = size
         while count == size:
-            view = memoryview(bytearray(size))
-            count = self._unbuffered().fill(view)
+            view = self._unbuffered().block(size)
+            count = len(view)
             if count:
-                yield view[:count]
+                yield view
 
     def map(self) -> Mapping:
         """All bytes as one read-only buffer, for memoryview(), re, struct or numpy.frombuffer().

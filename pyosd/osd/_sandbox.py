@@ -233,6 +233,10 @@ class SandboxTransport:
             self._large.add(ids)
         return count
 
+    def block(self, partition_id: int, object_id: int, offset: int, size: int) -> memoryview | None:
+        del partition_id, object_id, offset, size
+        return None
+
     def map(self, partition_id: int, object_id: int) -> LiveMap | None:
         if self._blind:
             return None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pyosd
 from pyosd.cli import main
 from pyosd.offload.costs import Costs
 from pyosd.offload.home import Outcome
+from pyosd.offload.where import link_points
 from pyosd.osd._client.pure import PureTransport
 from pyosd.types import ObjectRef, PartitionId
 
@@ -74,6 +76,41 @@ def test_both_places_fail_alike(session: pyosd.Target, data: ObjectRef, script: 
     near = session.run(script, zone=data, pure=True, where="near", timeout=DEADLINE_S)
     here = session.run(script, zone=data, pure=True, where="local", timeout=DEADLINE_S)
     assert (near.output, near.exit_code) == (here.output, here.exit_code)
+
+
+def test_a_script_here_ends_as_python_does(session: pyosd.Target, data: ObjectRef) -> None:
+    script = """
+import atexit, sys, threading
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (threading.main_thread().join(), print("thread"))).start()
+print("main")
+sys.exit("a text")
+"""
+    found = session.run(script, zone=data, where="local", timeout=DEADLINE_S)
+    assert (found.output, found.stderr) == (b"main\nthread\nat exit\n", b"a text\n")
+    assert found.exit_code == 1
+
+
+def test_blocks_belong_to_the_script(session: pyosd.Target, data: ObjectRef) -> None:
+    script = """
+import osd
+found = []
+for block in osd.zone.data.blocks():
+    block[:1] = b"z"
+    found.append(block)
+osd.result([bytes(each).count(b"z") for each in found] + [sum(map(len, found))])
+"""
+    for where in ("near", "local"):
+        found = session.run(script, zone=data, pure=True, where=where, timeout=DEADLINE_S)
+        assert found.result == [1, 1, 1, SIZE]
+
+
+def test_a_link_is_as_fast_as_its_fastest_reads(
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 8.0, 8.0, 10.0, 10.0, 11.0, 11.0, 19.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    assert link_points(session, data) == {SIZE // 4: 1.0, SIZE: 2.0}
 
 
 @pytest.mark.parametrize("where", ["near", "local"])

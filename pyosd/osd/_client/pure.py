@@ -58,6 +58,16 @@ class Stream:
         self.at += got
         return got
 
+    def take(self, size: int) -> memoryview | None:
+        """The next piece if it has so many bytes, without a copy; None: it has not."""
+        assert self.pieces is not None
+        self.rest = self.rest or next(self.pieces, self.rest)
+        if len(self.rest) != size:
+            return None
+        piece, self.rest = self.rest, memoryview(b"")
+        self.at += size
+        return piece
+
 
 class PureTransport(SessionTransport):
     """Carries calls over a session, as the target does for a job that may change nothing."""
@@ -101,6 +111,17 @@ class PureTransport(SessionTransport):
         del self.streams[obj]
         more = view[got : got + GROWN_BYTES]
         return got + super().readinto(partition_id, object_id, offset + got, more)
+
+    def block(self, partition_id: int, object_id: int, offset: int, size: int) -> memoryview | None:
+        """A piece that was read ahead."""
+        obj = ref(partition_id, object_id)
+        stream = self.streams.get(obj)
+        if stream is None or stream.at != offset or stream.pieces is None:
+            return None
+        with translated():
+            self.check(Call.READ, obj, offset, memoryview(b""))
+            with self.of_user_object(Call.READ, obj):
+                return stream.take(size)
 
     def from_here(self, obj: ObjectRef, offset: int) -> Iterator[memoryview]:
         """The object's pieces.  With a known length they are all asked for at full depth."""

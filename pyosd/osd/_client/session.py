@@ -174,6 +174,11 @@ class SessionTransport:
                 raise
             raise NotFound(f"{obj} is no user object") from None
 
+    def block(self, partition_id: int, object_id: int, offset: int, size: int) -> memoryview | None:
+        """None: nothing is in memory before it is asked for."""
+        del partition_id, object_id, offset, size
+        return None
+
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
         """Nothing to map here."""
         return None
