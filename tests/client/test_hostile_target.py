@@ -7,10 +7,12 @@ never returns bytes that the target did not send.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import pytest
@@ -22,6 +24,7 @@ from pyosd import (
     TaskAborted,
     TaskResponse,
     Unreachable,
+    aio,
     connect,
     requests,
 )
@@ -365,6 +368,27 @@ def test_silence_ends_in_a_timeout_and_the_next_command_connects_anew() -> None:
         with pytest.raises(CommandTimeout):
             target.transport.execute(Command(READ_10, b"", ROOM), timeout=0.2)
         assert target.execute(READ_10, b"", ROOM).data_in == b"x" * ROOM
+
+
+def test_silence_is_noticed_at_the_first_deadline_of_coroutines() -> None:
+    calls: list[int] = []
+
+    def act(peer: Peer, pdu: Pdu) -> None:
+        calls.append(pdu.tag)
+        if len(calls) in (1, 4):  # the others get no answer
+            peer.data_in(pdu.tag, b"x" * ROOM)
+
+    async def work(url: str) -> None:
+        async with await aio.connect(url, timeout=30.0, reconnect_timeout=0) as target:
+            read = partial(target.transport.execute, Command(READ_10, b"", ROOM))
+            await read()  # leaves a later deadline to wait for
+            late, early = await asyncio.gather(read(10.0), read(0.2), return_exceptions=True)
+            assert isinstance(early, CommandTimeout)
+            assert isinstance(late, SessionLost) and not isinstance(late, CommandTimeout)
+            assert (await read()).data_in == b"x" * ROOM
+
+    with FakeTarget(answering(act)) as fake:
+        asyncio.run(work(fake.url))
 
 
 def test_lost_session_repeats_what_only_reads() -> None:

@@ -17,8 +17,8 @@ from pyosd import _core
 from pyosd.fronts.osdfs import kernel
 from pyosd.fronts.osdfs.file_page import Facts
 from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat
-from pyosd.fronts.osdfs.loop import MountLoop
 from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
+from pyosd.fronts.osdfs.server import MountLoop
 from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import ref
 

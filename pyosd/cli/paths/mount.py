@@ -53,9 +53,9 @@ def mount(
     """
     import os
 
-    from pyosd.fronts.osdfs.loop import MountLoop
     from pyosd.fronts.osdfs.run import CacheTimes, MountOptions
     from pyosd.fronts.osdfs.run import mount as run
+    from pyosd.fronts.osdfs.server import MountLoop
 
     url, path = (source, "/") if source.startswith("iscsi://") else ("", source)
     url = url or settings.url()

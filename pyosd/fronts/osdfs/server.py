@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the kernel's requests in an event loop, and writes the replies."""
+"""Answers the kernel's requests, between turns of an event loop.
+
+A turn of asyncio's loop costs more than the answer to most of them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import asyncio
 import errno
 import logging
 import os
+import selectors
+import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import Context
 from functools import partial
-from typing import Any
+from math import ceil
+from typing import Any, Protocol, TypeVarTuple, Unpack
 
 from pyosd import _core
 from pyosd.fronts.osdfs.errnos import number_of
@@ -23,17 +30,132 @@ from pyosd.fronts.osdfs.kernel import (
     error_reply,
     init_out,
 )
-from pyosd.fronts.osdfs.loop import MountLoop
 from pyosd.fronts.osdfs.nodes import Node
 from pyosd.types import Buffer
 
-__all__ = ["KernelHandler", "KernelServer"]
+__all__ = ["KernelHandler", "KernelServer", "MountLoop", "Requests", "Server"]
 
+Ts = TypeVarTuple("Ts")
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
 """Carries out one operation.  Returns: the reply without its header."""
 
+_Events = list[tuple[selectors.SelectorKey, int]]
 _OVER = (errno.ENODEV, errno.ECONNABORTED)
 _log = logging.getLogger("osdfs")
+
+
+# ---- the loop ----------------------------------------------------------------------------------------
+
+
+class Requests(Protocol):
+    """Where requests come from, as pyosd._core.KernelDevice."""
+
+    @property
+    def others_ready(self) -> bool:
+        """Whether the loop had something to do when next() last waited."""
+        ...
+
+    def next(self, timeout: int, /) -> object | None:
+        """Wait for a request, at most so many ms, negative: for ever.
+
+        Returns: it; None: time is over, or the loop has something to do.  Raises: OSError.
+        """
+        ...
+
+
+class Server(Protocol):
+    """Who gets them."""
+
+    def take(self, request: Any, /) -> None:
+        """Begin to carry one out."""
+        ...
+
+    def end(self, error: OSError, /) -> None:
+        """There are no more.  Calls MountLoop.serve_no_more()."""
+        ...
+
+
+class _Selector(selectors.EpollSelector):
+    """Waits for requests, too.
+
+    woken: something was scheduled, so the loop must have its turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.woken = False
+        self.served: tuple[Requests, Server] | None = None
+
+    def select(self, timeout: float | None = None) -> _Events:
+        """Serve requests until the loop has something to do.  Returns: its events."""
+        if not self.served:
+            return super().select(timeout)
+        end = None if timeout is None else time.monotonic() + timeout
+        # Rounded up, so that a timer has run out.
+        left = -1 if timeout is None else ceil(max(timeout, 0.0) * 1e3)
+        while self.served:
+            requests, server = self.served
+            self.woken = False
+            try:
+                request = requests.next(left)
+            except OSError as error:
+                server.end(error)
+                break
+            if request is not None:
+                server.take(request)
+            if requests.others_ready:
+                break
+            if request is None or self.woken:
+                return []
+            if end is not None:
+                left = ceil((end - time.monotonic()) * 1e3)
+                if left <= 0:
+                    return []
+        return super().select(0)
+
+
+class MountLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop, which serves requests between its turns.
+
+    descriptor: can be read if the loop has something to do.
+    """
+
+    def __init__(self) -> None:
+        self._own = _Selector()
+        self.descriptor = self._own.fileno()
+        super().__init__(self._own)
+
+    def serve(self, requests: Requests, server: Server) -> None:
+        """Have a server take requests from now on; only one at a time."""
+        self._own.served = requests, server
+
+    def serve_no_more(self) -> None:
+        """Take no more requests.  May be repeated."""
+        self._own.served, self._own.woken = None, True
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """As asyncio's."""
+        self._own.woken = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As asyncio's."""
+        self._own.woken = True
+        return super().call_at(when, callback, *args, context=context)
+
+
+# ---- the server --------------------------------------------------------------------------------------
 
 
 class KernelServer:
