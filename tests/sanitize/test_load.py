@@ -212,7 +212,7 @@ def test_views_at_once(build: Build, tmp_path: Path) -> None:
         functions.attach(obj, [FunctionStage(made_function.id)])
         objects.append(obj)
     with ThreadPoolExecutor(CLIENTS) as clients:
-        work = partial(one_read, target, *objects)
+        work = partial(one_read, target, objects[0], objects[1])
         running = [clients.submit(repeat, work, READ_ROUNDS, seed) for seed in range(CLIENTS)]
     target.stop()
     check_log(log, target.transport.process.returncode)
