@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "exec/run/run.h"
 #include "exec/session/session.h"
+#include "function/function.h"
 #include "object/txn_run.h"
 
 #define TURN_USEC   100	    /* a proxy lets others go at least this often */
@@ -300,6 +301,17 @@ static void let_others_go(uint64_t *turn_usec)
 	*turn_usec = now;
 }
 
+/* Whether a function that data pass through will run beyond the first spin, most likely.  Its other half needs the
+ * processor then. */
+static bool is_long(const struct osd_run *run)
+{
+	const struct osd_function_code *code = run->job->code;
+
+	return run->session.stage && code &&
+	       (uint64_t)atomic_load(&code->pace) * run->job->record.args_length / 1024 >
+		       2 * ALONE_SPIN_NSEC;
+}
+
 /* Serves calls until the script finishes, breaks the protocol or dies.  The caller posts the answer
  * to FINISH. */
 static void serve(struct osd_run *run)
@@ -309,7 +321,7 @@ static void serve(struct osd_run *run)
 	uint64_t spin_nsec = OSD_SHM_SPIN_NSEC, turn_usec = 0;
 	unsigned area = 0;
 
-	if (run->session.plain && osd_run_is_alone(run))
+	if (run->session.plain && !is_long(run) && osd_run_is_alone(run))
 		spin_nsec = ALONE_SPIN_NSEC;
 
 	for (unsigned number = 0;; number++) {
