@@ -26,7 +26,8 @@
 #define TABLES_MAX  4
 #define MEMORY_MAX  (UINT64_C(1) << 32) /* the job's limit comes first */
 #define PAGE_BYTES  4096
-#define RESIDENT_BYTES (128u << 10) /* of the memory: zeroed, not given back, so that a small call has no page faults */
+#define RESIDENT_BYTES (40u << 20) /* of the memory: zeroed, not given back, so that a stage that gets and makes 16 MiB
+				    * has no page faults, which cost more than the copies */
 #define REPORT_MAX  (16u << 10)
 #define LINE_MAX_   400
 #define AHEAD_CODE_MAX (256u << 10) /* longer code fills memory that nobody may use */
