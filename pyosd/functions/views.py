@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Views: partitions whose objects show the data of another partition's objects, through functions.
+"""Views: partitions whose objects show the data of another partition's objects, or of a collection's.
 
 The methods of Functions for them, as dialogues.  docs/views.md, "Views".
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, set_attributes
-from pyosd.commands.collections import list_objects, list_partitions
+from pyosd.commands.collections import list_members, list_objects, list_partitions
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import (
     create_and_write,
@@ -32,53 +32,80 @@ __all__ = ["View", "shown_base", "view", "view_create", "view_refresh", "view_re
 SOURCE = 17
 _IDS = struct.Struct(">QQ")
 _WRITABLE = b"\1"
+_TRIES = 16
+"""To add an object that leaves and joins meanwhile."""
+_FLAGS_END = 9
+"""The id of the collection comes behind the flags."""
 
 
 def _flags(writable: bool) -> bytes:
     return _WRITABLE if writable else b""
 
 
+def _value(source: ObjectRef, writable: bool) -> bytes:
+    """What makes a partition a view."""
+    base = source.partition_id.to_bytes(8)
+    if not source.object_id:
+        return base + _flags(writable)
+    return base + bytes([writable]) + source.object_id.to_bytes(8)
+
+
 @dataclass(frozen=True)
 class View:
-    """A view of a partition.  stages: in the order of a READ.  writable: WRITEs change the base."""
+    """A view of a partition or of a collection.
+
+    Attributes:
+        stages: in the order of a READ.
+        writable: WRITEs change the base.
+        collection: id of the collection of the base whose members it shows; 0: it shows all objects.
+    """
 
     id: PartitionId
     base: PartitionId
     stages: tuple[FunctionStage, ...]
     writable: bool = False
+    collection: int = 0
+
+    @property
+    def source(self) -> ObjectRef:
+        """The partition or collection that it shows."""
+        return ref(self.base, self.collection)
 
 
 def view_create(
     table: Any,
-    base: PartitionId,
+    base: PartitionId | ObjectRef,
     stages: Iterable[FunctionStage],
     requested_id: int = 0,
     *,
     name: str = "",
     writable: bool = False,
 ) -> Dialogue[View]:
-    """Make a partition whose objects show the data of the objects of another one.
+    """Make a partition whose objects show the data of the objects of another one, or of a collection.
 
     Each object of the base has an object with the same id in the view, also those that are made
-    later.  It shows what a READ of the base object returns now and later, passed through the stages.
-    It takes no space.  A reader needs READ for it, and no permission for the base.
+    later.  Of a collection, each member has one as long as it is a member.  It shows what a READ of
+    the base object returns now and later, passed through the stages.  It takes no space.  A reader
+    needs READ for it, and no permission for the base.
 
     Args:
-        base: the partition.
+        base: the partition, or a collection or directory in one.
         stages: at most 16; none: the data as they are.
         requested_id: of the view, 0: the target picks.
         name: of the view, as a partition's; "": none.
         writable: a WRITE of an object passes the inverse functions, and changes the base object.
-            Objects that are made in the view, or removed from it, are those of the base.
+            Objects that are made in the view, or removed from it, are those of the base.  Nothing
+            can be made in a view of a collection.
 
-    Raises: OSDError: a function is not active, or has no contract; Invalid: the base has 16 views;
+    Raises: OSDError: a function is not active, or has no contract; Invalid: the base has 16 views, or
+        no such collection of its own;
         PermissionDenied: no READ for the base and its objects, or no WRITE, CREATE and REMOVE if
         writable.  What was made is removed then.
     """
     made = yield from create_partition(requested_id, name=name)
     try:
         yield from attach(table, ref(made), [*stages])
-        value = base.to_bytes(8) + _flags(writable)
+        value = _value(base if isinstance(base, ObjectRef) else ref(base), writable)
         marker = AttributeValue(Page.PARTITION_STACK, SOURCE, value)
         yield from set_attributes(ref(made), [marker])
         yield from view_refresh(table, made)
@@ -94,13 +121,27 @@ def view(table: Any, partition: PartitionId) -> Dialogue[View]:
     if shown is None:
         raise errors.NotFound(0, 0, 0, f"partition {partition:#x} is no view")
     stages = yield from attached(table, ref(partition))
-    return View(partition, shown[0], tuple(stages), shown[1])
+    source, writable = shown
+    return View(partition, source.partition_id, tuple(stages), writable, source.object_id)
 
 
-def shown_base(partition: PartitionId) -> Dialogue[tuple[PartitionId, bool] | None]:
-    """The base of a view, and whether the view is writable; None: the partition is none."""
+def shown_base(partition: PartitionId) -> Dialogue[tuple[ObjectRef, bool] | None]:
+    """What a view shows, and whether the view is writable; None: the partition is none."""
     value = yield from get_attribute(ref(partition), Page.PARTITION_STACK, SOURCE)
-    return (PartitionId(int.from_bytes(value[:8])), value[8:] == _WRITABLE) if value else None
+    if not value:
+        return None
+    source = ref(PartitionId(int.from_bytes(value[:8])), int.from_bytes(value[_FLAGS_END:]))
+    return source, value[8:_FLAGS_END] == _WRITABLE
+
+
+def _shown_objects(shows: View) -> Dialogue[list[ObjectRef]]:
+    """The objects of the base that the view shows."""
+    if not shows.collection:
+        return (yield from list_objects(shows.base))
+    try:
+        return (yield from list_members(shows.source))
+    except errors.NotFound:  # the collection was removed
+        return []
 
 
 def views(table: Any) -> Dialogue[list[View]]:
@@ -122,13 +163,13 @@ def view_refresh(table: Any, partition: PartitionId) -> Dialogue[tuple[int, int]
     Returns: how many objects were added, and removed.
     """
     shows = yield from view(table, partition)
-    wanted = {each.object_id: each for each in (yield from list_objects(shows.base))}
+    wanted = {each.object_id: each for each in (yield from _shown_objects(shows))}
     shown = {each.object_id: each for each in (yield from list_objects(partition))}
     added = removed = 0
     for number in sorted(shown.keys() - wanted.keys()):
         removed += yield from drop(shown[number])
     for number in sorted(wanted.keys() - shown.keys()):
-        added += yield from add(partition, wanted[number], shows.writable)
+        added += yield from add(shows, wanted[number])
     return added, removed
 
 
@@ -145,24 +186,27 @@ def drop(obj: ObjectRef) -> Dialogue[bool]:
     return True
 
 
-def add(partition: PartitionId, source: ObjectRef, writable: bool) -> Dialogue[bool]:
+def add(shows: View, source: ObjectRef) -> Dialogue[bool]:
     """Make one object of a view; False: the target has, or the base has lost it meanwhile.
 
     CREATE has no room for the capability of the source.
     """
-    value = _IDS.pack(source.partition_id, source.object_id) + _flags(writable)
-    shows = AttributeValue(Page.STACK, SOURCE, value)
-    try:
-        yield from create_and_write(
-            partition, b"", requested_id=source.object_id, attributes=[shows]
-        )
-    except errors.Exists:
-        return False
-    except errors.Invalid:
-        if source in (yield from list_objects(source.partition_id)):
-            raise
-        return False
-    return True
+    value = _IDS.pack(source.partition_id, source.object_id) + _flags(shows.writable)
+    marker = AttributeValue(Page.STACK, SOURCE, value)
+    for _ in range(_TRIES):
+        try:
+            yield from create_and_write(
+                shows.id, b"", requested_id=source.object_id, attributes=[marker]
+            )
+        except errors.Exists:
+            return False
+        except errors.Invalid:
+            if source not in (yield from _shown_objects(shows)):
+                return False
+        else:
+            return True
+    text = f"what the view {shows.id:#x} shows was removed and made again: make a new view"
+    raise errors.Invalid(0, 0, 0, text)
 
 
 def view_remove(table: Any, partition: PartitionId) -> Dialogue[None]:

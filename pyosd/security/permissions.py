@@ -242,7 +242,7 @@ def _sources(request: Request) -> list[Need]:
             permissions = _A.READ | _A.WRITE if any(each.value[16:]) else _A.READ
             needs.append(Need(ref(*struct.unpack_from(">QQ", each.value)), _U, permissions))
         if each.id == _BASE and each.value:
-            permissions = _TO_CHANGE if any(each.value[8:]) else _A.READ
+            permissions = _TO_CHANGE if any(each.value[8:9]) else _A.READ
             needs.append(Need(ref(*struct.unpack_from(">Q", each.value)), _P, permissions))
     return needs
 

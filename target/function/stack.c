@@ -186,7 +186,7 @@ static enum osd_status resolve_base(struct osd_functions *functions, struct osd_
 
 	if (status != OSD_OK || !view.base)
 		return status;
-	if (!view.live || !view.writable)
+	if (!view.live || !view.writable || view.collection)
 		return OSD_E_CONTRACT;
 	made.partition_id = view.base;
 	return resolve(functions, txn, (struct osd_object_id){view.base, 0}, &made, 0, stack);
@@ -351,6 +351,7 @@ static enum osd_status set_source(struct osd_txn *txn, struct osd_object_id id,
 	uint8_t bytes[OSD_SOURCE_BYTES];
 	struct osd_source_value source = {0};
 	struct osd_view view;
+	bool admits = true;
 	enum osd_status status;
 
 	if (!may_have_values(id) || id.partition_id == 0)
@@ -364,7 +365,10 @@ static enum osd_status set_source(struct osd_txn *txn, struct osd_object_id id,
 	status = osd_view_of(txn, id.partition_id, &view);
 	if (status == OSD_OK && length)
 		status = source_created(txn, &source, &source.created_msec);
-	if (status == OSD_OK && view.live && !is_source_in(&view, id, &source))
+	if (status == OSD_OK && length && view.live)
+		status = osd_view_admits(txn, &view, id.object_id, &admits);
+	if (status == OSD_OK && view.base && (length || view.live) &&
+	    !(admits && view.live && is_source_in(&view, id, &source)))
 		status = OSD_E_PARAM_FIELD;
 	if (status != OSD_OK)
 		return status;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "object/view_impl.h"
 #include "wire/cursor.h"
 
 #define WELL_KNOWN_FIRST 0x1001u /* the collection of all user objects is never created */
@@ -62,10 +63,13 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	return status;
 }
 
-static enum osd_status note_members(struct osd_txn *txn, const struct osd_place *collection)
+static enum osd_status note_members(struct osd_txn *txn, const struct osd_place *collection,
+				    uint64_t member)
 {
 	enum osd_status status = osd_version_note_members(txn, collection);
 
+	if (status == OSD_OK)
+		status = osd_views_note_member(txn, collection, member);
 	if (status == OSD_OK)
 		status = osd_stack_members_changed(txn);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
@@ -88,7 +92,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	if (status == OSD_OK)
 		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1,
 					false);
-	return status == OSD_OK ? note_members(txn, collection) : status;
+	return status == OSD_OK ? note_members(txn, collection, member) : status;
 }
 
 /* Removes all members and the collection's own mark. */
@@ -145,6 +149,8 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
 	if (status == OSD_OK)
+		status = osd_views_note_member(txn, &txn->place, 0);
+	if (status == OSD_OK)
 		status = osd_stack_drop_collection(txn);
 	if (status == OSD_OK)
 		status = hold_members(txn, id, true);
@@ -174,7 +180,7 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 	if (status == OSD_OK)
 		status =
 			osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);
-	return status == OSD_OK ? note_members(txn, collection) : status;
+	return status == OSD_OK ? note_members(txn, collection, member) : status;
 }
 
 enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection,

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "object/run.h"
+#include "object/view_impl.h"
 #include "wire/cursor.h"
 
 /* Counters from here on do not move the next one: a damaged record must not use up all of them.  The clock
@@ -128,7 +129,7 @@ enum osd_status osd_version_apply_members(struct osd_txn *txn)
 	for (size_t i = 0; status == OSD_OK && i < txn->collections.count; i++)
 		if (i == 0 || !same_place(&list[i], &list[i - 1]))
 			status = put_new(txn, &list[i]);
-	return status;
+	return status == OSD_OK ? osd_views_check_noted(txn) : status;
 }
 
 /* ---- the opening ------------------------------------------------------------------------- */

@@ -93,11 +93,15 @@ enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id 
 	if (status != OSD_OK)
 		return status;
 	id.partition_id = tree.partition_id;
+	if (tree.object_id)
+		id.object_id = tree.object_id;
 	status = osd_txn_take(txn, id, write);
 	if (status == OSD_OK && txn->place.incarnation != tree.incarnation)
 		status = OSD_E_CONFLICT;
 	if (status == OSD_OK)
 		status = osd_txn_lock_store(txn);
+	if (status == OSD_OK)
+		txn->flat = tree.object_id;
 	if (status != OSD_OK || id.object_id == 0)
 		return status;
 	return osd_txn_type(txn) == OSD_COLLECTION && !osd_is_objects_collection(id) &&
@@ -228,13 +232,19 @@ static enum osd_status find_next(struct osd_txn *txn, const struct osd_place *di
 }
 
 /* What was found in the base of a view, as the view has it. */
-static void show_in(uint64_t partition_id, struct osd_name_place *place)
+static void show_in(struct osd_object_id from, struct osd_name_place *place)
 {
-	if (partition_id == 0)
+	if (from.partition_id == 0)
 		return;
-	place->directory.partition_id = partition_id;
+	place->directory.partition_id = from.partition_id;
 	if (place->exists)
-		place->found.id.partition_id = partition_id;
+		place->found.id.partition_id = from.partition_id;
+	if (!place->flat)
+		return;
+	place->directory = from;
+	if (place->exists && place->found.type == OSD_COLLECTION) /* the directory itself */
+		place->found =
+			(struct osd_named){from, from.object_id ? OSD_COLLECTION : OSD_PARTITION};
 }
 
 /* A walk that changes nothing holds the locks of all that it reads to its end, so it has seen one state of
@@ -252,6 +262,7 @@ static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, stru
 	status = osd_directory_hold_as(txn, from, write);
 	from = txn->id;
 	place.directory = from;
+	place.flat = txn->flat;
 	if (status == OSD_OK && path.length == 0) {
 		place.exists = true;
 		place.found = (struct osd_named){from, osd_txn_type(txn)};
@@ -262,6 +273,7 @@ static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, stru
 		place.exists = false;
 		if (status == OSD_OK && (find_last || path.length > 0))
 			status = find_next(txn, &directory, write, &place);
+		place.exists &= !(place.flat && place.found.type == OSD_COLLECTION);
 		if (status != OSD_OK || path.length == 0)
 			break;
 		if (!place.exists)
@@ -287,7 +299,7 @@ static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, st
 	enum osd_status status = walk(txn, from, path, find_last, ret_place, ret_component);
 
 	if (status == OSD_OK)
-		show_in(from.partition_id, ret_place);
+		show_in(from, ret_place);
 	return status;
 }
 
@@ -310,7 +322,7 @@ static bool peek(struct osd_txn *txn, struct osd_name path, struct osd_name_plac
 		 uint32_t *ret_names)
 {
 	struct osd_name_mark marks[PEEKED_MAX + 1];
-	struct osd_name_place place = {.directory = txn->id, .exists = true};
+	struct osd_name_place place = {.directory = txn->id, .exists = true, .flat = txn->flat};
 	struct osd_place directory = txn->place;
 	struct osd_cached_name found;
 	size_t count = 0;
@@ -321,6 +333,8 @@ static bool peek(struct osd_txn *txn, struct osd_name path, struct osd_name_plac
 			return false;
 		place.mark = marks[count++] = found.marks[0];
 		place.found = (struct osd_named){found.id, found.type};
+		if (place.flat && found.type == OSD_COLLECTION)
+			return false;
 		if (path.length == 0)
 			break;
 		if (found.type != OSD_COLLECTION)
@@ -383,6 +397,6 @@ enum osd_status osd_name_lookup(struct osd_txn *txn, struct osd_object_id from,
 	*ret_component = 0;
 	status = look_up(txn, from, path, ret_place, ret_component, ret_names);
 	if (status == OSD_OK)
-		show_in(from.partition_id, ret_place);
+		show_in(from, ret_place);
 	return status;
 }

@@ -32,6 +32,8 @@ static enum osd_status any_above(struct osd_txn *txn, struct osd_object_id direc
 			continue;
 		last = above.object_id;
 		status = osd_directory_is_below(txn, above, directory, ret_inside);
+		if (status == OSD_E_NO_OBJECT) /* a view of another directory has not this one */
+			status = OSD_OK;
 	}
 	osd_key_list_release(&list);
 	return status;

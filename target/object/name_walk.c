@@ -14,6 +14,7 @@ struct listing {
 	void *arg;
 	uint64_t
 		partition_id; /* that was asked for: the directory is in its base if it is a view */
+	bool flat;	      /* a view has no directories of this one */
 	enum osd_status status;
 };
 
@@ -29,6 +30,8 @@ static bool list_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 	    memcmp(name.bytes, after->bytes, name.length) == 0)
 		return true;
 	listing->status = osd_name_entry_decode(value, listing->txn->place.partition_id, &entry);
+	if (listing->status == OSD_OK && listing->flat && entry.type == OSD_COLLECTION)
+		return true;
 	if (listing->partition_id)
 		entry.id.partition_id = listing->partition_id;
 	if (osd_txn_stopped(listing->txn))
@@ -46,7 +49,7 @@ static bool is_before(struct osd_name name, struct osd_name other)
 enum osd_status osd_name_list(struct osd_txn *txn, struct osd_object_id directory,
 			      const struct osd_name_range *range, osd_name_fn *fn, void *arg)
 {
-	struct listing listing = {txn, range, fn, arg, directory.partition_id, OSD_OK};
+	struct listing listing = {txn, range, fn, arg, directory.partition_id, false, OSD_OK};
 	struct osd_name from = range->prefix;
 	struct osd_key place;
 	uint8_t key[OSD_KEY_OBJECT_PART + OSD_NAME_MAX];
@@ -54,6 +57,7 @@ enum osd_status osd_name_list(struct osd_txn *txn, struct osd_object_id director
 
 	if (status != OSD_OK)
 		return status;
+	listing.flat = txn->flat;
 	if (range->after.length && (!from.length || is_before(from, range->after)))
 		from = range->after;
 	if (range->prefix.length &&

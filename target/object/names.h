@@ -43,6 +43,7 @@ struct osd_name_place {
 	struct osd_name name; /* in the path; length 0: the path is empty, and found is the directory */
 	bool exists;
 	struct osd_named found;
+	bool flat;		   /* it is all that a view has: no directory in it is there */
 	struct osd_name_mark mark; /* of the directory, before it was read (name_cache.h) */
 };
 

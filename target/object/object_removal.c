@@ -26,8 +26,8 @@ static enum osd_status remove_from_views(struct osd_txn *txn, struct osd_partiti
 					 uint64_t object_id);
 
 /* If the view shows another object there, or none, nothing is removed. */
-static enum osd_status remove_from(struct osd_txn *txn, const struct osd_view_entry *entry,
-				   struct osd_object_id source)
+enum osd_status osd_view_remove_from(struct osd_txn *txn, const struct osd_view_entry *entry,
+				     struct osd_object_id source)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_object_id id = {entry->id, source.object_id};
@@ -56,8 +56,8 @@ static enum osd_status remove_from_views(struct osd_txn *txn, struct osd_partiti
 	enum osd_status status = osd_views_of(txn, base, &list);
 
 	for (size_t i = 0; i < list.count && status == OSD_OK; i++)
-		status = remove_from(txn, &list.entries[i],
-				     (struct osd_object_id){base->id, object_id});
+		status = osd_view_remove_from(txn, &list.entries[i],
+					      (struct osd_object_id){base->id, object_id});
 	return status;
 }
 

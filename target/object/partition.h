@@ -60,6 +60,7 @@ struct osd_partition {
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
 	_Atomic uint64_t stacked; /* stack.h */
 	_Atomic bool viewed;  /* it may have views (view.h) */
+	_Atomic bool parted;  /* its collections may have views */
 	_Atomic bool shows;   /* it may be a view; set before the commit that makes it one */
 	_Atomic uint64_t hooks; /* hooks.c */
 	_Atomic uint64_t times[OSD_T_COUNT];

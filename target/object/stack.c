@@ -107,10 +107,13 @@ uint64_t osd_stacks_changes(const struct osd_objects *objects)
 /* The views of a partition do not concern its own data. */
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
+	uint64_t number =
+		key.length == OSD_KEY_OBJECT_PART + 8
+			? osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4)
+			: 0;
+
 	(void)value;
-	*(bool *)arg = key.length != OSD_KEY_OBJECT_PART + 8 ||
-		       osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4) !=
-			       OSD_STACK_VIEWS;
+	*(bool *)arg = number != OSD_STACK_VIEWS && number != OSD_STACK_PARTS;
 	return !*(bool *)arg;
 }
 

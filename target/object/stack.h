@@ -23,6 +23,7 @@
 #define OSD_STACK_WHY	    18u	 /* of a user object: how its data came about; not stored, and in no list of values */
 #define OSD_STACK_COLLECTIONS 18u /* of a partition: how many of its collections have values, 8 bytes; never set directly */
 #define OSD_STACK_VIEWS	    19u	 /* of a partition: its views (view_list.c); the same */
+#define OSD_STACK_PARTS	    20u	 /* of a partition: the views of its collections; the same */
 #define OSD_STACK_DEFINERS  64u	 /* + that of a stage: the principal that has set it, never set directly */
 #define OSD_STACK_VALUE_MAX 1280u /* bytes of a value */
 

@@ -84,7 +84,7 @@ static void drop_at_hand(struct osd_txn *txn)
 	osd_memberships_forget(txn);
 	txn->member_count_known = txn->attributes_counted = txn->adds_attributes = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
-	txn->unborn = txn->foreseen = txn->shown = false;
+	txn->unborn = txn->foreseen = txn->shown = txn->flat = false;
 }
 
 /* Runs the effects in order; they may start transactions of their own. */
@@ -102,6 +102,7 @@ static void txn_end(struct osd_txn *txn, bool committed)
 		free(effect);
 	}
 	free(txn->collections.list);
+	free(txn->members.list);
 	free(txn);
 }
 
@@ -109,6 +110,8 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 {
 	enum osd_status status = osd_txn_let_go(txn);
 
+	if (status == OSD_OK && txn->members.count)
+		status = osd_views_apply_members(txn);
 	if (status == OSD_OK && txn->index.count)
 		status = osd_index_apply(txn);
 	if (status == OSD_OK && txn->collections.count)

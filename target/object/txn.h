@@ -33,6 +33,7 @@ struct osd_effect {
 };
 
 struct osd_index_change;
+struct osd_member_change;
 struct osd_tally_note;
 
 struct osd_first {
@@ -71,6 +72,7 @@ struct osd_txn {
 	bool loaded, locked, dirty;  /* the record */
 	bool shown;		     /* it is a directory of a view (view.h) */
 	struct osd_place tree;	     /* its place in the base then */
+	bool flat;		     /* it is a directory that a view has without those in it */
 	bool unborn;		     /* it is of a new object, and not stored yet */
 	bool foreseen;		     /* it is stored as in stored */
 	bool for_views; /* no quota and no check stands in the way (view.h) */
@@ -97,6 +99,10 @@ struct osd_txn {
 		struct osd_place *list; /* owned: their members change (data_version.c) */
 		size_t count, capacity;
 	} collections;
+	struct {
+		struct osd_member_change *list; /* owned: what views follow (view_members.c) */
+		size_t count, capacity;
+	} members;
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 	struct osd_first first;			       /* osd_txn_first */
 };

@@ -15,35 +15,43 @@ static struct osd_object_id partition_id_of(uint64_t id)
 	return (struct osd_object_id){id, 0};
 }
 
-/* Of the partition at hand. */
-static enum osd_status read_list(struct osd_txn *txn, struct osd_view_list *list)
+/* Of the partition at hand; parts: the views of its collections. */
+static enum osd_status read_list(struct osd_txn *txn, bool parts, struct osd_view_list *list)
 {
-	uint8_t bytes[OSD_VIEWS_MAX * OSD_VIEW_ENTRY_BYTES];
+	const size_t each = osd_view_entry_bytes(parts);
+	uint8_t bytes[OSD_VIEW_LIST_BYTES];
 	size_t length;
-	enum osd_status status = osd_attr_stored_get(
-		txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes, sizeof(bytes), &length);
+	enum osd_status status =
+		osd_attr_stored_get(txn, osd_stack_page(OSD_PARTITION), osd_view_list_number(parts),
+				    bytes, sizeof(bytes), &length);
 
 	list->count = 0;
-	if (status == OSD_OK && (length > sizeof(bytes) || length % OSD_VIEW_ENTRY_BYTES))
+	if (status == OSD_OK && (length > OSD_VIEWS_MAX * each || length % each))
 		status = OSD_E_MEDIUM;
 	if (status != OSD_OK)
 		return status;
-	for (const uint8_t *at = bytes; at < bytes + length; at += OSD_VIEW_ENTRY_BYTES)
+	for (const uint8_t *at = bytes; at < bytes + length; at += each)
 		list->entries[list->count++] =
-			(struct osd_view_entry){osd_get_be(at, 8), (uint32_t)osd_get_be(at + 8, 4)};
+			(struct osd_view_entry){osd_get_be(at, 8), (uint32_t)osd_get_be(at + 8, 4),
+						parts ? osd_get_be(at + 12, 8) : 0};
 	return OSD_OK;
 }
 
-static enum osd_status write_list(struct osd_txn *txn, const struct osd_view_list *list)
+static enum osd_status write_list(struct osd_txn *txn, bool parts, const struct osd_view_list *list)
 {
-	uint8_t bytes[OSD_VIEWS_MAX * OSD_VIEW_ENTRY_BYTES];
+	const size_t each = osd_view_entry_bytes(parts);
+	uint8_t bytes[OSD_VIEW_LIST_BYTES];
 
 	for (size_t i = 0; i < list->count; i++) {
-		osd_put_be(bytes + i * OSD_VIEW_ENTRY_BYTES, list->entries[i].id, 8);
-		osd_put_be(bytes + i * OSD_VIEW_ENTRY_BYTES + 8, list->entries[i].incarnation, 4);
+		const struct osd_view_entry *entry = &list->entries[i];
+
+		osd_put_be(bytes + i * each, entry->id, 8);
+		osd_put_be(bytes + i * each + 8, entry->incarnation, 4);
+		if (parts)
+			osd_put_be(bytes + i * each + 12, entry->collection, 8);
 	}
-	return osd_attr_stored_set(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_VIEWS, bytes,
-				   list->count * OSD_VIEW_ENTRY_BYTES);
+	return osd_attr_stored_set(txn, osd_stack_page(OSD_PARTITION), osd_view_list_number(parts),
+				   bytes, list->count * each);
 }
 
 static void drop_entry(struct osd_view_list *list, uint64_t id)
@@ -65,7 +73,48 @@ enum osd_status osd_views_of(struct osd_txn *txn, struct osd_partition *base,
 	if (!atomic_load(&base->viewed))
 		return OSD_OK;
 	status = osd_txn_take(txn, partition_id_of(base->id), false);
-	return status == OSD_OK ? read_list(txn, ret_list) : status;
+	return status == OSD_OK ? read_list(txn, false, ret_list) : status;
+}
+
+static void keep_part(struct osd_view_list *list, uint64_t collection)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->entries[i].collection == collection)
+			list->entries[kept++] = list->entries[i];
+	list->count = kept;
+}
+
+enum osd_status osd_views_of_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection,
+				  struct osd_view_list *ret_list)
+{
+	enum osd_status status = osd_txn_take(txn, partition_id_of(base_id), false);
+
+	ret_list->count = 0;
+	if (status == OSD_OK)
+		status = read_list(txn, true, ret_list);
+	keep_part(ret_list, collection);
+	return status;
+}
+
+enum osd_status osd_views_drop_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
+{
+	struct osd_view_list list;
+	size_t kept = 0;
+	enum osd_status status = osd_txn_take(txn, partition_id_of(base_id), true);
+
+	if (status == OSD_OK)
+		status = read_list(txn, true, &list);
+	if (status != OSD_OK)
+		return status;
+	for (size_t i = 0; i < list.count; i++)
+		if (list.entries[i].collection != collection)
+			list.entries[kept++] = list.entries[i];
+	if (kept == list.count)
+		return OSD_OK;
+	list.count = kept;
+	return write_list(txn, true, &list);
 }
 
 /* ---- views ---------------------------------------------------------------------------------------- */
@@ -82,7 +131,7 @@ enum osd_status osd_view_take(struct osd_txn *txn, const struct osd_view_entry *
 /* Of the partition at hand, which stays there. */
 static enum osd_status read_value(struct osd_txn *txn, struct osd_view *ret_view)
 {
-	uint8_t value[9];
+	uint8_t value[OSD_VIEW_VALUE_MAX];
 	size_t length;
 	enum osd_status status =
 		osd_attr_stored_get(txn, osd_stack_page(OSD_PARTITION), OSD_STACK_SOURCE, value,
@@ -111,7 +160,7 @@ enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct o
 	incarnation = txn->place.incarnation;
 	status = osd_txn_take(txn, partition_id_of(ret_view->base), false);
 	if (status == OSD_OK)
-		status = read_list(txn, &list);
+		status = read_list(txn, ret_view->collection, &list);
 	for (size_t i = 0; status == OSD_OK && i < list.count; i++)
 		ret_view->live |= list.entries[i].id == partition_id &&
 				  list.entries[i].incarnation == incarnation;
@@ -154,11 +203,11 @@ static enum osd_status leave(struct osd_txn *txn, uint64_t partition_id)
 		return status;
 	status = osd_txn_take(txn, partition_id_of(view.base), true);
 	if (status == OSD_OK)
-		status = read_list(txn, &list);
+		status = read_list(txn, view.collection, &list);
 	if (status != OSD_OK)
 		return status;
 	drop_entry(&list, partition_id);
-	return write_list(txn, &list);
+	return write_list(txn, view.collection, &list);
 }
 
 /* A chain of bases has an end. */
@@ -174,9 +223,37 @@ static enum osd_status check_chain(struct osd_txn *txn, uint64_t partition_id, u
 	return status == OSD_OK && view.base ? OSD_E_PARAM_FIELD : status;
 }
 
+/* The collection keeps its members to the end of the transaction.  A directory that the base itself shows is none of its
+ * own. */
+static enum osd_status hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
+{
+	enum osd_status status =
+		osd_txn_take(txn, (struct osd_object_id){base_id, collection}, true);
+
+	if (status == OSD_OK && osd_txn_type(txn) == OSD_COLLECTION)
+		return OSD_OK;
+	return status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_CONTRACT
+		       ? OSD_E_PARAM_FIELD
+		       : status;
+}
+
+enum osd_status osd_view_admits(struct osd_txn *txn, const struct osd_view *view,
+				uint64_t object_id, bool *ret_admits)
+{
+	const struct osd_object_id part = {view->base, view->collection};
+	enum osd_status status;
+
+	*ret_admits = !view->collection;
+	if (!view->collection)
+		return OSD_OK;
+	status = hold_part(txn, view->base, view->collection);
+	return status == OSD_OK ? osd_collection_has(txn, part, object_id, ret_admits) : status;
+}
+
 /* No object is made in the base from here to the end of the transaction, and those that are made later see the bit: it
  * is set before the commit.  If there is none, the bit finds an empty list. */
-static enum osd_status join(struct osd_txn *txn, const struct osd_partition *view, uint64_t base_id)
+static enum osd_status join(struct osd_txn *txn, const struct osd_partition *view, uint64_t base_id,
+			    uint64_t collection)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *base = NULL;
 	struct osd_view_list list;
@@ -188,17 +265,22 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 		status = osd_partition_hold(txn, base, true, NULL);
 	if (status != OSD_OK)
 		return status == OSD_E_NO_PARTITION ? OSD_E_PARAM_FIELD : status;
-	atomic_store(&base->viewed, true);
+	if (collection)
+		status = hold_part(txn, base_id, collection);
+	if (status != OSD_OK)
+		return status;
+	atomic_store(collection ? &base->parted : &base->viewed, true);
 	status = osd_txn_take(txn, partition_id_of(base_id), true);
 	if (status == OSD_OK)
-		status = read_list(txn, &list);
+		status = read_list(txn, collection, &list);
 	if (status != OSD_OK)
 		return status;
 	drop_entry(&list, view->id);
 	if (list.count == OSD_VIEWS_MAX)
 		return OSD_E_PARAM_FIELD;
-	list.entries[list.count++] = (struct osd_view_entry){view->id, view->incarnation};
-	return write_list(txn, &list);
+	list.entries[list.count++] =
+		(struct osd_view_entry){view->id, view->incarnation, collection};
+	return write_list(txn, collection, &list);
 }
 
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -233,7 +315,7 @@ static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition
 	if (status == OSD_OK)
 		status = empty ? check_chain(txn, partition->id, view->base) : OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
-		status = join(txn, partition, view->base);
+		status = join(txn, partition, view->base, view->collection);
 	if (status != OSD_OK)
 		return status;
 	atomic_fetch_or(&partition->stacked, 1);
@@ -278,8 +360,8 @@ enum osd_status osd_view_removed(struct osd_txn *txn, const struct osd_partition
 static enum osd_status load(struct osd_objects *objects, struct osd_partition *partition)
 {
 	const struct osd_place place = {partition->id, partition->incarnation, 0};
-	static const uint32_t numbers[] = {OSD_STACK_SOURCE, OSD_STACK_VIEWS};
-	bool there[2] = {false, false};
+	static const uint32_t numbers[] = {OSD_STACK_SOURCE, OSD_STACK_VIEWS, OSD_STACK_PARTS};
+	bool there[OSD_ARRAY_SIZE(numbers)] = {false};
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers) && status == OSD_OK; i++) {
@@ -296,6 +378,7 @@ static enum osd_status load(struct osd_objects *objects, struct osd_partition *p
 		osd_raise_to(&partition->next_object_id, OSD_VIEW_IDS);
 	atomic_store(&partition->shows, there[0]);
 	atomic_store(&partition->viewed, there[1]);
+	atomic_store(&partition->parted, there[2]);
 	return status;
 }
 

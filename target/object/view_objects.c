@@ -41,8 +41,8 @@ static enum osd_status add_one(struct osd_txn *txn, struct osd_partition *partit
 	return status == OSD_OK ? osd_views_add(txn, partition, id, 1) : status;
 }
 
-static enum osd_status add_to(struct osd_txn *txn, const struct osd_view_entry *entry,
-			      uint64_t base_id, uint64_t first, uint32_t count)
+enum osd_status osd_view_add_to(struct osd_txn *txn, const struct osd_view_entry *entry,
+				uint64_t base_id, uint64_t first, uint32_t count)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_view view;
@@ -73,7 +73,7 @@ enum osd_status osd_views_add(struct osd_txn *txn, struct osd_partition *base, u
 
 	txn->for_views = true;
 	for (size_t i = 0; i < list.count && status == OSD_OK; i++)
-		status = add_to(txn, &list.entries[i], base->id, first, count);
+		status = osd_view_add_to(txn, &list.entries[i], base->id, first, count);
 	txn->for_views = before;
 	return status;
 }
@@ -96,7 +96,7 @@ enum osd_status osd_view_place(struct osd_txn *txn, uint64_t partition_id, uint6
 	if (status == OSD_OK && view.base)
 		status = osd_txn_permitted(txn, hooks, OSD_HOOK_CREATE);
 	while (status == OSD_OK && view.base) {
-		if (!view.live || !view.writable)
+		if (!view.live || !view.writable || view.collection)
 			return OSD_E_CONTRACT;
 		*ret_partition = view.base;
 		status = check_base(txn, view.base);

@@ -12,11 +12,15 @@
 bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view *ret_view)
 {
 	*ret_view = (struct osd_view){0};
-	if ((length != 8 && length != 9) || (length == 9 && value[8] > 1))
+	if ((length != 8 && length != 9 && length != OSD_VIEW_VALUE_MAX) ||
+	    (length > 8 && value[8] > 1))
 		return false;
 	ret_view->base = osd_get_be(value, 8);
-	ret_view->writable = length == 9 && value[8];
-	return true;
+	ret_view->writable = length > 8 && value[8];
+	if (length <= 9)
+		return true;
+	ret_view->collection = osd_get_be(value + 9, 8);
+	return ret_view->collection >= OSD_FIRST_ID;
 }
 
 /* Length 0: there is no such value. */
@@ -37,15 +41,16 @@ static enum osd_status read_value(struct osd_txn *txn, const struct osd_place *p
 
 /* Whether the base has this view in its list. */
 static enum osd_status is_live(struct osd_txn *txn, const struct osd_place *base,
-			       const struct osd_place *view, bool *ret_live)
+			       const struct osd_place *view, uint64_t collection, bool *ret_live)
 {
-	uint8_t list[OSD_VIEWS_MAX * OSD_VIEW_ENTRY_BYTES];
+	const size_t each = osd_view_entry_bytes(collection);
+	uint8_t list[OSD_VIEW_LIST_BYTES];
 	size_t length;
-	enum osd_status status =
-		read_value(txn, base, OSD_STACK_VIEWS, list, sizeof(list), &length);
+	enum osd_status status = read_value(txn, base, osd_view_list_number(collection), list,
+					    sizeof(list), &length);
 
 	*ret_live = false;
-	for (size_t at = 0; at + OSD_VIEW_ENTRY_BYTES <= length; at += OSD_VIEW_ENTRY_BYTES)
+	for (size_t at = 0; at + each <= length; at += each)
 		*ret_live |= osd_get_be(list + at, 8) == view->partition_id &&
 			     osd_get_be(list + at + 8, 4) == view->incarnation;
 	return status;
@@ -64,13 +69,45 @@ static enum osd_status take_partition(struct osd_txn *txn, uint64_t id, struct o
 	return OSD_OK;
 }
 
+static enum osd_status read_record(struct osd_txn *txn, const struct osd_place *place,
+				   struct osd_record *ret_record)
+{
+	struct osd_key key = osd_key_object(place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+
+	return status == OSD_OK
+		       ? osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record)
+		       : status;
+}
+
+static bool is_directory(const struct osd_record *record)
+{
+	return record->type == OSD_COLLECTION && record->flags & OSD_REC_DIRECTORY;
+}
+
+/* From a view to the collection of the base that it shows.  If that is no directory, the view stays at hand, in which
+ * there are no names. */
+static enum osd_status step_to_part(struct osd_txn *txn, bool change, struct osd_place part,
+				    struct osd_place *place)
+{
+	struct osd_record record;
+	enum osd_status status = change ? OSD_E_CONTRACT : read_record(txn, &part, &record);
+
+	if (status == OSD_OK && is_directory(&record))
+		*place = part;
+	return status;
+}
+
 /* From a partition to its base.  *ret_goes_on false: it is no view, or its base was removed. */
 static enum osd_status step(struct osd_txn *txn, bool change, struct osd_place *place,
 			    bool *may_be_view, bool *ret_goes_on)
 {
 	struct osd_view view;
 	struct osd_place base;
-	uint8_t value[9];
+	uint8_t value[OSD_VIEW_VALUE_MAX];
 	size_t length;
 	enum osd_status status =
 		read_value(txn, place, OSD_STACK_SOURCE, value, sizeof(value), &length);
@@ -82,9 +119,14 @@ static enum osd_status step(struct osd_txn *txn, bool change, struct osd_place *
 		return OSD_E_MEDIUM;
 	status = take_partition(txn, view.base, &base, may_be_view);
 	if (status == OSD_OK)
-		status = is_live(txn, &base, place, ret_goes_on);
+		status = is_live(txn, &base, place, view.collection, ret_goes_on);
 	if (status != OSD_OK || !*ret_goes_on)
 		return status == OSD_E_NO_PARTITION ? OSD_OK : status;
+	if (view.collection) {
+		*ret_goes_on = false;
+		base.object_id = view.collection;
+		return step_to_part(txn, change, base, place);
+	}
 	*place = base;
 	return change && !view.writable ? OSD_E_CONTRACT : OSD_OK;
 }
@@ -138,23 +180,17 @@ enum osd_status osd_view_directory(struct osd_txn *txn, bool write)
 {
 	struct osd_place tree;
 	struct osd_record record;
-	struct osd_key key;
-	uint8_t bytes[OSD_RECORD_BYTES];
-	size_t length;
 	enum osd_status status = osd_view_tree(txn, txn->place.partition_id, false, &tree);
 
-	if (status == OSD_OK && tree.partition_id == txn->place.partition_id)
+	if (status == OSD_OK && (tree.partition_id == txn->place.partition_id ||
+				 (tree.object_id && tree.object_id != txn->place.object_id)))
 		return OSD_E_NO_OBJECT;
 	tree.object_id = txn->place.object_id;
-	key = osd_key_object(&tree);
 	if (status == OSD_OK)
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				    0, bytes, sizeof(bytes), &length);
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+		status = read_record(txn, &tree, &record);
 	if (status != OSD_OK)
 		return status;
-	if (record.type != OSD_COLLECTION || !(record.flags & OSD_REC_DIRECTORY))
+	if (!is_directory(&record))
 		return OSD_E_NO_OBJECT;
 	if (write)
 		return OSD_E_CONTRACT;

@@ -306,11 +306,14 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
     with own_serving.connect() as target:
         base = target.create_partition()
         view = Functions(target).view_create(base, [], writable=True)
+        collection = target.create_collection(base)
+        part = Functions(target).view_create(collection, [])
 
         def change() -> None:
             with contextlib.suppress(OSDError):
                 for turn in range(100_000):
                     made = target.create(view.id if turn % 2 else base)
+                    target.add_member(collection, ref(base, made.object_id))
                     if turn % 3 == 0:
                         target.remove(ref(base if turn % 2 else view.id, made.object_id))
 
@@ -323,6 +326,10 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
     with own_serving.connect() as target:
         listed = ids(target, base)
         assert listed and ids(target, view.id) == listed
+        members = [each.object_id for each in target.list_members(collection)]
+        assert members and ids(target, part.id) == members
         made = target.create(base)
+        target.add_member(collection, made)
         assert ids(target, view.id) == [*listed, made.object_id]
+        assert ids(target, part.id) == [*members, made.object_id]
         assert target.create_collection(view.id).object_id >= 1 << 61

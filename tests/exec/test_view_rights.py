@@ -117,8 +117,13 @@ def test_permissions_to_make_a_view(keyed: Keyed, view: ObjectRef) -> None:
         assert at_the_extension(caught)
     with pytest.raises(Invalid):  # without a capability
         becomes(keyed.plain, view, base, b"")
-    with without(keyed, base, ~Permission.READ) as target:
-        becomes(target, view, base, b"")
+    with keyed.connect() as target:
+        part = target.create_collection(keyed.pid)
+    for flags in (bytes(1) + part.object_id.to_bytes(8), b""):
+        with without(keyed, base, Permission.READ) as target, pytest.raises(Invalid):
+            becomes(target, view, base, flags)
+        with without(keyed, base, ~Permission.READ) as target:
+            becomes(target, view, base, flags)
 
 
 def test_permissions_to_make_objects_in_a_view(keyed: Keyed, view: ObjectRef) -> None:

@@ -40,7 +40,7 @@ def record_of(functions: Functions, found: View) -> JsonRow:
     return {
         "schema": "iosd.view/1",
         "id": f"{found.id:#x}",
-        "base": f"{found.base:#x}",
+        "base": str(found.source) if found.collection else f"{found.base:#x}",
         "stages": [words_of(each, names) for each in stages],
         "writable": found.writable,
     }
@@ -61,7 +61,13 @@ def partition_of(address: ObjectRef) -> PartitionId:
 @view.command(cls=Verb)
 @click.argument("view", metavar="VIEW", type=NEW_PARTITION)
 @click.argument("stages", metavar="[STAGE]...", nargs=-1)
-@click.option("--of", "base", type=ADDRESS, required=True, help="Partition whose objects it shows.")
+@click.option(
+    "--of",
+    "base",
+    type=ADDRESS,
+    required=True,
+    help="Partition, collection or directory whose objects it shows.",
+)
 @click.option("--writable", is_flag=True, help="Let WRITEs of the view change its base.")
 @PARTITION
 @click.pass_obj
@@ -75,6 +81,9 @@ def create(
 ) -> None:
     """Make the partition VIEW, whose objects show those of another one, and print its id.
 
+    A view of a collection shows the members. A directory is a collection: the view has the files in
+    it, and not those in directories below it.
+
     VIEW: /NAME for a name, and the target picks the id; or an id.
 
     STAGE: NAME[@METHOD][:PARAMETERS] of a function, in the order of a READ. Without one, the view
@@ -84,7 +93,7 @@ def create(
         functions = functions_of(target, partition)
         chosen = [stage_of(functions, each, inherited=True) for each in stages]
         made = functions.view_create(
-            partition_of(base),
+            base if base.object_id else partition_of(base),
             chosen,
             view if isinstance(view, int) else 0,
             name=view if isinstance(view, str) else "",

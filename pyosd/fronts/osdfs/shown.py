@@ -94,14 +94,14 @@ class Shown:
         return self._nodes.show(parent, name, found.object, file, self._job_facts(found))
 
     async def _find_view(self, parent: Node, name: bytes) -> Node:
-        def found() -> Dialogue[tuple[ObjectRef, tuple[int, bool] | None]]:
+        def found() -> Dialogue[tuple[ObjectRef, tuple[ObjectRef, bool] | None]]:
             partition = yield from find_partition(self._fs, text_of(name))
             return partition, (yield from shown_base(partition.partition_id))
 
         partition, base = await self._line.carry(found)
-        if base is None or base[0] != parent.object.partition_id:
+        if base is None or base[0].partition_id != parent.object.partition_id:
             raise WithErrno(errno.ENOENT)
-        shown = ViewFile(ref(base[0]), base[1])
+        shown = ViewFile(ref(base[0].partition_id), base[1])
         facts = await self._view_facts(partition, shown, is_directory=True)
         return self._nodes.show(parent, name, partition, shown, facts)
 
@@ -213,6 +213,6 @@ def _views_of(partition: ObjectRef) -> Dialogue[list[str]]:
     found = []
     for name, each in (yield from named_partitions()):
         base = yield from shown_base(each.partition_id)
-        if base and base[0] == partition.partition_id:
+        if base and base[0].partition_id == partition.partition_id:
             found.append(name)
     return found
