@@ -122,3 +122,27 @@ def test_zarr_in_a_view(
     made[:] = numbers
     read = zarr.open_array(IosdStore(f"/{ref(far)}/array", target=serving.url), mode="r")
     assert (read[:] == numbers).all() and (read[20:30, 5] == numbers[20:30, 5]).all()
+
+
+def test_the_version_of_the_data(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef, upper: FunctionStage
+) -> None:
+    """It is the source's, also in a view of a view: it changes with the data that a READ returns."""
+    source = target.create_and_write(zone.partition_id, b"text")
+    near = functions.view_create(zone, [upper], writable=True).id
+    far = functions.view_create(near, []).id
+    for each in (ref(near, source.object_id), ref(far, source.object_id)):
+        before = target.data_version(each)
+        assert before == target.data_version(source) == target.read_with_version(each, 0, 4)[1]
+        target.write(source, 0, b"t")
+        assert target.data_version(each) == target.data_version(source) != before
+    functions.attach(ref(near, source.object_id), [])
+    target.remove(source)
+    alone = target.create_and_write(zone.partition_id, b"x")
+    functions.attach(alone, [upper])
+    assert target.data_version(alone) == target.read_with_version(alone, 0, 1)[1]
+    base = target.create_partition()
+    lost = target.create(base)
+    view = functions.view_create(base, []).id
+    target.remove_partition(base, contents=True)
+    assert target.data_version(ref(view, lost.object_id)) == b""
