@@ -32,6 +32,8 @@ __all__ = ["View", "shown_base", "view", "view_create", "view_refresh", "view_re
 SOURCE = 17
 _IDS = struct.Struct(">QQ")
 _WRITABLE = b"\1"
+_TRIES = 16
+"""To add an object that leaves and joins meanwhile."""
 _FLAGS_END = 9
 """The id of the collection comes behind the flags."""
 
@@ -191,18 +193,20 @@ def add(shows: View, source: ObjectRef) -> Dialogue[bool]:
     """
     value = _IDS.pack(source.partition_id, source.object_id) + _flags(shows.writable)
     marker = AttributeValue(Page.STACK, SOURCE, value)
-    try:
-        yield from create_and_write(
-            shows.id, b"", requested_id=source.object_id, attributes=[marker]
-        )
-    except errors.Exists:
-        return False
-    except errors.Invalid:
-        if source in (yield from _shown_objects(shows)):
-            text = f"what the view {shows.id:#x} shows was removed and made again: make a new view"
-            raise errors.Invalid(0, 0, 0, text) from None
-        return False
-    return True
+    for _ in range(_TRIES):
+        try:
+            yield from create_and_write(
+                shows.id, b"", requested_id=source.object_id, attributes=[marker]
+            )
+        except errors.Exists:
+            return False
+        except errors.Invalid:
+            if source not in (yield from _shown_objects(shows)):
+                return False
+        else:
+            return True
+    text = f"what the view {shows.id:#x} shows was removed and made again: make a new view"
+    raise errors.Invalid(0, 0, 0, text)
 
 
 def view_remove(table: Any, partition: PartitionId) -> Dialogue[None]:

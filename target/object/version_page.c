@@ -7,6 +7,10 @@
 #include "object/internal.h"
 #include "object/page_provider.h"
 #include "wire/cursor.h"
+#include "wire/osd2.h"
+#include "wire/stage.h"
+
+#define SOURCES_MAX 4u /* in a row */
 
 void osd_txn_show_version(struct osd_txn *txn, struct osd_object_id id,
 			  struct osd_data_version version)
@@ -38,21 +42,119 @@ static struct osd_data_version of_user_object(struct osd_txn *txn)
 	return version;
 }
 
+/* ---- of data that another object stores (view.h) ------------------------------------------------ */
+
+/* These functions read records, so the object at hand stays.  OSD_E_NO_OBJECT: there is none. */
+static enum osd_status read_source(struct osd_txn *txn, const struct osd_place *place,
+				   struct osd_source_value *ret_source)
+{
+	struct osd_key key = osd_key_attribute(place, OSD_PAGE_STACK, OSD_STACK_SOURCE);
+	uint8_t bytes[OSD_SOURCE_BYTES];
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+
+	if (status != OSD_OK)
+		return status;
+	return length <= sizeof(bytes) && osd_source_value_decode(bytes, length, ret_source)
+		       ? OSD_OK
+		       : OSD_E_MEDIUM;
+}
+
+static enum osd_status read_record(struct osd_txn *txn, const struct osd_source_value *source,
+				   struct osd_place *ret_place, struct osd_record *ret_record)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_key key;
+	size_t length;
+	enum osd_status status =
+		osd_partition_get(txn->objects, txn, source->partition_id, &partition);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_place = (struct osd_place){partition->id, partition->incarnation, source->object_id};
+	key = osd_key_object(ret_place);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
+			    bytes, sizeof(bytes), &length);
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record);
+	if (status != OSD_OK)
+		return status;
+	return ret_record->type == OSD_USER_OBJECT &&
+			       ret_record->times[OSD_T_CREATED] == source->created_msec
+		       ? OSD_OK
+		       : OSD_E_NO_OBJECT;
+}
+
+/* A new one, if nothing valid is known: so nobody takes the data for those of an earlier one. */
+static struct osd_data_version of_source(struct osd_txn *txn, const struct osd_place *place,
+					 const struct osd_record *record)
+{
+	const struct osd_object_id id = {place->partition_id, place->object_id};
+	struct osd_object *object = osd_cache_find(txn->objects, id);
+	struct osd_data_version version = object ? osd_version_of(object)
+					  : record->version.counter == OSD_VERSION_STALE
+						  ? osd_version_new(txn->objects)
+						  : osd_version_of_record(txn->objects, record);
+
+	osd_object_put(object);
+	return version;
+}
+
+/* The version that a READ of the object at hand returns.  *ret_known false: its source is gone. */
+static enum osd_status of_data(struct osd_txn *txn, struct osd_data_version *ret_version,
+			       bool *ret_known)
+{
+	struct osd_place place = txn->place;
+	struct osd_record record = txn->record;
+	struct osd_source_value source;
+	enum osd_status status = OSD_OK;
+	unsigned i;
+
+	for (i = 0; i <= SOURCES_MAX && record.flags & OSD_REC_STACKED; i++) {
+		status = read_source(txn, &place, &source);
+		if (status != OSD_OK)
+			break;
+		status = read_record(txn, &source, &place, &record);
+		if (status != OSD_OK) {
+			*ret_known = false;
+			return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK
+											 : status;
+		}
+	}
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	*ret_known = i <= SOURCES_MAX;
+	*ret_version =
+		place.object_id == txn->id.object_id && place.partition_id == txn->id.partition_id
+			? of_user_object(txn)
+			: of_source(txn, &place, &record);
+	return OSD_OK;
+}
+
 static enum osd_status version_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 				   size_t *ret_length)
 {
 	struct osd_data_version version;
 	uint8_t bytes[OSD_VERSION_BYTES];
+	bool known = true;
+	enum osd_status status = OSD_OK;
 
 	(void)context, (void)page;
 	*ret_length = 0;
 	if (number != OSD_VERSION_NUMBER || id.object_id == OSD_OBJECTS_COLLECTION ||
 	    id.object_id == OSD_JOBS_COLLECTION)
 		return OSD_OK;
-	version = osd_txn_type(txn) == OSD_COLLECTION
-			  ? osd_version_of_record(txn->objects, &txn->record)
-			  : of_user_object(txn);
+	if (osd_txn_type(txn) == OSD_COLLECTION)
+		version = osd_version_of_record(txn->objects, &txn->record);
+	else if (txn->record.flags & OSD_REC_STACKED && !osd_same_id(txn->versioned, txn->id))
+		status = of_data(txn, &version, &known);
+	else
+		version = of_user_object(txn);
+	if (status != OSD_OK || !known)
+		return status;
 	osd_version_encode(version, bytes);
 	memcpy(buffer, bytes, OSD_MIN(capacity, sizeof(bytes)));
 	*ret_length = sizeof(bytes);
