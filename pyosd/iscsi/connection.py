@@ -208,11 +208,12 @@ class Connection:
         Returns: the core's answer.
         Raises: CommandTimeout: none came, and the session was dropped; SessionLost: it was lost.
         """
-        with self._lock:
-            self._wait_until(lambda: task.done, deadline)
-            if task.answer is None:
-                raise self._error()
-            return task.answer
+        if not task.done:
+            with self._lock:
+                self._wait_until(lambda: task.done, deadline)
+        if task.answer is None:
+            raise self._error()
+        return task.answer
 
     def _wait_until(self, happened: Callable[[], bool], deadline: float) -> None:
         """Serve the socket, or have another thread do it, until something has happened.  Lock held.
