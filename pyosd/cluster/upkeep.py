@@ -54,13 +54,15 @@ class ClusterReport:
     """How the copies of a partition stand, or stood before they were restored.
 
     objects, copies: how many there are.  findings: the faults that are left.  maps: the map of each
-    target; None: it has none.  written, removed: copies.  bytes: of the copies written.
+    target; None: it has none.  other_targets: of check(), how a map differs from the targets of this
+    handle; "": it does not.  written, removed: copies.  bytes: of the copies written.
     """
 
     objects: int = 0
     copies: int = 0
     findings: list[CopyFinding] = field(default_factory=list)
     maps: dict[str, ClusterMap | None] = field(default_factory=dict)
+    other_targets: str = ""
     written: int = 0
     removed: int = 0
     bytes: int = 0
@@ -138,6 +140,7 @@ class Upkeep:
         Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
         """
         report = ClusterReport(maps=self._maps())
+        report.other_targets = self._other_targets(report.maps)
         for verdict in self._verdicts(report, None, None):
             report.findings += verdict.findings
         return report
@@ -151,7 +154,8 @@ class Upkeep:
         Raises: as check(); MapConflict: the map names other targets than this handle.
         """
         report = ClusterReport(maps=self._maps())
-        self._require_members(report.maps)
+        if differs := self._other_targets(report.maps):
+            raise MapConflict(differs)
         return self._apply(report, None, prefer, drop=False)
 
     def rebalance(
@@ -202,14 +206,15 @@ class Upkeep:
             )
             return dict(zip(self._asked, found, strict=True))
 
-    def _require_members(self, maps: dict[str, ClusterMap | None]) -> None:
+    def _other_targets(self, maps: dict[str, ClusterMap | None]) -> str:
         for name, found in maps.items():
             if found is not None and {*found.targets} != {*self._cluster.names}:
-                raise MapConflict(
+                return (
                     f"the map of {name}, version {found.version}, names {', '.join(found.targets)}; "
                     f"these targets are {', '.join(self._cluster.names)}: rebalance first, or "
                     "correct the list of targets"
                 )
+        return ""
 
     def _verdicts(
         self, report: ClusterReport, copies: int | None, prefer: Prefer | None

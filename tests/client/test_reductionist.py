@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 import pyosd
 from pyosd.fronts.reductionist import reduce
 from pyosd.fronts.reductionist.checked import TYPES, ArrayRefusal, checked
+from pyosd.fronts.reductionist.server import WRONG_MOST
 from pyosd.offload.home import client_environment
 from pyosd.types import PartitionId
 from tests.machine import unavailable
@@ -465,6 +466,8 @@ def test_who_may_ask(serving: Serving, tmp_path: Path) -> None:
         ("ann:wrong", 401),
         ("ann:s3cret", 404),
         ("\N{SNOWMAN}", 401),
+        *[("ann:wrong", 401)] * (WRONG_MOST - 2),
+        ("ann:s3cret", 429),
     ):
         request = urllib.request.Request(f"{api.url}/0x9999999/x")
         if login_of is not None:

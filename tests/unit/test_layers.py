@@ -105,7 +105,7 @@ OBJECT_LAYERS = {
             "object",
             "object_record",
         ),
-        *("object_removal", "partition_create", "tracking", "view_objects"),
+        *("object_removal", "partition_create", "tracking", "view_members", "view_objects"),
     },
     "attributes": {
         *("attr", "attr_page", "attr_set", "attr_std", "charged_page", "copy", "figures_page"),

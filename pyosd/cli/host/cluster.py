@@ -139,6 +139,8 @@ def finish(settings: Settings, report: ClusterReport, done: str = "") -> None:
     if len({*maps.values()}) > 1:
         versions = ", ".join(f"{name} {version or 'none'}" for name, version in maps.items())
         settings.say(f"the targets have different maps: {versions}; osd cluster rebalance")
+    if report.other_targets:
+        settings.say(report.other_targets)
     if faults:
         raise Failure(Exit.FAILED, f"{counted(len(faults), 'fault')} in {found}{done}")
     settings.say(f"no fault in {found}{done}")

@@ -33,7 +33,7 @@ from pyosd.fronts.osdfs.kernel import (
 from pyosd.fronts.osdfs.nodes import Node
 from pyosd.types import Buffer
 
-__all__ = ["KernelHandler", "KernelServer", "MountLoop", "Requests", "Server"]
+__all__ = ["KernelHandler", "KernelServer", "MountLoop", "KernelRequests", "RequestTaker"]
 
 Ts = TypeVarTuple("Ts")
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
@@ -47,7 +47,7 @@ _log = logging.getLogger("osdfs")
 # ---- the loop ----------------------------------------------------------------------------------------
 
 
-class Requests(Protocol):
+class KernelRequests(Protocol):
     """Where requests come from, as pyosd._core.KernelDevice."""
 
     @property
@@ -63,8 +63,8 @@ class Requests(Protocol):
         ...
 
 
-class Server(Protocol):
-    """Who gets them."""
+class RequestTaker(Protocol):
+    """Carries requests out."""
 
     def take(self, request: Any, /) -> None:
         """Begin to carry one out."""
@@ -84,7 +84,7 @@ class _Selector(selectors.EpollSelector):
     def __init__(self) -> None:
         super().__init__()
         self.woken = False
-        self.served: tuple[Requests, Server] | None = None
+        self.served: tuple[KernelRequests, RequestTaker] | None = None
 
     def select(self, timeout: float | None = None) -> _Events:
         """Serve requests until the loop has something to do.  Returns: its events."""
@@ -125,7 +125,7 @@ class MountLoop(asyncio.SelectorEventLoop):
         self.descriptor = self._own.fileno()
         super().__init__(self._own)
 
-    def serve(self, requests: Requests, server: Server) -> None:
+    def serve(self, requests: KernelRequests, server: RequestTaker) -> None:
         """Have a server take requests from now on; only one at a time."""
         self._own.served = requests, server
 

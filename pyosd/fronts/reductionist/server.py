@@ -61,6 +61,12 @@ PLAIN_MOST = (1 << 20) - 4096
 """Results that a call without a record can have, with room for the line before the values."""
 PATIENCE_S = 30.0
 LOST_MOST = 2
+CONNECTIONS_MOST = 256
+IDLE_S = 60.0
+WRONG_MOST, WRONG_S = 10, 60.0
+"""Wrong passwords from one address in so many seconds."""
+ADDRESSES_MOST = 1024
+"""Addresses that have sent wrong passwords; the count of the oldest is forgotten."""
 PAUSE_S = 0.1
 SAFE = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
 """Headers of all answers.  No page of another site can include data as a script or an image."""
@@ -174,6 +180,61 @@ def refused(error: ArrayRefusal) -> web.Response:
     return web.json_response({"error": body}, status=error.status, headers=headers)
 
 
+# ---- limits --------------------------------------------------------------------------------------
+
+
+class WrongPasswords:
+    """Counts wrong passwords by address; times are seconds of any clock."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[float, int]] = {}
+
+    def refuses(self, address: str, now: float) -> bool:
+        """Whether there have been too many from here."""
+        start, count = self._found.get(address, (now, 0))
+        return count >= WRONG_MOST and now < start + WRONG_S
+
+    def add(self, address: str, now: float) -> None:
+        """Count one more; the count begins anew when its time is over."""
+        start, count = self._found.pop(address, (now, 0))
+        self._found[address] = (start, count + 1) if now < start + WRONG_S else (now, 1)
+        if len(self._found) > ADDRESSES_MOST:
+            del self._found[next(iter(self._found))]
+
+
+class RefusedConnection(asyncio.Protocol):
+    """A connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close it."""
+        transport.close()
+
+
+class Connections:
+    """Bounds the number of connections, and the time until each sends a request."""
+
+    def __init__(self, server: web.Server, most: int = CONNECTIONS_MOST) -> None:
+        self._server, self._most = server, most
+        self._waiting: dict[int, tuple[asyncio.TimerHandle, web.RequestHandler]] = {}
+
+    def __call__(self) -> asyncio.BaseProtocol:
+        """The protocol of a new connection."""
+        if len(self._server.connections) >= self._most:
+            return RefusedConnection()
+        handler = self._server()
+        timer = asyncio.get_running_loop().call_later(BODY_S, self._late, id(handler))
+        self._waiting[id(handler)] = timer, handler
+        return handler
+
+    def _late(self, key: int) -> None:
+        self._waiting.pop(key)[1].force_close()
+
+    def used(self, handler: web.RequestHandler) -> None:
+        """A connection has sent a request."""
+        if found := self._waiting.pop(id(handler), None):
+            found[0].cancel()
+
+
 # ---- the server ----------------------------------------------------------------------------------
 
 
@@ -186,6 +247,8 @@ class ReductionServer:
         self._code = CODE.read_text()
         self._sha256 = hashlib.sha256(self._code.encode()).hexdigest()
         self._running = asyncio.Semaphore(options.at_once)
+        self._wrong = WrongPasswords()
+        self.connections: Connections | None = None
 
     def application(self) -> web.Application:
         """The routes."""
@@ -222,6 +285,8 @@ class ReductionServer:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         """Ask for the password, and give errors the form of the API."""
+        if self.connections is not None:
+            self.connections.used(request.protocol)
         try:
             if not self._options.password and not names_this_machine(request.host):
                 # The page of another site can have a name of its own lead here.
@@ -231,13 +296,23 @@ class ReductionServer:
             if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
                 # A browser knows the password, and sends what a page of another site asks for.
                 raise ArrayRefusal("pages of other sites may not ask", status=403)
-            if self._options.password and not self._knows(request):
-                raise ArrayRefusal("wrong user or password", status=401)
+            if self._options.password:
+                self._check_password(request)
             return await handler(request)
         except ConnectionResetError:
             raise
         except Exception as error:
             return refused(refusal_of(error))
+
+    def _check_password(self, request: web.Request) -> None:
+        """Raises: ArrayRefusal: it is wrong, or too many were."""
+        address, now = request.remote or "", asyncio.get_running_loop().time()
+        if self._wrong.refuses(address, now):
+            raise ArrayRefusal("too many wrong passwords from this address", status=429)
+        if not self._knows(request):
+            if "Authorization" in request.headers:  # clients send their first request without
+                self._wrong.add(address, now)
+            raise ArrayRefusal("wrong user or password", status=401)
 
     def _knows(self, request: web.Request) -> bool:
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
@@ -376,14 +451,20 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
     ) as target:
         server = ReductionServer(target, options)
         await server.store_function()
-        runner = web.AppRunner(server.application(), access_log=None)
+        runner = web.AppRunner(server.application(), access_log=None, keepalive_timeout=IDLE_S)
         await runner.setup()
+        assert runner.server is not None
+        server.connections = Connections(runner.server)
+        listener: asyncio.Server | None = None
         try:
-            site = web.TCPSite(runner, options.host, options.port, ssl_context=options.context)
-            await site.start()
-            host, port = runner.addresses[0][:2]
+            listener = await asyncio.get_running_loop().create_server(
+                server.connections, options.host, options.port, ssl=options.context
+            )
+            host, port = listener.sockets[0].getsockname()[:2]
             scheme = "https" if options.context else "http"
             ready(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
             await stop.wait()
         finally:
+            if listener is not None:
+                listener.close()
             await runner.cleanup()
