@@ -33,7 +33,7 @@ from pyosd.fronts.osdfs.kernel import (
 from pyosd.fronts.osdfs.nodes import Node
 from pyosd.types import Buffer
 
-__all__ = ["KernelHandler", "KernelServer", "MountLoop", "KernelRequests", "RequestTaker"]
+__all__ = ["KernelHandler", "KernelRequests", "KernelServer", "MountLoop", "RequestTaker"]
 
 Ts = TypeVarTuple("Ts")
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
