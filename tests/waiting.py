@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 DEADLINE_S = 60.0
 """Seconds.  Longer than anything takes beside other work, short enough to end a hopeless run."""
+GROWTH, LONGEST = 1.1, 4
+"""Of the pause between two questions: what takes long is asked for less often, since each question costs
+the processor time that others wait for."""
 
 
 def until(
@@ -24,12 +27,13 @@ def until(
     """Ask again until the condition says something.
 
     Args: what: said if it never does; a function is called then.  seconds: at most.  pause: seconds
-        between two questions; 0 where each is a round trip that costs as much.
+        between the first two questions; 0 where each is a round trip that costs as much.
     Returns: what it says.
     Raises: AssertionError: time is over.
     """
-    deadline = time.monotonic() + seconds
+    deadline, longest = time.monotonic() + seconds, LONGEST * pause
     while not (found := condition()):
         assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(pause)
+        pause = min(GROWTH * pause, longest)
     return found

@@ -15,6 +15,7 @@ import enum
 import functools
 import gc
 import io
+import itertools
 import json.scanner
 import random
 import sys
@@ -103,7 +104,13 @@ def changeable(objects: tuple[Any, ...], restored: Iterable[object]) -> list[Any
     Args: restored: not these.
     """
     left_out = {id(each) for each in restored}
+    kinds = {id(type(each)): type(each) for each in objects}  # a type need not have a hash
+    of_kind: dict[int, list[Any]] = {key: [] for key in kinds}
     for each in objects:
+        of_kind[id(type(each))].append(each)
+    special = {id(functools._lru_cache_wrapper), id(ABSTRACT), id(dict)}
+    odd = [key for key, kind in kinds.items() if key in special or issubclass(kind, STREAMS)]
+    for each in itertools.chain.from_iterable(of_kind[key] for key in odd):
         if type(each) is functools._lru_cache_wrapper:
             left_out.add(id(lru_table(each)))
         elif isinstance(each, STREAMS):
@@ -112,13 +119,9 @@ def changeable(objects: tuple[Any, ...], restored: Iterable[object]) -> list[Any
             left_out.update(id(part) for part in gc.get_referents(each) if type(part) is set)
         elif type(each) is dict and is_of_subclasses(each):
             left_out.add(id(each))
-    kinds = {
-        id(kind)
-        for kind in {id(type(each)): type(each) for each in objects}.values()
-        if is_watched(kind)
-    }
-    chosen = [each for each in objects if id(type(each)) in kinds and id(each) not in left_out]
-    return sorted(chosen, key=lambda each: (id(type(each)), id(each)))
+    watched = sorted(key for key, kind in kinds.items() if is_watched(kind))
+    chosen = itertools.chain.from_iterable(sorted(of_kind[key], key=id) for key in watched)
+    return [each for each in chosen if id(each) not in left_out]
 
 
 def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
@@ -147,7 +150,7 @@ def is_watched(kind: type) -> bool:
 
 def is_of_subclasses(table: dict[Any, Any]) -> bool:
     """Whether it is what type.__subclasses__() reads: weak references, by address."""
-    return bool(table) and all(
+    return type(next(iter(table), None)) is int and all(
         type(key) is int and type(value) is weakref.ReferenceType and key == id(value())
         for key, value in table.items()
     )
@@ -177,12 +180,20 @@ def freeze_empty_sets(classes: Iterable[type]) -> None:
         gc.freeze()
 
 
+def are_codecs(table: dict[Any, Any]) -> bool:
+    """Whether it is the interpreter's table of codecs."""
+    return type(next(iter(table.values()), None)) is codecs.CodecInfo and all(
+        type(each) is codecs.CodecInfo for each in table.values()
+    )
+
+
 def caches(objects: Iterable[Any]) -> list[dict[Any, Any]]:
     """Dicts that the interpreter or the library fills by the way, and that no module has."""
     found = [vars(each) for each in sys.path_importer_cache.values() if each is not None]
     for each in objects:
-        if type(each) is dict and each and all(type(v) is codecs.CodecInfo for v in each.values()):
-            found.append(each)
+        if type(each) is dict:
+            if are_codecs(each):
+                found.append(each)
         elif type(each) is weakref.WeakValueDictionary:
             found.append(each.data)  # type: ignore[attr-defined]
         elif isinstance(each, enum.EnumType):
