@@ -118,6 +118,7 @@ def test_attributes_of_a_new_file_are_known(fuse: Kernel) -> None:
         ("writer", object.__new__(Writer)),
         ("inode", 0),
     ],
+    ids=["not asked", "asked long ago", "shown", "writer", "inode"],
 )
 def test_attributes_that_python_must_answer_for(fuse: Kernel, name: str, value: object) -> None:
     node = fuse.known(**{name: value})
