@@ -104,6 +104,8 @@ struct osd_objects {
 	void (*forget_entries)(struct osd_objects *objects, const struct osd_partition *partition);
 	/* osd_unname.  open.c sets it, since names.c itself uses collection.c. */
 	enum osd_status (*unname)(struct osd_txn *txn);
+	/* osd_views_follow_members.  The same: it uses txn.c. */
+	enum osd_status (*follow_members)(struct osd_txn *txn);
 	struct osd_stack_ops stack_ops; /* set before threads start */
 	struct osd_rwlock partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */

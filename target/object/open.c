@@ -19,6 +19,7 @@
 #include "object/named.h"
 #include "object/txn_run.h"
 #include "object/value_index.h"
+#include "object/view_impl.h"
 #include "store/direct.h"
 #include "store/freeze.h"
 #include "store/stand_in.h"
@@ -258,6 +259,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	apply_config(objects, config);
 	objects->forget_entries = osd_cache_remove_partition;
 	objects->unname = osd_unname;
+	objects->follow_members = osd_views_follow_members;
 	osd_heads_init(objects, config->heads);
 	objects->heads.escape = osd_head_escape;
 	status = config->directory ? open_on_disk(objects, config, message)

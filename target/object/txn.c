@@ -111,7 +111,7 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 	enum osd_status status = osd_txn_let_go(txn);
 
 	if (status == OSD_OK && txn->members.count)
-		status = osd_views_apply_members(txn);
+		status = txn->objects->follow_members(txn);
 	if (status == OSD_OK && txn->index.count)
 		status = osd_index_apply(txn);
 	if (status == OSD_OK && txn->collections.count)

@@ -7,7 +7,7 @@
  * transaction that makes or removes an object of the base does the same in each of them, and in their views.  No
  * quota or check of a view stands in the way of its base.
  *
- * A view of a collection has the members: the commit that changes them does the same in the view (view_members.c).  If
+ * A view of a collection has the members: the commit that changes them does the same in the view (view_follow.c).  If
  * the collection is a directory, its names are those of the view, without the directories in it.  Nothing is made in
  * such a view, and no name changes.
  *

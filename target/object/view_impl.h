@@ -30,6 +30,12 @@ struct osd_view_list {
  * has none with this id.  OSD_E_CONTRACT: write. */
 enum osd_status osd_view_directory(struct osd_txn *txn, bool write);
 
+struct osd_member_change {
+	struct osd_place collection;
+	uint64_t member; /* 0: the collection is removed */
+	bool missed; /* no collection of the partition had a view then; stands for all members */
+};
+
 /* The list of a base that has, or would have, such a view: its number, and the bytes of each entry. */
 static inline uint32_t osd_view_list_number(uint64_t collection)
 {
@@ -49,6 +55,8 @@ enum osd_status osd_views_of(struct osd_txn *txn, struct osd_partition *base,
 /* Those of a collection. */
 enum osd_status osd_views_of_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection,
 				  struct osd_view_list *ret_list);
+/* The collection keeps its members to the end of the transaction.  OSD_E_PARAM_FIELD: the partition has none with this id. */
+enum osd_status osd_view_hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection);
 /* The collection was removed: it has no views any more. */
 enum osd_status osd_views_drop_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection);
 /* Takes up the view's partition.  *ret_there: it is there, and no later one with its id. */
@@ -77,14 +85,17 @@ enum osd_status osd_view_add_to(struct osd_txn *txn, const struct osd_view_entry
 enum osd_status osd_view_remove_from(struct osd_txn *txn, const struct osd_view_entry *entry,
 				     struct osd_object_id source);
 
+/* ---- view_follow.c ----------------------------------------------------------------------------- */
+
+/* Before the commit: the views of these collections follow.  Their records become locked, as in the transaction that makes
+ * a view of one. */
+enum osd_status osd_views_follow_members(struct osd_txn *txn);
+
 /* ---- view_members.c --------------------------------------------------------------------------- */
 
 /* The member joins the collection, or leaves it; 0: the collection is removed, after its members have left. */
 enum osd_status osd_views_note_member(struct osd_txn *txn, const struct osd_place *collection,
 				      uint64_t member);
-/* Before the commit: the views of these collections follow.  Their records become locked, as in the transaction that makes
- * a view of one. */
-enum osd_status osd_views_apply_members(struct osd_txn *txn);
 /* The records of these collections are locked.  OSD_E_CONFLICT: one may have got a view since osd_views_note_member(). */
 enum osd_status osd_views_check_noted(struct osd_txn *txn);
 

@@ -225,7 +225,7 @@ static enum osd_status check_chain(struct osd_txn *txn, uint64_t partition_id, u
 
 /* The collection keeps its members to the end of the transaction.  A directory that the base itself shows is none of its
  * own. */
-static enum osd_status hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
+enum osd_status osd_view_hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
 {
 	enum osd_status status =
 		osd_txn_take(txn, (struct osd_object_id){base_id, collection}, true);
@@ -235,19 +235,6 @@ static enum osd_status hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t
 	return status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_CONTRACT
 		       ? OSD_E_PARAM_FIELD
 		       : status;
-}
-
-enum osd_status osd_view_admits(struct osd_txn *txn, const struct osd_view *view,
-				uint64_t object_id, bool *ret_admits)
-{
-	const struct osd_object_id part = {view->base, view->collection};
-	enum osd_status status;
-
-	*ret_admits = !view->collection;
-	if (!view->collection)
-		return OSD_OK;
-	status = hold_part(txn, view->base, view->collection);
-	return status == OSD_OK ? osd_collection_has(txn, part, object_id, ret_admits) : status;
 }
 
 /* No object is made in the base from here to the end of the transaction, and those that are made later see the bit: it
@@ -266,7 +253,7 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 	if (status != OSD_OK)
 		return status == OSD_E_NO_PARTITION ? OSD_E_PARAM_FIELD : status;
 	if (collection)
-		status = hold_part(txn, base_id, collection);
+		status = osd_view_hold_part(txn, base_id, collection);
 	if (status != OSD_OK)
 		return status;
 	atomic_store(collection ? &base->parted : &base->viewed, true);

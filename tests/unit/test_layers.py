@@ -78,6 +78,7 @@ OBJECT_LAYERS = {
         "txn",
         "txn_run",
         "version",
+        "view_members",
         "view_tree",
     },
     "kept": {
@@ -105,7 +106,7 @@ OBJECT_LAYERS = {
             "object",
             "object_record",
         ),
-        *("object_removal", "partition_create", "tracking", "view_members", "view_objects"),
+        *("object_removal", "partition_create", "tracking", "view_follow", "view_objects"),
     },
     "attributes": {
         *("attr", "attr_page", "attr_set", "attr_std", "charged_page", "copy", "figures_page"),
