@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from proxy import TEXTS_AT
+
 from pyosd.osd._query import Query
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ LENGTH_MOST = 1 << 30
 IDS_PER_ANSWER = 3  # few, so that continuation is exercised
 CODE_PIECE = 16  # the same of code
 SHARE_MESSAGE = struct.pack(">HH", 1, 4)
-FINISH_KEPT = 0x100
+FINISH_KEPT, FINISH_PLACED = 0x100, 0x200
 
 
 class Refusal(Exception):
@@ -150,10 +152,14 @@ class MemoryObjects:
         form, length = ids
         out = sandbox.outcome
         out.exit_code, out.kind, out.kept = a, b & 0xFF, bool(b & FINISH_KEPT)
-        out.traceback, out.line = body[4:end].decode(), body[end + length :].decode()
+        out.traceback, out.placed = body[4:end].decode(), bool(b & FINISH_PLACED)
+        behind = end + (4 if out.placed else length)
         if form:
-            out.result[:] = body[end : end + length]
+            place = int.from_bytes(body[end:behind], "big")
+            at_place = sandbox.memory[TEXTS_AT + place : TEXTS_AT + place + length]
+            out.result[:] = at_place if out.placed else body[end:behind]
             out.result_encoding = form - 1
+        out.line = body[behind:].decode()
 
     def op_2(self, sandbox, ids, a, b, body):  # PROGRESS
         sandbox.outcome.progress.append((a, body.decode()))

@@ -107,6 +107,7 @@ class Outcome:
     kept: bool = False  # the sandbox says that it keeps the code
     progress: list[tuple[int, str]] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
+    placed: bool = False  # the result was left in the shared memory
     pieces: int = 0  # calls made ahead, and the last of each row
 
 

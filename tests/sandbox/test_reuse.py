@@ -412,7 +412,7 @@ def test_data_pass_a_function_in_place(sandbox: Sandbox) -> None:
         job = {"method": "main", "stage": True, "args_encoding": 1, place: True}
         outcome = sandbox.run_another(code, args=args, **job)
         assert outcome.stdout == b"True True {'k': 'v'}\n", outcome.traceback
-        assert outcome.result == data and outcome.pieces, "the result comes in pieces"
+        assert outcome.result == data and outcome.placed, "the result stays in the memory"
         sandbox.wait_ready()
 
 
