@@ -18,6 +18,7 @@
 
 #define RETRY_FIRST_USEC 100000
 #define RETRY_MOST_USEC	 5000000
+#define WELCOME_USEC	 2000000 /* iosd-sandboxd answers HELLO in this time, or is stuck */
 #define NUDGE_UNREAD	 2048 /* bytes as the kernel counts them: two or three messages */
 
 static int try_connect(const char *path)
@@ -104,6 +105,7 @@ void osd_service_hello(struct osd_sandboxes *sandboxes, unsigned most)
 	uint8_t body[4];
 
 	sandboxes->asked = most;
+	sandboxes->hello_usec = osd_monotonic_usec();
 	osd_put_be(body, most, 4);
 	osd_service_send(sandboxes, OSD_SANDBOXD_HELLO, 0, body, sizeof(body));
 }
@@ -146,6 +148,15 @@ void osd_service_connect(struct osd_sandboxes *sandboxes, uint64_t now_usec, uin
 		sandboxes->retry_usec = now_usec + retry_delay(sandboxes, false);
 	}
 	*deadline = OSD_MIN(*deadline, sandboxes->retry_usec);
+}
+
+bool osd_service_is_due(const struct osd_sandboxes *sandboxes)
+{
+	if (!sandboxes->path || sandboxes->unfit[0])
+		return false;
+	if (sandboxes->fd < 0)
+		return sandboxes->retry_usec == 0;
+	return osd_monotonic_usec() < sandboxes->hello_usec + WELCOME_USEC;
 }
 
 void osd_service_lost(struct osd_sandboxes *sandboxes)

@@ -241,7 +241,8 @@ struct osd_sandboxes {
 	bool welcomed;				       /* and good enough (isolation) */
 	bool isolation_refused; /* connected once, level below the one demanded */
 	char unfit[128];	/* why the target cannot work with it; "": not tried */
-	uint64_t retry_usec, retry_delay_usec; /* next attempt to connect */
+	uint64_t retry_usec, retry_delay_usec; /* next attempt to connect; 0: the first */
+	uint64_t hello_usec;		       /* when the last HELLO was sent */
 	uint64_t next_id;
 	uint64_t sampled_usec; /* when starvation.c sampled the sandboxes last */
 	char isolation[32];    /* level reached */
@@ -364,6 +365,8 @@ void osd_service_connect(struct osd_sandboxes *sandboxes, uint64_t now_usec, uin
 void osd_service_receive(struct osd_sandboxes *sandboxes);
 /* Closes the connection; every sandbox is dead with it. */
 void osd_service_lost(struct osd_sandboxes *sandboxes);
+/* Whether it has not answered yet, but will before long: the target has just started. */
+bool osd_service_is_due(const struct osd_sandboxes *sandboxes);
 /* False: no connection (any more). */
 bool osd_service_send(struct osd_sandboxes *sandboxes, enum osd_sandboxd_type type, uint64_t id,
 		      const void *body, size_t length);

@@ -212,6 +212,7 @@ bool osd_supply_has_unused(const struct osd_sandboxes *sandboxes, const struct o
 
 bool osd_supply_has_any(const struct osd_sandboxes *sandboxes, const struct osd_supply *supply)
 {
-	return sandboxes->welcomed &&
-	       (!osd_supply_lacks(sandboxes, supply) || osd_supply_find_ready(sandboxes, supply));
+	if (!sandboxes->welcomed)
+		return osd_service_is_due(sandboxes);
+	return !osd_supply_lacks(sandboxes, supply) || osd_supply_find_ready(sandboxes, supply);
 }

@@ -170,8 +170,31 @@ static void test_ended_at(enum moment moment)
 	tear_down(&stage);
 }
 
+/* A target that has just started lets calls wait for the first word of iosd-sandboxd, for a while. */
+static void test_due(void)
+{
+	struct stage stage;
+
+	set_up(&stage);
+	CHECK(osd_supply_has_any(&stage.sandboxes, &stage.supply));
+	stage.sandboxes.welcomed = false;
+	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply)); /* no socket has a name */
+	stage.sandboxes.path = "/nobody/listens";
+	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply)); /* HELLO was long ago */
+	osd_service_hello(&stage.sandboxes, 1);
+	CHECK(osd_supply_has_any(&stage.sandboxes, &stage.supply));
+	osd_service_lost(&stage.sandboxes);
+	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply));
+	stage.sandboxes.retry_usec = 0; /* as after the start */
+	CHECK(osd_supply_has_any(&stage.sandboxes, &stage.supply));
+	stage.sandboxes.retry_usec = osd_monotonic_usec() + 1000000;
+	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply));
+	tear_down(&stage);
+}
+
 int main(void)
 {
+	test_due();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
 	test_ended_at(WHILE_WARMING);
