@@ -10,10 +10,12 @@
 /* Whether the last change noted is such a one. */
 static bool is_missed(const struct osd_txn *txn, const struct osd_place *collection)
 {
-	const struct osd_member_change *last = txn->members.list + txn->members.count;
+	const struct osd_member_change *last;
 
-	return txn->members.count && (--last)->missed &&
-	       last->collection.partition_id == collection->partition_id &&
+	if (txn->members.count == 0)
+		return false;
+	last = &txn->members.list[txn->members.count - 1];
+	return last->missed && last->collection.partition_id == collection->partition_id &&
 	       last->collection.object_id == collection->object_id;
 }
 
