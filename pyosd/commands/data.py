@@ -38,9 +38,6 @@ CHUNK = 1 << 20
 """Bytes one READ or WRITE of a whole-object transfer moves."""
 QUEUE_DEPTH = 8
 """Such commands under way at a time."""
-LONG, LONG_CHUNK, LONG_READS, LONG_WRITES = 64 << 20, 4 << 20, 2, 3
-"""The same of a transfer of at least so many bytes: what a command costs is paid for more of them.  One
-more WRITE is under way, so that one is received while another is stored."""
 MADE_READ = 16 << 20
 """Bytes of one READ of what functions make: as much as they make of an object at once."""
 _FIRST_READ = 64 << 10  # of an object whose end is not known
@@ -252,15 +249,8 @@ def iter_read(
         got += want
 
 
-def pieces_for(length: int, *, writes: bool) -> tuple[int, int]:
-    """Bytes of one command of a transfer of so many bytes, and commands under way at a time."""
-    if length < LONG:
-        return CHUNK, QUEUE_DEPTH
-    return LONG_CHUNK, LONG_WRITES if writes else LONG_READS
-
-
 def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dialogue[bytearray]:
-    """Read a range into one buffer, with READs of 1 MiB, or 4 MiB, under way side by side.
+    """Read a range into one buffer, with READs of 1 MiB under way side by side.
 
     Args:
         length: bytes wanted; None: to the end.
@@ -289,16 +279,15 @@ def read_into(obj: ObjectRef, start: int, buffer: MutableBuffer) -> Dialogue[int
     under_way: deque[Any] = deque()
     got = 0
     with memoryview(buffer) as view:
-        size, depth = pieces_for(len(view), writes=False)
-        pieces = iter(range(0, len(view), size))
+        pieces = iter(range(0, len(view), CHUNK))
         for at in itertools.chain(pieces, itertools.repeat(-1)):
             if at >= 0:
-                piece = view[at : at + size]
+                piece = view[at : at + CHUNK]
                 request = requests.read(obj, start + at, len(piece), buffer=piece)
                 under_way.append((yield from begin(request)))
             if not under_way:
                 return got
-            if at >= 0 and len(under_way) < depth:
+            if at >= 0 and len(under_way) < QUEUE_DEPTH:
                 continue
             got += len((yield from _data_of(under_way.popleft())))
     raise AssertionError("unreachable")
@@ -312,37 +301,29 @@ def _data_of(started: Any) -> Dialogue[memoryview]:
 
 
 def write_range(obj: ObjectRef, start: int, data: Buffer) -> Dialogue[int]:
-    """Write any amount of data, with WRITEs of 1 MiB, or 4 MiB, under way side by side.
+    """Write any amount of data, with WRITEs of 1 MiB under way side by side.
 
     Returns: bytes written.
     Raises: as pyosd.commands.unit says; then any of the pieces may have been written.
     """
     view = memoryview(data).cast("B")
-    size, depth = pieces_for(len(view), writes=True)
-    pieces = (view[at : at + size] for at in range(0, len(view), size))
-    return (yield from _write_pieces(obj, start, lambda: next(pieces, b""), depth))
+    pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
+    return (yield from _write_pieces(obj, start, lambda: next(pieces, b"")))
 
 
 def write_from(obj: ObjectRef, source: BinaryIO, start: int = 0) -> Dialogue[int]:
     """Write what a binary file gives until its end.  Returns: bytes written."""
-    return (
-        yield from _write_pieces(obj, start, lambda: source.read(CHUNK), QUEUE_DEPTH, blocks=True)
-    )
+    return (yield from _write_pieces(obj, start, lambda: source.read(CHUNK), blocks=True))
 
 
 def _write_pieces(
-    obj: ObjectRef,
-    start: int,
-    next_piece: Callable[[], Buffer],
-    depth: int,
-    *,
-    blocks: bool = False,
+    obj: ObjectRef, start: int, next_piece: Callable[[], Buffer], *, blocks: bool = False
 ) -> Dialogue[int]:
     """Write pieces up to the first empty one; blocks: to get one may take long."""
     under_way: deque[Any] = deque()
     at = start
     while piece := (yield from blocking_call(next_piece)) if blocks else next_piece():
-        if len(under_way) >= depth:
+        if len(under_way) >= QUEUE_DEPTH:
             yield from _data_of(under_way.popleft())
         under_way.append((yield from begin(requests.write(obj, at, piece))))
         at += memoryview(piece).nbytes

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bytes of one large file, by WRITEs or READs of 1 MiB side by side, or of 4 MiB if it is long: what
-each command costs is then paid for more bytes.
+"""The bytes of one large file, by WRITEs or READs of 1 MiB side by side.
 
 Where there are CPUs enough, a thread reads or writes the local file meanwhile, and makes checksums: on the
 thread that serves the socket this would take as long as the commands.
@@ -13,10 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from io import RawIOBase
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pyosd import _core, requests
-from pyosd.commands.data import pieces_for
+from pyosd.commands.data import CHUNK, QUEUE_DEPTH
 from pyosd.commands.dialogue import Dialogue, blocking_call, finish, start
 from pyosd.errors import IntegrityError
 from pyosd.types import Buffer, ObjectRef
@@ -31,10 +30,12 @@ CHECKSUM = AttributeLists(get=(CURRENT_CHECKSUM,))
 
 R = TypeVar("R")
 ByteCounter = Callable[[int], None]
-_HOT = 512 << 10
-"""Bytes that are still in the processor's cache when they are used for the second time."""
-_CHECKSUM_ROOM = 32 + allocation_for((CURRENT_CHECKSUM,))
-"""Bytes of a buffer behind the data: a list of attributes."""
+_BUFFERS = QUEUE_DEPTH + 4
+"""For the commands under way, and for the thread."""
+
+
+_ROOM = CHUNK + 32 + allocation_for((CURRENT_CHECKSUM,))
+"""Bytes of a buffer: the data, and a list of attributes."""
 _CPUS = 3
 """With less, a target on the same machine and a thread would take turns: that was measured to be slower."""
 
@@ -52,18 +53,10 @@ class _AtOnce(Executor):
         return future
 
 
-class _LocalSide:
-    """What calls the functions on the local file, one after the other, and the buffers for them."""
-
-    def __init__(self, length: int, rest: int, *, writes: bool) -> None:
-        """length: of the file.  rest: bytes of it that are to be moved.  writes: into the target."""
-        spare = len(os.sched_getaffinity(0)) >= _CPUS
-        self.executor = ThreadPoolExecutor(1, "osd-local") if spare else _AtOnce()
-        self.piece, self.depth = pieces_for(length, writes=writes)
-        self.ahead = max(2, self.depth // 2) if spare else 1
-        """Pieces that the thread has at a time."""
-        count = min(self.depth + self.ahead, rest // self.piece + 2)
-        self.free = [bytearray(self.piece + _CHECKSUM_ROOM) for _ in range(count)]
+def _local_side() -> Executor:
+    """What calls the functions on the local file, one after the other."""
+    spare = len(os.sched_getaffinity(0)) >= _CPUS
+    return ThreadPoolExecutor(1, "osd-local") if spare else _AtOnce()
 
 
 def difference(reply: Reply, data: Buffer) -> IntegrityError | None:
@@ -101,18 +94,12 @@ def write_pieces(
     Returns: where the object ends then.
     Raises: OSError: the file cannot be read; IntegrityError; OSDError.
     """
-    length = os.fstat(source.fileno()).st_size
-    side = _LocalSide(length, max(0, length - at), writes=True)
     under_way = deque[tuple[Any, bytearray, int]]()
-    filling = deque[Future[tuple[bytearray, int, int]]]()
 
     def fill(buffer: bytearray) -> tuple[bytearray, int, int]:
-        count = crc = 0
-        with memoryview(buffer)[: side.piece] as room:
-            while got := source.readinto(room[count : count + _HOT]) or 0:
-                crc = _core.crc32c(room[count : count + got], crc)
-                count += got
-        return buffer, count, crc
+        with memoryview(buffer)[:CHUNK] as room:
+            count = source.readinto(room) or 0
+            return buffer, count, _core.crc32c(room[:count])
 
     def oldest() -> Dialogue[bytearray]:
         started, buffer, crc = under_way.popleft()
@@ -120,12 +107,9 @@ def write_pieces(
             raise error
         return buffer
 
-    with side.executor as local:
+    with _local_side() as local:
+        filling = deque(local.submit(fill, bytearray(_ROOM)) for _ in range(_BUFFERS))
         while True:
-            while len(under_way) >= side.depth or not (filling or side.free):
-                side.free.append((yield from oldest()))
-            while side.free and len(filling) < side.ahead:
-                filling.append(local.submit(fill, side.free.pop()))
             buffer, count, crc = yield from _result(filling.popleft())
             if not count:
                 break
@@ -134,63 +118,53 @@ def write_pieces(
             under_way.append(((yield from start(request)), buffer, crc))
             at += count
             tell(count)
+            if len(under_way) == QUEUE_DEPTH:
+                filling.append(local.submit(fill, (yield from oldest())))
         while under_way:
             yield from oldest()
     return at
 
 
-class Storing(Protocol):
-    """Stores pieces of a file, in order."""
-
-    def write(self, data: memoryview, /) -> None:
-        """Store bytes behind the others."""
-
-    def checked(self, checksum: int, /) -> None:
-        """The whole piece that was stored has this CRC-32C, and so it had at the target."""
-
-
 def read_pieces(
-    obj: ObjectRef, length: int, local: Storing, tell: ByteCounter, at: int = 0
+    obj: ObjectRef,
+    length: int,
+    store: Callable[[memoryview, int], None],
+    tell: ByteCounter,
+    at: int = 0,
 ) -> Dialogue[int]:
-    """Read an object from a byte on up to a length, and store it, in a thread.
+    """Read an object from a byte on up to a length; store() gets the pieces and their checksums in
+    order, in a thread.
 
     Returns: where the bytes end, which is before length if the object does.
-    Raises: what local raises; IntegrityError: local has got wrong bytes; OSDError.
+    Raises: what store() raises; IntegrityError; OSDError.
     """
-    side = _LocalSide(length, length - at, writes=False)
     under_way, storing = deque[tuple[Any, bytearray, int]](), deque[Future[bytearray]]()
+    free = [bytearray(_ROOM) for _ in range(_BUFFERS)]
     asked = at
 
     def keep(reply: Reply, wanted: int, buffer: bytearray) -> bytearray:
-        crc, count = 0, len(reply.data)
-        for begin in range(0, count, _HOT):
-            part = reply.data[begin : begin + _HOT]
-            crc = _core.crc32c(part, crc)
-            local.write(part)
         # An object that has become shorter is read again, see the caller.
-        if count == wanted and (error := _compared(reply, crc)):
+        crc = _core.crc32c(reply.data)
+        if len(reply.data) == wanted and (error := _compared(reply, crc)):
             raise error
-        if count == side.piece:
-            local.checked(crc)
+        store(reply.data, crc)
         return buffer
 
-    with side.executor as executor:
+    with _local_side() as local:
         while asked < length or under_way:
-            while asked < length and len(under_way) < side.depth:
-                if not side.free:
-                    side.free.append((yield from _result(storing.popleft())))
-                buffer = side.free.pop()
-                wanted = min(side.piece, length - asked)
+            while asked < length and len(under_way) < QUEUE_DEPTH:
+                buffer = free.pop() if free else (yield from _result(storing.popleft()))
+                wanted = min(CHUNK, length - asked)
                 request = requests.read(obj, asked, wanted, buffer=buffer, attributes=CHECKSUM)
                 under_way.append(((yield from start(request)), buffer, wanted))
                 asked += wanted
             started, buffer, wanted = under_way.popleft()
             reply = yield from _answer(started)
-            storing.append(executor.submit(keep, reply, wanted, buffer))
+            storing.append(local.submit(keep, reply, wanted, buffer))
             at += len(reply.data)
             tell(len(reply.data))
             while storing and storing[0].done():
-                side.free.append(storing.popleft().result())
+                free.append(storing.popleft().result())
         while storing:
             yield from _result(storing.popleft())
     return at

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyosd import _core
+from pyosd.commands.data import CHUNK
 from pyosd.fs.new_file import is_final
 from pyosd.fs.paths import PathInfo
 from pyosd.fs.transfer_record import TransferFacts, TransferRecord
@@ -74,11 +75,8 @@ class LocalFile:
         self.temporary = path
         return path
 
-    def continue_(self, piece: int) -> int:
+    def continue_(self) -> int:
         """Go behind the pieces that an earlier transfer has stored, and that are as it stored them.
-
-        Args:
-            piece: bytes of each.
 
         Returns: the position.
         """
@@ -86,23 +84,20 @@ class LocalFile:
             return 0
         count = 0
         for expected in self._record.checksums:
-            data = os.pread(self.descriptor, piece, count * piece)
-            if len(data) < piece or _core.crc32c(data).to_bytes(4) != expected:
+            piece = os.pread(self.descriptor, CHUNK, count * CHUNK)
+            if len(piece) < CHUNK or _core.crc32c(piece).to_bytes(4) != expected:
                 break
             count += 1
         self._record.keep(count)
-        os.ftruncate(self.descriptor, count * piece)
-        return os.lseek(self.descriptor, count * piece, os.SEEK_SET)
+        os.ftruncate(self.descriptor, count * CHUNK)
+        return os.lseek(self.descriptor, count * CHUNK, os.SEEK_SET)
 
-    def write(self, data: memoryview) -> None:
-        """Write all of it."""
+    def write(self, data: memoryview, checksum: int | None = None) -> None:
+        """Write all of a piece.  checksum: its CRC-32C, for the record."""
         rest = data
         while rest:
             rest = rest[os.write(self.descriptor, rest) :]
-
-    def checked(self, checksum: int) -> None:
-        """Keep the CRC-32C of a whole piece that was written in the record."""
-        if self._record:
+        if self._record and checksum is not None and len(data) == CHUNK:
             self._record.add(checksum)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

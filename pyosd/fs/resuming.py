@@ -26,7 +26,6 @@ from pyosd.commands.data import (
     QUEUE_DEPTH,
     data_version,
     known_length,
-    pieces_for,
     read,
 )
 from pyosd.commands.dialogue import Dialogue, blocking_call, finish, start
@@ -189,13 +188,12 @@ def get_large(
         length = yield from known_length(obj)
         facts = {"object": str(obj), "version": before.hex(), "length": length}
         with LocalFile(item, record if length is not None else None, facts) as local:
-            piece, _ = pieces_for(length or 0, writes=False)
-            at = yield from blocking_call(partial(local.continue_, piece))
+            at = yield from blocking_call(local.continue_)
             tell(at)
             if length is None:
                 end = yield from _read_made(obj, local.write, tell)
             else:
-                end = yield from read_pieces(obj, length, local, tell, at)
+                end = yield from read_pieces(obj, length, local.write, tell, at)
             local.keep = before == (yield from data_version(obj))
         if local.keep:
             return MovedFile(obj, end, at)

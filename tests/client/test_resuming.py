@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from pyosd import errors
-from pyosd.commands import data as transfers
-from pyosd.fs import large
 from pyosd.fs.resuming import MARK
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, get_files, put_files
 from pyosd.fs.transfer_record import TransferRecords
@@ -314,56 +312,14 @@ def test_an_object_of_another_version(getting: Getting) -> None:
 def test_a_local_part_that_has_changed(getting: Getting, length: int | None) -> None:
     left = getting.cut()
     if length is None:
-        change(left, 2 * MIB + 100)
+        with left.open("r+b") as file:
+            file.seek(2 * MIB + 100)
+            file.write(b"changed")
     else:
         os.truncate(left, length)
     moved = getting.get()
     assert moved.kept == (0 if length == 0 else 2 * MIB)
     getting.check(moved)
-
-
-def change(path: Path, at: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(at)
-        file.write(b"changed")
-
-
-@pytest.fixture
-def long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is long: it is moved by pieces of 4 MiB."""
-    monkeypatch.setattr(transfers, "LONG", 0)
-
-
-@pytest.mark.usefixtures("long")
-@pytest.mark.parametrize("cpus", [1, 1 << 20], ids=["thread", "at-once"])
-def test_a_long_file(getting: Getting, monkeypatch: pytest.MonkeyPatch, cpus: int) -> None:
-    monkeypatch.setattr(large, "_CPUS", cpus)
-    left = getting.cut()
-    change(left, 5 * MIB)
-    moved = getting.get()
-    assert moved.kept == 4 * MIB
-    getting.check(moved)
-    whole = getting.target.read_range(getting.object)
-    assert getting.target.write_range(getting.object, 0, whole[::-1]) == LENGTH
-    assert getting.target.read_range(getting.object) == whole[::-1]
-
-
-@pytest.mark.usefixtures("long")
-@pytest.mark.parametrize("cpus", [1, 1 << 20], ids=["thread", "at-once"])
-def test_a_long_file_into_the_target(
-    target: Target,
-    zone: ObjectRef,
-    source: Path,
-    records: TransferRecords,
-    monkeypatch: pytest.MonkeyPatch,
-    cpus: int,
-) -> None:
-    monkeypatch.setattr(large, "_CPUS", cpus)
-    with pytest.raises(KeyboardInterrupt):
-        put(target, zone, source, records, progress=Cut())
-    moved = put(target, zone, source, records)
-    assert moved.kept >= CUT - 13 * MIB
-    check_stored(target, zone, source, records, moved)
 
 
 def test_a_local_part_that_is_gone(getting: Getting) -> None:
