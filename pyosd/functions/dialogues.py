@@ -258,7 +258,7 @@ def put_stock(
 ) -> Dialogue[Function]:
     """Store and activate a function that comes with iosd, under its name.
 
-    Args: name: one of `osd fn stock`, such as gzip.  pool: of its calls; aes-gcm, blowfish and parquet
+    Args: name: one of `osd fn stock`, such as gzip.  pool: of its calls; those that need a package
         need one, with a package set.  sign_with: as of put().
 
     Raises: ValueError: there is no such function, or it needs a pool; as put().

@@ -242,6 +242,25 @@ def test_parquet(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> 
     assert refusal(caught) == (STAGE, 201)
 
 
+def test_zstd(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    text = b"".join(b"line %d\n" % each for each in range(100_000))
+    stock = functions.put_stock("zstd", pool="arrow").id
+    codec, stage = arrow.Codec("zstd"), FunctionStage(stock)
+    one, two = (codec.compress(half, asbytes=True) for half in (text[:700_000], text[700_000:]))
+    assert seen(target, functions, obj, one + two, stage) == text, "two frames"
+    target.write(obj, 0, b"LINE")
+    changed = b"LINE" + text[4:]
+    assert whole(target, obj) == changed
+    functions.detach(obj)
+    stored = whole(target, obj)
+    assert len(stored) < len(text) // 2
+    assert codec.decompress(stored, len(text), asbytes=True) == changed
+    with pytest.raises(OSDError) as caught:
+        seen(target, functions, obj, one[:-9], stage)
+    assert refusal(caught) == (STAGE, 201)
+
+
 # ---- those of the kit, in WebAssembly (tests/unit/test_kit_stages.py has what they compute) ----
 
 

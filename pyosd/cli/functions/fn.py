@@ -214,7 +214,7 @@ def stock(
     """Store functions that come with iosd, for 'osd attach' and 'osd hook', and print their ids.
 
     Without a NAME: all that need no package of Python. The functions aes-gcm and blowfish need
-    cryptography, parquet needs pyarrow: name a pool whose package set has it.
+    cryptography, parquet and zstd need pyarrow: name a pool whose package set has it.
     """
     chosen = names or [each for each in sorted(STOCK) if not STOCK[each].package]
     if lacking := [each for each in chosen if STOCK[each].package and not pool]:

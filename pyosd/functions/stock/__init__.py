@@ -45,6 +45,13 @@ STOCK = MappingProxyType(
             Contract(OutputSize.UNKNOWN, inverse="compress", deterministic=True),
             "Decompress gzip; compress when written",
         ),
+        "zstd": StockFunction(
+            _FOLDER / "zstd.py",
+            ("decompress", "compress"),
+            Contract(OutputSize.UNKNOWN, inverse="compress", deterministic=True),
+            "Decompress Zstandard; compress when written",
+            package="pyarrow",
+        ),
         "csv": StockFunction(
             _FOLDER / "rows.py", ("main",), _TABLE, "Select rows and columns of CSV"
         ),
