@@ -298,14 +298,21 @@ class Campaign:
                 self.answers.update(dict(enumerate(json.loads(job.output()))))
         self.osd.remove_partition(pid, contents=True)
 
-    def run(self, seconds: float) -> None:
-        """Raises: AssertionError: something is wrong with the target, or with what the tenant reads."""
+    def run(self, seconds: float, calls: int = 0) -> None:
+        """Args: calls: go on until so many were served and the tenant had a job, for a minute at most.
+
+        Raises: AssertionError: something is wrong with the target, or with what the tenant reads.
+        """
         over = threading.Event()
         acts = [self.tenant.act, *[self.attack] * HOSTILE]
         workers = [Worker(act, over) for act in acts]
         for each in workers:
             each.start()
         over.wait(seconds)
+        latest = time.monotonic() + 60
+        while (self.calls < calls or not self.tenant.jobs) and time.monotonic() < latest:
+            if over.wait(0.05):
+                break
         over.set()
         for each in workers:
             each.join()

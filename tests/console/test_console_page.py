@@ -302,6 +302,7 @@ def test_login_and_a_change(page: Page, observed: Observed) -> None:
     page.click("#leave")
     page.until(lambda: page.find("#enter").is_displayed(), "logged out")
     page.until(lambda: page.run("return document.querySelectorAll('#pools button').length") == 0)
+    assert all("401" in error for error in page.errors()), "a request was under way, at most"
 
 
 # ---- jobs, space, and what is folded away -----------------------------------------------------------
