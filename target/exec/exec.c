@@ -45,11 +45,10 @@ static unsigned usable_processors(void)
 
 bool osd_exec_has_processors(struct osd_exec *exec, unsigned count)
 {
-	unsigned all = processors();
 	bool has;
 
 	osd_lock(&exec->lock);
-	has = exec->running_count + count <= all;
+	has = exec->running_count + count <= exec->pools->processors;
 	osd_unlock(&exec->lock);
 	return has;
 }

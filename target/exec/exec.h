@@ -88,8 +88,8 @@ struct osd_exec_submission {
 	struct osd_exec_text engine; /* that the pool must have; without a pool, the first with it */
 	const uint8_t *code;
 	size_t code_length;
-	/* What code and code_length are of, if that is a function: a call without a record keeps a reference
-	 * instead of a copy.  NULL: they are of a script. */
+	/* The function whose code this is: a call without a record keeps a reference instead of a copy.  NULL: it
+	 * is the code of a script. */
 	struct osd_function_code *function_code;
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
 	uint16_t args_encoding; /* enum osd_args_encoding */

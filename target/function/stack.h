@@ -42,7 +42,6 @@ struct osd_stack {
  * not active, or was removed; OSD_E_CONTRACT: one has no contract any more, or not that entry point, or there are more
  * than OSD_STACK_STAGES; OSD_E_NO_OBJECT: its source was removed, or is the end of a chain of more than
  * OSD_SOURCES_MAX; OSD_E_MEDIUM: a value is damaged. */
-#define OSD_SOURCES_MAX 4
 enum osd_status osd_stack_resolve(struct osd_functions *functions, struct osd_txn *txn,
 				  struct osd_object_id id, struct osd_stack **ret_stack);
 /* The same for an object that is being made in a partition. */

@@ -172,8 +172,9 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 	return note;
 }
 
-bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
-			struct osd_stack_note *ret_note)
+/* ret_stack: also a copy of the stack, for the caller to free; NULL: it is not wanted. */
+static bool get(struct osd_functions *functions, struct osd_object_id id,
+		struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
 {
 	struct osd_stack_notes *notes = functions->notes;
 	uint64_t changes = osd_stack_changes(functions);
@@ -188,6 +189,8 @@ bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id
 		ret_note->text = NULL;
 		ret_note->stack = NULL;
 	}
+	if (holds && ret_stack)
+		*ret_stack = note->stack ? copy_of(note->stack) : NULL;
 	osd_unlock(&notes->lock);
 	for (size_t i = 0; holds && i < ret_note->count; i++)
 		holds = osd_function_code_is_current(functions, ret_note->functions[i].id,
@@ -195,23 +198,23 @@ bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id
 	return holds;
 }
 
+bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
+			struct osd_stack_note *ret_note)
+{
+	return get(functions, id, ret_note, NULL);
+}
+
 bool osd_stack_note_take(struct osd_functions *functions, struct osd_object_id id,
 			 struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
 {
-	struct osd_stack_notes *notes = functions->notes;
 	struct osd_stack *stack = NULL;
-	const struct osd_stack_note *note;
 
-	if (!osd_stack_note_get(functions, id, ret_note))
+	if (!get(functions, id, ret_note, &stack) || !stack) {
+		free(stack);
 		return false;
-	osd_lock(&notes->lock);
-	note = find(notes, id);
-	if (note && note->changes == ret_note->changes && note->stack)
-		stack = copy_of(note->stack);
-	osd_unlock(&notes->lock);
-	if (stack)
-		*ret_stack = stack;
-	return stack;
+	}
+	*ret_stack = stack;
+	return true;
 }
 
 void osd_stack_note_read(struct osd_functions *functions, struct osd_object_id id,

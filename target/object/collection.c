@@ -209,21 +209,14 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *ret_is)
 {
 	struct osd_place place = txn->place;
-	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
-	struct osd_key key;
-	size_t length;
 	enum osd_status status;
 
 	place.object_id = id;
-	key = osd_key_object(&place);
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
-			    bytes, sizeof(bytes), &length);
+	status = osd_record_load(txn->objects, txn->kv, &place, 0, &record);
 	*ret_is = false;
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	*ret_is = status == OSD_OK && record.type == OSD_USER_OBJECT &&
 		  !osd_is_apart(id, record.flags);
 	return status;

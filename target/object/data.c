@@ -280,13 +280,9 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 	struct osd_key key = osd_key_object(&place);
 	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
-	size_t length;
 	enum osd_status status =
-		osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), OSD_KV_RMW,
-			   bytes, sizeof(bytes), &length);
+		osd_record_load(object->objects, kv, &place, OSD_KV_RMW, &record);
 
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status == OSD_OK && record.generation != object->generation)
 		status = OSD_E_NO_OBJECT; /* a later object under the same id */
 	if (status != OSD_OK)

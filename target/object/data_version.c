@@ -103,15 +103,11 @@ static enum osd_status put_new(struct osd_txn *txn, const struct osd_place *coll
 	struct osd_key key = osd_key_object(collection);
 	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
-	size_t length;
 	enum osd_status status =
-		osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			   OSD_KV_RMW, bytes, sizeof(bytes), &length);
+		osd_record_load(txn->objects, txn->kv, collection, OSD_KV_RMW, &record);
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status != OSD_OK)
 		return status;
 	record.version = osd_version_new(txn->objects);

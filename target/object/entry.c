@@ -87,21 +87,14 @@ enum osd_status osd_entry_load(struct osd_objects *objects, struct osd_object_id
 			       struct osd_object **ret_object)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
 	struct osd_place place;
-	struct osd_key key;
-	size_t length;
 	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
 
 	if (status != OSD_OK)
 		return status;
 	place = (struct osd_place){id.partition_id, partition->incarnation, id.object_id};
-	key = osd_key_object(&place);
-	status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
-			    sizeof(bytes), &length);
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	status = osd_record_load(objects, NULL, &place, 0, &record);
 	if (status != OSD_OK)
 		return status;
 	*ret_object = osd_entry_new(objects, partition, id, &record);

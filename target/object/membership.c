@@ -170,17 +170,11 @@ enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_
 /* Clients may join linked collections of the same partition. */
 static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_place *collection)
 {
-	struct osd_key key = osd_key_object(collection);
-	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+	enum osd_status status = osd_record_load(txn->objects, txn->kv, collection, 0, &record);
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_E_PARAM_FIELD;
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status == OSD_OK &&
 	    (record.type != OSD_COLLECTION || record.collection_type != OSD_COLLECTION_LINKED ||
 	     record.flags & OSD_REC_DIRECTORY))

@@ -213,16 +213,8 @@ enum osd_status osd_txn_let_go(struct osd_txn *txn)
 
 static enum osd_status load_record(struct osd_txn *txn, bool write)
 {
-	uint8_t bytes[OSD_RECORD_BYTES];
-	struct osd_key key = osd_key_object(&txn->place);
-	size_t length;
-	enum osd_status status =
-		osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			   write ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
-
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &txn->record);
-	return status;
+	return osd_record_load(txn->objects, txn->kv, &txn->place, write ? OSD_KV_RMW : 0,
+			       &txn->record);
 }
 
 static enum osd_status load_named(struct osd_txn *txn, bool write)

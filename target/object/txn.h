@@ -142,6 +142,10 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
 /* The account of the object at hand; NULL: the root. */
 struct osd_charge_account *osd_txn_account(struct osd_txn *txn);
+/* Reads a record.  kv NULL: as it was committed.  flags: of osd_kv_get, such as OSD_KV_RMW.  The object at hand stays. */
+enum osd_status osd_record_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+				const struct osd_place *place, unsigned flags,
+				struct osd_record *ret_record);
 /* A transaction of this layer's own.  The thread must have no other one open.  Commit and abort consume
  * it. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,

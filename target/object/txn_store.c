@@ -51,6 +51,23 @@ void osd_own_abort(struct osd_kv_txn *kv)
 	open_transactions--;
 }
 
+/* ---- records ---------------------------------------------------------------------------------- */
+
+enum osd_status osd_record_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+				const struct osd_place *place, unsigned flags,
+				struct osd_record *ret_record)
+{
+	const struct osd_key key = osd_key_object(place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	size_t length;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					    flags, bytes, sizeof(bytes), &length);
+
+	return status == OSD_OK
+		       ? osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record)
+		       : status;
+}
+
 /* ---- of a transaction ----------------------------------------------------------------------- */
 
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)

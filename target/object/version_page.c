@@ -10,8 +10,6 @@
 #include "wire/osd2.h"
 #include "wire/stage.h"
 
-#define SOURCES_MAX 4u /* in a row */
-
 void osd_txn_show_version(struct osd_txn *txn, struct osd_object_id id,
 			  struct osd_data_version version)
 {
@@ -65,20 +63,13 @@ static enum osd_status read_record(struct osd_txn *txn, const struct osd_source_
 				   struct osd_place *ret_place, struct osd_record *ret_record)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	uint8_t bytes[OSD_RECORD_BYTES];
-	struct osd_key key;
-	size_t length;
 	enum osd_status status =
 		osd_partition_get(txn->objects, txn, source->partition_id, &partition);
 
 	if (status != OSD_OK)
 		return status;
 	*ret_place = (struct osd_place){partition->id, partition->incarnation, source->object_id};
-	key = osd_key_object(ret_place);
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
-			    bytes, sizeof(bytes), &length);
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record);
+	status = osd_record_load(txn->objects, txn->kv, ret_place, 0, ret_record);
 	if (status != OSD_OK)
 		return status;
 	return ret_record->type == OSD_USER_OBJECT &&
@@ -112,7 +103,7 @@ static enum osd_status of_data(struct osd_txn *txn, struct osd_data_version *ret
 	enum osd_status status = OSD_OK;
 	unsigned i;
 
-	for (i = 0; i <= SOURCES_MAX && record.flags & OSD_REC_STACKED; i++) {
+	for (i = 0; i <= OSD_SOURCES_MAX && record.flags & OSD_REC_STACKED; i++) {
 		status = read_source(txn, &place, &source);
 		if (status != OSD_OK)
 			break;
@@ -125,7 +116,7 @@ static enum osd_status of_data(struct osd_txn *txn, struct osd_data_version *ret
 	}
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	*ret_known = i <= SOURCES_MAX;
+	*ret_known = i <= OSD_SOURCES_MAX;
 	*ret_version =
 		place.object_id == txn->id.object_id && place.partition_id == txn->id.partition_id
 			? of_user_object(txn)

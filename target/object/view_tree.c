@@ -69,20 +69,6 @@ static enum osd_status take_partition(struct osd_txn *txn, uint64_t id, struct o
 	return OSD_OK;
 }
 
-static enum osd_status read_record(struct osd_txn *txn, const struct osd_place *place,
-				   struct osd_record *ret_record)
-{
-	struct osd_key key = osd_key_object(place);
-	uint8_t bytes[OSD_RECORD_BYTES];
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
-
-	return status == OSD_OK
-		       ? osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record)
-		       : status;
-}
-
 static bool is_directory(const struct osd_record *record)
 {
 	return record->type == OSD_COLLECTION && record->flags & OSD_REC_DIRECTORY;
@@ -94,7 +80,7 @@ static enum osd_status step_to_part(struct osd_txn *txn, bool change, struct osd
 				    struct osd_place *place)
 {
 	struct osd_record record;
-	enum osd_status status = change ? OSD_E_CONTRACT : read_record(txn, &part, &record);
+	enum osd_status status = change ? OSD_E_CONTRACT : osd_record_load(txn->objects, txn->kv, &part, 0, &record);
 
 	if (status == OSD_OK && is_directory(&record))
 		*place = part;
@@ -187,7 +173,7 @@ enum osd_status osd_view_directory(struct osd_txn *txn, bool write)
 		return OSD_E_NO_OBJECT;
 	tree.object_id = txn->place.object_id;
 	if (status == OSD_OK)
-		status = read_record(txn, &tree, &record);
+		status = osd_record_load(txn->objects, txn->kv, &tree, 0, &record);
 	if (status != OSD_OK)
 		return status;
 	if (!is_directory(&record))

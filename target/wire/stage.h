@@ -29,6 +29,8 @@ struct osd_stage_value {
  * a value. */
 bool osd_stage_value_decode(const uint8_t *bytes, size_t length, struct osd_stage_value *ret_value);
 
+#define OSD_SOURCES_MAX 4u /* in a row: a source may have a source */
+
 /* The value OSD_STACK_SOURCE: bytes 0-7 partition, 8-15 object, 16-21 when the object was created, in ms; 0: there was
  * none; 22 flags: 1 writable.  A client sets partition, object and, if it likes, the flags; the target adds the time. */
 struct osd_source_value {

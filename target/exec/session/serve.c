@@ -53,15 +53,15 @@ static struct osd_object_id op_id(const struct osd_op *op)
 /* The result that comes with FINISH, in place of an earlier one. */
 static enum osd_status finish_result(struct osd_op *op, const uint8_t *bytes)
 {
-	if (op->call.b & OSD_FINISH_PLACED)
-		return osd_op_placed_result(op, osd_get_be(bytes, PLACE_BYTES));
 	struct osd_op result = {.session = op->session,
 				.call = {.op = OSD_CALL_RESULT,
 					 .b = op->call.partition_id - 1,
 					 .body_bytes = (uint32_t)op->call.object_id},
 				.body = bytes};
 
-	return osd_op_result(&result);
+	return op->call.b & OSD_FINISH_PLACED
+		       ? osd_op_placed_result(op, osd_get_be(bytes, PLACE_BYTES))
+		       : osd_op_result(&result);
 }
 
 static enum osd_status op_finish(struct osd_op *op)
