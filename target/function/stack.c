@@ -269,22 +269,26 @@ bool osd_stack_same(const struct osd_stack *a, const struct osd_stack *b)
 	return same;
 }
 
-/* If the stack cannot be made, a READ says why; the length is not known.  Nor is it that of a source: the transaction
- * has another object at hand. */
+/* If the stack cannot be made, a READ says why; the length is not known. */
 static enum osd_status length_of(void *arg, struct osd_txn *txn, struct osd_object_id id,
 				 uint64_t stored, uint64_t *ret_length, bool *ret_known)
 {
 	OSD_CLEANUP_FREE struct osd_stack *stack = NULL;
-	enum osd_status status = make(arg, txn, id, NULL, 0, &stack);
+	enum osd_status status = osd_stack_resolve(arg, txn, id, &stack);
 
 	*ret_length = stored;
-	*ret_known = status == OSD_OK && osd_same_id(stack->source, id);
-	for (size_t i = 0; status == OSD_OK && i < stack->count && *ret_known; i++) {
+	if (status == OSD_OK && !osd_same_id(stack->source, id))
+		status = osd_object_used(txn, stack->source, ret_length);
+	*ret_known = status == OSD_OK;
+	for (size_t i = 0; *ret_known && i < stack->count; i++) {
 		const struct osd_contract contract = osd_stage_contract(&stack->stages[i], false);
 
 		*ret_known = osd_contract_length(&contract, *ret_length, ret_length);
 	}
-	return status == OSD_E_FUNCTION_INACTIVE || status == OSD_E_CONTRACT ? OSD_OK : status;
+	return status == OSD_E_FUNCTION_INACTIVE || status == OSD_E_CONTRACT ||
+			       status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION
+		       ? OSD_OK
+		       : status;
 }
 
 /* A read-only view does not empty its source, nor does one that cannot be read. */

@@ -433,12 +433,16 @@ enum osd_status osd_stack_length(struct osd_txn *txn, uint64_t stored, uint64_t 
 				 bool *ret_known)
 {
 	const struct osd_stack_ops *ops = &txn->objects->stack_ops;
+	const struct osd_object_id id = txn->id;
+	enum osd_status status, back;
 
 	*ret_length = stored;
 	*ret_known = true;
-	return is_there(txn) && ops->length
-		       ? ops->length(ops->arg, txn, txn->id, stored, ret_length, ret_known)
-		       : OSD_OK;
+	if (!is_there(txn) || !ops->length)
+		return OSD_OK;
+	status = ops->length(ops->arg, txn, id, stored, ret_length, ret_known);
+	back = osd_txn_take(txn, id, false);
+	return status == OSD_OK ? back : status;
 }
 
 enum osd_status osd_stack_concerns(struct osd_txn *txn, bool *ret_concerns)

@@ -78,7 +78,8 @@ enum osd_status osd_stacks_load(struct osd_objects *objects);
 
 /* What function/ knows of the user object at hand in a transaction, whose bit is set. */
 struct osd_stack_ops {
-	/* The length that readers find, of so many stored bytes.  *ret_known: it is known. */
+	/* The length that readers find, of so many stored bytes, or of the bytes of its source.  *ret_known: it is known.
+	 * Afterwards another object may be at hand. */
 	enum osd_status (*length)(void *arg, struct osd_txn *txn, struct osd_object_id id,
 				  uint64_t stored, uint64_t *ret_length, bool *ret_known);
 	/* Whether its data pass through functions. */

@@ -70,6 +70,28 @@ def test_a_view_of_a_partition(target: pyosd.Target, functions: Functions, base:
     assert target.list_objects(base.partition_id)
 
 
+def test_the_length_of_an_object_of_a_view(
+    target: pyosd.Target, functions: Functions, base: ObjectRef
+) -> None:
+    """That of its source, whose own stages count, and which may have grown a moment ago."""
+    xor = functions.put(XOR, name="xor", contract=SAME).id
+    source = target.list_objects(base.partition_id)[0]
+    plain = functions.view_create(base.partition_id, [])
+    view = functions.view_create(plain.id, [FunctionStage(xor, parameters="key=2")])
+
+    def lengths() -> list[bytes]:
+        shown = (ref(each.id, source.object_id) for each in (plain, view))
+        return [bytes(target.get_attribute(each, *LOGICAL_LENGTH)) for each in shown]
+
+    for size in (70_000, 70_001):
+        target.write(source, size - 1, b"x")
+        assert lengths() == [size.to_bytes(8)] * 2
+    functions.attach(source, [FunctionStage(functions.put_stock("gzip").id)])
+    assert lengths() == [b"", b""], "the size of a function is not known"
+    functions.detach(source)
+    assert lengths() == [(70_001).to_bytes(8)] * 2
+
+
 def test_a_later_object_with_the_id_of_the_source(
     target: pyosd.Target, functions: Functions, base: ObjectRef
 ) -> None:
