@@ -165,7 +165,7 @@ class Transport(Protocol):
         """Read as one atomic READ would, at least one byte where there are any; how many it were."""
 
     def block(self, partition_id: int, object_id: int, offset: int, size: int) -> memoryview | None:
-        """So many bytes that are in memory already, for the caller to keep; None: use readinto()."""
+        """Bytes in memory that the caller may keep.  None: there are none, use readinto()."""
 
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
         """Map an object's bytes; None where that cannot be."""

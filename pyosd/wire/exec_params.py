@@ -281,7 +281,7 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class HomeCost:
-    """What a job would cost if its client ran it.
+    """The cost of a job if its client ran it.
 
     seconds: until its end there.  size: bytes that it reads.  0: not known.
     """

@@ -11,7 +11,7 @@ import pyarrow
 
 
 def decompress(args: bytes) -> bytes:
-    """Zstandard's format to text.  What was cut off is an error."""
+    """Zstandard's format to text.  It is an error if the end of the data is missing."""
     source = pyarrow.BufferReader(osd.stage(args).data)
     with pyarrow.CompressedInputStream(source, "zstd") as stream:
         return bytes(stream.read())
