@@ -51,7 +51,7 @@ class CampaignFile(TorturedFile):
         os.close(self.fd)  # the end of a mount waits for open files
 
     def do_append(self) -> None:
-        """An APPEND is not sent again.  After an error it has happened, or has not."""
+        """An APPEND is not sent again.  After an error some of its first bytes may be there."""
         before = bytes(self.model)
         state = self.choices.getstate()
         try:
@@ -64,7 +64,8 @@ class CampaignFile(TorturedFile):
             data = self.choices.randbytes(self.choices.randrange(1, 9000))
             length = os.fstat(self.fd).st_size
             self.note("append cut off", len(before), len(data), length)
-            self.model = bytearray(before if length == len(before) else before + data)
+            assert len(before) <= length <= len(before) + len(data), self.history
+            self.model = bytearray((before + data)[:length])
             self.check(0, 2 * MOST)
 
 
