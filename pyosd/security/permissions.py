@@ -234,7 +234,7 @@ def _of_attributes(request: Request) -> Permission:
 
 def _sources(request: Request) -> list[Need]:
     """Objects whose data an object is to show; byte 16 says that WRITEs pass into them. The same of a
-    partition whose objects another one is to show; byte 8 says that clients change them.
+    partition whose objects another one is to show, all of them; byte 8 says that clients change them.
     """
     needs = []
     for each in _values(request):
@@ -243,7 +243,8 @@ def _sources(request: Request) -> list[Need]:
             needs.append(Need(ref(*struct.unpack_from(">QQ", each.value)), _U, permissions))
         if each.id == _BASE and each.value:
             permissions = _TO_CHANGE if any(each.value[8:9]) else _A.READ
-            needs.append(Need(ref(*struct.unpack_from(">Q", each.value)), _P, permissions))
+            base = ref(*struct.unpack_from(">Q", each.value))
+            needs += [Need(base, _P, permissions), Need(base, _U, permissions)]
     return needs
 
 

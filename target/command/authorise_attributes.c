@@ -159,19 +159,24 @@ static enum osd_status check_counter(struct osd_command_context *ctx,
 
 /* ---- data of other objects ------------------------------------------------------------------- */
 
-/* A view shows the objects of its base to those who may read the view, and lets others change them: the user who says
- * so must be allowed to do it. */
+/* A view shows all objects that its base has and will have to those who may read the view, and lets others change them:
+ * the user who says so must be allowed to do it. */
 static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
+	uint16_t permissions = OSD_PERM_READ;
 	struct osd_view view;
+	enum osd_status status;
 
 	if (attr->length == 0 || !osd_view_value_decode(attr->value, attr->length, &view))
 		return OSD_OK;
-	return osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
-				   view.writable ? OSD_PERM_READ | OSD_PERM_WRITE |
-							   OSD_PERM_CREATE | OSD_PERM_REMOVE
-						 : OSD_PERM_READ,
-				   OSD_USES_NONE);
+	if (view.writable)
+		permissions |= OSD_PERM_WRITE | OSD_PERM_CREATE | OSD_PERM_REMOVE;
+	status = osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
+				     permissions, OSD_USES_NONE);
+	return status == OSD_OK
+		       ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
+					     OSD_USER_OBJECT, permissions, OSD_USES_NONE)
+		       : status;
 }
 
 /* The same for the data of one object. */

@@ -127,14 +127,17 @@ static enum osd_status find_facts(struct osd_objects *objects, struct osd_object
 				  enum osd_object_type type, bool with_tag,
 				  struct osd_object_facts *facts)
 {
-	enum osd_status status = osd_objects_facts(objects, id, with_tag, facts);
+	bool all = type == OSD_USER_OBJECT && id.object_id == 0;
+	enum osd_status status =
+		all ? OSD_E_NO_OBJECT : osd_objects_facts(objects, id, with_tag, facts);
 
 	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
 		return status;
+	/* All user objects may have any tags, so a capability with a tag does not permit them. */
 	*facts = (struct osd_object_facts){.id = id,
 					   .type = type,
 					   .boot_epoch = osd_objects_boot_epoch(objects),
-					   .missing = true};
+					   .missing = !all};
 	return OSD_OK;
 }
 

@@ -275,6 +275,40 @@ def test_tag_of_a_mapped_object(keyed: Keyed) -> None:
         keyed.set_tag(keyed.obj, 0)
 
 
+ASKS = """
+from osd._paths.names import LIST, LOOKUP, ask, parsed
+def tries(path, verb):
+    try: ask(parsed(path), verb)
+    except osd.PermissionDenied: print('no', end=' ')
+    else: print('yes', end=' ')
+tries('hidden', LOOKUP)
+tries('hidden', LIST)
+tries('hidden/a', LOOKUP)
+tries('hidden/b', LOOKUP)
+tries('open/a', LOOKUP)
+tries('open', LIST)
+"""
+
+
+def test_names_in_a_directory_of_another_tag(keyed: Keyed) -> None:
+    """A script neither lists them nor learns whether there is such a name."""
+    with keyed.connect() as target:
+        for name, tag in (("hidden", 9), ("open", 7)):
+            made = target.make_directory(ref(keyed.pid), name).object
+            keyed.set_tag(target.put_name(made, "a", b"").object, 7)
+            value = AttributeValue(Page.COLLECTION_SECURITY, TAG, tag.to_bytes(4))
+            target.set_attributes(made, [value])
+    keyed.set_tag(ref(keyed.pid), 7)
+    try:
+        source = Tagged(keyed.keys.working, keyed.system_id, audit=ALICE, tag=7)
+        with keyed.connect(source) as target:
+            job = submit(target, keyed, ASKS)
+            ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
+            assert job.output().decode().split() == ["no"] * 4 + ["yes"] * 2
+    finally:
+        keyed.set_tag(ref(keyed.pid), 0)
+
+
 def test_keys(keyed: Keyed) -> None:
     """A job goes on when an unrelated key is changed, and ends with its own."""
     other = keyed.plain.create_partition()

@@ -126,6 +126,48 @@ def test_permissions_to_make_a_view(keyed: Keyed, view: ObjectRef) -> None:
             becomes(target, view, base, flags)
 
 
+class Lists(KeySource):
+    """The credentials permit less on the user objects of a partition than on the partition itself."""
+
+    pid: int
+    permissions: Permission
+    tag = 0
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        found = super().credential(obj, object_type, permissions)
+        if obj.partition_id != self.pid or object_type is not ObjectType.USER_OBJECT:
+            return found
+        kept = replace(
+            found.capability,
+            permissions=permissions & self.permissions,
+            policy_access_tag=self.tag,
+        )
+        return Credential.sign(kept, self._keys[obj.partition_id], self._system_id)
+
+
+@pytest.mark.parametrize(
+    ("flags", "permitted", "tag"),
+    [
+        (b"", Permission(0), 0),
+        (b"", Permission.READ, 7),
+        (b"\1", Permission.READ | Permission.WRITE, 0),
+    ],
+)
+def test_permission_to_list_the_base_is_not_enough(
+    keyed: Keyed, view: ObjectRef, flags: bytes, permitted: Permission, tag: int
+) -> None:
+    """A view shows the data of objects that are made later, whatever their policy access tag."""
+    source = Lists(keyed.keys.working, keyed.system_id)
+    source.pid, source.permissions, source.tag = keyed.pid, permitted, tag
+    with keyed.connect(source) as target:
+        assert keyed.obj in target.list_objects(keyed.pid)
+        with pytest.raises(Invalid) as caught:
+            becomes(target, view, ref(keyed.pid), flags)
+        assert at_the_extension(caught)
+
+
 def test_permissions_to_make_objects_in_a_view(keyed: Keyed, view: ObjectRef) -> None:
     """CREATE and REMOVE for the view, and none for the base."""
     stored, shown = (ref(each, 0x66666) for each in (keyed.pid, view.partition_id))

@@ -60,6 +60,14 @@ static enum osd_status list(struct osd_txn *txn, struct osd_op *op, struct osd_o
 	return status;
 }
 
+/* The call named from, so that was checked.  A directory on the way to a name may have another policy access tag. */
+static enum osd_status check_directory(struct osd_txn *txn, struct osd_op *op,
+				       struct osd_object_id from, struct osd_object_id directory)
+{
+	return osd_same_id(from, directory) ? OSD_OK
+					    : osd_session_check_zone(op->session, txn, directory);
+}
+
 static enum osd_status names_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_op *op = arg;
@@ -82,8 +90,12 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 		status = osd_name_follow(
 			txn, from, (struct osd_name){params.path.bytes, params.path.length}, &place,
 			&component);
+	if (status == OSD_OK)
+		status = check_directory(txn, op, from, place.directory);
 	if (status == OSD_OK && !place.exists)
 		status = OSD_E_NO_NAME;
+	if (status == OSD_OK)
+		status = check_directory(txn, op, from, place.found.id);
 	if (status != OSD_OK)
 		return status;
 	if (params.verb == OSD_NAME_LIST)
@@ -92,7 +104,7 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 			       : list(txn, op, place.found.id, &params);
 	op->answer.a = place.found.id.object_id;
 	op->answer.b = place.found.type;
-	return osd_session_check_zone(op->session, txn, place.found.id);
+	return OSD_OK;
 }
 
 enum osd_status osd_op_names(struct osd_op *op)
