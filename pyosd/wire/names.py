@@ -6,6 +6,7 @@ Never raises OSDError; an answer that contradicts itself: ValueError.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
@@ -25,6 +26,7 @@ _LIST_ENTRY = struct.Struct(">QBxIHQQQ12sI")
 _DATA_HEADER = struct.Struct(">Q12sI")
 FOUND_BYTES = ENTRY_BYTES + _DATA_HEADER.size
 """Of the answer of a LOOKUP with data, before the data."""
+_NAME = re.compile(rb"(?!\.{1,2}\Z)[^/\0]{1,255}", re.DOTALL)
 _PARTITION, _COLLECTION = 0x02, 0x40
 _MADE, _REMOVED, _DATA = 0x01, 0x02, 0x04
 
@@ -210,7 +212,10 @@ def decode_found(
 def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
     """Decode entries of a directory in a partition; partition_id 0: partitions, which the root lists.
 
-    Raises: ValueError: an entry runs past the end, or there are other bytes.
+    Programs make paths of their own machine of these names, so only names that can be are accepted.
+
+    Raises: ValueError: an entry runs past the end, there are other bytes, a name is none, or the list
+        goes on after no name.
     """
     try:
         count, more = _LIST_HEADER.unpack_from(data)
@@ -220,6 +225,8 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
             object_id, kind, names, length, size, created, modified, version, extra = head
             at += _LIST_ENTRY.size
             name = bytes(data[at : at + length])
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"a list of names has {name!r}")
             at += length + -length % 8
             attributes = decode_entries(data[at : at + extra]) if extra else ()
             at += extra
@@ -231,4 +238,6 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
         raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
     if at != len(data):
         raise ValueError(f"a list of names of {len(data)} bytes has entries of {at}")
+    if more and not entries:
+        raise ValueError("a list of names goes on, and has none")
     return NameList(tuple(entries), bool(more))

@@ -195,6 +195,19 @@ def test_answers_of_names() -> None:
             decode_names(FRAMES["names.listed"][:cut], 0x10000)
 
 
+@pytest.mark.parametrize("wrong", [b"notes/txt", b"../../etc", b"/etc/pass", b"notes\0txt"])
+def test_names_that_cannot_be(wrong: bytes) -> None:
+    """A client makes paths of its own machine of the names."""
+    frame = FRAMES["names.listed"]
+    with pytest.raises(ValueError, match="list of names has"):
+        decode_names(frame.replace(b"notes.txt", wrong), 0x10000)
+    for each in (b".", b"/", b"\0"):
+        with pytest.raises(ValueError, match="list of names has"):
+            decode_names(frame.replace(b"d" + bytes(7), each + bytes(7)), 0x10000)
+    with pytest.raises(ValueError, match="has none"):
+        decode_names(bytes((0, 0, 0, 0, 1, 0, 0, 0)), 0x10000)
+
+
 def test_retrieved() -> None:
     found = attr.decode_retrieved(FRAMES["attrs.retrieved"])
     assert found.complete
