@@ -457,6 +457,22 @@ def test_data_of_objects(api: Reductions, put: Put) -> None:
     assert status == 404 and json.loads(found)["error"]["message"] == "no such object"
 
 
+def test_paths_that_name_no_object(api: Reductions, put: Put, session: pyosd.Target) -> None:
+    """Nor do the files of jobs: a client makes them of other data than that of an object."""
+    fields = put(bytes(8)) | {"dtype": "int32"}
+    partition = int(fields["url"].split("/")[-2], 16)
+    job = session.exec(
+        "import osd\nprint('x' * 40)\nosd.result(b'y' * 8)", zone=pyosd.ref(partition)
+    )
+    job.wait(WAIT_S)
+    jobs = f"{api.url}/.jobs/{partition:#x}/{int(job.id.object_id):#x}"
+    wrong = [f"{jobs}/result", f"{jobs}/stdout", fields["url"] + "/x", f"{api.url}/{'a' * 5000}"]
+    for url in wrong:
+        assert api.get(url)[0] == 404, url
+        told = api.ask("sum", 400, **fields | {"url": url})
+        assert told["message"] == "error retrieving object from storage"
+
+
 def test_who_may_ask(serving: Serving, tmp_path: Path) -> None:
     login = tmp_path / "login"
     login.write_text("ann:s3cret\n")

@@ -33,6 +33,7 @@ from aiohttp import web
 from pyosd import aio
 from pyosd.errors import (
     JobError,
+    NotADirectory,
     NotFound,
     OSDError,
     PermissionDenied,
@@ -42,7 +43,7 @@ from pyosd.errors import (
     Unreachable,
 )
 from pyosd.fronts.reductionist.checked import ArrayRefusal, ArrayRequest, checked
-from pyosd.fs.paths import PathInfo
+from pyosd.fs.paths import JOBS, PathInfo, split
 from pyosd.functions.manifest import Access
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource
@@ -68,6 +69,7 @@ WRONG_MOST, WRONG_S = 10, 60.0
 ADDRESSES_MOST = 1024
 """Addresses that have sent wrong passwords; the count of the oldest is forgotten."""
 PAUSE_S = 0.1
+PATH_SHOWN = 200
 SAFE = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
 """Headers of all answers.  No page of another site can include data as a script or an image."""
 
@@ -377,7 +379,13 @@ class ReductionServer:
             await asyncio.sleep(pause)
 
     async def _file(self, path: str) -> PathInfo:
-        found = await self._target.fs.info(path)
+        """The object that a path names.  Paths of jobs name none: their data are made by the client."""
+        try:
+            found = None if split(path)[:1] == [JOBS] else await self._target.fs.info(path)
+        except (NotADirectory, ValueError):  # no path can be that long
+            found = None
+        if found is None:
+            raise NotFound(0, 0, 0, f"'{path[:PATH_SHOWN]}' is no path of an object")
         if found.is_directory:
             raise ArrayRefusal("error retrieving object from storage", f"'{path}' is a directory")
         return found
