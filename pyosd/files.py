@@ -160,7 +160,9 @@ def fits(name: str) -> bool:
     parts = PurePosixPath(name).parts
     wrong = any(part in ("/", "//", "..") or "\0" in part for part in parts)
     return (
-        bool(parts) and not wrong and all(len(each.encode()) <= _COMPONENT_MOST for each in parts)
+        bool(parts)
+        and not wrong
+        and all(len(os.fsencode(each)) <= _COMPONENT_MOST for each in parts)
     )
 
 

@@ -25,6 +25,7 @@ from iosd_host.store_tools.measure import MeasuredDevice, measure
 from iosd_host.store_tools.opening.folders import Refused, as_owner, is_store, lock
 from pyosd.cli.frame.params import DurationParam, SizeParam
 from pyosd.cli.output.tables import print_lines
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["calibrate"]
 
@@ -262,13 +263,7 @@ def lines(outcome: Calibration) -> Iterator[str]:
     show_default=True,
     help="Disk space to use for the measurement, at most a quarter of the free space.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text or json.  [text]",
-)
+@output_option("text", "json")
 @click.pass_obj
 def calibrate(
     settings: Settings, /, *, data: Path | None, ssd: Path | None, seconds: float, space: int

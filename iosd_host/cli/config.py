@@ -36,6 +36,7 @@ from iosd_host.serve.tgtd import find_tgtd
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.tables import print_lines
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["build", "check", "reload", "show"]
 
@@ -159,13 +160,7 @@ class ConfigVerb(AdminChange):
 @click.command(cls=ConfigVerb)
 @about_a_file
 @click.option("--origin", is_flag=True, help="Show which file, flag or default sets each value.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text or json.  [text]",
-)
+@output_option("text", "json")
 @click.pass_obj
 def show(admin: Admin, path: Path | None, origin: bool) -> None:
     """Show the settings of a target and their origin.

@@ -12,18 +12,13 @@ from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.common.exit_codes import EXIT_FAILED
 from iosd_host.serve import doctor as layers
 from pyosd.cli.output.tables import print_lines
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["doctor"]
 
 
 @click.command(cls=HostVerb)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    help="Output format: table or json.  [table]",
-)
+@output_option("table", "json")
 @click.pass_obj
 def doctor(settings: Settings) -> None:
     """Check whether this host can serve a target; exit 1 if not."""

@@ -22,6 +22,7 @@ from iosd_host.config.files import DEFAULT_FILE
 from iosd_host.config.source import Source
 from iosd_host.serve.supervise import serve as run_target
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["serve", "source_of"]
 
@@ -107,13 +108,7 @@ def advice(line: dict[str, Any], credential_wanted: bool) -> str:
     metavar="N",
     help="Write the JSON lines about the start to file descriptor N.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text or json.  [text]",
-)
+@output_option("text", "json")
 @click.pass_context
 def serve(
     ctx: click.Context,

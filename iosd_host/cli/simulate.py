@@ -36,6 +36,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import DurationParam
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.tables import print_lines
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["simulate"]
 
@@ -217,13 +218,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     help="Also write a plot to this file (requires matplotlib).",
 )
 @click.option("--seed", type=int, default=1, help="Seed of the random numbers.  [1]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    help="Output format: table, json or csv.  [table]",
-)
+@output_option("table", "json", "csv")
 @click.pass_obj
 def simulate(
     common: Settings, trace: TextIO, config: Path | None, words: str, work: float, alike: bool,

@@ -5,6 +5,8 @@ unchanged."""
 from __future__ import annotations
 
 import io
+import json
+import os
 import pty
 import subprocess
 from collections.abc import Callable
@@ -38,12 +40,12 @@ Look = Callable[..., bytes]
 def look(serving: Serving, tmp_path: Path) -> Look:
     """Output of a verb on both streams to a terminal."""
 
-    def look(*words: object) -> bytes:
+    def look(*words: object, code: int = 0) -> bytes:
         leader, follower = pty.openpty()
         line = command(*map(str, words), "--target", serving.url)
         process = subprocess.Popen(line, stdout=follower, stderr=follower)
         screen = written_to(leader, follower)
-        assert process.wait(timeout=DEADLINE_S) == 0, screen
+        assert process.wait(timeout=DEADLINE_S) == code, screen
         return screen.replace(b"\r\n", b"\n").replace(b"        ", b"\t")
 
     return look
@@ -103,3 +105,58 @@ def test_nothing_is_left_that_a_terminal_obeys() -> None:
     assert left == {"\n", "\t"}
     line = json_line({"a": every[:0xD800]})
     assert not {each for each in line if ord(each) < 32 or 127 <= ord(each) < 160}
+
+
+NAMES = (b"a\xffb", b"new\nline", b"esc\x1b]0;x\x07", b"[bold]")
+
+
+@pytest.fixture
+def names(osd: Run, pid: str, tmp_path: Path) -> str:
+    """Path of a directory whose files have these names."""
+    folder = tmp_path / "names"
+    folder.mkdir()
+    for name in NAMES:
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(name)
+    osd("cp", "-r", folder, f"osd:/{pid}")
+    return f"/{pid}/names"
+
+
+@pytest.mark.tgtd
+def test_names_for_programs(osd: Run, names: str, pid: str, tmp_path: Path) -> None:
+    """On a pipe and in JSON a name is what it is, whatever its bytes are."""
+    full = sorted(f"{names}/".encode() + name for name in NAMES)
+    for words, end in (
+        (("find", names, "--type", "f"), b"\n"),
+        (("find", names, "--type", "f", "-0"), b"\0"),
+        (("find", names, "--type", "f", "-o", "id"), b"\n"),
+        (("ls", names, "-o", "id"), b"\n"),
+    ):
+        assert osd(*words).stdout_bytes == b"".join(each + end for each in full), words
+    for verb, path in (("ls", names), ("stat", f"{names}/*")):
+        rows = json.loads(osd(verb, "-o", "json", path).stdout)["paths"]
+        assert sorted(os.fsencode(row["id"]) for row in rows) == full
+    osd("get", pid, tmp_path / "got")
+    got = tmp_path / "got" / "names"
+    assert sorted(path.read_bytes() for path in got.iterdir()) == sorted(NAMES)
+    assert sorted(os.fsencode(path.name) for path in got.iterdir()) == sorted(NAMES)
+
+
+@pytest.mark.tgtd
+def test_names_on_a_terminal(names: str, look: Look, tmp_path: Path) -> None:
+    """Each name is one line that the terminal only shows."""
+    for number, verb in enumerate(
+        (
+            ("ls", names),
+            ("ls", "-o", "id", names),
+            ("find", names),
+            ("find", "-o", "id", names),
+            ("sync", "-n", f"osd:{names}", tmp_path / "sync"),
+            ("cp", "-r", "--names", f"osd:{names}", tmp_path / "cp"),
+            ("get", names.split("/")[1], tmp_path / "get"),
+        )
+    ):
+        screen = look(*verb).decode()
+        for shown in ("a\\xffb", "new^Jline", "esc^[]0;x^G", "[bold]"):
+            assert f"{shown}\n" in screen, (number, verb, screen)
+    look("mkdir", f"{names}/x[")
+    look("cp", "-", f"osd:{names}/x[/b]")  # no markup of rich's in the bar

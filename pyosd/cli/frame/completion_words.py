@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -97,4 +98,6 @@ def _collect(
     asker = threading.Thread(target=ask, daemon=True)
     asker.start()
     asker.join(PATIENCE_S)
-    return [each for each in [*found] if each.startswith(incomplete)][:MOST]
+    # A shell prints words as they are, so a name with control characters is none.
+    fit = (each for each in [*found] if each.startswith(incomplete) and each.isprintable())
+    return [*islice(fit, MOST)]

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.output.tables import harmless, json_line
+from pyosd.cli.output.tables import json_line
+from pyosd.cli.output.terminal import harmless
 
 __all__ = ["WORDS", "drop_output", "finish_output", "print_error", "print_exception", "wants_json"]
 

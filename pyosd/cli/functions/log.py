@@ -13,8 +13,8 @@ from pyosd.cli.frame.verb import Settings, Verb
 from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.jobs.job_filter import submitted
 from pyosd.cli.jobs.job_view import last_line
-from pyosd.cli.output.tables import JsonRow, counted, format_time, harmless, print_json, print_lines
-from pyosd.cli.output.terminal import TEXT_OR_JSON
+from pyosd.cli.output.tables import JsonRow, counted, format_time, print_json, print_lines
+from pyosd.cli.output.terminal import TEXT_OR_JSON, harmless
 from pyosd.functions import Function, FunctionCalls, FunctionFailure
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.reasons import REASONS

@@ -14,11 +14,10 @@ from pyosd.cli.output.tables import (
     JsonRow,
     format_seconds,
     format_time,
-    harmless,
     print_json,
     print_prose,
 )
-from pyosd.cli.output.terminal import TEXT_OR_JSON
+from pyosd.cli.output.terminal import TEXT_OR_JSON, harmless
 from pyosd.functions import DataOrigin, OriginStage
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import is_apart

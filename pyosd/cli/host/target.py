@@ -17,6 +17,7 @@ from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Listing, Settings, Verb
 from pyosd.cli.host.heads import figures_of
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
+from pyosd.cli.output.terminal import output_option
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import ROOT, AttributeId
@@ -167,13 +168,7 @@ def await_target(settings: Settings, patience: float) -> None:
 @click.option(
     "--wait", type=DURATION, default=0, help="Keep trying for this time until the target answers."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text or json.  [text]",
-)
+@output_option("text", "json")
 @click.pass_obj
 def ping(settings: Settings, count: int, wait: float) -> None:
     """Measure the response time of the target (TEST UNIT READY)."""

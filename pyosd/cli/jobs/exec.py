@@ -32,8 +32,8 @@ from pyosd.cli.jobs.script import (
     read_script,
     with_modules,
 )
-from pyosd.cli.output.tables import harmless, print_json
-from pyosd.cli.output.terminal import RAW
+from pyosd.cli.output.tables import print_json
+from pyosd.cli.output.terminal import RAW, harmless, output_option
 from pyosd.cli.paths.listing import matches
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
@@ -306,13 +306,7 @@ def is_duration(word: str) -> bool:
     "of an array's members.  [state]",
 )
 @RAW
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "id"]),
-    default="text",
-    help="Output format: text, json or id.  [text]",
-)
+@output_option("text", "json", "id")
 @click.pass_context
 def exec_command(ctx: click.Context, /, **given: Any) -> None:
     """Run SCRIPT next to the data.

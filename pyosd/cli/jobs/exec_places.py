@@ -28,7 +28,8 @@ from pyosd.cli.jobs.job_view import exit_code, last_line
 from pyosd.cli.jobs.logs import print_streams
 from pyosd.cli.jobs.result import print_result
 from pyosd.cli.jobs.script import advice_on_rights
-from pyosd.cli.output.tables import harmless, print_json
+from pyosd.cli.output.tables import print_json
+from pyosd.cli.output.terminal import harmless
 from pyosd.errors import JobError, OSDError, PushedBack
 from pyosd.identity import for_child
 from pyosd.jobs.dialogues.followed import Backoff

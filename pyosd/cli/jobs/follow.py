@@ -22,7 +22,8 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.jobs.job_view import WATCH_COLUMNS, by_interest, last_line
 from pyosd.cli.output.progress import REDRAWS_PER_S, watched
-from pyosd.cli.output.tables import colour_wanted, harmless, table_lines
+from pyosd.cli.output.tables import colour_wanted, table_lines
+from pyosd.cli.output.terminal import harmless
 from pyosd.errors import OSDError, Unreachable
 from pyosd.jobs.dialogues.followed import Backoff
 from pyosd.jobs.dialogues.record import record_of

@@ -32,7 +32,8 @@ from pyosd.cli.jobs.logs import logs
 from pyosd.cli.jobs.report import report, retry
 from pyosd.cli.jobs.result import result
 from pyosd.cli.jobs.watch import wait, watch
-from pyosd.cli.output.tables import Column, harmless, print_lines, print_prose
+from pyosd.cli.output.tables import Column, print_lines, print_prose
+from pyosd.cli.output.terminal import harmless
 from pyosd.cli.replay.replay import diff, replay
 from pyosd.cli.replay.used import export, inputs, outputs
 from pyosd.jobs.dialogues.record import counted, record_of

@@ -34,11 +34,11 @@ from pyosd.cli.output.tables import (
     format_bytes,
     format_seconds,
     format_time,
-    harmless,
     print_json,
     print_lines,
     width_of_stdout,
 )
+from pyosd.cli.output.terminal import harmless, output_option
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import pack
@@ -176,13 +176,7 @@ def words_of(found: JsonRow) -> list[str]:
     type=bool,
     help="Omit the script's own output.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text or json.  [text]",
-)
+@output_option("text", "json")
 @click.pass_obj
 def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     """Print all facts about a job on one page, for a bug report.

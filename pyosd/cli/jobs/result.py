@@ -14,7 +14,7 @@ from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.jobs.job_verb import JobVerb, job_of, one_job, whole_of
 from pyosd.cli.jobs.job_view import exit_code
 from pyosd.cli.output.tables import JsonRow, print_json
-from pyosd.cli.output.terminal import RAW, output_to
+from pyosd.cli.output.terminal import RAW, output_option, output_to
 from pyosd.errors import JobError
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
@@ -28,12 +28,10 @@ NAMED_MOST = 10  # failed members that the last line names
 @click.command(cls=JobVerb)
 @one_job
 @RAW
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text, or one JSON object for a job or array.  [text]",
+@output_option(
+    "text",
+    "json",
+    text="Output format: text, or one JSON object for a job or array.",
 )
 @click.pass_obj
 def result(settings: Settings, address: ObjectRef, raw: bool) -> None:

@@ -36,6 +36,7 @@ from pyosd.cli.output.tables import (
     table_lines,
     width_of_stdout,
 )
+from pyosd.cli.output.terminal import output_option
 from pyosd.commands.pool_status import PoolStatus
 from pyosd.errors import NotFound
 from pyosd.jobs.dialogues.record import record_of
@@ -257,13 +258,7 @@ def live(target: Target, settings: Settings, interval: float) -> None:
 @click.option(
     "--interval", type=DURATION, default=1.0, help="Time between two updates, at least 100ms.  [1s]"
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    help="Output format: table or json.  [table]",
-)
+@output_option("table", "json")
 @click.pass_obj
 def top(settings: Settings, once: bool, interval: float) -> None:
     """Show the queue, the rates and the unfinished jobs, live.

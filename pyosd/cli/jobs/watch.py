@@ -20,6 +20,7 @@ from pyosd.cli.jobs.job_verb import JobVerb, any_jobs, jobs_of, some_jobs
 from pyosd.cli.jobs.job_view import exit_code
 from pyosd.cli.output.progress import watched
 from pyosd.cli.output.tables import print_json
+from pyosd.cli.output.terminal import output_option
 from pyosd.jobs.dialogues.followed import expired
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
@@ -165,12 +166,10 @@ def unfinished(target: Target) -> list[Job]:
     "the first that holds counts.",
 )
 @click.option("--timeout", type=DURATION, help="Stop watching after this time (exit code 124).")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "jsonl"]),
-    default="table",
-    help="Output format; jsonl: the whole record of a job at each change of state.  [table]",
+@output_option(
+    "table",
+    "jsonl",
+    text="Output format; jsonl: the whole record of a job at each change of state.",
 )
 @click.pass_obj
 def watch(

@@ -17,8 +17,8 @@ from pyosd.cli.frame.params import ADDRESS
 from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
-from pyosd.cli.output.terminal import escaped
-from pyosd.cli.paths.moving import CHECK, continued
+from pyosd.cli.output.terminal import escaped, harmless, print_names
+from pyosd.cli.paths.moving import CHECK, continued, size_of, why
 from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -119,14 +119,6 @@ def put(
                 progress=progress,
             )
             report(settings, moved, len(found), total, lambda each: f"{each.obj} {each.name}")
-
-
-def size_of(path: Path) -> int:
-    """Of a file; 0 if it has vanished, which is an error of that file alone."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
@@ -247,17 +239,10 @@ def report(
         if each.error is None:
             if each.kept:
                 settings.say(continued(str(each.path), each.kept))
-            click.echo(escaped(line(each)))
+            print_names([line(each)])
             continue
         failed += 1
-        click.echo(escaped(f"osd: {each.path}: {why(each.error)}"), err=True)
+        click.echo(escaped(f"osd: {harmless(str(each.path))}: {why(each.error)}"), err=True)
     if failed:
         raise Failure(Exit.FAILED, f"{failed} of {counted(count, 'file')} failed")
     settings.say(f"{counted(count, 'file')}, {format_bytes(total)}")
-
-
-def why(error: Exception) -> str:
-    """The reason, without the name of a file that the line has already."""
-    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
-        return error.strerror
-    return str(error)

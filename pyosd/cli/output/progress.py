@@ -43,7 +43,7 @@ def byte_bar(label: str, total: int | None, quiet: bool = False) -> Iterator[Cal
 
     console = Console(stderr=True, no_color=not colour_wanted("auto", sys.stderr))
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),

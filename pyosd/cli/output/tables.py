@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from pyosd.cli.output.terminal import harmless, print_names
+
 __all__ = [
     "FORMATS",
     "Column",
@@ -26,7 +28,6 @@ __all__ = [
     "format_bytes",
     "format_seconds",
     "format_time",
-    "harmless",
     "print_json",
     "print_lines",
     "print_prose",
@@ -36,9 +37,9 @@ __all__ = [
 ]
 
 FORMATS = ("table", "wide", "json", "jsonl", "id")
-# JSON escapes the control characters of ASCII but for DEL.  These are the rest, and those that reverse
-# the direction of text.
-UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# JSON escapes the control characters of ASCII but for DEL.  These are the rest, those that reverse the
+# direction of text, and the surrogates that stand for bytes of a name that is not UTF-8.
+UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SHORTEST = 6  # a column is not cut below this
 
 JsonRow = dict[str, Any]
@@ -78,13 +79,6 @@ def width_of_stdout() -> int | None:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def harmless(text: str) -> str:
-    """Text that somebody else wrote, without what a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else "?" for each in text.expandtabs())
 
 
 def _fit(columns: Sequence[Column], widths: list[int], room: int) -> bool:
@@ -216,7 +210,7 @@ def print_records(
     elif output == "jsonl":
         print_lines(json_line(record) for record in records)
     elif output == "id":
-        print_lines(record["id"] for record in records)
+        print_names(record["id"] for record in records)
     else:
         shown = [column for column in columns if output == "wide" or not column.wide]
         print_table(shown, records, header, colour)

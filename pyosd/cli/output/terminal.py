@@ -9,13 +9,23 @@ Bytes for a pipe or a file are not changed.
 from __future__ import annotations
 
 import codecs
+import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, Protocol, TextIO
 
 import click
 
-__all__ = ["RAW", "TEXT_OR_JSON", "Sink", "escaped", "output_to"]
+__all__ = [
+    "RAW",
+    "TEXT_OR_JSON",
+    "Sink",
+    "escaped",
+    "harmless",
+    "output_option",
+    "output_to",
+    "print_names",
+]
 
 JOINERS = "\u200c\u200d"  # of scripts and emoji; no terminal obeys them
 SHOWN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of characters that nobody sees
@@ -26,13 +36,22 @@ RAW = click.option(
     help="Write the bytes unchanged.  Without it, control characters are escaped on a terminal.",
 )
 
-TEXT_OR_JSON = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format: text, or one JSON object.  [text]",
-)
+
+def output_option(
+    *formats: str, text: str = ""
+) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """The option -o; the first format is the default.  text: its help; "": names the formats."""
+    named = text or f"Output format: {', '.join(formats[:-1])} or {formats[-1]}."
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        help=f"{named}  [{formats[0]}]",
+    )
+
+
+TEXT_OR_JSON = output_option("text", "json", text="Output format: text, or one JSON object.")
 
 
 class Sink(Protocol):
@@ -66,6 +85,13 @@ def escaped(text: str) -> str:
     return "".join(map(_shown, text))
 
 
+def harmless(text: str) -> str:
+    """Text that somebody else wrote as one line: escaped(), and so are line feeds; tabs are blanks."""
+    if text.isprintable():
+        return text
+    return escaped(text.expandtabs()).replace("\n", "^J")
+
+
 class Escaping:
     """A sink that shows control characters.  A character may come in pieces."""
 
@@ -92,3 +118,14 @@ def output_to(stream: TextIO, raw: bool = False) -> Sink:
     """The sink for bytes that somebody else wrote, in front of a stream of ours."""
     buffer = stream.buffer
     return buffer if raw or not stream.isatty() else Escaping(buffer)
+
+
+def print_names(texts: Iterable[str], end: str = "\n") -> None:
+    """Print texts that are or have names: harmless lines on a terminal, their very bytes elsewhere."""
+    if sys.stdout.isatty():
+        texts = map(harmless, texts)
+    # In one piece, so that a pipe's reader may take the first lines and go, as head does.
+    whole = "".join(f"{each}{end}" for each in texts).encode("utf-8", "surrogateescape")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(whole)
+    sys.stdout.buffer.flush()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from collections.abc import Iterable, Iterator
 
 import click
@@ -11,8 +12,8 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import MOMENT, PATH, SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings
-from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
-from pyosd.cli.output.terminal import escaped
+from pyosd.cli.output.tables import Column, JsonRow, format_time
+from pyosd.cli.output.terminal import output_to, print_names
 from pyosd.fs.faces import FileSystem
 from pyosd.fs.paths import PathInfo
 from pyosd.osd._paths.patterns import has_pattern
@@ -180,9 +181,11 @@ def find(
             if selected(info)
         ]
     if print0:
-        click.echo("".join(f"{each.path}\0" for each in found), nl=False)
+        out = output_to(sys.stdout, raw=True)
+        out.write("".join(f"{each.path}\0" for each in found).encode("utf-8", "surrogateescape"))
+        out.flush()
     elif settings.output == "table":
-        print_lines(escaped(each.path) for each in found)
+        print_names(each.path for each in found)
     else:
         settings.show([record(each) for each in found], COLUMNS, "iosd.paths/1", "paths")
 

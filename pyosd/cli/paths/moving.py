@@ -18,7 +18,7 @@ from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
-from pyosd.cli.output.terminal import escaped
+from pyosd.cli.output.terminal import escaped, harmless, print_names
 from pyosd.commands.dialogue import Stream
 from pyosd.fs.partitions import named_refusal
 from pyosd.fs.paths import SCHEME, join
@@ -47,7 +47,9 @@ __all__ = [
     "encoded_name",
     "in_partition",
     "say_left_out",
+    "size_of",
     "upload",
+    "why",
 ]
 
 PARALLEL = click.option(
@@ -180,12 +182,12 @@ class CopyReport:
         self.files += 1
         self.bytes += length
         if self.names:
-            click.echo(escaped(name))
+            print_names([name])
 
     def fail(self, name: str, error: Exception) -> None:
         """One that was not moved."""
         self.failed += 1
-        click.echo(escaped(f"osd: {name}: {why(error)}"), err=True)
+        click.echo(escaped(f"osd: {harmless(name)}: {why(error)}"), err=True)
 
     def end(self, more: str = "") -> None:
         """Sum up.  Raises: Failure: not all were moved."""
@@ -198,12 +200,12 @@ class CopyReport:
 def say_left_out(path: Path) -> None:
     """Report a path that cannot be copied."""
     kind = "a link to a folder" if path.is_dir() else "no file, or a link that leads nowhere"
-    click.echo(escaped(f"osd: {path}: left out: it is {kind}"), err=True)
+    click.echo(harmless(f"osd: {path}: left out: it is {kind}"), err=True)
 
 
 def continued(name: str, kept: int) -> str:
     """The line about a file of which an earlier transfer had moved the beginning."""
-    return f"{escaped(name)}: continued at {format_bytes(kept)}"
+    return f"{harmless(name)}: continued at {format_bytes(kept)}"
 
 
 def why(error: Exception) -> str:

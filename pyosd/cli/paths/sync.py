@@ -13,7 +13,7 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import YES, Failure, Settings, Verb
 from pyosd.cli.output.tables import counted
-from pyosd.cli.output.terminal import escaped
+from pyosd.cli.output.terminal import print_names
 from pyosd.cli.paths.moving import (
     CHECK,
     OPERAND,
@@ -98,10 +98,7 @@ def sync(
         wanted = plan.changed(destination.remote, size_only)
         extra = plan.extra(destination.remote) if delete else []
         if dry_run:
-            for name in wanted:
-                click.echo(escaped(f"copy {name}"))
-            for name in extra:
-                click.echo(escaped(f"remove {name}"))
+            print_names([*(f"copy {n}" for n in wanted), *(f"remove {n}" for n in extra)])
             return
         if extra and not yes:
             settings.confirm(f"Remove {counted(len(extra), 'file')} of {destination.text}?")
