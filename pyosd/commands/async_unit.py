@@ -119,8 +119,10 @@ class AsyncCaller(Awaiting):
                 under_way.add(task)
                 return task
             case Finish(started):
+                # A dialogue that is cancelled here may wait for the answer once more.
+                answer = await (started if started.done() else asyncio.shield(started))
                 under_way.discard(started)
-                return await started
+                return answer
             case Sleep(seconds):
                 await asyncio.sleep(seconds)
                 return None

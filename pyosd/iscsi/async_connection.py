@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pyosd import _core
 from pyosd.errors import CommandTimeout, ProtocolError, SessionLost, Unreachable
-from pyosd.iscsi.connection import message_meaning, open_socket, scsi_response, submit
+from pyosd.iscsi.connection import CLOSED, message_meaning, open_socket, scsi_response, submit
 from pyosd.iscsi.login import (
     ChapAnswer,
     LoginParameters,
@@ -30,7 +30,6 @@ from pyosd.wire.transport import Command, Response
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
 _NO_TASK = 0xFFFF_FFFF
-CLOSED = "the session was closed"
 
 
 class AsyncConnection:
@@ -226,4 +225,5 @@ class AsyncConnection:
             await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
         except (Unreachable, TimeoutError):
             pass
-        self.fail(SessionLost, CLOSED)
+        finally:  # also if this is cancelled
+            self.fail(SessionLost, CLOSED)

@@ -12,7 +12,8 @@ import time
 from dataclasses import replace
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
-from pyosd.iscsi.async_connection import CLOSED, AsyncConnection
+from pyosd.iscsi.async_connection import AsyncConnection
+from pyosd.iscsi.connection import CLOSED
 from pyosd.iscsi.login import LoginParameters, ping_request
 from pyosd.iscsi.session import (
     ATTENTIONS_MAX,
@@ -92,6 +93,9 @@ class AsyncIscsiTransport:
                 self._connection = await asyncio.create_task(self._reconnect())
                 self._sent_before += old.bytes_sent
                 self._received_before += old.bytes_received
+            if self._closed:  # meanwhile
+                self._connection.fail(SessionLost, CLOSED)
+                raise SessionLost(CLOSED)
             return self._connection
 
     async def _reconnect(self) -> AsyncConnection:

@@ -36,6 +36,7 @@ from pyosd.wire.transport import Command, Response
 T = TypeVar("T")
 _REJECT = 0x3F
 TASK_ABORTED = 0x40  # SAM status
+CLOSED = "the session was closed"
 _LOGOUT_TIMEOUT = 2.0
 _TASKS_MOST = _core.TASKS_MAX - 16  # some are kept for logout and task management
 _OPCODE_MASK = 0x3F
@@ -303,7 +304,9 @@ class Connection:
     def _harvest(self) -> bool:
         finished = self._core.done()
         for tag, answer in finished:
-            task = self._tasks.pop(tag)
+            task = self._tasks.pop(tag, None)
+            if task is None:
+                continue  # Ctrl-C came between the core's submit() and _register()
             task.answer = answer
             task.done = True
         if finished:
@@ -345,4 +348,5 @@ class Connection:
                 self.plain_answer(self.request(logout_request()), deadline)
         except Unreachable:
             pass
-        self.abandon("the session was closed")
+        finally:  # also after Ctrl-C
+            self.abandon(CLOSED)

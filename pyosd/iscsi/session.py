@@ -18,7 +18,7 @@ from enum import IntEnum
 from urllib.parse import unquote
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
-from pyosd.iscsi.connection import Connection, Task, scsi_response
+from pyosd.iscsi.connection import CLOSED, Connection, Task, scsi_response
 from pyosd.iscsi.login import Chap, LoginParameters, ping_request, send_targets
 from pyosd.wire.sense import is_unit_attention
 from pyosd.wire.transport import Command, Response
@@ -224,7 +224,7 @@ class IscsiTransport:
         """The connection, a new one if need be."""
         with self._lock:
             if self._closed:
-                raise SessionLost("the session was closed")
+                raise SessionLost(CLOSED)
             if self._connection.failed:
                 old = self._connection
                 old.abandon("replaced")
@@ -248,6 +248,8 @@ class IscsiTransport:
                 final = isinstance(error, LoginRejected) and error.status not in STARTING
                 if final or time.monotonic() + delay > deadline:
                     raise
+            if self._closed:
+                raise SessionLost(CLOSED)
             time.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 1.5, RETRY_MOST)
 
@@ -294,9 +296,10 @@ class IscsiTransport:
 
     def close(self) -> None:
         """Log out and close (Transport.close)."""
+        self._closed = True  # ends a thread's attempts to connect, which hold the lock
         with self._lock:
-            self._closed = True
-        self._connection.close()
+            connection = self._connection
+        connection.close()
 
 
 def discover(

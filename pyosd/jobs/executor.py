@@ -26,6 +26,7 @@ from pyosd.wire.exec_params import After, Duration, Limits
 
 _ARRAY_MOST = 1000  # members: what a principal may queue, if the target says nothing else
 _ARRAY_ARGS = 32 << 10  # bytes of JSON
+_KEPT_LEAST = 64
 _INVALID_FIELD = (0x24, 0x00)
 
 
@@ -102,6 +103,7 @@ class Executor(FuturesExecutor):
             self._modules = travelling.names
         self._lock = threading.Lock()
         self._jobs: list[Job] = []
+        self._most_kept = _KEPT_LEAST  # jobs, before those that have ended are forgotten
         self._closed = False
 
     # The base class types the result by the function's, which a result by JSON cannot keep.
@@ -191,8 +193,6 @@ class Executor(FuturesExecutor):
         name: str = "",
         array: range | None = None,
     ) -> Job:
-        if self._closed:
-            raise RuntimeError("cannot submit after shutdown")
         options: submission.Submission = {
             **self._options,
             "args": args,
@@ -201,13 +201,18 @@ class Executor(FuturesExecutor):
             "array": array,
         }
         prepared = submission.prepare(code, zone=self._zone, **options)
-        while True:
+        while not self._closed:
             try:
                 job = submit_prepared(self._commands, prepared)
                 break
             except TargetBusy as busy:
                 time.sleep(busy.retry_after)
+        else:
+            raise RuntimeError("cannot submit after shutdown")
         with self._lock:
+            if len(self._jobs) >= self._most_kept:
+                self._jobs = [each for each in self._jobs if not each.settled]
+                self._most_kept = 2 * len(self._jobs) + _KEPT_LEAST
             self._jobs.append(job)
         return job if array else job.watch()
 

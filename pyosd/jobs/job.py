@@ -45,6 +45,7 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
         Future.__init__(self)
         Followed.__init__(self, commands, job, name)
         self._settle_lock = threading.Lock()
+        self._told = False  # the Future has its end, or a thread is about to give it
 
     def carry(self, dialogue: Dialogue[R]) -> R:
         return self.commands.carry(dialogue)
@@ -77,7 +78,7 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
             LimitExceeded, SandboxLost: how else it ended.
         """
         self.wait(timeout)
-        return Future.result(self, 0)
+        return Future.result(self)  # its end is known; another thread may be telling it
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end and return how it failed, None when it COMPLETED.
@@ -85,7 +86,7 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
         Raises: TimeoutError: it goes on.
         """
         self.wait(timeout)
-        return Future.exception(self, 0)
+        return Future.exception(self)
 
     def wait_for_end(self, timeout: float | None) -> None:
         """Poll until the job has ended: wait() without its answer."""
@@ -99,8 +100,8 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
             if self._final is not None:
                 return
             self._final = status
-            lost = self.settled
-        if lost:
+            first, self._told = not self._told, True
+        if not first:
             return
         if error is not None:
             self.set_exception(error)
@@ -120,8 +121,9 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
     def lose(self, error: BaseException) -> None:
         """Nobody can say how the job ends: let the Future say that."""
         with self._settle_lock:
-            if not self.settled:
-                self.set_exception(error)
+            first, self._told = not self._told, True
+        if first:  # callbacks run without the lock: they may ask for the job
+            self.set_exception(error)
 
     # ---- being a Future -------------------------------------------------------------------------
 

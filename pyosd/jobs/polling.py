@@ -119,18 +119,21 @@ class _Watcher:
             suggested = POLL_MOST
             try:
                 suggested = poll_jobs(jobs)
-            except errors.OSDError:
-                _give_up(jobs)
+            except Exception as error:
+                _give_up(jobs, error)
             time.sleep(backoff.next(suggested))
 
 
-def _give_up(jobs: list[Followed]) -> None:
-    """Some job cannot be asked for: whoever waits for it must hear it."""
+def _give_up(jobs: list[Followed], error: Exception) -> None:
+    """Some job cannot be asked for: whoever waits for it must hear it.  With a target all are lost."""
     for job in jobs:
-        try:
-            job.commands.carry(poll(job))
-        except (errors.OSDError, errors.JobError) as error:
-            job.lose(error)
+        if not isinstance(error, errors.Unreachable):
+            try:
+                job.commands.carry(poll(job))
+                continue
+            except Exception as found:
+                error = found
+        job.lose(error)
 
 
 _watchers: weakref.WeakKeyDictionary[Commands, _Watcher] = weakref.WeakKeyDictionary()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions whose commands, logins and ends are interrupted: nothing stays open, and what goes on works."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pyosd import aio, connect, ref, requests
+from pyosd.commands.async_unit import AsyncCommands
+from pyosd.commands.dialogue import Dialogue, finish, start
+from pyosd.errors import SessionLost
+from pyosd.iscsi.connection import Connection
+from pyosd.wire.transport import Command, Response
+from tests.client.fake_target import FakeTarget, Peer
+
+DEADLINE_S = 30
+
+
+class Ends:
+    """A target whose connections do one after the other what the test says.  closed: one has ended."""
+
+    def __init__(self, *scripts: Callable[[Peer], None]) -> None:
+        self.scripts = iter(scripts)
+        self.closed = threading.Event()
+
+    def __call__(self, peer: Peer) -> None:
+        next(self.scripts)(peer)
+        with suppress(ConnectionError):
+            while True:
+                peer.receive()
+        self.closed.set()
+
+
+def silent(peer: Peer) -> None:
+    """Answer nothing."""
+
+
+def answer_once(peer: Peer) -> None:
+    peer.status(peer.receive().tag)
+
+
+def drop(peer: Peer) -> None:
+    """Close the connection at the first command."""
+    peer.receive()
+    peer.sock.shutdown(2)
+
+
+def test_a_close_that_is_cancelled_closes() -> None:
+    ends = Ends(silent)
+
+    async def main(url: str) -> None:
+        target = await aio.connect(url)
+        closing = asyncio.create_task(target.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with suppress(asyncio.CancelledError):
+            await closing
+        assert await asyncio.to_thread(ends.closed.wait, DEADLINE_S)
+
+    with FakeTarget(ends) as fake:
+        asyncio.run(main(fake.url))
+
+
+def test_a_close_that_is_interrupted_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = Ends(silent)
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    with FakeTarget(ends) as fake:
+        target = connect(fake.url)
+        monkeypatch.setattr(Connection, "plain_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            target.close()
+        assert ends.closed.wait(DEADLINE_S)
+
+
+def test_a_session_that_comes_back_after_the_close_ends() -> None:
+    coming, go_on = threading.Event(), threading.Event()
+
+    def late(peer: Peer) -> None:
+        coming.set()
+        assert go_on.wait(DEADLINE_S)
+        peer.login()
+
+    def first(peer: Peer) -> None:
+        peer.login()
+        drop(peer)
+
+    ends = Ends(first, late)
+
+    async def main(url: str) -> None:
+        target = await aio.connect(url)
+        asking = asyncio.create_task(target.test_unit_ready())
+        assert await asyncio.to_thread(coming.wait, DEADLINE_S)
+        ends.closed.clear()
+        await target.close()
+        go_on.set()
+        with pytest.raises(SessionLost, match="closed"):
+            await asking
+        assert await asyncio.to_thread(ends.closed.wait, DEADLINE_S)
+
+    with FakeTarget(ends, honest_login=False) as fake:
+        asyncio.run(main(fake.url))
+
+
+def test_a_close_ends_the_wait_for_a_session() -> None:
+    """A thread that would connect for hours gives up, and close() returns."""
+    fake = FakeTarget(drop)
+    target = connect(fake.url, reconnect_timeout=36_000)
+    fake.close()
+    failure = list[BaseException]()
+
+    def ask() -> None:
+        try:
+            target.test_unit_ready()
+        except SessionLost as error:
+            failure.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    while not target._iscsi._connection.failed:
+        asking.join(0.01)
+    closing = threading.Thread(target=target.close, daemon=True)
+    closing.start()
+    for thread in (closing, asking):
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive()
+    assert "closed" in str(failure[0])
+
+
+def test_an_interrupt_between_sending_and_noting_a_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer of nobody's command is dropped, and the session goes on."""
+    register = Connection._register
+
+    def interrupted(*_: Any) -> None:
+        monkeypatch.setattr(Connection, "_register", register)
+        raise KeyboardInterrupt
+
+    def both(peer: Peer) -> None:
+        answer_once(peer)
+        answer_once(peer)
+        answer_once(peer)
+
+    with FakeTarget(both) as fake, connect(fake.url) as target:
+        monkeypatch.setattr(Connection, "_register", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            target.test_unit_ready()
+        target.test_unit_ready()
+        target.test_unit_ready()
+
+
+def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
+    """A dialogue that is cancelled while it waits learns how its commands ended, and puts things right."""
+    heard = list[bool]()
+
+    class Slow:
+        async def execute(self, command: Command, timeout: float | None = None) -> Response:
+            await gate.wait()
+            return Response(0)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    def dialogue() -> Dialogue[None]:
+        started = yield from start(requests.flush(ref(0x10000, 0x10000)))
+        try:
+            yield from finish(started)
+        except asyncio.CancelledError:
+            reply = yield from finish(started)
+            heard.append(reply.error is None)
+            raise
+
+    async def main() -> None:
+        nonlocal gate
+        gate = asyncio.Event()
+        task = asyncio.create_task(AsyncCommands(Slow()).carry(dialogue()))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    gate = asyncio.Event()
+    asyncio.run(main())
+    assert heard == [True]
