@@ -110,8 +110,12 @@ async def _keep_heads(audit: Audit) -> None:
     """The log's head, now and then in its file and in the journal, where it cannot be taken back."""
     last = -1
     while True:
-        head = await asyncio.to_thread(audit.keep_head)
-        if head.seq != last:
-            LOG.info("audit head %s", head)
-        last = head.seq
+        try:
+            head = await asyncio.to_thread(audit.keep_head)
+        except Exception:  # of the disk or the database: it may be back the next time
+            LOG.exception("the head of the audit log is not kept")
+        else:
+            if head.seq != last:
+                LOG.info("audit head %s", head)
+            last = head.seq
         await asyncio.sleep(HEAD_EVERY_S)

@@ -11,11 +11,12 @@ Files have the format of pyzmq's certificates: `public-key = "..."`, `secret-key
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from iosd_host.common.whole_file import write_whole
 
 __all__ = [
     "ADMIN",
@@ -96,15 +97,8 @@ def write_key(path: Path, pair: CurvePair, role: str | None = None) -> None:
     lines += ["curve", f'    public-key = "{pair.public}"']
     if pair.secret is not None:
         lines.append(f'    secret-key = "{pair.secret}"')
-    mode = 0o644 if pair.secret is None else 0o600
-    # Whole or not at all: what is there after a crash is a key.
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        file.write("\n".join(lines) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    text = "".join(f"{line}\n" for line in lines)
+    write_whole(path, text.encode(), 0o644 if pair.secret is None else 0o600)
 
 
 class ClientKeys:

@@ -12,13 +12,13 @@ import contextlib
 import os
 import socket
 import struct
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iosd_host.common import paths
 from iosd_host.common.users import MANAGER_USER, group_of, uid_of
+from iosd_host.common.whole_file import write_whole
 from iosd_host.config.schema import ConfigError
 from iosd_host.serve.local_credential import CredentialError, publish, take_key, withdraw
 from iosd_host.serve.master_key import take_out
@@ -153,10 +153,8 @@ async def settle_portals(
 def write_pools(config: TargetConfig, path: Path) -> None:
     """Whole or not at all, whatever is in its place; readable for tgtd."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(pools_file(with_default(config), config.memory_budget))
-        os.fchmod(file.fileno(), 0o644)
-    Path(file.name).replace(path)
+    text = pools_file(with_default(config), config.memory_budget)
+    write_whole(path, text.encode(), 0o644)
 
 
 def prepare_control(folder: Path, uid: int | None, config: TargetConfig) -> int | None:

@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 
 from iosd_host.common import logs
+from iosd_host.common.whole_file import write_whole
 
 __all__ = ["INSIDE", "take_out"]
 
@@ -73,15 +74,4 @@ def _write(kept: Path, text: bytes) -> None:
         if not kept.is_symlink() and kept.read_bytes() == text:
             return
         kept.rename(kept.with_name(f"{kept.name}.old"))
-    new = kept.with_name(f"{kept.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(kept)
-    folder = os.open(kept.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(kept, text)

@@ -7,10 +7,9 @@ only with a reload (target/function/signers.h).
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
+from iosd_host.common.whole_file import write_whole
 from iosd_host.config.schema import ConfigError
 
 __all__ = ["signers_beside", "signers_text", "write_signers"]
@@ -42,9 +41,4 @@ def signers_text(policy: str, signers: str | None) -> str:
 def write_signers(text: str, path: Path) -> None:
     """Whole or not at all, whatever is in its place; readable for tgtd."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, delete=False, encoding="utf-8"
-    ) as written:
-        written.write(text)
-        os.fchmod(written.fileno(), 0o644)
-    Path(written.name).replace(path)
+    write_whole(path, text.encode(), 0o644)

@@ -22,6 +22,7 @@ from typing import Any
 
 from iosd_host.common import logs, paths
 from iosd_host.common.users import group_of, manager_uid
+from iosd_host.common.whole_file import write_whole
 from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, Pool, check_pools, make_pool
 from iosd_host.config.schema import ConfigError, Setting
@@ -168,9 +169,7 @@ class Supervisor:
         """The file in which the module and iosd-sandboxd find their pools; the signers beside it."""
         path = self.run / "pools"
         write_signers(self.signers, signers_beside(path))
-        new = path.with_suffix(".new")
-        new.write_text(pools_file(self.pools, self.config.memory_budget))
-        new.replace(path)  # whoever reads it sees the old one or the new one
+        write_whole(path, pools_file(self.pools, self.config.memory_budget).encode(), 0o644)
         return path
 
     def tgtd(self) -> SupervisedProcess:

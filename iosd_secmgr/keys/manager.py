@@ -296,8 +296,11 @@ class KeyManager:
     def _run(self) -> None:
         fresh = True
         while not self._stop.wait(0 if fresh else TICK_S):
-            self._look_after_all(fresh)
-            fresh = False
+            try:
+                self._look_after_all(fresh)
+                fresh = False
+            except Exception:  # of the database: it may be back the next time
+                LOG.exception("the keys of all targets wait")
 
     def _look_after_all(self, fresh: bool) -> None:
         with self._database.transaction() as tx:

@@ -95,7 +95,7 @@ class Many:
 
     def close(self) -> None:
         """Log out of all targets; jobs go on.  May be repeated."""
-        for target in self._targets.values():
+        for target in [*self._targets.values()]:  # a run may log in meanwhile
             target.close()
 
     @property

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyosd import requests
@@ -334,14 +335,10 @@ class Upkeep:
         self._cluster.target(name).set_attributes(verdict.object, values)
 
     def _remove(self, state: KnownCopy, obj: ObjectRef) -> None:
-        """Remove a copy.  Raises: _ChangedError: its data have changed since they were checked."""
-        target = self._cluster.target(state.target)
-        try:
-            if state.usable and target.data_version(obj) != state.version:
-                raise _ChangedError("the copy was changed meanwhile")
-            target.remove(obj)
-        except NotFound:
-            pass
+        """Remove a copy.  Raises: VersionMismatch: its data have changed since they were checked."""
+        version = state.version if state.usable else None
+        with suppress(NotFound):
+            self._cluster.target(state.target).remove(obj, if_version=version)
 
 
 def _own_attributes(target: Target, obj: ObjectRef) -> list[AttributeValue]:

@@ -133,12 +133,10 @@ class FakeTarget:
         stored.data[start : start + len(data)] = data
         stored.changed()
 
-    def remove(self, obj: ObjectRef) -> None:
-        self._of(obj)
+    def remove(self, obj: ObjectRef, *, if_version: bytes | None = None) -> None:
+        if if_version not in (None, self._of(obj).version):
+            raise failure(VersionMismatch)
         del self.stored[obj]
-
-    def data_version(self, obj: ObjectRef) -> bytes:
-        return self._of(obj).version
 
 
 @dataclass(frozen=True)

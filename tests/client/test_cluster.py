@@ -26,7 +26,7 @@ from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
 from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
-from tests.client.fake_cluster import FakeCluster, Killed, Stored
+from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored
 from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing
 from tests.waiting import until
@@ -279,6 +279,24 @@ def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
         report = run(cluster).rebalance()
     assert faults(report) == {(other, CopyFault.FAILED)} and not report.removed
     assert bytes(cluster.targets[other].stored[obj].data)[:4] == b"news"
+
+
+def test_a_copy_that_changes_as_it_is_removed_stays() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 2)
+    cluster = whole.among(("a", "b", "c"))
+    (obj,) = contents
+    (other,) = {*cluster.names} - {*place(obj, cluster.names, 2)}
+    stray = store(whole.among((other,)), obj.object_id, contents[obj], (other,))
+    remove = FakeTarget.remove
+
+    def overtaken(self: FakeTarget, obj: ObjectRef, **how: Any) -> None:
+        self.write(obj, 0, b"news")
+        remove(self, obj, **how)
+
+    with mock.patch.object(FakeTarget, "remove", overtaken):
+        report = run(cluster).rebalance()
+    assert faults(report) == {(other, CopyFault.FAILED)} and not report.removed
+    assert bytes(cluster.targets[other].stored[stray].data)[:4] == b"news"
 
 
 def test_only_changed_data_are_read_again() -> None:

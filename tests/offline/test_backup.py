@@ -20,13 +20,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from iosd_host.cli import backup as backup_commands
+from iosd_host.common.whole_file import write_whole
 from iosd_host.store_tools.backup import restore as restoring
 from iosd_host.store_tools.backup.restore import OPENINGS
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import MetaKind, Place
 from iosd_host.store_tools.format.superblock import Superblock
 from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
-from iosd_host.store_tools.opening.folders import write_superblock, write_whole
+from iosd_host.store_tools.opening.folders import write_superblock
 from pyosd.types import AttributeValue
 from tests.harness import Harness, StartFailed, program
 from tests.offline.stores import APPLICATION, SECOND, Snapshot, Store, look, started

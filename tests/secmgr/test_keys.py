@@ -3,23 +3,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from iosd_secmgr import process
 from iosd_secmgr.access.refusal import Refusal
+from iosd_secmgr.keys import manager
 from iosd_secmgr.keys.derive import Exchange, KeyPair, from_secret, from_seed
 from iosd_secmgr.keys.dh_groups import PRIMES
 from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.keys.manager import KeyManager, new_target
+from iosd_secmgr.records import store
+from iosd_secmgr.records.audit import Head
+from iosd_secmgr.records.database import Transaction
+from iosd_secmgr.records.store import TargetRecord
+from pyosd.secmgr.errors import SecmgrError
 from pyosd.security.credentials import Credential
 from pyosd.security.master_key import MasterKey
 from pyosd.types import ObjectType, ref
 from pyosd.wire.capability import Permission
 from tests.secmgr.conftest import PARTITION, TARGET, World
 from tests.secmgr.model_target import Died
+from tests.waiting import DEADLINE_S, until
 
 
 def credential(world: World, partition_id: int = PARTITION) -> Credential:
@@ -328,6 +337,52 @@ def test_keys_rotate_on_schedule(world: World) -> None:
     assert credential(world).capability.key_version == before + 1
     world.keys._look_after_all(fresh=False)
     assert credential(world).capability.key_version == before + 1
+
+
+def test_the_schedule_goes_on_after_the_database_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_over(world)
+    with world.opened.database.transaction() as tx:
+        tx.run("UPDATE targets SET rotate_s = 3600")
+    before = credential(world).capability.key_version
+    targets, failed = store.targets, threading.Event()
+
+    def once(tx: Transaction) -> list[TargetRecord]:
+        monkeypatch.setattr(store, "targets", targets)
+        failed.set()
+        raise SecmgrError("the connection to the database was lost")
+
+    monkeypatch.setattr(store, "targets", once)
+    monkeypatch.setattr(manager, "TICK_S", 0.001)
+    world.clock.ahead = 3601
+    world.keys.start()
+    assert failed.wait(DEADLINE_S)
+    until(lambda: credential(world).capability.key_version > before, "no key was rotated")
+
+
+def test_the_head_of_the_log_is_kept_after_a_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "HEAD_EVERY_S", 0.001)
+    audit, kept = world.opened.audit, threading.Event()
+    keep_head = audit.keep_head
+
+    def again() -> Head:
+        kept.set()
+        return keep_head()
+
+    def once() -> Head:
+        monkeypatch.setattr(audit, "keep_head", again)
+        raise OSError("no space left")
+
+    async def main() -> None:
+        keeping = asyncio.create_task(process._keep_heads(audit))
+        assert await asyncio.to_thread(kept.wait, DEADLINE_S)
+        keeping.cancel()
+
+    monkeypatch.setattr(audit, "keep_head", once)
+    asyncio.run(main())
 
 
 def test_whoever_asks_while_keys_are_void_waits(world: World) -> None:

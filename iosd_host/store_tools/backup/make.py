@@ -20,6 +20,7 @@ from pathlib import Path
 from iosd_host.common import places
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
 from iosd_host.common.places import CONTROL_SOCKET
+from iosd_host.common.whole_file import write_whole
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.control.tool_link import ToolLink
 from iosd_host.store_tools.backup.copying import Copier, Foreign
@@ -34,7 +35,6 @@ from iosd_host.store_tools.opening.folders import (
     agree,
     open_roots,
     read_root,
-    write_whole,
 )
 from iosd_host.store_tools.opening.store import StoreProgress
 

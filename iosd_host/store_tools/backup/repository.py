@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_NO_INPUT, EXIT_WRONG_STATE
+from iosd_host.common.whole_file import sync_folder, write_whole
 from iosd_host.store_tools.backup.copying import READ, CopyState, Taken, digest_of
 from iosd_host.store_tools.opening.folders import (
     Refused,
     sync_file_system,
-    sync_folder,
-    write_whole,
 )
 
 __all__ = ["About", "Backup", "Damaged", "ManifestRow", "Repository", "problems_of"]

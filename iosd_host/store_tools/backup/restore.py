@@ -19,6 +19,7 @@ from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
 from iosd_host.common.users import group_of
+from iosd_host.common.whole_file import write_whole
 from iosd_host.store_tools.backup.copying import READ, WRITE, copy_with_digest
 from iosd_host.store_tools.backup.make import REAL
 from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
@@ -32,7 +33,6 @@ from iosd_host.store_tools.opening.folders import (
     as_owner,
     sync_file_system,
     write_superblock,
-    write_whole,
 )
 from iosd_host.store_tools.opening.store import StoreProgress
 

@@ -25,6 +25,7 @@ from iosd_host.common.exit_codes import (
     EXIT_NOT_PERMITTED,
     EXIT_WRONG_STATE,
 )
+from iosd_host.common.whole_file import write_whole
 from iosd_host.store_tools.format.marked import is_marked
 from iosd_host.store_tools.format.records import ALL, FormatError, Unknown
 from iosd_host.store_tools.format.superblock import RootRole, Superblock
@@ -39,9 +40,7 @@ __all__ = [
     "open_roots",
     "private_copy",
     "sync_file_system",
-    "sync_folder",
     "write_superblock",
-    "write_whole",
 ]
 
 FICLONE = 0x4004_9409
@@ -238,26 +237,6 @@ def write_superblock(path: Path, superblock: Superblock) -> None:
     write_whole(path / "superblock", superblock.encode())
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """A file with these bytes: whole or not at all, also after a power loss."""
-    new = path.with_name(path.name + ".new")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        try:
-            rest = memoryview(data)
-            while rest:  # a disk that is nearly full takes a part
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        new.rename(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
-    sync_folder(path.parent)
-
-
 def sync_file_system(folder: Path) -> None:
     """Everything written to the file system of this folder survives power loss.
 
@@ -269,15 +248,6 @@ def sync_file_system(folder: Path) -> None:
         if libc.syncfs(descriptor):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(folder))
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(path: Path) -> None:
-    """Names made, changed or removed in it so far survive power loss."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from iosd_host.common.whole_file import sync_folder
 from iosd_host.store_tools.opening.bdb import (
     DatabaseError,
     StoreDatabase,
@@ -23,7 +24,6 @@ from iosd_host.store_tools.opening.bdb import (
     salvage,
     text_of,
 )
-from iosd_host.store_tools.opening.folders import sync_folder
 
 __all__ = ["Health", "prepare"]
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+from iosd_host.common.whole_file import sync_folder
 from iosd_host.store_tools.check.objects import Lost
 from iosd_host.store_tools.check.problems import ProblemKind
 from iosd_host.store_tools.format.pages import is_application_page
@@ -41,7 +42,7 @@ from iosd_host.store_tools.format.records import (
     partition_key,
 )
 from iosd_host.store_tools.opening.bdb import StoreTransaction, Table
-from iosd_host.store_tools.opening.folders import Root, sync_folder
+from iosd_host.store_tools.opening.folders import Root
 from iosd_host.store_tools.opening.store import Store, size_of
 
 __all__ = ["LostAndFound", "now_ms"]
