@@ -25,7 +25,7 @@ from pyosd.commands.data import CHUNK, MADE_READ
 from pyosd.commands.dialogue import Dialogue, call
 from pyosd.commands.objects import create, remove
 from pyosd.fs.large import CHECKSUM, difference
-from pyosd.fs.local_file import Incoming
+from pyosd.fs.local_file import Incoming, make_folder
 from pyosd.fs.paths import PathInfo
 from pyosd.fs.resuming import put_large
 from pyosd.fs.transfer import get_files
@@ -256,6 +256,7 @@ def get(
     target: Target,
     entry: Entry,
     path: Path,
+    top: Path,
     progress: Progress | None = None,
     *,
     checked: bool = False,
@@ -267,7 +268,7 @@ def get(
 
     Raises: OSError: of the file; OSDError.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(top, path.parent)
     wanted = [Incoming(PathInfo(str(entry.obj), entry.obj, False, entry.length), path)]
     stream = get_files(wanted, checked=checked, records=records, progress=progress)
     (moved,) = target.carry_stream(stream)
@@ -326,6 +327,7 @@ def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef | None) -
 def get_many(
     target: Target,
     wanted: Iterable[tuple[Path, Entry]],
+    top: Path,
     *,
     parallel: int = PARALLEL,
     checked: bool = False,
@@ -334,7 +336,7 @@ def get_many(
 ) -> Iterator[Moved]:
     """Store objects as files, several at a time; yields each when it is done or has failed.
 
-    Args: as of put_many().
+    Args: top: the folder that the paths are below, by way of no link.  The others as of put_many().
 
     Raises: Unreachable: the target is.
     """
@@ -342,7 +344,7 @@ def get_many(
     stopping = _Stopping(progress)
 
     def one(path: Path, entry: Entry) -> Moved:
-        return get(target, entry, path, stopping, checked=checked, records=records)
+        return get(target, entry, path, top, stopping, checked=checked, records=records)
 
     return _many(one, wanted, parallel, stopping)
 

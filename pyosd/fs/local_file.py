@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pyosd.fs.new_file import is_final
 from pyosd.fs.paths import PathInfo
 from pyosd.fs.transfer_record import TransferFacts, TransferRecord
 
-__all__ = ["Incoming", "LocalFile"]
+__all__ = ["Incoming", "LocalFile", "make_folder"]
 
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _EARLIER_FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,6 +27,19 @@ class Incoming:
 
     info: PathInfo
     destination: Path
+
+
+def make_folder(top: Path, folder: Path) -> None:
+    """Make a folder, which is another one or below it.
+
+    Raises: OSError: one between them is a link, which would lead the files to another place.
+    """
+    top.mkdir(parents=True, exist_ok=True)
+    for name in folder.relative_to(top).parts:
+        top /= name
+        if top.is_symlink():
+            raise OSError(errno.ELOOP, f"'{top}' is a link", str(top))
+        top.mkdir(exist_ok=True)
 
 
 class LocalFile:

@@ -321,6 +321,31 @@ def test_a_folder_that_cannot_be_made(osd: Run, top: str, tree: Path, tmp_path: 
     assert (back / "a.jpg").read_bytes() == (tree / "a.jpg").read_bytes()
 
 
+def test_no_copy_leaves_the_destination_by_a_link(
+    osd: Run, top: str, tree: Path, tmp_path: Path
+) -> None:
+    """A link below the folder is in the way, as for cp(1); the folder itself may be one."""
+    osd("cp", "-r", tree, f"osd:{top}")
+    outside, back = tmp_path / "outside", tmp_path / "back"
+    outside.mkdir()
+    (back / "photos").mkdir(parents=True)
+    (back / "photos" / "2024").symlink_to(outside)
+    (back / "photos" / "a.jpg").symlink_to(outside / "a.jpg")
+    for words in (
+        ("cp", "-r", f"osd:{top}/photos", back),
+        ("sync", f"osd:{top}/photos", back / "photos"),
+        ("get", top, back),
+    ):
+        done = osd(*words, code=1)
+        assert "photos/2024' is a link" in done.stderr and not [*outside.iterdir()], words
+        assert (back / "photos" / "2025" / "exact").read_bytes()
+    assert not (back / "photos" / "a.jpg").is_symlink()
+    (tmp_path / "here").symlink_to(outside)
+    osd("cp", "-r", f"osd:{top}/photos", tmp_path / "here")
+    osd("sync", f"osd:{top}/photos", tmp_path / "here" / "photos")
+    assert contents(outside / "photos") == contents(tree)
+
+
 def test_where_names_come_from(
     osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,8 +163,11 @@ def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
     heard = list[bool]()
 
     class Slow:
+        def __init__(self) -> None:
+            self.gate = asyncio.Event()
+
         async def execute(self, command: Command, timeout: float | None = None) -> Response:
-            await gate.wait()
+            await self.gate.wait()
             return Response(0)
 
         async def close(self) -> None:
@@ -180,17 +183,15 @@ def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
             raise
 
     async def main() -> None:
-        nonlocal gate
-        gate = asyncio.Event()
-        task = asyncio.create_task(AsyncCommands(Slow()).carry(dialogue()))
+        slow = Slow()
+        task = asyncio.create_task(AsyncCommands(slow).carry(dialogue()))
         for _ in range(3):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
-        gate.set()
+        slow.gate.set()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    gate = asyncio.Event()
     asyncio.run(main())
     assert heard == [True]

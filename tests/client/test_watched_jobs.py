@@ -48,10 +48,10 @@ def held() -> tuple[Job, threading.Event, threading.Event]:
     job, telling, go_on = Carrier(without_steps).job(), threading.Event(), threading.Event()
     set_result = job.set_result
 
-    def slow(value: object) -> None:
+    def slow(result: Any) -> None:
         telling.set()
         assert go_on.wait(DEADLINE_S)
-        set_result(value)
+        set_result(result)
 
     job.set_result = slow  # type: ignore[method-assign]
     return job, telling, go_on

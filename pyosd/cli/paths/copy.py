@@ -252,7 +252,7 @@ def fetch(
         if taken and if_exists == "fail":
             raise Failure(Exit.FAILED, f"{taken[0].destination} exists; nothing is fetched")
         files = [each for each in files if not each.destination.exists()]
-    download(settings, target, files, folders, parallel, report)
+    download(settings, target, destination, files, folders, parallel, report)
 
 
 def inside(

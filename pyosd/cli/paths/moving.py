@@ -20,6 +20,7 @@ from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped, harmless, print_names
 from pyosd.commands.dialogue import Stream
+from pyosd.fs.local_file import make_folder
 from pyosd.fs.partitions import named_refusal
 from pyosd.fs.paths import SCHEME, join
 from pyosd.fs.transfer import (
@@ -248,17 +249,27 @@ def upload(
 def download(
     settings: Settings,
     target: Target,
+    top: Path,
     files: list[Incoming],
     folders: Iterable[Path],
     parallel: int,
     report: CopyReport,
 ) -> None:
-    """Make local folders, then fetch files.  A folder that cannot be made fails alone, with its files."""
+    """Make local folders, then fetch files.  A folder that cannot be made fails alone, with its files.
+
+    top: what is below it does not go through links.
+    """
+    failed = dict[Path, OSError]()
     for folder in folders:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(top, folder)
         except OSError as error:
+            failed[folder] = error
             report.fail(str(folder), error)
+    for each in files:
+        if why_not := failed.get(each.destination.parent):
+            report.fail(str(each.destination), why_not)
+    files = [each for each in files if each.destination.parent not in failed]
     total = sum(each.info.length for each in files)
     with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = get_files(

@@ -209,7 +209,7 @@ class Plan:
             for name in wanted
             if not self.remote[name].is_directory
         ]
-        download(settings, self.target, incoming, local_folders, parallel, report)
+        download(settings, self.target, self.here, incoming, local_folders, parallel, report)
 
     def remove(self, names: list[str], at_target: bool) -> None:
         """Remove names of the destination."""
