@@ -121,7 +121,7 @@ def list_names(
     lists = AttributeLists(each, (), _NO_LIST) if each else NO_ATTRIBUTES
     reply = yield from call(requests.names(directory, params, _LIST_ROOM, attributes=lists))
     try:
-        return decode_names(reply.data, directory.partition_id)
+        return decode_names(reply.data, directory.partition_id, padded=reply.padded)
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 
@@ -227,7 +227,7 @@ def find(
     room, lists = FOUND_BYTES + most, lists_of(wanted, ())
     reply = yield from call(requests.names(directory, params, room, attributes=lists))
     try:
-        return *decode_found(reply.data, padded=bool(lists.get)), reply.attributes
+        return *decode_found(reply.data, padded=reply.padded), reply.attributes
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 

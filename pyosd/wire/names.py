@@ -209,10 +209,14 @@ def decode_found(
     return entry, NamedData(memoryview(data)[FOUND_BYTES : FOUND_BYTES + count], length, version)
 
 
-def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
+def decode_names(
+    data: bytes | memoryview, partition_id: int, *, padded: bool = False
+) -> NameList:
     """Decode entries of a directory in a partition; partition_id 0: partitions, which the root lists.
 
     Programs make paths of their own machine of these names, so only names that can be are accepted.
+
+    padded: as for decode_found().
 
     Raises: ValueError: an entry runs past the end, there are other bytes, a name is none, or the list
         goes on after no name.
@@ -236,7 +240,7 @@ def decode_names(data: bytes | memoryview, partition_id: int) -> NameList:
             entries.append(ListedName(name, place, directory, *facts))
     except struct.error as error:
         raise ValueError(f"a list of names of {len(data)} bytes is cut off: {error}") from None
-    if at != len(data):
+    if at > len(data) or (at < len(data) and not padded):
         raise ValueError(f"a list of names of {len(data)} bytes has entries of {at}")
     if more and not entries:
         raise ValueError("a list of names goes on, and has none")

@@ -45,6 +45,14 @@ class Reply:
     error: OSDError | None
 
     @property
+    def padded(self) -> bool:
+        """Whether zeros may follow the command data, because attributes stand behind their room.
+
+        A credential of the method CMDRSP adds attributes to every command.
+        """
+        return len(self.response.data_in) > len(self.data)
+
+    @property
     def attributes(self) -> tuple[AttributeValue, ...]:
         """The retrieved attributes in the order asked for.
 

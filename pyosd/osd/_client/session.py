@@ -337,7 +337,7 @@ class SessionTransport:
             whole = not entry.object.object_id
             return entry.object.object_id, ObjectType.PARTITION if whole else kind, b""
         reply = self.commands.call(requests.names(obj, params, CALL_IO_MAX))
-        found = decode_names(reply.data, obj.partition_id)
+        found = decode_names(reply.data, obj.partition_id, padded=reply.padded)
         self.zone.reached.update(each.object for each in found.entries)
         return len(found.entries), found.more, bytes(reply.data[NAMES_HEADER:])
 
