@@ -38,6 +38,7 @@ from pyosd.jobs.aio_jobs import (
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
+from pyosd.profiles import access, target_url
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import ObjectRef, ref
@@ -210,7 +211,7 @@ class Connecting:
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     *,
     chap: Chap | None = None,
     credentials: CredentialSource | Credential | None = None,
@@ -224,8 +225,13 @@ def connect(
 
     Arguments as pyosd.connect().  The target belongs to the running event loop.
 
-    Raises: ValueError: not such a URL; when awaited: Unreachable; LoginRejected.
+    Raises: ValueError: not such a URL, or there is none; OSError: a file of the profile cannot be
+        read; when awaited: Unreachable; LoginRejected.
     """
+    if url is None:
+        url = target_url()
+        own_chap, own_credentials = access(url)
+        chap, credentials = chap or own_chap, credentials or own_credentials
     address = TargetAddress.parse(url)
     if chap:
         address = replace(address, chap=chap)

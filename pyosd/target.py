@@ -28,6 +28,7 @@ from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, Submission, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
 from pyosd.offload.where import ScriptPlaces
+from pyosd.profiles import access, target_url
 from pyosd.security import local_credential
 from pyosd.security.credentials import Credential, CredentialSource, source_of
 from pyosd.types import ObjectRef, ref
@@ -166,7 +167,7 @@ class Target(TargetTable, ScriptPlaces):
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     *,
     chap: Chap | None = None,
     credentials: CredentialSource | Credential | None = None,
@@ -179,7 +180,9 @@ def connect(
     """Log in to a target; the result is a context manager that logs out.
 
     Args:
-        url: iscsi://[user%secret@]host[:port]/target-name/lun.
+        url: iscsi://[user%secret@]host[:port]/target-name/lun; None: IOSD_TARGET, or the target of the
+            profile. Then the environment and the profile also have the defaults of chap and
+            credentials, as for the program osd.
         chap: names and secrets instead of the URL's; with a target secret the target must prove
             itself.
         credentials: source of a credential for each command, or the one credential for all; None:
@@ -188,8 +191,13 @@ def connect(
         timeout: seconds a command may take.
         local: whether to look for the local credential (pyosd.security.local_credential).
 
-    Raises: ValueError: not such a URL; Unreachable; LoginRejected.
+    Raises: ValueError: not such a URL, or there is none; OSError: a file of the profile cannot be
+        read; Unreachable; LoginRejected.
     """
+    if url is None:
+        url = target_url()
+        own_chap, own_credentials = access(url)
+        chap, credentials = chap or own_chap, credentials or own_credentials
     address = TargetAddress.parse(url)
     if chap:
         address = replace(address, chap=chap)

@@ -3,9 +3,10 @@
 
     fsspec.open("osd://0x10000/logs/a.gz", "rb", target="iscsi://host/iqn.../1")
 
-The target is the storage option `target`, or IOSD_TARGET.  Credentials are those of the environment, or
-the local one of a target that this user serves.  Paths begin with a partition, by id or by name, and have
-no slash in front.  Directories are real ones; writing a file makes those that it needs.
+The target is the storage option `target`, or IOSD_TARGET, or the profile's.  Credentials are those of the
+environment, of the profile, or the local one of a target that this user serves.  Paths begin with a
+partition, by id or by name, and have no slash in front.
+Directories are real ones; writing a file makes those that it needs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pyosd.fs.dialogues import FIRST_READ
 from pyosd.fs.faces import AsyncFileSystem as Files
 from pyosd.fs.job_files import check_not_jobs
 from pyosd.fs.paths import PathInfo, join
-from pyosd.identity import from_environment
+from pyosd.profiles import access, target_url
 
 __all__ = ["IosdFileSystem"]
 
@@ -90,14 +91,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         """Args:
-        target: URL as of pyosd.connect(); None: IOSD_TARGET.
-        credentials: as of pyosd.connect(); None: those of the environment.
+        target: URL as of pyosd.connect(); None: IOSD_TARGET, or that of the profile.
+        credentials: as of pyosd.connect(); None: those of the environment or of the profile.
         """
         options.setdefault("use_listings_cache", False)
         super().__init__(asynchronous=asynchronous, loop=loop, **options)
-        self.url = target or os.environ.get("IOSD_TARGET", "")
-        if not self.url:
-            raise ValueError("no target: give target=URL, or set IOSD_TARGET")
+        self.url = target_url(target)
         self._credentials = credentials
         self._session: aio.AsyncTarget | None = None
         self._connecting = asyncio.Lock()
@@ -126,10 +125,9 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         """The session with the target, in the running loop."""
         async with self._connecting:
             if self._session is None:
-                identity = from_environment()
-                source = self._credentials or identity.source(self.url)
+                chap, source = access(self.url)
                 self._session = await aio.connect(
-                    self.url, chap=identity.chap(), credentials=source
+                    self.url, chap=chap, credentials=self._credentials or source
                 )
                 if not self.asynchronous:
                     weakref.finalize(self, _log_out, self.loop, self._session)

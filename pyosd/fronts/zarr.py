@@ -6,14 +6,14 @@ Example::
     store = IosdStore("/0x10000/grid.zarr", target="iscsi://host/iqn.../1")
     zarr.create_array(store, shape=(1000, 1000), dtype="f8")
 
-The target is the argument, or IOSD_TARGET; credentials as for fsspec (fsspec.py).  Setting a key replaces
-its file at once.  set_if_not_exists() is atomic: of several writers one stores its value.
+The target is the argument, IOSD_TARGET, or that of the profile; credentials as for fsspec (fsspec.py).
+Setting a key replaces its file at once.  set_if_not_exists() is atomic: of several writers one stores its
+value.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from typing import Any
@@ -32,7 +32,7 @@ from pyosd import aio
 from pyosd.errors import NameExists, NoSuchName, NotADirectory, NotEmpty
 from pyosd.fs.faces import AsyncFileSystem as Files
 from pyosd.fs.paths import PathInfo, join, split
-from pyosd.identity import from_environment
+from pyosd.profiles import access, target_url
 
 __all__ = ["IosdStore"]
 
@@ -49,13 +49,11 @@ class IosdStore(Store):
     def __init__(self, path: str, *, target: str | None = None, read_only: bool = False) -> None:
         """Args:
         path: the directory, from the root on; it is made when a key is set.
-        target: URL as of pyosd.connect(); None: IOSD_TARGET.
+        target: URL as of pyosd.connect(); None: IOSD_TARGET, or that of the profile.
         """
         super().__init__(read_only=read_only)
         self.path = join(path)
-        self.url = target or os.environ.get("IOSD_TARGET", "")
-        if not self.url:
-            raise ValueError("no target: give target=URL, or set IOSD_TARGET")
+        self.url = target_url(target)
         if not split(path):
             raise ValueError("the path of a store begins with a partition")
         self._sessions = WeakKeyDictionary[asyncio.AbstractEventLoop, aio.AsyncTarget]()
@@ -93,10 +91,8 @@ class IosdStore(Store):
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            identity = from_environment()
-            session = await aio.connect(
-                self.url, chap=identity.chap(), credentials=identity.source(self.url)
-            )
+            chap, source = access(self.url)
+            session = await aio.connect(self.url, chap=chap, credentials=source)
             kept = self._sessions.setdefault(loop, session)
             if kept is not session:  # another task was quicker
                 await session.close()

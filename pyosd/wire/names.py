@@ -209,9 +209,7 @@ def decode_found(
     return entry, NamedData(memoryview(data)[FOUND_BYTES : FOUND_BYTES + count], length, version)
 
 
-def decode_names(
-    data: bytes | memoryview, partition_id: int, *, padded: bool = False
-) -> NameList:
+def decode_names(data: bytes | memoryview, partition_id: int, *, padded: bool = False) -> NameList:
     """Decode entries of a directory in a partition; partition_id 0: partitions, which the root lists.
 
     Programs make paths of their own machine of these names, so only names that can be are accepted.

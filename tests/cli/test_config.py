@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import pyosd
 from pyosd import Chap
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.profiles import Profile, ProfileError, config_path, load_profile
 from pyosd.identity import SECRETS, Identity, for_child, from_environment
+from pyosd.profiles import Profile, ProfileError, config_path, load_profile
 
 
 @pytest.fixture
@@ -90,6 +91,27 @@ def test_who_we_are_to_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     child = from_environment()
     assert child.chap() == Chap("me", "twelve letters") and child.credentials == "/some/file"
     os.close(descriptors[0])
+
+
+def test_python_without_a_url_uses_the_profile(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("IOSD_TARGET", raising=False)
+    monkeypatch.delenv("IOSD_PROFILE", raising=False)
+    with pytest.raises(ValueError, match="no target: give its URL, set IOSD_TARGET, or write"):
+        pyosd.connect()
+    config.write_text(
+        '[profile.default]\ntarget = "iscsi://127.0.0.1:1/a/1"\nchap-user = "me"\n'
+        'chap-secret-file = "absent"\n'
+    )
+    with pytest.raises(FileNotFoundError, match="absent"):
+        pyosd.connect()
+    config.write_text('[profile.default]\ntarget = "iscsi://127.0.0.1:1/a/1"\n')
+    with pytest.raises(pyosd.Unreachable, match=r"127\.0\.0\.1:1"):
+        pyosd.connect()
+    monkeypatch.setenv("IOSD_TARGET", "iscsi://127.0.0.1:2/a/1")
+    with pytest.raises(pyosd.Unreachable, match=r"127\.0\.0\.1:2"):
+        pyosd.connect()
 
 
 def test_no_secret_on_the_command_line() -> None:

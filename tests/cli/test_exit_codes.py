@@ -13,9 +13,9 @@ from pyosd import errors
 from pyosd.cli import main
 from pyosd.cli.frame import verb
 from pyosd.cli.frame.codes import MEANING, Exit
-from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import explain
 from pyosd.cli.jobs.job_view import exit_code
+from pyosd.profiles import ProfileError
 from pyosd.types import ref
 from pyosd.wire.job_status import JobState, JobStatus
 

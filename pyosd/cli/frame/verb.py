@@ -18,7 +18,6 @@ from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import finish_output, print_error
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.profiles import Profile, ProfileError, load_profile
 from pyosd.cli.output.tables import (
     FORMATS,
     Column,
@@ -29,6 +28,7 @@ from pyosd.cli.output.tables import (
 )
 from pyosd.cli.output.terminal import escaped
 from pyosd.identity import Identity, from_environment
+from pyosd.profiles import Profile, ProfileError, load_profile
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
 

@@ -13,8 +13,8 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
-from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import Settings, explain
+from pyosd.profiles import ProfileError
 
 if TYPE_CHECKING:
     from pyosd.cluster.many import Many

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.profiles import ProfileError
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.output.tables import Column
 from pyosd.identity import Identity
 from pyosd.iscsi.session import TargetAddress
+from pyosd.profiles import ProfileError
 
 __all__ = [
     "METHOD",

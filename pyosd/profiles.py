@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The client's configuration: ~/.config/iosd/config.toml with one table [profile.NAME] a target.
 
-Order of precedence: flag, environment, profile, default.
+Order of precedence: flag or argument, environment, profile, default.
 """
 
 from __future__ import annotations
@@ -11,9 +11,19 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pyosd.identity import Identity
+from pyosd.identity import Identity, from_environment
+from pyosd.iscsi.login import Chap
+from pyosd.security.credentials import CredentialSource
 
-__all__ = ["Profile", "ProfileError", "config_path", "load_profile"]
+__all__ = [
+    "Profile",
+    "ProfileError",
+    "access",
+    "config_path",
+    "load_profile",
+    "present",
+    "target_url",
+]
 
 DEFAULT_PROFILE = "default"
 NOBODY = Identity()
@@ -22,8 +32,8 @@ KEYS = {"target": str, "targets": str, "partition": int} | {
 }
 
 
-class ProfileError(Exception):
-    """The configuration file is wrong; the text says where."""
+class ProfileError(ValueError):
+    """The configuration file is wrong or lacks something; the text says where."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +113,27 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
     names = {each.name for each in fields(Identity)}
     identity = Identity(**{key: value for key, value in said.items() if key in names})
     return Profile(said.get("target"), said.get("targets"), said.get("partition"), identity)
+
+
+def present() -> Profile:
+    """The profile that IOSD_PROFILE names, or "default".  Raises: ProfileError."""
+    return load_profile(os.environ.get("IOSD_PROFILE"))
+
+
+def target_url(url: str | None = None) -> str:
+    """The URL, or else that of IOSD_TARGET, or of the profile.  Raises: ProfileError: none has one."""
+    found = url or os.environ.get("IOSD_TARGET") or present().target
+    if not found:
+        raise ProfileError(
+            f"no target: give its URL, set IOSD_TARGET, or write 'target' into {config_path()}"
+        )
+    return found
+
+
+def access(url: str) -> tuple[Chap | None, CredentialSource | None]:
+    """CHAP and credentials for that target, of the environment and the profile.
+
+    Raises: ProfileError; OSError; ValueError: a file is not its owner's alone, or no such file.
+    """
+    identity = from_environment().over(present().identity)
+    return identity.chap(), identity.source(url)
