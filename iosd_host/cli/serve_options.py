@@ -17,9 +17,9 @@ from iosd_host.config.schema import (
     Size,
     file,
     flag,
+    networks,
     path,
     show_size,
-    texts,
 )
 from iosd_host.config.target_keys import OPTIONS
 from pyosd.cli.frame.param_type import ParamType
@@ -49,7 +49,7 @@ class FileValue(ParamType[str]):
 
 
 def type_of(key: Key) -> Any:
-    """How click reads the value; None: there is none, or the option is given once for each."""
+    """How click reads the value; None: there is none."""
     kind = key.convert
     if isinstance(kind, Choice):
         return click.Choice(kind.words)
@@ -63,7 +63,7 @@ def type_of(key: Key) -> Any:
         return click.Path()
     if kind is file:
         return FILE
-    return None if kind in (flag, texts) else FileValue(key)
+    return None if kind is flag else FileValue(key)
 
 
 def help_of(key: Key) -> str:
@@ -79,7 +79,7 @@ def option(parameter: str, key: Key) -> Callable[[click.decorators.FC], click.de
     """The option of a key.  It has no default of its own: config.load() has them."""
     kind = key.convert
     more: dict[str, Any] = {"is_flag": True} if kind is flag else {"type": type_of(key)}
-    more |= {"multiple": True} if kind is texts else {}
+    more |= {"multiple": True} if kind is networks else {}
     metavar = key.metavar or ("N" if isinstance(kind, Count) else "")
     more |= {"metavar": metavar} if metavar else {}
     words = (f"--{parameter.replace('_', '-')}", parameter)

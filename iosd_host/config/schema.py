@@ -35,6 +35,7 @@ __all__ = [
     "http",
     "known",
     "measure",
+    "networks",
     "path",
     "portal",
     "seconds_of",
@@ -169,6 +170,20 @@ def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
         raise ValueError('a list of texts: ["one", "two"]')
     return tuple(found)
+
+
+def networks(value: Any) -> tuple[str, ...]:
+    """Addresses and networks of initiators; ALL: any.  tgtd takes a wrong one without a word."""
+    try:
+        found = texts(value)
+        for each in found:
+            if each != "ALL":
+                ipaddress.ip_network(each, strict=False)
+    except ValueError:
+        raise ValueError(
+            'a list of addresses and networks, like "192.0.2.7" or "192.0.2.0/24"'
+        ) from None
+    return found
 
 
 def split_portal(value: str, port: int | None = None) -> tuple[str, int]:

@@ -17,11 +17,11 @@ from iosd_host.config.schema import (
     Size,
     file,
     flag,
+    networks,
     path,
     portal,
     signing_policy,
     text,
-    texts,
 )
 
 __all__ = ["DEFAULT_NAME", "HEADS_KEYS", "OPTIONS", "TARGET_KEYS", "option_of"]
@@ -76,7 +76,7 @@ TARGET_KEYS = (
     ),
     Key(
         "allow",
-        texts,
+        networks,
         None,
         "addresses or networks of initiators that may log in",
         help="Address or network of initiators that may log in.  May be given more than once.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,11 +25,13 @@ __all__ = [
     "choose_isolation",
     "isolation_of_host",
     "open_control_folder",
+    "portal_fault",
     "prepare_store",
     "program_root",
     "run_root",
 ]
 
+STORE_NAMES = {"superblock", "lock", "data", "db"}  # of a store, also of one that was begun
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
 
 
@@ -104,6 +107,22 @@ def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
         )
 
 
+def portal_fault(host: str, portal: str) -> str:
+    """Why tgtd could not listen there, and the remedy.  portal: the host's address with the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            return (
+                f"{host} is not an address of this host ({error.strerror}): 'ip address' lists them"
+            )
+    return (
+        f"portal {portal} is taken (by another target, or by the distribution's tgt service): "
+        "choose another with --portal"
+    )
+
+
 def open_control_folder(folder: Path, uid: int, manager: int | None) -> None:
     """Have tgtd's user make its control socket there, and the manager's user reach it.
 
@@ -125,8 +144,13 @@ def prepare_store(folder: Path, uid: int | None) -> None:
                 os.chown(folder, uid, group_of(uid))
         elif uid is not None and folder.stat().st_uid != uid and not any(folder.iterdir()):
             os.chown(folder, uid, group_of(uid))
+        names = {each.name for each in folder.iterdir()}
     except OSError as error:
         raise CannotServe(f"cannot use {folder} for data: {error.strerror}") from None
+    if names and names.isdisjoint(STORE_NAMES):
+        raise CannotServe(
+            f"{folder} has other files and no store: name an empty folder, or a new one"
+        )
     if uid is None:
         return
     for path in (folder, folder / "data", folder / "db", *folder.glob("db/*")):

@@ -42,6 +42,7 @@ from iosd_host.serve.preconditions import (
     check_portal,
     choose_isolation,
     open_control_folder,
+    portal_fault,
     prepare_store,
     program_root,
     run_root,
@@ -206,11 +207,7 @@ class Supervisor:
         # If its portal is not available, tgtd uses all addresses and port 3260 instead.
         portals = await adm.portals()
         if len(portals) != 1 or portals[0][0] != host or self.port not in (0, portals[0][1]):
-            portal = format_portal(host, self.port)
-            raise ProcessFailed(
-                f"portal {portal} is taken (by the distribution's tgt service, perhaps): "
-                "choose another with --portal"
-            )
+            raise ProcessFailed(portal_fault(host, format_portal(host, self.port)))
         self.port = portals[0][1]
         config = self.config
         options = module_options(

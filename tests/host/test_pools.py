@@ -147,6 +147,7 @@ WRONG = [
     ),
     ("[manager.workers]\nmin = 9\nmax = 8", "[manager.workers] min is above max"),
     ("[target]\nportal = '127.0.0.1:99999'", "portal must be an IP address and a port"),
+    ("[target]\nallow = ['10.0.0.0/33']", "allow must be a list of addresses and networks"),
     ("[target]\nportal = 'here'", "portal must be an IP address and a port"),
     ("[manager]\nhttp = '8470'", "http must be an address and a port"),
     ("[manager]\nlisten = ['tcp://foo']", "listen must be a list of"),

@@ -23,7 +23,13 @@ import pyosd
 from iosd_host.common import paths
 from iosd_host.serve import preconditions
 from iosd_host.serve.parts import TargetConfig
-from iosd_host.serve.preconditions import CannotServe, check_portal, choose_isolation
+from iosd_host.serve.preconditions import (
+    CannotServe,
+    check_portal,
+    choose_isolation,
+    portal_fault,
+    prepare_store,
+)
 from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import Chap, LoginRejected
 from tests.waiting import until
@@ -187,6 +193,17 @@ def test_portal_of_a_hardened_tgtd(tmp_path: Path, host: str) -> None:
     assert config.initiators == ("ALL",)
 
 
+def test_a_portal_elsewhere_is_not_called_taken() -> None:
+    assert "192.0.2.1 is not an address of this host" in portal_fault("192.0.2.1", "192.0.2.1:3260")
+    assert "portal 127.0.0.1:3260 is taken" in portal_fault("127.0.0.1", "127.0.0.1:3260")
+
+
+def test_a_folder_of_other_files_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(CannotServe, match="has other files and no store"):
+        prepare_store(tmp_path, os.geteuid())
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1"])
 def test_loopback_portal(tmp_path: Path, host: str) -> None:
     config = TargetConfig(tmp_path, (host, 3260))
@@ -286,7 +303,7 @@ def test_store_in_use(folder: Path) -> None:
 @needs_root
 def test_store_of_somebody_else(folder: Path) -> None:
     (folder / "data").mkdir()
-    (folder / "data" / "file").touch()
+    (folder / "data" / "superblock").touch()
     assert "--uid 0" in refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
 
 

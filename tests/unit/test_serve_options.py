@@ -98,6 +98,8 @@ def test_options_of_the_module() -> None:
         ["--head-size", "2TiB"],
         ["--script-turn", "1s"],
         ["--portal", "localhost"],
+        ["--allow", "192.0.2.0/99"],
+        ["--allow", "client.example"],
         ["--scrub-days", "-1"],
         ["--isolation", "none"],
         ["--chap-file", "/nonexistent"],
