@@ -4,6 +4,7 @@
  * Each call has a store and an instance of its own, so nothing of it remains.  They are made before the call if it is
  * expected, and if making them runs no code of the module.  What remains while the
  * process lives, which is for jobs of one principal, are the compiled modules of the jobs' code slots.  Nothing interrupts a loop: the daemon kills the process at a limit. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,20 @@ static bool is_about_memory(const char *text)
 	return strstr(text, "os error 12") || strstr(text, "annot allocate memory");
 }
 
-/* The cause in a report of Wasmtime: the words after "wasm trap: ", otherwise the last line. */
+/* Whether words stand there, or a number and words: "1: unknown import".  The lines of an array do not. */
+static bool is_sentence(const char *row)
+{
+	row += strspn(row, " ");
+	if (isdigit((unsigned char)*row)) {
+		row += strspn(row, "0123456789");
+		if (strncmp(row, ": ", 2) != 0)
+			return false;
+		row += 2;
+	}
+	return isalpha((unsigned char)*row);
+}
+
+/* The cause in a report of Wasmtime: the words after "wasm trap: ", otherwise the last line with words. */
 static void find_cause(const char *text, char cause[LINE_MAX_])
 {
 	const char *begin = strstr(text, "wasm trap: ");
@@ -81,12 +95,14 @@ static void find_cause(const char *text, char cause[LINE_MAX_])
 		begin += strlen("wasm trap: ");
 		end = strcspn(begin, "\n");
 	} else {
-		while (end > 0 && text[end - 1] == '\n')
-			end--;
 		begin = text + end;
-		while (begin > text && begin[-1] != '\n')
-			begin--;
-		end -= (size_t)(begin - text);
+		do {
+			if (begin > text)
+				begin--;
+			while (begin > text && begin[-1] != '\n')
+				begin--;
+		} while (begin > text && !is_sentence(begin));
+		end = strcspn(begin, "\n");
 		while (end > 0 && *begin == ' ')
 			begin++, end--;
 	}

@@ -164,6 +164,7 @@ WASM = b"\0asm\1\0\0\0"
         (b"x", "compile: "),
         (WASM[:6], "compile: "),
         (b"import osd\n", "compile: "),
+        (b"import osd\n", "magic header not detected"),
         (WASM + b"\1", "compile: "),
         (WASM + b"\1\xff\xff\xff\xff\x0f", "compile: "),
         (WASM + b"\5\3\1\0\1", "main: the module exports no function"),
