@@ -96,11 +96,12 @@ def init(
         passphrase=ask_passphrase() if passphrase else None,
         authority=not no_ca,
     )
+    host = names[0] if names else "localhost"
     click.echo(token)
     settings.say(
         f"the token of {admin} is in this file; next:\n"
         f"  osd secmgr serve --data {folder}\n"
-        f"  export IOSD_SECMGR=https://localhost:8471 IOSD_SECMGR_TOKEN_FILE={token}"
+        f"  export IOSD_SECMGR=https://{host}:8471 IOSD_SECMGR_TOKEN_FILE={token}"
         + ("" if no_ca else f" IOSD_SECMGR_CA={folder / pki.CA}")
     )
 

@@ -401,7 +401,11 @@ class KeyWork:
         try:
             self._device.master_seed(group, bytes(IDENTIFIER_LENGTH), public, credential)
         except KeyRefused:
-            raise Refusal("conflict", f"{self._record.name} has another master key") from None
+            why = (
+                f"{self._record.name} has another master key: the one of this file was replaced, as "
+                "'osd key import' does; 'osd key ls' lists the keys that are here"
+            )
+            raise Refusal("conflict", why) from None
 
     def _try_master(self, intent: Intent) -> bool:
         """Was the master key changed?  A root key set with the new one tells."""

@@ -79,7 +79,8 @@ def find_partition(table: Any) -> Dialogue[PartitionId]:
     if table.partition is None:
         found = [each for each in (yield from list_partitions()) if FIRST <= each <= LAST]
         if not found:
-            raise errors.NotFound(0, 0, 0, "the target has no function partition yet")
+            why = "the target has no functions yet: 'osd fn put' or 'osd fn stock' makes their partition"
+            raise errors.NotFound(0, 0, 0, why)
         if len(found) > 1:
             names = ", ".join(f"{each:#x}" for each in found)
             how = f"--partition {found[0]:#x}, or pyosd.functions.Functions(target, {found[0]:#x})"

@@ -89,11 +89,16 @@ ChapAnswer = tuple[bytes, bytes]
 """Header (48 bytes) and data of an answer."""
 Keys = Mapping[str, str]
 
+_NOT_AUTHENTICATED = 0x0201
+_NO_CHAP = (
+    "the target asks for a name and a secret (CHAP): set IOSD_CHAP_USER and IOSD_CHAP_SECRET_FILE, or "
+    "chap-user and chap-secret-file of the profile"
+)
 _REJECTIONS = {
     0x0101: "the target has moved for now",
     0x0102: "the target has moved for good",
     0x0200: "the target found an error in the login",
-    0x0201: "authentication failed: check user and secret",
+    _NOT_AUTHENTICATED: "authentication failed: check the CHAP name and its secret",
     0x0202: "not allowed to log in to this target",
     0x0203: "no such target, or no access from this address",
     0x0204: "the target has been removed",
@@ -194,13 +199,13 @@ class _Login:
         Raises: LoginRejected, ProtocolError.
         """
         header, data = yield self._request(stage, following, transit, encode_text(keys))
-        _check_status(header)
+        _check_status(header, self.parameters.chap)
         text = data
         while header[1] & _CONTINUE:
             if len(text) > _TEXT_MAX or not data:
                 raise ProtocolError("the target's login text does not end")
             header, data = yield self._request(stage, following, False, b"")
-            _check_status(header)
+            _check_status(header, self.parameters.chap)
             text += data
         if (header[1] >> 2) & 3 != stage:
             raise ProtocolError("the target is in another login stage")
@@ -211,10 +216,12 @@ class _Login:
         return over, dict(decode_text(text))
 
 
-def _check_status(header: bytes) -> None:
+def _check_status(header: bytes, chap: Chap | None) -> None:
     status = int.from_bytes(header[36:38], "big")
     if status:
         text = _REJECTIONS.get(status, "no reason known")
+        if status == _NOT_AUTHENTICATED and chap is None:
+            text = _NO_CHAP
         raise LoginRejected(f"login refused: {text} (status {status:04x}h)", status)
 
 

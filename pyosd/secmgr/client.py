@@ -39,6 +39,14 @@ class SecmgrUnreachable(errors.Unreachable):
         "(--secmgr, IOSD_SECMGR, or a profile's 'secmgr')?"
     )
 
+    def __init__(self, text: str, *, untrusted: bool = False) -> None:
+        super().__init__(text)
+        if untrusted:
+            self.hint = (
+                "name the file ca.pem that 'osd secmgr init' made (IOSD_SECMGR_CA, or secmgr-ca of the "
+                "profile), and the host by a name of its certificate"
+            )
+
 
 class SecmgrRefused(errors.OSDError):
     """The security manager refused, for another reason than permission.  code: its word for it."""
@@ -87,7 +95,10 @@ class Client:
         if token_file and not self._token:
             raise SecmgrError(f"{token_file} is empty: a token belongs there")
         if not self._token and certificate is None:
-            raise ValueError("a security manager requires a token or a certificate")
+            raise ValueError(
+                "a security manager requires a token or a certificate: set IOSD_SECMGR_TOKEN_FILE, or "
+                "secmgr-token-file of the profile"
+            )
         try:
             self._context = ssl.create_default_context(cafile=ca)
         except OSError as error:
@@ -159,7 +170,8 @@ class Client:
                 # One that was kept may have been closed by the other side meanwhile.
                 if fresh or isinstance(error, TimeoutError):
                     why = f"cannot reach the security manager {self.url}: {error}"
-                    raise SecmgrUnreachable(why) from None
+                    untrusted = isinstance(error, ssl.SSLCertVerificationError)
+                    raise SecmgrUnreachable(why, untrusted=untrusted) from None
 
 
 class SecurityManagerSource:

@@ -131,11 +131,17 @@ def test_deactivate_and_activate(osd: Run, count: Path, obj: ObjectRef) -> None:
     assert json.loads(osd("fn", "call", "count", "--zone", obj).stdout)["words"] == 4
 
 
-def test_what_cannot_be_stored(osd: Run, count: Path) -> None:
+def test_what_cannot_be_stored(osd: Run, count: Path, tmp_path: Path) -> None:
     """Nothing stays of it, and what was there is untouched."""
     osd("fn", "put", count, "--name", "two words", code=1)
     osd("fn", "put", count, "--engine", "cobol", code=1)
     osd("fn", "put", count, "--partition", "0x10000", code=2)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def main(args)\n    return 1\n")
+    assert "expected ':'" in osd("fn", "put", wrong, code=1).stderr
+    wrong.write_text("def man(args):\n    return 1\n")
+    assert "no function 'main'" in osd("fn", "put", wrong, code=1).stderr
+    osd("fn", "put", count, "--method", "mian", code=1)
     assert len(json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]) == 1
 
 

@@ -18,6 +18,7 @@ from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import finish_output, print_error
 from pyosd.cli.frame.help import HelpPage
+from pyosd.cli.frame.hints import hints
 from pyosd.cli.output.tables import (
     FORMATS,
     Column,
@@ -48,8 +49,6 @@ NOT_SERVED = (
     "is the target served ('osd target serve'), and is this its URL (--target, IOSD_TARGET)?"
 )
 NOT_EMPTY = (0x2C, 0x0A)
-# Sense codes of functions that failed, of stages and of hooks.
-FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
 NO_CREDENTIAL = 80  # the byte of the CDB at fault when no key proves the capability
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
@@ -435,33 +434,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.NOT_PERMITTED, f"{describe(error)}\n  {advice()}"
     for kind, code in CODES:
         if isinstance(error, kind):
-            hints = (*function_failure(error), *page_hint(error))
-            return code, "\n  ".join([describe(error), *hints])
+            return code, "\n  ".join([describe(error), *hints(error)])
     return Exit.INTERNAL, f"internal error: {error!r}; report in {write_report(error)}"
-
-
-def page_hint(error: BaseException) -> Iterator[str]:
-    """If an attribute was refused that an application may have meant as its own: their pages."""
-    if not isinstance(error, errors.Invalid) or (error.asc, error.ascq) != (0x26, 0x00):
-        return
-    if any(each.page % 0x30000000 < 0x20000000 for each in error.attributes):
-        yield (
-            "attributes of your own: user objects 0x10000/1, partitions 0x30010000/1, collections "
-            "0x60010000/1, the root 0x90010000/1, and the pages and numbers that follow"
-        )
-
-
-def function_failure(error: BaseException) -> Iterator[str]:
-    """If functions of an object or a hook have failed: the reason, and where more is told."""
-    if not isinstance(error, errors.OSDError) or (error.asc, error.ascq) not in FUNCTION_FAILED:
-        return
-    from pyosd.jobs.reasons import REASONS
-
-    number = error.sense.command_information if error.sense else None
-    if number in REASONS:
-        yield f"reason {number}: {REASONS[number].label}"
-    if number:
-        yield "'osd why ADDRESS' has the functions of an object, 'osd fn log NAME' the traceback"
 
 
 def describe(error: BaseException) -> str:

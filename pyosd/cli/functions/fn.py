@@ -20,6 +20,7 @@ from pyosd.cli.functions.log import log
 from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.jobs.exec_options import limit_options
 from pyosd.cli.jobs.result import as_lists
+from pyosd.cli.jobs.script import check_function
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
 from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
 from pyosd.functions import Access, Contract, Function, OutputSize, RecordForm
@@ -132,6 +133,11 @@ def fn() -> None:
     help="Sign it with this key of SSH; a public key's file: with ssh-agent.",
 )
 @click.option("--encrypt", "encrypted", is_flag=True, help="Encrypt the code to the target's key.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    help="Compile a function in Python here before it is sent, and find its entry points.  [yes]",
+)
 @click.option("--activate/--no-activate", default=True, help="Permit calls of it at once.  [yes]")
 @PARTITION
 @click.pass_obj
@@ -152,6 +158,7 @@ def put(
     inverse: str,
     deterministic: bool,
     optional: bool,
+    check: bool,
     **manifest: Any,
 ) -> None:
     """Store FILE as a function, permit calls of it, and print its id.
@@ -173,11 +180,14 @@ def put(
         )
     elif block or records or inverse or deterministic or optional:
         raise click.UsageError("a contract begins with --size")
+    methods = methods or ("main",)
+    if check and Path(code).suffix == ".py" and manifest["engine"] in ("", "python"):
+        check_function(code, Path(code).read_bytes(), methods)
     with settings.connect() as target:
         made = functions_of(target, partition).put(
             Path(code),
             access=Access[access.upper()],
-            methods=methods or ("main",),
+            methods=methods,
             limits=limits,
             contract=contract,
             **manifest,

@@ -138,6 +138,22 @@ def check_script(file: str, code: bytes) -> None:
         raise UnfitScript(does_not_compile(error)) from None
 
 
+def check_function(file: str, code: bytes, methods: Sequence[str]) -> None:
+    """Compile a function, and find its entry points among the names of the file.  Raises: UnfitScript."""
+    check_script(file, code)
+    if is_binary(code):
+        return
+    module = compile(code, Path(file).name, "exec", dont_inherit=True)
+    if any("*" in names for names in module.co_consts if isinstance(names, tuple)):
+        return  # `from other import *`: the names are known there only
+    for name in methods:
+        if name not in module.co_names:
+            raise UnfitScript(
+                f"{file} has no function '{name}', the entry point; --method names another one, "
+                "--no-check stores the file as it is"
+            )
+
+
 def does_not_compile(error: SyntaxError) -> str:
     """The interpreter's own words, and what to do."""
     import traceback

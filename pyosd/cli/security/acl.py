@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from difflib import get_close_matches
 
 import click
 
@@ -148,7 +149,10 @@ def add(
         try:
             permissions_of(split(permissions))
         except ValueError as error:
-            raise click.UsageError(f"{error}; and the roles {', '.join(ROLES)}") from None
+            near = get_close_matches(permissions.lower(), ROLES, 1)
+            hint = f" (did you mean '{near[0]}'?)" if near else ""
+            roles = f"{error}; and the roles {', '.join(ROLES)}{hint}"
+            raise click.UsageError(roles) from None
     found = ask(
         settings,
         "acl.add",

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a person can do about a refusal by the target, in a line below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyosd import errors
+
+__all__ = ["hints"]
+
+# Sense codes of functions that failed, of stages and of hooks.
+FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
+REMEDIES = {
+    (
+        0x80,
+        0x12,
+    ): "another script, zone or argument was submitted with this key: choose another key",
+    (
+        0x80,
+        0x18,
+    ): "'osd fn engines' lists the engines of the target, 'osd pool show NAME' that of a pool",
+    (
+        0x80,
+        0x20,
+    ): "'osd fn put --sign KEY' signs it; the administrator lists the key (function_signers)",
+}
+
+
+def hints(error: BaseException) -> Iterator[str]:
+    """The lines for an exception."""
+    if not isinstance(error, errors.OSDError):
+        return
+    code = (error.asc, error.ascq)
+    if code in REMEDIES:
+        yield REMEDIES[code]
+    if code in FUNCTION_FAILED:
+        yield from function_failure(error)
+    if isinstance(error, errors.Invalid) and code == (0x26, 0x00):
+        yield from page_hint(error)
+
+
+def page_hint(error: errors.OSDError) -> Iterator[str]:
+    """If an attribute was refused that an application may have meant as its own: their pages."""
+    if any(each.page % 0x30000000 < 0x20000000 for each in error.attributes):
+        yield (
+            "attributes of your own: user objects 0x10000/1, partitions 0x30010000/1, collections "
+            "0x60010000/1, the root 0x90010000/1, and the pages and numbers that follow"
+        )
+
+
+def function_failure(error: errors.OSDError) -> Iterator[str]:
+    """If functions of an object or a hook have failed: the reason, and where more is told."""
+    from pyosd.jobs.reasons import REASONS
+
+    number = error.sense.command_information if error.sense else None
+    if number in REASONS:
+        yield f"reason {number}: {REASONS[number].label}"
+    if number:
+        yield "'osd why ADDRESS' has the functions of an object, 'osd fn log NAME' the traceback"
