@@ -67,6 +67,8 @@ class Target(TargetTable, ScriptPlaces):
         """Log out; jobs go on.  Never raises; may be repeated."""
         if spare := self.take_spare():
             spare.close()
+        if "costs" in vars(self):
+            self.costs.save(at_once=True)
         self._iscsi.close()
 
     @property

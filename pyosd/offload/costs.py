@@ -27,6 +27,8 @@ KEPT = 0.8  # of the weight of earlier points, with each new one
 APART = 0.05  # points whose variance is below this part of the square have no slope
 START = 0.05  # seconds a process takes that was started ahead, before there is a measure
 LINK_AGE = 3600.0  # seconds after which a link is measured again
+SAVE_AGE = 1.0  # seconds after which the file is written again
+SIZE_AGE = 1.0  # seconds after which the size of a zone is asked for again
 
 
 @dataclass
@@ -93,6 +95,8 @@ class Costs:
         self.file, self.clock = file or costs_file(), clock
         self.scripts: dict[str, ScriptCost] = {}
         self.links: dict[str, LinkCost] = {}
+        self.saved = 0.0
+        self.sized = ("", 0, 0.0)  # a zone, its size, and when that was asked for
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             self._read(json.loads(self.file.read_text()))
 
@@ -105,8 +109,11 @@ class Costs:
         for url, found in kept["links"].items():
             self.links[url] = LinkCost(float(found["used"]), CostLine(**found["line"]))
 
-    def save(self) -> None:
-        """Write the file, whole or not at all."""
+    def save(self, at_once: bool = False) -> None:
+        """Write the file, whole or not at all.  Unless at_once, it is written once a second at most."""
+        if not at_once and self.saved <= self.clock() < self.saved + SAVE_AGE:
+            return
+        self.saved = self.clock()
         for known, most in ((self.scripts, SCRIPTS_MOST), (self.links, LINKS_MOST)):
             for name in sorted(known, key=lambda each: known[each].used)[: len(known) - most]:
                 del known[name]
@@ -147,6 +154,14 @@ class Costs:
             return HomeCost(0.0, round(reads))
         busiest = max(link.line.at(reads), script.near.at(reads))
         return HomeCost(START + busiest, round(reads))
+
+    def recent_size(self, zone: str, ask: Callable[[], int]) -> int:
+        """Bytes of data in a zone, as they were a second ago at most."""
+        known, size, at = self.sized
+        if zone != known or not at <= self.clock() < at + SIZE_AGE:
+            size = ask()
+            self.sized = zone, size, self.clock()
+        return size
 
     def needs_link(self, url: str) -> bool:
         """Whether the link has not been measured lately."""

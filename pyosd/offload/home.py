@@ -144,6 +144,8 @@ class HomeProcess:
             )
         for descriptor in descriptors:
             os.close(descriptor)
+        assert self._process.stdout is not None
+        self._process.stdout.readline()  # it is ready, or has ended
         self.seconds, self.received = 0.0, 0
 
     @property

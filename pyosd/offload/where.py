@@ -51,7 +51,9 @@ def near_outcome(job: Job, timeout: float | None = None) -> Outcome:
         result, code = job.result(timeout), 0
     except ScriptError as error:
         result, code = None, error.exit_code
-    return Outcome(job.output(), job.stderr(), result, code)
+    status = job.status()  # which is known: an empty output needs no command
+    output = job.output() if status.stdout_length else b""
+    return Outcome(output, job.stderr() if status.stderr_length else b"", result, code)
 
 
 def compared(near: float, wait: float, home: float) -> str:
@@ -107,7 +109,8 @@ class Placement:
     def __init__(self, target: ScriptPlaces, costs: Costs, prepared: Prepared, pure: bool) -> None:
         self.target, self.costs, self.prepared, self.pure = target, costs, prepared, pure
         self.sha256 = Costs.name(prepared.code)
-        self.size = size_of(target, prepared.zone) if pure else 0
+        zone = prepared.zone
+        self.size = costs.recent_size(str(zone), lambda: size_of(target, zone)) if pure else 0
         params = prepared.params
         if params.array is not None:
             first, last, _ = params.array

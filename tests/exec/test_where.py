@@ -7,7 +7,9 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -139,6 +141,28 @@ def test_auto_learns_near_then_goes_where_it_is_sooner(
     assert (near.where, near.result) == ("near", EXPECTED)
     assert 0 < near.predicted < 3000
     assert json.loads(costs.read_text())["schema"] == "iosd.costs/1"
+
+
+def test_a_run_near_the_data_sends_one_command(
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An output that is empty is not read, and the size of the zone is known from the run before."""
+    silent, sent = COUNT.replace('print("counting")', ""), list[object]()
+    session.run(silent, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
+
+    def counted(send: Callable[..., Any]) -> Callable[..., Any]:
+        def counts(*given: Any) -> Any:
+            sent.append(given)
+            return send(*given)
+
+        return counts
+
+    for name in ("submit", "execute"):
+        monkeypatch.setattr(session.transport, name, counted(getattr(session.transport, name)))
+    monkeypatch.setattr(session.costs, "clock", lambda: session.costs.sized[2])
+    monkeypatch.setattr(session.costs, "needs_link", lambda url: False)
+    found = session.run(silent, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
+    assert (found.where, found.result, len(sent)) == ("near", EXPECTED, 1)
 
 
 def test_a_function_runs_in_both_places(session: pyosd.Target, data: ObjectRef) -> None:

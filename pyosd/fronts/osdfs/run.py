@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
 import signal
@@ -31,14 +30,13 @@ from pyosd.fronts.osdfs.mounted import CacheTimes, Mounted
 from pyosd.fronts.osdfs.server import KernelServer
 from pyosd.fronts.osdfs.tree import NameOperations
 from pyosd.iscsi.login import Chap
+from pyosd.iscsi.memory import keep_memory
 from pyosd.security.credentials import CredentialSource
 
 __all__ = ["CacheTimes", "MountOptions", "mount"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _WATCH_S = 0.5
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-_KEPT = 32 << 20  # bytes; twice what READs and WRITEs under way need
 _log = logging.getLogger("osdfs")
 
 
@@ -67,7 +65,7 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
 
     Raises: OSError: it cannot be mounted; NoSuchName; NotADirectory: path is a file's; OSDError.
     """
-    _keep_memory()
+    keep_memory()
     target = await aio.connect(
         options.url,
         chap=options.chap,
@@ -92,14 +90,6 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
             os.close(fd)
     finally:
         await line.close()
-
-
-def _keep_memory() -> None:
-    """Have the C library reuse the memory of large buffers: new pages cost more than the copy into them."""
-    with contextlib.suppress(AttributeError):  # another C library
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_THRESHOLD, _KEPT)
-        libc.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], None]) -> None:

@@ -8,8 +8,8 @@ environment: variables to add.
 script: path of the script.
 output, stderr: files for what the child writes.
 
-The process answers each line with the exit code of the child, or minus the signal that ended it.  At
-the end of its standard input it kills the child, if there is one, and ends.
+The process says "ready" first, and answers each line with the exit code of the child, or minus the
+signal that ended it.  At the end of its standard input it kills the child, if there is one, and ends.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import signal
 import sys
 from typing import Any
 
+from pyosd.iscsi.memory import keep_memory
+
 __all__ = ["next_order"]
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -33,10 +35,13 @@ def next_order() -> dict[str, Any] | None:
 
     Returns: in a child, its order; in the process itself None, at the end of the input.
     """
+    keep_memory()
     importlib.import_module("pyosd.osd._client.connect")
+    importlib.import_module("encodings.idna")  # of the target's name
     gc.freeze()  # the end of a child would else traverse all modules, and copy their memory
     # A terminal sends it to the client as well, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("ready", flush=True)
     while line := sys.stdin.buffer.readline():
         order: dict[str, Any] = json.loads(line)
         child = os.fork()
