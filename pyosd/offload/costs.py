@@ -25,6 +25,11 @@ SCHEMA = "iosd.costs/1"
 SCRIPTS_MOST, LINKS_MOST = 256, 64
 KEPT = 0.8  # of the weight of earlier points, with each new one
 APART = 0.05  # points whose variance is below this part of the square have no slope
+FASTER = 0.8  # of the expected time: earlier runs at the client have then shared it with other work
+TRIED = 40.0  # seconds of runs in one place for each second that a try of the other may cost
+LEAD_LEAST = (
+    0.1  # of the time of a run: places that differ by less are tried as if they differed so
+)
 START = 0.05  # seconds a process takes that was started ahead, before there is a measure
 LINK_AGE = 3600.0  # seconds after which a link is measured again
 SAVE_AGE = 1.0  # seconds after which the file is written again
@@ -67,20 +72,28 @@ class CostLine:
 
 @dataclass
 class ScriptCost:
-    """What is known of one: bytes read by bytes of the zone, then seconds by bytes read."""
+    """What is known of one: bytes read by bytes of the zone, then seconds by bytes read.
+
+    place: of the latest runs.  spent: seconds that they took since one was elsewhere.  lead: seconds by
+    which the latest was expected to be sooner than elsewhere; 0.0: not known.
+    """
 
     used: float = 0.0
     reads: CostLine = field(default_factory=CostLine)
     near: CostLine = field(default_factory=CostLine)  # processor seconds
     home: CostLine = field(default_factory=CostLine)
+    place: str = ""
+    spent: float = 0.0
+    lead: float = 0.0
 
 
 @dataclass
 class LinkCost:
-    """Seconds by bytes received, and when they were measured."""
+    """Seconds by bytes received, when they were measured, and how long that took."""
 
     used: float = 0.0
     line: CostLine = field(default_factory=CostLine)
+    took: float = 0.0
 
 
 def costs_file() -> Path:
@@ -104,10 +117,14 @@ class Costs:
         if kept["schema"] != SCHEMA:
             return
         for sha256, found in kept["scripts"].items():
-            lines = {name: CostLine(**found[name]) for name in ("reads", "near", "home")}
-            self.scripts[sha256] = ScriptCost(float(found["used"]), **lines)
+            lines = [CostLine(**found[name]) for name in ("reads", "near", "home")]
+            self.scripts[sha256] = script = ScriptCost(float(found["used"]))
+            script.reads, script.near, script.home = lines
+            script.place, script.lead = found.get("place", ""), found.get("lead", 0.0)
+            script.spent = found.get("spent", 0.0)
         for url, found in kept["links"].items():
-            self.links[url] = LinkCost(float(found["used"]), CostLine(**found["line"]))
+            line = CostLine(**found["line"])
+            self.links[url] = LinkCost(float(found["used"]), line, found.get("took", 0.0))
 
     def save(self, at_once: bool = False) -> None:
         """Write the file, whole or not at all.  Unless at_once, it is written once a second at most."""
@@ -163,10 +180,17 @@ class Costs:
             self.sized = zone, size, self.clock()
         return size
 
-    def needs_link(self, url: str) -> bool:
-        """Whether the link has not been measured lately."""
-        link = self.links.get(url)
-        return link is None or link.used < self.clock() - LINK_AGE
+    def needs_link(self, url: str, sha256: str) -> bool:
+        """Whether a script that has run near the data alone needs the link measured.
+
+        An hour later it is measured again; sooner, if its runs have taken much longer than that will.
+        """
+        script, link = self.scripts.get(sha256), self.links.get(url)
+        if script is None or script.home.count:
+            return False
+        if link is None or link.used < self.clock() - LINK_AGE:
+            return True
+        return script.spent >= TRIED * link.took
 
     # ---- what runs have cost --------------------------------------------------------------------
 
@@ -180,10 +204,34 @@ class Costs:
         """A run at the client."""
         script = self._script(sha256)
         script.reads.add(size, received)
+        if seconds < FASTER * script.home.at(received):
+            script.home = CostLine()
         script.home.add(received, seconds)
 
-    def measured(self, url: str, points: dict[int, float]) -> None:
-        """A link carried so many bytes in so many seconds."""
-        link = self.links[url] = LinkCost(self.clock())
+    def stayed(self, sha256: str, place: str, seconds: float, lead: float) -> None:
+        """A run took so long in a place, expected to be sooner than elsewhere by lead; 0.0: not known."""
+        script = self._script(sha256)
+        if place != script.place:
+            script.place, script.spent = place, 0.0
+        script.spent += seconds
+        script.lead = max(lead, LEAD_LEAST * seconds) if lead > 0 else script.lead
+
+    def to_try(self, sha256: str) -> str:
+        """The place of the next run, if the one where it is not expected to be sooner is to be tried.
+
+        What is known of a place grows old without runs there.  A script that has never run at the client
+        is not tried there: it may lack modules.  "": none is to be tried.
+        """
+        script = self.scripts.get(sha256)
+        if script is None or not script.home.count or not script.lead:
+            return ""
+        if script.spent < TRIED * script.lead:
+            return ""
+        return "local" if script.place == "near" else "near"
+
+    def measured(self, url: str, sha256: str, points: dict[int, float]) -> None:
+        """A link carried so many bytes in so many seconds, each twice, for the sake of a script."""
+        link = self.links[url] = LinkCost(self.clock(), took=2 * sum(points.values()))
+        self._script(sha256).spent = 0.0
         for size, seconds in points.items():
             link.line.add(size, seconds)

@@ -31,16 +31,17 @@ from pyosd.wire.job_status import JobStatus
 from pyosd.wire.transport import CommandTransport
 
 __all__ = [
+    "TRIED_HERE",
     "Placement",
     "ScriptPlaces",
     "Where",
     "compared",
     "near_outcome",
-    "refusal_words",
     "returned",
 ]
 
 Where = Literal["auto", "near", "local"]
+TRIED_HERE = "it has not run here for long"
 PUSHED_BACK, DEADLINE = 119, 120  # reasons of jobs that the target gives back
 PROBE_LEAST, PROBE_MOST = 256 << 10, 4 << 20  # bytes that measure a link
 
@@ -116,18 +117,25 @@ class Placement:
             first, last, _ = params.array
             self.size //= sum(map(len, params.array_ranges)) or last - first + 1
         self.cost = HomeCost()
+        self.lead = 0.0  # seconds by which a run here is expected to be sooner; 0: not known
+        self.to_try = costs.to_try(self.sha256) if self.may_return and params.array is None else ""
+
+    @property
+    def may_return(self) -> bool:
+        """Whether it could run here."""
+        is_bytes = self.prepared.params.args_encoding is ArgsEncoding.BYTES
+        return self.target.inherited and not is_bytes
 
     def learn_link(self) -> None:
         """Measure the link if that is due, and its speed is wanted: the script has run before."""
-        known = self.costs.scripts.get(self.sha256)
-        if known is None or known.home.count or not self.costs.needs_link(self.target.url):
+        if not self.costs.needs_link(self.target.url, self.sha256):
             return
         if points := link_points(self.target, self.prepared.zone):
-            self.costs.measured(self.target.url, points)
+            self.costs.measured(self.target.url, self.sha256, points)
 
     def offered(self) -> Prepared:
         """The job with what it would cost here."""
-        if self.target.inherited and self.prepared.params.args_encoding is not ArgsEncoding.BYTES:
+        if self.may_return and self.to_try != "near":
             self.learn_link()
             self.cost = self.costs.cost(self.target.url, self.sha256, self.size)
         return replace(self.prepared, params=replace(self.prepared.params, home=self.cost))
@@ -150,13 +158,23 @@ class Placement:
 
     def learn_near(self, status: JobStatus) -> None:
         """What a run near the data says of the script."""
-        cpu = status.cpu_user + status.cpu_system
+        cpu, expected = status.cpu_user + status.cpu_system, status.offload
         self.costs.ran_near(self.sha256, self.size, status.bytes_read, cpu)
+        known = expected is not None and expected.near and expected.home
+        lead = expected.home - expected.near - expected.wait if expected and known else 0.0
+        self.costs.stayed(self.sha256, "near", status.run_time, lead)
 
     def learn_home(self, received: int, seconds: float) -> None:
         """What a run here says of it."""
         self.costs.ran_home(self.sha256, self.size, received, seconds)
+        self.costs.stayed(self.sha256, "local", seconds, self.lead)
         self.costs.save()
+
+    def refused(self, refused: PushedBack) -> str:
+        """Note by how much a run here is expected to be sooner.  Returns: why it runs here."""
+        if refused.home:
+            self.lead = refused.near + refused.wait - refused.home
+        return refusal_words(refused)
 
     # ---- for Target.run() -----------------------------------------------------------------------
 
@@ -192,13 +210,15 @@ class Placement:
     def auto(self, timeout: float | None) -> Outcome:
         """Run it where the target expects it to end sooner."""
         start = time.perf_counter()
+        if self.to_try == "local":
+            return self.at_home(None, timeout, TRIED_HERE)
         offered = self.offered()
         try:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
             self.costs.save()
         except PushedBack as refused:
-            found = self.at_home(None, timeout, refusal_words(refused))
+            found = self.at_home(None, timeout, self.refused(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:

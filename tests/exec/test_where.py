@@ -160,9 +160,57 @@ def test_a_run_near_the_data_sends_one_command(
     for name in ("submit", "execute"):
         monkeypatch.setattr(session.transport, name, counted(getattr(session.transport, name)))
     monkeypatch.setattr(session.costs, "clock", lambda: session.costs.sized[2])
-    monkeypatch.setattr(session.costs, "needs_link", lambda url: False)
+    monkeypatch.setattr(session.costs, "needs_link", lambda url, sha256: False)
     found = session.run(silent, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
     assert (found.where, found.result, len(sent)) == ("near", EXPECTED, 1)
+
+
+def test_the_other_place_is_tried_when_that_costs_little(
+    session: pyosd.Target, data: ObjectRef
+) -> None:
+    """Else one slow run would keep a script from a place for good."""
+    sha256 = Costs.name(pyosd.jobs.submission.prepare(COUNT, zone=pyosd.ROOT).code)
+
+    def run() -> str:
+        return session.run(
+            COUNT, zone=data, args=ARGS, where="auto", wait=DEADLINE_S, timeout=DEADLINE_S
+        ).where
+
+    assert run() == "near"
+    session.costs.stayed(sha256, "near", 1e9, 1.0)
+    assert run() == "near", "it has never run here"
+    believe(session, COUNT, 3000.0)
+    assert run() == "near"
+    session.costs.stayed(sha256, "near", 39 * 3000.0, 3000.0)
+    assert run() == "near"
+    session.costs.stayed(sha256, "near", 3000.0, 3000.0)
+    assert run() == "local"
+    assert session.costs.scripts[sha256].home.at(SIZE) < 1000, "the first time that was better"
+    believe(session, COUNT, 1e-6)
+    assert run() == "local"
+    session.costs.stayed(sha256, "local", 1e9, 1.0)
+    session.costs.save(at_once=True)
+    session.__dict__.pop("costs")
+    assert run() == "near"
+
+
+def test_the_link_is_measured_again_when_that_costs_little() -> None:
+    now = 0.0
+    costs = Costs(Path("/nowhere/costs.json"), lambda: now)
+    assert not costs.needs_link("url", "script")
+    costs.ran_near("script", SIZE, SIZE, 1.0)
+    assert costs.needs_link("url", "script")
+    costs.measured("url", "script", {SIZE: 0.5})
+    costs.stayed("script", "near", 39.0, 0.0)
+    assert not costs.needs_link("url", "script")
+    costs.stayed("script", "near", 2.0, 0.0)
+    assert costs.needs_link("url", "script")
+    costs.measured("url", "script", {SIZE: 0.5})
+    assert not costs.needs_link("url", "script")
+    now = 3601.0
+    assert costs.needs_link("url", "script")
+    costs.ran_home("script", SIZE, SIZE, 1.0)
+    assert not costs.needs_link("url", "script")
 
 
 def test_a_function_runs_in_both_places(session: pyosd.Target, data: ObjectRef) -> None:

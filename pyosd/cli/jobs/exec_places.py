@@ -38,7 +38,7 @@ from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray, submit_prepared
 from pyosd.jobs.submission import prepare
 from pyosd.offload.home import python_path, received_in, result_in
-from pyosd.offload.where import Placement, refusal_words, returned
+from pyosd.offload.where import TRIED_HERE, Placement, returned
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.indices import indices_in
@@ -281,11 +281,13 @@ def run_where_sooner(
     target.inherited = True  # run_one() hands the identity on
     place = Placement(target, target.costs, prepare(code, **request), True)
     auto = Auto(settings, options, code, place)
+    if place.to_try == "local":
+        return auto.here(TRIED_HERE)
     try:
         with advice_on_rights(options.rights):
             job = submit_prepared(target, place.offered())
     except PushedBack as refused:
-        return auto.here(refusal_words(refused))
+        return auto.here(place.refused(refused))
     with id_kept(job):
         found = auto.members(job) if isinstance(job, JobArray) else auto.one(job)
     target.costs.save()
