@@ -135,7 +135,7 @@ CASES = {
     ),
     "oasis_edge": _Case(
         "a bit for each pixel: whether an edge is there",
-        (_Stage("image", "edge", "threshold=128"),),
+        (_Stage("image", "bitmap", "threshold=128"),),
         _image,
         1 / (1 - 0.704),  # figure 4: 70.4 % less time
         "figure 4: 3.4 times, with 3.3 % of the data as the result",

@@ -30,6 +30,7 @@ static struct {
 	bool has_result;       /* it waits for FINISH; false once some of it was sent */
 	size_t waiting_bytes;
 	char error[ERROR_MAX];
+	size_t open_bytes; /* of error: a line that the function has begun to log */
 } now;
 
 static uint8_t waiting[OSD_FINISH_RESULT_MAX];
@@ -44,6 +45,7 @@ void osd_job_calls_begin(const struct osd_engine_job *job)
 	now.has_result = false;
 	now.waiting_bytes = 0;
 	now.error[0] = '\0';
+	now.open_bytes = 0;
 }
 
 void osd_job_calls_give_result(struct osd_engine_result *result)
@@ -90,6 +92,7 @@ static int64_t heed(const char *name, bool well_formed, const struct osd_answer 
 		length = OSD_MIN((size_t)answer->body_bytes, (size_t)ERROR_MAX);
 		snprintf(now.error, sizeof(now.error), "%s: %.*s", name, (int)length,
 			 (const char *)body);
+		now.open_bytes = 0;
 	}
 	return -(int64_t)answer->code;
 }
@@ -105,6 +108,7 @@ static int64_t ask(const char *name, const struct osd_call *call, const void *bo
 static int64_t refuse(const char *name, const char *why)
 {
 	snprintf(now.error, sizeof(now.error), "%s: %s", name, why);
+	now.open_bytes = 0;
 	return -(int64_t)OSD_ANSWER_INVALID;
 }
 
@@ -311,6 +315,20 @@ int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 	return now.placed ? 0 : send_result(from, length);
 }
 
+/* Keeps the last line of errors that is not empty, because nothing else that is logged survives a call without a
+ * record. */
+static void keep_last_line(const uint8_t *from, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (from[i] == '\n') {
+			now.open_bytes = 0;
+		} else if (now.open_bytes < ERROR_MAX - 1) {
+			now.error[now.open_bytes++] = (char)from[i];
+			now.error[now.open_bytes] = '\0';
+		}
+	}
+}
+
 int64_t osd_job_log(uint32_t stream, const uint8_t *from, size_t length)
 {
 	size_t done = 0;
@@ -324,6 +342,8 @@ int64_t osd_job_log(uint32_t stream, const uint8_t *from, size_t length)
 			return refuse("log", strerror(errno));
 		done += count > 0 ? (size_t)count : 0;
 	}
+	if (stream == STDERR_FILENO)
+		keep_last_line(from, length);
 	return 0;
 }
 

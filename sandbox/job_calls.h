@@ -27,7 +27,8 @@ void osd_job_calls_give_result(struct osd_engine_result *result);
 void osd_job_calls_end(void);
 bool osd_job_calls_ended(void);
 
-/* Why the last call of the job that failed did so; "": none did. */
+/* Why the last call of the job that failed did so, or the last line that the job logged as an error, if that came
+ * later; "": there is neither. */
 const char *osd_job_calls_error(void);
 
 int64_t osd_job_read(uint64_t partition, uint64_t object, uint64_t offset, uint8_t *to, size_t length);

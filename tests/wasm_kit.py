@@ -53,6 +53,14 @@ def _rustc() -> str | None:
     return None
 
 
+def needs_compiler_of_stock() -> None:
+    """Skips where there is not the compiler that made pyosd/functions/stock/image.wasm."""
+    found = shutil.which("clang-14") and shutil.which("wasm-ld-14")
+    command = ["clang-14", "--version"]
+    if not found or "14.0.6" not in subprocess.run(command, capture_output=True, text=True).stdout:
+        unavailable("sandbox", "clang-14 and lld-14 of Debian 12 are not installed")
+
+
 def kit_module(folder: Path, name: str) -> Path:
     """The compiled function of this name.  Skips where there is no compiler."""
     if not shutil.which("clang-14") or not shutil.which("wasm-ld-14"):

@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 
 # A copy: setuptools writes into the folder of a project, and adds what an older list of files names.
 # sandbox/java/api is a link into the examples.
-copied="LICENSE MANIFEST.in README.md VERSION examples/functions/java/iosd iosd_host iosd_secmgr packaging/pip \
+copied="LICENSE MANIFEST.in README.md VERSION examples/functions iosd_host iosd_secmgr packaging/pip \
 	pyosd pyproject.toml sandbox setup.py target"
 # shellcheck disable=SC2086 # words
 tar --exclude='*.egg-info' --exclude='*.so' --exclude=__pycache__ --exclude='pip/*/build' -c $copied | tar -x -C "$work"

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* image.c -- what READs of an image pass through: edge detection (Oasis), a median filter (MVSS), a thumbnail.
+/* image.c -- functions that READs of an image pass through: edge detection (Oasis), a median filter (MVSS), thumbnails.
  *
- * Images are PGM or PPM in binary form (P5, P6), with values of 8 bits.  edge: the gradient of Sobel; with threshold=N,
- * 1 to 255, a bitmap (PBM, P4) of the pixels that have this gradient or a greater one.  median: of 3 x 3 pixels.
- * thumbnail: at most size=N pixels wide and high (128), each the mean of those that it stands for.  The first two
- * return an image of the same size.  At the borders, the nearest pixels stand for those outside. */
+ * Images are PGM or PPM in binary form (P5, P6), with values of 8 bits, at most 255.
+ *   edge       the gradient of Sobel
+ *   bitmap     a PBM (P4) of the pixels whose gradient is threshold=N, 1 to 255 (128), or greater
+ *   median     of 3 x 3 pixels
+ *   thumbnail  at most size=N pixels wide and high (128); a pixel is the mean of those that it stands for
+ * edge and median change the values of the pixels alone: the header, and bytes behind the image, stay.  bitmap and
+ * thumbnail write a header of their own.  At a border, the nearest pixels stand for those outside.
+ *
+ * `osd fn stock` stores this file as it is compiled in pyosd/functions/stock/image.wasm.  After a change:
+ * make -C examples/functions stock */
 #include "osd_lanes.h"
 #include "osd_stage.h"
 
@@ -12,8 +18,14 @@
 
 struct image {
 	uint32_t width, height, channels;
+	uint32_t most; /* the greatest value */
 	const uint8_t *pixels;
 };
+
+static size_t bytes_of(const struct image *image)
+{
+	return (size_t)image->width * image->height * image->channels;
+}
 
 /* ---- the format --------------------------------------------------------------------------------- */
 
@@ -47,15 +59,21 @@ static int decode(const struct osd_stage *stage, struct image *image)
 
 	if (stage->length < 2 || stage->data[0] != 'P' ||
 	    (stage->data[1] != '5' && stage->data[1] != '6'))
-		return 1;
+		return osd_stage_fail("the data are no image in the format PGM or PPM, binary (P5 or P6)");
 	image->channels = stage->data[1] == '5' ? 1 : 3;
 	image->width = number(stage, &at);
 	image->height = number(stage, &at);
-	if (!image->width || !image->height || number(stage, &at) != 255 || at == stage->length ||
-	    !is_space(stage->data[at]))
-		return 1;
+	if (!image->width || !image->height)
+		return osd_stage_fail("an image must be 1 to 1048576 pixels wide and high");
+	image->most = number(stage, &at);
+	if (!image->most || image->most > UINT8_MAX)
+		return osd_stage_fail("the greatest value of a pixel must be 1 to 255");
+	if (at == stage->length || !is_space(stage->data[at]))
+		return osd_stage_fail("the header of the image is not complete");
 	image->pixels = stage->data + at + 1;
-	return (uint64_t)image->width * image->height * image->channels > stage->length - at - 1;
+	if ((uint64_t)image->width * image->height * image->channels > stage->length - at - 1)
+		return osd_stage_fail("the image ends before its last pixel");
+	return 0;
 }
 
 static char *put_number(char *to, uint32_t value)
@@ -80,8 +98,11 @@ static int give(const struct image *image, char kind, size_t pitch)
 	end = put_number(end, image->width);
 	*end++ = ' ';
 	end = put_number(end, image->height);
-	memcpy(end, "\n255\n", 5);
-	end += kind == '4' ? 1 : 5;
+	*end++ = '\n';
+	if (kind != '4') {
+		end = put_number(end, image->most);
+		*end++ = '\n';
+	}
 	return osd_result(OSD_BYTES, header, (uint32_t)(end - header)) < 0 ||
 	       osd_result(OSD_BYTES, image->pixels, (uint32_t)(pitch * image->height)) < 0;
 }
@@ -210,30 +231,51 @@ static void filter_row(const struct image *image, uint32_t row, uint8_t *to, fil
 	}
 }
 
+/* The result is the input with other pixels, in one piece: such a result is not copied through calls. */
 static inline int filter_image(const struct osd_stage *stage, filter *apply)
 {
 	struct image image;
-	uint8_t *made;
+	uint8_t *made, *pixels, *end;
 
 	if (decode(stage, &image))
 		return 1;
-	made = osd_allocate((size_t)image.width * image.height * image.channels);
+	made = osd_allocate(stage->length);
 	if (!made)
-		return 1;
+		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
+	pixels = made + (image.pixels - stage->data);
+	end = pixels + bytes_of(&image);
+	memcpy(made, stage->data, (size_t)(pixels - made));
 	for (uint32_t row = 0; row < image.height; row++)
-		filter_row(&image, row, made + (size_t)row * image.width * image.channels, apply);
-	image.pixels = made;
-	return give_pixels(&image);
+		filter_row(&image, row, pixels + (size_t)row * image.width * image.channels, apply);
+	for (uint8_t *value = pixels; image.most < UINT8_MAX && value < end; value++)
+		*value = *value < image.most ? *value : (uint8_t)image.most;
+	memcpy(end, image.pixels + bytes_of(&image), stage->length - (size_t)(end - made));
+	return osd_result(OSD_BYTES, made, (uint32_t)stage->length) < 0;
 }
 
 OSD_FUNCTION(median)
 {
 	struct osd_stage stage;
 
-	return osd_stage_open(&stage) || filter_image(&stage, median3x3);
+	if (osd_stage_open(&stage))
+		return 1;
+	if (stage.parameters_length)
+		return osd_stage_fail("median has no parameters");
+	return filter_image(&stage, median3x3);
 }
 
 /* ---- edges -------------------------------------------------------------------------------------- */
+
+OSD_FUNCTION(edge)
+{
+	struct osd_stage stage;
+
+	if (osd_stage_open(&stage))
+		return 1;
+	if (stage.parameters_length)
+		return osd_stage_fail("edge has no parameters");
+	return filter_image(&stage, sobel);
+}
 
 /* The eight bits of eight bytes that are 0 or 255: the first is the highest.  Memory is little-endian: in WebAssembly,
  * x86-64 and aarch64. */
@@ -275,7 +317,7 @@ static int mark_image(const struct osd_stage *stage, uint8_t threshold)
 	gradients = osd_allocate((size_t)image.width * image.channels);
 	made = osd_allocate(pitch * image.height);
 	if (!gradients || !made)
-		return 1;
+		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
 	for (uint32_t row = 0; row < image.height; row++) {
 		filter_row(&image, row, gradients, sobel);
 		mark(gradients, &image, threshold, made + row * pitch);
@@ -284,17 +326,16 @@ static int mark_image(const struct osd_stage *stage, uint8_t threshold)
 	return give(&image, '4', pitch);
 }
 
-OSD_FUNCTION(edge)
+OSD_FUNCTION(bitmap)
 {
 	struct osd_stage stage;
-	uint32_t threshold;
+	uint32_t threshold = 128;
 
 	if (osd_stage_open(&stage))
 		return 1;
-	threshold = osd_stage_option(&stage, "threshold", 0);
-	if (threshold > 255)
-		return osd_stage_fail("the parameter is threshold=N, at most 255");
-	return threshold ? mark_image(&stage, (uint8_t)threshold) : filter_image(&stage, sobel);
+	if (osd_stage_number_of(&stage, "threshold", 1, UINT8_MAX, &threshold))
+		return osd_stage_fail("the parameter is threshold=N, 1 to 255");
+	return mark_image(&stage, (uint8_t)threshold);
 }
 
 /* ---- thumbnails --------------------------------------------------------------------------------- */
@@ -335,20 +376,24 @@ OSD_FUNCTION(thumbnail)
 {
 	struct osd_stage stage;
 	struct image image, small;
-	uint32_t size, longest;
+	uint32_t size = 128, longest;
 	uint8_t *made;
 
-	if (osd_stage_open(&stage) || decode(&stage, &image))
+	if (osd_stage_open(&stage))
 		return 1;
-	size = osd_stage_option(&stage, "size", 128);
+	if (osd_stage_number_of(&stage, "size", 1, SIDE_MAX, &size))
+		return osd_stage_fail("the parameter is size=N, 1 to 1048576");
+	if (decode(&stage, &image))
+		return 1;
 	longest = image.width > image.height ? image.width : image.height;
-	if (size == 0 || size >= longest)
-		return size == 0 || give_pixels(&image);
-	small = (struct image){scaled(image.width, longest, size), scaled(image.height, longest, size),
-			       image.channels, NULL};
-	made = osd_allocate((size_t)small.width * small.height * small.channels);
+	if (size >= longest)
+		return give_pixels(&image);
+	small = image;
+	small.width = scaled(image.width, longest, size);
+	small.height = scaled(image.height, longest, size);
+	made = osd_allocate(bytes_of(&small));
 	if (!made)
-		return 1;
+		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
 	shrink(&image, &small, made);
 	small.pixels = made;
 	return give_pixels(&small);

@@ -5,7 +5,8 @@
 
 #include "osd.h"
 
-#define OSD_STAGE_FRAME 24u
+#define OSD_STAGE_FRAME	    24u
+#define OSD_STAGE_NO_MEMORY "the function has not enough memory"
 
 struct osd_stage {
 	const char *parameters; /* text of the user who attached the function; no zero byte at its end */
@@ -24,33 +25,40 @@ static inline uint64_t osd_stage_number(const uint8_t *bytes, int length)
 	return value;
 }
 
-/* 0, or a failure: there is no memory, or the function was called otherwise. */
-static inline int osd_stage_open(struct osd_stage *stage)
-{
-	int64_t length = osd_args(NULL, 0);
-	uint8_t *args = length < (int64_t)OSD_STAGE_FRAME ? NULL : (uint8_t *)osd_allocate((size_t)length);
-	uint64_t parameters, header;
-
-	if (!args || osd_args(args, (uint32_t)length) != length || osd_stage_number(args, 2) != 1)
-		return 1;
-	parameters = osd_stage_number(args + 2, 2);
-	header = osd_stage_number(args + 4, 4);
-	if (OSD_STAGE_FRAME + parameters + header > (uint64_t)length)
-		return 1;
-	stage->parameters = (const char *)args + OSD_STAGE_FRAME;
-	stage->parameters_length = (size_t)parameters;
-	stage->data = args + OSD_STAGE_FRAME + parameters + header;
-	stage->length = (size_t)((uint64_t)length - OSD_STAGE_FRAME - parameters - header);
-	stage->offset = osd_stage_number(args + 8, 8);
-	return 0;
-}
-
 /* 1.  The text, a line without its end, goes to the errors of the call. */
 static inline int osd_stage_fail(const char *text)
 {
 	osd_log(OSD_ERRORS, text, (uint32_t)strlen(text));
 	osd_log(OSD_ERRORS, "\n", 1);
 	return 1;
+}
+
+/* 0, or a failure: there is no memory, or the function was called otherwise. */
+static inline int osd_stage_open(struct osd_stage *stage)
+{
+	static const char otherwise[] =
+		"the function was called otherwise than with the data of an object";
+	int64_t length = osd_args(NULL, 0);
+	uint64_t parameters, header;
+	uint8_t *args;
+
+	if (length < (int64_t)OSD_STAGE_FRAME)
+		return osd_stage_fail(otherwise);
+	args = (uint8_t *)osd_allocate((size_t)length);
+	if (!args)
+		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
+	if (osd_args(args, (uint32_t)length) != length || osd_stage_number(args, 2) != 1)
+		return osd_stage_fail(otherwise);
+	parameters = osd_stage_number(args + 2, 2);
+	header = osd_stage_number(args + 4, 4);
+	if (OSD_STAGE_FRAME + parameters + header > (uint64_t)length)
+		return osd_stage_fail(otherwise);
+	stage->parameters = (const char *)args + OSD_STAGE_FRAME;
+	stage->parameters_length = (size_t)parameters;
+	stage->data = args + OSD_STAGE_FRAME + parameters + header;
+	stage->length = (size_t)((uint64_t)length - OSD_STAGE_FRAME - parameters - header);
+	stage->offset = osd_stage_number(args + 8, 8);
+	return 0;
 }
 
 /* The text in parameters like "contains=error&invert=1"; the last one counts.  NULL: there is none of this name. */
@@ -73,23 +81,28 @@ static inline const char *osd_stage_text(const struct osd_stage *stage, const ch
 	return found;
 }
 
-/* The number in parameters like "size=64&quality=3"; otherwise if there is none of this name. */
-static inline uint32_t osd_stage_option(const struct osd_stage *stage, const char *name,
-					uint32_t otherwise)
+/* The number in parameters like "size=64", of a function that has no other parameter; without any, *value stays.  0,
+ * or a failure: there is another parameter, or no number from least to most. */
+static inline int osd_stage_number_of(const struct osd_stage *stage, const char *name, uint32_t least,
+				      uint32_t most, uint32_t *value)
 {
-	const char *text = stage->parameters;
-	size_t length = strlen(name), left = stage->parameters_length;
-	uint64_t value = 0;
+	const char *text = stage->parameters, *end = text + stage->parameters_length;
+	size_t length = strlen(name);
+	uint64_t found = 0;
 
-	for (size_t at = 0; at + length < left; at++) {
-		if ((at && text[at - 1] != '&') || memcmp(text + at, name, length) != 0 ||
-		    text[at + length] != '=')
-			continue;
-		for (at += length + 1; at < left && text[at] >= '0' && text[at] <= '9'; at++)
-			value = value < UINT32_MAX ? value * 10 + (uint64_t)(text[at] - '0') : value;
-		return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+	if (text == end)
+		return 0;
+	if ((size_t)(end - text) < length + 2 || memcmp(text, name, length) != 0 || text[length] != '=')
+		return 1;
+	for (text += length + 1; text < end; text++) {
+		if (*text < '0' || *text > '9' || found > most)
+			return 1;
+		found = found * 10 + (uint64_t)(*text - '0');
 	}
-	return otherwise;
+	if (found < least || found > most)
+		return 1;
+	*value = (uint32_t)found;
+	return 0;
 }
 
 #endif

@@ -14,14 +14,10 @@ from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.collections import list_attributes, list_partitions
 from pyosd.commands.data import read_range, write_range
-from pyosd.commands.dialogue import Dialogue, OwnMethod, collected
+from pyosd.commands.dialogue import Dialogue, collected
 from pyosd.commands.execute import activate_function, call_function
 from pyosd.commands.objects import create_and_write, create_partition
 from pyosd.commands.objects import remove as remove_object
-from pyosd.functions import attaching
-from pyosd.functions import hooks as hooking
-from pyosd.functions import results as keeping
-from pyosd.functions import views as viewing
 from pyosd.functions.capacity import FunctionCapacity, decode_capacity
 from pyosd.functions.manifest import (
     ALL_IDS,
@@ -36,6 +32,7 @@ from pyosd.functions.manifest import (
     decode_calls,
     encode,
 )
+from pyosd.functions.stages import stage_args
 from pyosd.functions.stock import STOCK
 from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
@@ -57,7 +54,7 @@ from pyosd.wire.exec_params import (
 from pyosd.wire.job_status import JobState
 from pyosd.wire.reply import CallReply
 
-__all__ = ["FunctionTable", "Named"]
+__all__ = ["Named"]
 
 FIRST, LAST = 0x1, 0xFFFF  # ids of function partitions
 ROOM = 64 << 10  # for a result in the answer, at first
@@ -272,7 +269,7 @@ def put_stock(
     return (
         yield from put(
             table,
-            found.file.read_bytes(),
+            found.file,
             name=name,
             methods=found.methods,
             contract=found.contract,
@@ -355,6 +352,7 @@ def call(
     limits: Limits | None = None,
     pool: str = "",
     timeout: Duration | None = None,
+    parameters: str | None = None,
 ) -> Dialogue[Any]:
     """Call a function and return its result: bytes, the value of its JSON, or None.
 
@@ -367,11 +365,17 @@ def call(
         limits: no more than the manifest's.
         pool: "": the manifest's.
         timeout: how long to wait. A call without a record ends then.
+        parameters: args, which are bytes, are passed as a READ passes the data of an object to a
+            function that is attached with these parameters.
 
     Raises: NotFound: no active function has this name.  OSDError: it is not active, or the command
         was refused.  ScriptError, JobTimeout, JobOutOfMemory, LimitExceeded, SandboxLost, JobError: how
         the call failed.
     """
+    if parameters is not None:
+        if not isinstance(args, bytes | bytearray | memoryview):
+            raise TypeError("a call with parameters passes bytes")
+        args = stage_args(args, parameters)
     encoding, data = encode_args(args)
     named = replace(
         (yield from named_call(table, name)),
@@ -468,35 +472,3 @@ def submit(
     if reply.error is not None or reply.job is None:
         raise reply.error or errors.ProtocolError("a call with a record has no job")
     return table.target.job(reply.job)
-
-
-class FunctionTable:
-    """The methods that Functions and AsyncFunctions share."""
-
-    ls = OwnMethod(ls)
-    show = OwnMethod(show)
-    put = OwnMethod(put)
-    put_stock = OwnMethod(put_stock)
-    activate = OwnMethod(activate)
-    deactivate = OwnMethod(deactivate)
-    remove = OwnMethod(remove)
-    code = OwnMethod(code)
-    attach = OwnMethod(attaching.attach)
-    detach = OwnMethod(attaching.detach)
-    attached = OwnMethod(attaching.attached)
-    hook = OwnMethod(hooking.hook)
-    hooks = OwnMethod(hooking.hooks)
-    unhook = OwnMethod(hooking.unhook)
-    follow = OwnMethod(hooking.follow)
-    is_current = OwnMethod(hooking.is_current)
-    view = OwnMethod(viewing.view)
-    views = OwnMethod(viewing.views)
-    view_create = OwnMethod(viewing.view_create)
-    view_refresh = OwnMethod(viewing.view_refresh)
-    view_remove = OwnMethod(viewing.view_remove)
-    calls = OwnMethod(calls)
-    capacity = OwnMethod(capacity)
-    results = OwnMethod(keeping.results)
-    origin = OwnMethod(keeping.origin)
-    call = OwnMethod(call)
-    submit = OwnMethod(submit)

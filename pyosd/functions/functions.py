@@ -5,12 +5,47 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pyosd.commands.dialogue import Awaiting, Blocking, Dialogue
-from pyosd.functions.dialogues import FunctionTable
+from pyosd.commands.dialogue import Awaiting, Blocking, Dialogue, OwnMethod
+from pyosd.functions import attaching, dialogues
+from pyosd.functions import hooks as hooking
+from pyosd.functions import results as keeping
+from pyosd.functions import views as viewing
 
 __all__ = ["AsyncFunctions", "Functions"]
 
 R = TypeVar("R")
+
+
+class FunctionTable:
+    """The methods that Functions and AsyncFunctions share."""
+
+    ls = OwnMethod(dialogues.ls)
+    show = OwnMethod(dialogues.show)
+    put = OwnMethod(dialogues.put)
+    put_stock = OwnMethod(dialogues.put_stock)
+    activate = OwnMethod(dialogues.activate)
+    deactivate = OwnMethod(dialogues.deactivate)
+    remove = OwnMethod(dialogues.remove)
+    code = OwnMethod(dialogues.code)
+    attach = OwnMethod(attaching.attach)
+    detach = OwnMethod(attaching.detach)
+    attached = OwnMethod(attaching.attached)
+    hook = OwnMethod(hooking.hook)
+    hooks = OwnMethod(hooking.hooks)
+    unhook = OwnMethod(hooking.unhook)
+    follow = OwnMethod(hooking.follow)
+    is_current = OwnMethod(hooking.is_current)
+    view = OwnMethod(viewing.view)
+    views = OwnMethod(viewing.views)
+    view_create = OwnMethod(viewing.view_create)
+    view_refresh = OwnMethod(viewing.view_refresh)
+    view_remove = OwnMethod(viewing.view_remove)
+    calls = OwnMethod(dialogues.calls)
+    capacity = OwnMethod(dialogues.capacity)
+    results = OwnMethod(keeping.results)
+    origin = OwnMethod(keeping.origin)
+    call = OwnMethod(dialogues.call)
+    submit = OwnMethod(dialogues.submit)
 
 
 class Functions(FunctionTable, Blocking):

@@ -10,14 +10,15 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, Buffer, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import Page
 
-__all__ = ["MOST", "FunctionStage", "decode", "encode", "stage_ids"]
+__all__ = ["MOST", "FunctionStage", "decode", "encode", "stage_args", "stage_ids"]
 
 MOST = 16
 """Stages of one object, collection, partition or root."""
 _HEADER = struct.Struct(">BBBBHHQQ")
+_FRAME = struct.Struct(">HHIQQ")
 _NONE, _FUNCTION = 0, 1
 
 
@@ -93,3 +94,14 @@ def decode_one(value: bytes) -> FunctionStage:
     return FunctionStage(
         function, texts[:method].decode(), texts[method:].decode(), bool(inherited)
     )
+
+
+def stage_args(data: Buffer, parameters: str) -> bytes:
+    """The arguments that a function gets from a READ of an object with these stored bytes.
+
+    Raises: ValueError: the parameters are too long.
+    """
+    text, view = parameters.encode(), memoryview(data)
+    if len(text) > 1024:
+        raise ValueError("parameters have at most 1024 bytes")
+    return b"".join((_FRAME.pack(1, len(text), 0, 0, view.nbytes), text, view))

@@ -72,9 +72,15 @@ def test_contracts_and_packages_of_functions(osd: Run, tmp_path: Path) -> None:
     osd("fn", "rm", "same", "--yes")
     refused = osd("fn", "stock", "lines", "parquet", code=2)
     assert "--pool" in refused.output and "pyarrow" in refused.output
-    osd("fn", "stock")
+    assert "median, thumbnail: no pool runs the engine wasm" in osd("fn", "stock").stderr
     names = {each["name"] for each in json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]}
-    assert {"jsonl", "schema", "worm"} <= names and "parquet" not in names
+    assert {"jsonl", "schema", "worm"} <= names and not {"parquet", "median"} & names
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"text"))
+    words = ("fn", "call", "gzip", "--parameters")
+    assert osd(*words, "", "--input", tmp_path / "a.gz").stdout == "text"
+    packed = osd(*words, "level=9", "--method", "compress", "--input", "-", data=b"text")
+    assert gzip.decompress(packed.stdout_bytes) == b"text"
+    osd(*words, "", code=2)
     osd("fn", "rm", "--force", "--yes", *(each for each in names if each in STOCK))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.common.paths import wasmtime_library
 from pyosd.errors import OSDError
 from pyosd.functions.manifest import ManifestNumber
 from pyosd.security.function_signature import SIGNATURE, sign, statement
@@ -76,6 +77,8 @@ class Signing:
         self.file, self.list = folder / "iosd.toml", folder / "signers"
         self.configure(policy, lines)
         words = ["--config", str(self.file), *arguments()]
+        if wasmtime_library() is not None:
+            words += ["--pool", "w:engine=wasm,max=1"]
         self.serving = Serving(*words, environment={"IOSD_RUN": str(self.run)})
         long_lived.add(self.serving.process.pid)
         self.target = self.serving.connect()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Functions that come with iosd, and the image functions of the kit (docs/views.md, docs/hooks.md)."""
+"""Functions that come with iosd (docs/views.md, docs/hooks.md)."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
 import pyosd
+from bench.fn_local import local
 from iosd_host.common.paths import wasmtime_library
-from pyosd.errors import OSDError
+from pyosd.errors import JobError, OSDError
 from pyosd.functions import (
     Contract,
     Functions,
@@ -28,15 +31,28 @@ from pyosd.functions import (
     RecordForm,
 )
 from pyosd.functions.stock import STOCK
-from pyosd.types import AttributeValue, ObjectRef
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH
+from tests.cli.documents import run_page
 from tests.exec.signing import UNSIGNED, MakeKey, Serve
 from tests.exec.test_followers import PAGE, number, settled
-from tests.exec.test_stacks import STAGE, refusal, whole
+from tests.exec.test_stacks import CONTRACT, STAGE, TOO_LARGE, refusal, whole
+from tests.harness import SOURCE
+from tests.images import (
+    Pixels,
+    bitmap,
+    drawn,
+    edge,
+    filtered,
+    image_of,
+    median,
+    samples,
+    thumbnail,
+)
 from tests.machine import unavailable
 from tests.package_sets import CRYPTOGRAPHY, PYARROW, SETS, from_registry
 from tests.serving import Serving, sandboxes_missing, shared
-from tests.wasm_kit import kit_module
+from tests.wasm_kit import kit_module, needs_compiler_of_stock
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -302,124 +318,166 @@ def test_encrypted_blocks(
     assert len(stored) == len(text) and context.update(stored[4096:8192]) == text[4096:8192]
 
 
-# ---- images ----
+# ---- images: tests/unit/test_kit_stages.py has more of what they compute ----
 
-Pixels = list[list[tuple[int, ...]]]
-
-
-def image_of(pixels: Pixels) -> bytes:
-    """In PGM or PPM."""
-    kind = b"P5" if len(pixels[0][0]) == 1 else b"P6"
-    flat = bytes(value for row in pixels for pixel in row for value in pixel)
-    return b"%s\n%d %d\n255\n" % (kind, len(pixels[0]), len(pixels)) + flat
-
-
-def around(pixels: Pixels, y: int, x: int, channel: int) -> list[int]:
-    """The pixel and those beside it, row by row."""
-
-    def inside(at: int, end: int) -> int:
-        return max(0, min(at, end - 1))
-
-    return [
-        pixels[inside(y + down, len(pixels))][inside(x + right, len(pixels[0]))][channel]
-        for down in (-1, 0, 1)
-        for right in (-1, 0, 1)
-    ]
-
-
-def edge(v: list[int]) -> int:
-    x = v[2] + 2 * v[5] + v[8] - v[0] - 2 * v[3] - v[6]
-    y = v[6] + 2 * v[7] + v[8] - v[0] - 2 * v[1] - v[2]
-    return min(255, abs(x) + abs(y))
-
-
-def median(v: list[int]) -> int:
-    return sorted(v)[4]
+DEADLINE_S = 120
+IMAGES = ("edge", "edge-bitmap", "median", "thumbnail")
 
 
 @pytest.fixture
-def image(functions: Functions, kit: Path) -> ObjectRef:
-    return functions.put(
-        kit_module(kit, "image"),
-        methods=("edge", "median", "thumbnail"),
-        contract=Contract(OutputSize.UNKNOWN, deterministic=True),
-    ).id
+def images(functions: Functions) -> dict[str, ObjectRef]:
+    return {name: functions.put_stock(name).id for name in IMAGES}
 
 
-def drawn(width: int, height: int, channels: int) -> Pixels:
-    draw = random.Random(width * height)
-    return [
-        [tuple(draw.randrange(256) for _ in range(channels)) for _ in range(width)]
-        for _ in range(height)
-    ]
+def test_the_code_of_images_is_that_of_its_source(kit: Path) -> None:
+    """The compiler of Debian 12 makes the same bytes."""
+    needs_compiler_of_stock()
+    module = kit_module(kit, "image")
+    again = "run `make -C examples/functions stock`"
+    assert STOCK["edge"].file.read_bytes() == module.read_bytes(), again
 
 
-@pytest.mark.parametrize("size", [(1, 1, 1), (2, 5, 3), (40, 3, 1), (33, 21, 3)])
-def test_images(
-    target: pyosd.Target,
-    functions: Functions,
-    obj: ObjectRef,
-    image: ObjectRef,
-    size: tuple[int, int, int],
+def test_views_of_a_directory_of_images(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef, images: dict[str, ObjectRef]
 ) -> None:
-    pixels = drawn(*size)
+    """Each is found under its name.  Filters keep the header, the length and what is behind the image."""
+    grey, colours = drawn(33, 21, 1), drawn(40, 3, 3)
+    header, behind = b"P5 # grey\n#33 9\n 33\t21 # small\r\n255 ", b"behind the image"
+    target.make_directory(zone, "photos")
+    stored = {
+        "grey.pgm": target.put_name(
+            zone, "photos/grey.pgm", header + samples(grey) + behind
+        ).object,
+        "red.ppm": target.put_name(zone, "photos/red.ppm", image_of(colours)).object,
+        "notes.txt": target.put_name(zone, "photos/notes.txt", b"of the photos").object,
+    }
     for name, of in (("edge", edge), ("median", median)):
-        wanted: Pixels = [
-            [
-                tuple(of(around(pixels, y, x, each)) for each in range(len(pixel)))
-                for x, pixel in enumerate(row)
-            ]
-            for y, row in enumerate(pixels)
-        ]
-        found = seen(target, functions, obj, image_of(pixels), FunctionStage(image, name))
-        assert found == image_of(wanted)
-    stages = FunctionStage(image, "thumbnail", "size=10")
-    wanted = [
-        [
-            tuple(
-                mean([pixels[y][x][channel] for y in ys for x in xs]) for channel in range(size[2])
-            )
-            for xs in spans(size[0], max(size[:2]))
-        ]
-        for ys in spans(size[1], max(size[:2]))
-    ]
-    assert seen(target, functions, obj, image_of(pixels), stages) == image_of(wanted)
-
-
-def spans(side: int, longest: int) -> list[range]:
-    """The pixels that each pixel of a thumbnail stands for."""
-    count = side if longest <= 10 else max(1, side * 10 // longest)
-    return [range(each * side // count, (each + 1) * side // count) for each in range(count)]
-
-
-def mean(values: list[int]) -> int:
-    return (sum(values) + len(values) // 2) // len(values)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"P", b"P5", b"P5 2 2 255", b"P5 2 2 255\nabc", b"P4 1 1 255\na", b"P5 0 1 255\n"),
-        *(
-            b"P5 1048577 1 255\n",
-            b"P6 4294967297 1 255\nabc",
-            b"P5 1 1 65535\nab",
-            b"P5 -1 1 255\na",
-        ),
-    ],
-)
-def test_what_is_no_image(
-    target: pyosd.Target, functions: Functions, obj: ObjectRef, image: ObjectRef, data: bytes
-) -> None:
-    for name in ("edge", "thumbnail"):
+        view = functions.view_create(zone.partition_id, [FunctionStage(images[name])])
+        found = target.fs.ls(f"/{view.id:#x}/photos")
+        assert {each.path.rpartition("/")[2] for each in found} == set(stored)
+        for file, wanted in (
+            ("grey.pgm", header + samples(filtered(grey, of)) + behind),
+            ("red.ppm", image_of(filtered(colours, of))),
+        ):
+            obj = target.lookup(ref(view.id), f"photos/{file}").object
+            assert target.get_attribute(obj, *LOGICAL_LENGTH) == len(wanted).to_bytes(8)
+            for start, length in ((0, 8), (len(header) - 3, 50), (len(wanted) - 9, 9), (300, 60)):
+                assert bytes(target.read(obj, start, length)) == wanted[start : start + length]
+            assert whole(target, obj) == wanted
+            with pytest.raises(OSDError):
+                target.write(obj, 0, b"P6")
+        notes = target.lookup(ref(view.id), "photos/notes.txt").object
         with pytest.raises(OSDError) as caught:
-            seen(target, functions, obj, data, FunctionStage(image, name))
+            target.read(notes, 0, 1)
         assert refusal(caught)[0] == STAGE
+        failure = functions.calls(name).failure
+        assert failure is not None and "no image in the format PGM or PPM" in failure.report
+    small = FunctionStage(images["thumbnail"], parameters="size=10")
+    view = functions.view_create(zone.partition_id, [FunctionStage(images["median"]), small])
+    red = target.lookup(ref(view.id), "photos/red.ppm").object
+    wanted = image_of(thumbnail(filtered(colours, median), 10))
+    assert bytes(target.read(red, 5, 20)) == wanted[5:25]
+    assert target.get_attribute(red, *LOGICAL_LENGTH) == b"", "it depends on the image"
+    assert target.fs.info(f"/{view.id:#x}/photos/red.ppm").length == len(wanted)
 
 
-def test_the_header_of_an_image(
-    target: pyosd.Target, functions: Functions, obj: ObjectRef, image: ObjectRef
+def test_the_guide(serving: Serving, target: pyosd.Target, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"IOSD_TARGET": serving.url, "PATH": path}
+    run_page(SOURCE / "docs" / "howto" / "images.md", tmp_path, environment, DEADLINE_S)
+    target.remove_partition(PartitionId(1), contents=True)
+
+
+def test_values_of_an_image_below_255(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, images: dict[str, ObjectRef]
 ) -> None:
-    data = b"P5 # grey\n#2 3\n 2\t1 # one row\r\n255 " + b"ab"
-    stages = FunctionStage(image, "thumbnail")
-    assert seen(target, functions, obj, data, stages) == b"P5\n2 1\n255\nab"
+    pixels = drawn(19, 7, 1, most=100)
+    edges: Pixels = [[(min(100, each),) for (each,) in row] for row in filtered(pixels, edge)]
+    data = image_of(pixels, 100)
+    for name, wanted in (("edge", edges), ("thumbnail", pixels)):
+        assert seen(target, functions, obj, data, FunctionStage(images[name])) == (
+            image_of(wanted, 100)
+        )
+
+
+HOSTILE = {
+    "no image": (b"P", b"P4 1 1 255\na", b"\x89PNG\r\n\x1a\n", b"P2 1 1 255\n7"),
+    "wide and high": (
+        *(b"P5", b"P5 0 1 255\n", b"P5 -1 1 255\na", b"P5 1048577 1 255\n"),
+        *(b"P6 4294967297 1 255\nabc", b"P5 1 " + b"9" * 400 + b" 255\na", b"P5 #" + b" 1" * 99),
+    ),
+    "1 to 255": (b"P5 1 1 65535\nab", b"P5 1 1 0\na", b"P5 1 1 256\na"),
+    "not complete": (b"P5 2 2 255", b"P5 2 2 255#"),
+    "ends before": (
+        *(b"P5 2 2 255\nabc", b"P5 65536 65536 255\nabc", b"P6 1048576 1048576 255\nabc"),
+        *(b"P6 37838 37838 255\n", b"P5 1048576 4096 255 "),  # 2^32 bytes and a little; 2^32
+    ),
+}
+
+
+def test_what_is_no_image(functions: Functions, images: dict[str, ObjectRef]) -> None:
+    """Also products of the sides that are small again in 32 bits.  The report of the call says why."""
+    for text, each in HOSTILE.items():
+        for data in each:
+            for name in images:
+                with pytest.raises(JobError) as caught:
+                    functions.call(name, data, parameters="")
+                assert text in str(caught.value), (name, data)
+
+
+def test_parameters_of_images(functions: Functions, images: dict[str, ObjectRef]) -> None:
+    data = image_of(drawn(20, 10, 3))
+    for name, parameters, text in (
+        *(("thumbnail", each, "size=N, 1 to 1048576") for each in ("size=0", "size=1048577")),
+        *(("thumbnail", each, "size=N") for each in ("size=", "size=7x", "width=7", "size=7&a=1")),
+        *(("thumbnail", each, "size=N") for each in ("size=-1", "size=4294967303", "size")),
+        *(("edge-bitmap", f"threshold={each}", "1 to 255") for each in (0, 256, "a")),
+        *((each, "threshold=9", "no parameters") for each in ("edge", "median")),
+    ):
+        with pytest.raises(JobError) as caught:
+            functions.call(name, data, parameters=parameters)
+        assert text in str(caught.value), parameters
+
+
+def test_calls_with_an_image(
+    functions: Functions, images: dict[str, ObjectRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same functions, called with bytes of the client."""
+    pixels = drawn(20, 10, 3)
+    data, edges = image_of(pixels), filtered(pixels, edge)
+    wanted = {
+        ("edge", ""): image_of(edges),
+        ("median", ""): image_of(filtered(pixels, median)),
+        ("edge-bitmap", ""): bitmap(edges, 128),
+        ("edge-bitmap", "threshold=255"): bitmap(edges, 255),
+        ("thumbnail", ""): data,
+        ("thumbnail", "size=007"): image_of(thumbnail(pixels, 7)),
+        ("thumbnail", "size=1"): image_of(thumbnail(pixels, 1)),
+    }
+    for (name, parameters), result in wanted.items():
+        assert functions.call(name, data, parameters=parameters) == result
+    assert functions.call("thumbnail", data, parameters="", record=True) == data
+    with pytest.raises(JobError) as caught:
+        functions.call("edge", data)
+    assert "otherwise than with the data of an object" in str(caught.value)
+    with pytest.raises(TypeError):
+        functions.call("edge", "text", parameters="")
+    with pytest.raises(ValueError, match="1024"):
+        functions.call("edge", data, parameters="a" * 1025)
+
+
+def test_a_big_image(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, images: dict[str, ObjectRef]
+) -> None:
+    """The largest that a function gets, against the same code on this machine."""
+    header = b"P5\n4096 4095\n255\n"
+    data = header + random.Random(1).randbytes(4095) * 4096
+    data += bytes((16 << 20) - len(data))
+    stage = FunctionStage(images["median"])
+    assert seen(target, functions, obj, data, stage) == local("image", "median")(data)
+    functions.detach(obj)
+    target.append(obj, b"x")
+    functions.attach(obj, [stage])
+    with pytest.raises(OSDError) as caught:
+        target.read(obj, 0, 1)
+    assert refusal(caught) == (CONTRACT, TOO_LARGE)

@@ -27,6 +27,7 @@ from click.testing import CliRunner
 from pyosd.cli import main
 from pyosd.cli.frame import brought
 from tests.serving import Serving
+from tests.wasm_kit import needs_compiler_of_stock
 
 ROOT = Path(__file__).resolve().parents[2]
 PIP = ROOT / "packaging" / "pip"
@@ -116,7 +117,7 @@ def test_the_clients_wheel(client: Path) -> None:
     expected = {
         name
         for name in committed("pyosd")
-        if name.endswith((".py", ".pyi", "py.typed")) and not name.startswith("pyosd/_")
+        if name.endswith((".py", ".pyi", ".wasm", "py.typed")) and not name.startswith("pyosd/_")
     }
     assert expected - set(names) == set()
     assert "pyosd/_core.abi3.so" in names and "osd/__init__.py" in names
@@ -139,6 +140,19 @@ def test_the_clients_source_is_complete(client: Path) -> None:
     for name in ("VERSION", "LICENSE", "README.md", "pyproject.toml", "target/flags.cmake"):
         assert name in names
     assert not [name for name in names if name.startswith(("iosd_", "sandbox/", "tests/"))]
+
+
+def test_the_clients_source_has_that_of_compiled_functions(client: Path, tmp_path: Path) -> None:
+    """They are compiled from the source distribution alone, to the same bytes."""
+    needs_compiler_of_stock()
+    [archive] = client.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path)
+    [top] = tmp_path.iterdir()
+    kit, made = top / "examples" / "functions", "pyosd/functions/stock/image.wasm"
+    (top / made).unlink()
+    run("make", "-C", kit, f"OUT={tmp_path / 'out'}", "stock")
+    assert (top / made).read_bytes() == (ROOT / made).read_bytes()
 
 
 def test_what_links_of_the_sources_lead_to_is_copied_for_wheels() -> None:

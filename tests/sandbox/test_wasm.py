@@ -155,6 +155,28 @@ def test_a_bad_parameter_is_an_error(daemon: Daemon, call: str) -> None:
     assert out.line.startswith(f"main returned 5; the last error: {call.split(maxsplit=1)[0]}: ")
 
 
+@pytest.mark.parametrize(
+    ("logged", "error"),
+    [
+        ((b"first\n", b"second ", b"line\n\n"), "second line"),
+        ((b"first\nsec",), "sec"),
+        ((b"\n",), ""),
+        ((b"x" * 500,), "x" * 240),
+    ],
+)
+def test_the_last_line_of_errors_is_in_the_message(
+    daemon: Daemon, logged: tuple[bytes, ...], error: str
+) -> None:
+    calls, at = "", 0
+    for each in logged:
+        calls += f"(drop (call $log (i32.const 2) (i32.const {at}) (i32.const {len(each)})))"
+        at += len(each)
+    text = "".join(f"\\{byte:02x}" for byte in b"".join(logged))
+    code = module(f"{calls} (i32.const 5)", extra=f'(data (i32.const 0) "{text}")')
+    out = run(daemon, code)
+    assert out.line == "main returned 5" + (f"; the last error: {error}" if error else "")
+
+
 WASM = b"\0asm\1\0\0\0"
 
 

@@ -18,15 +18,10 @@ from hypothesis import strategies as st
 
 import pyosd.osd
 from bench.fn_local import local
-from tests.exec.test_stock import around, drawn, edge, image_of, median
+from pyosd.functions.stages import stage_args
+from tests.images import bitmap, drawn, edge, filtered, image_of, median
 
 KEY = bytes(range(3, 59))
-
-
-def stage(data: bytes, parameters: str) -> bytes:
-    """The arguments of a function that data pass through."""
-    text = parameters.encode()
-    return b"\0\1" + len(text).to_bytes(2) + bytes(20) + text + data
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +49,7 @@ def test_lines(
     text, stored = contains.encode(), data.encode()
     wanted = [each for each in stored.splitlines(keepends=True) if (text in each) != invert]
     assert local("lines", "main", parameters)(stored) == b"".join(wanted)
-    assert stock_lines(stage(stored, parameters)) == b"".join(wanted)
+    assert stock_lines(stage_args(stored, parameters)) == b"".join(wanted)
 
 
 @pytest.mark.parametrize("length", [1, 2, 15, 16, 17, 40])
@@ -67,7 +62,9 @@ def test_long_lines_and_texts(stock_lines: Callable[[bytes], bytes], length: int
     ]
     stored = "\n".join(lines).encode()
     for parameters in (f"contains={text}", f"invert=0&contains=no&contains={text}&invert=1"):
-        assert local("lines", "main", parameters)(stored) == stock_lines(stage(stored, parameters))
+        assert local("lines", "main", parameters)(stored) == stock_lines(
+            stage_args(stored, parameters)
+        )
 
 
 def test_lines_without_a_text() -> None:
@@ -154,23 +151,11 @@ def test_what_is_no_stream_stays(data: bytes) -> None:
 def test_images(width: int, channels: int) -> None:
     """Of widths that leave something to what is computed at the borders and one by one."""
     pixels = drawn(width, 4, channels)
-    gradients, medians = (
-        [
-            [
-                tuple(of(around(pixels, y, x, each)) for each in range(channels))
-                for x in range(width)
-            ]
-            for y in range(4)
-        ]
-        for of in (edge, median)
-    )
-    data = image_of(pixels)
+    gradients, data = filtered(pixels, edge), image_of(pixels)
     assert local("image", "edge")(data) == image_of(gradients)
-    assert local("image", "median")(data) == image_of(medians)
+    assert local("image", "median")(data) == image_of(filtered(pixels, median))
     for threshold in (1, 128, 255):
-        bits = ["".join(str(int(max(each) >= threshold)) for each in row) for row in gradients]
-        rows = [int(row.ljust(-(-width // 8) * 8, "0"), 2).to_bytes(-(-width // 8)) for row in bits]
-        found = local("image", "edge", f"threshold={threshold}")(data)
-        assert found == b"P4\n%d 4\n" % width + b"".join(rows)
+        found = local("image", "bitmap", f"threshold={threshold}")(data)
+        assert found == bitmap(gradients, threshold)
     with pytest.raises(ValueError, match="failed"):
-        local("image", "edge", "threshold=256")(data)
+        local("image", "bitmap", "threshold=256")(data)

@@ -23,6 +23,7 @@ from pyosd.cli.jobs.result import as_lists
 from pyosd.cli.jobs.script import check_function
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
 from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
+from pyosd.commands.pool_status import PoolStatus
 from pyosd.functions import Access, Contract, Function, OutputSize, RecordForm
 from pyosd.functions.stock import STOCK
 from pyosd.types import ROOT, ObjectRef
@@ -202,6 +203,18 @@ def stock_table() -> str:
     return "\n".join(("\b", "Functions:", *rows))
 
 
+def stock_of(pools: list[PoolStatus], pool: str) -> list[str]:
+    """All that need no package and run in this pool, "": in any.  Prints the names of the others."""
+    known = [each for each in sorted(STOCK) if not STOCK[each].package]
+    serving = [each for each in pools if pool in ("", each.name) and each.state != "failed"]
+    engines = {each.engine or "python" for each in serving}
+    lacking = [each for each in known if engines and STOCK[each].engine not in engines]
+    if lacking:
+        why = f"pool '{pool}' has another engine" if pool else "no pool runs the engine wasm"
+        click.echo(f"osd: not stored: {', '.join(lacking)}: {why}", err=True)
+    return [each for each in known if each not in lacking]
+
+
 @fn.command(cls=Verb, epilog=stock_table())
 @click.argument("names", metavar="[NAME]...", type=click.Choice(sorted(STOCK)), nargs=-1)
 @click.option(
@@ -223,16 +236,16 @@ def stock(
 ) -> None:
     """Store functions that come with iosd, for 'osd attach' and 'osd hook', and print their ids.
 
-    Without a NAME: all that need no package of Python. The functions aes-gcm and blowfish need
-    cryptography, parquet and zstd need pyarrow: name a pool whose package set has it.
+    Without a NAME: all that the target can run without a package of Python. The functions aes-gcm
+    and blowfish need cryptography, parquet and zstd need pyarrow: name a pool whose package set has
+    it. The functions edge, edge-bitmap, median and thumbnail need a pool of the engine wasm.
     """
-    chosen = names or [each for each in sorted(STOCK) if not STOCK[each].package]
-    if lacking := [each for each in chosen if STOCK[each].package and not pool]:
+    if lacking := [each for each in names if STOCK[each].package and not pool]:
         package = STOCK[lacking[0]].package
         raise click.UsageError(f"'{lacking[0]}' needs --pool: its package set must have {package}")
     with settings.connect() as target:
         functions = functions_of(target, partition)
-        for each in chosen:
+        for each in names or stock_of(target.pools(), pool):
             click.echo(functions.put_stock(each, pool=pool, sign_with=sign_with).id)
 
 
@@ -341,6 +354,11 @@ def rm(
     help="Pass the bytes of this file instead of ARGS; -: stdin.",
 )
 @click.option(
+    "--parameters",
+    metavar="TEXT",
+    help="Pass the bytes of --input as 'osd attach NAME:TEXT' passes the data of an object.",
+)
+@click.option(
     "--record/--no-record",
     default=None,
     help="Keep a record of the call, as of a job.  [if the function may write]",
@@ -358,6 +376,7 @@ def call(
     args: tuple[str, ...],
     document: str | None,
     file: Any,
+    parameters: str | None,
     partition: int | None,
     raw: bool,
     **options: Any,
@@ -367,9 +386,11 @@ def call(
     The function gets the ARGS as a list of texts; without ARGS it gets None. Bytes are printed
     unchanged, other values as JSON. The exit code is that of a job.
     """
+    if parameters is not None and not file:
+        raise click.UsageError("--parameters is for the bytes of --input")
     given = argument_of(args, document, file)
     with settings.connect() as target:
-        value = functions_of(target, partition).call(name, given, **options)
+        value = functions_of(target, partition).call(name, given, parameters=parameters, **options)
     if settings.output == "json":
         known: JsonRow = {"schema": "iosd.call/1"}
         if isinstance(value, bytes):

@@ -2,7 +2,9 @@
 """Functions that come with iosd: for data that pass through them (docs/views.md), and for hooks
 (docs/hooks.md).
 
-Each is a file of this folder.  It is stored in a target, and runs there alone.
+Each is a file of this folder, or an entry point of one.  It is stored in a target, and runs there
+alone.  image.wasm is compiled from examples/functions/image.c (`make -C examples/functions stock`),
+because users of functions need no compiler.
 """
 
 from __future__ import annotations
@@ -31,11 +33,19 @@ class StockFunction:
     access: Access = Access.NONE
     package: str = ""
 
+    @property
+    def engine(self) -> str:
+        """The engine that runs it."""
+        return "wasm" if self.file.suffix == ".wasm" else "python"
+
 
 _LINES = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
 _TABLE = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.TABLE)
 _CIPHER = Contract(OutputSize.UNKNOWN, inverse="encrypt")  # the disk never has what it returns
+_IMAGE = Contract(OutputSize.UNKNOWN, deterministic=True)
+_PIXELS = Contract(OutputSize.SAME, deterministic=True)  # header and length stay
 _FOLDER = Path(__file__).parent
+_IMAGES = _FOLDER / "image.wasm"
 
 STOCK = MappingProxyType(
     {
@@ -94,6 +104,16 @@ STOCK = MappingProxyType(
         ),
         "lines": StockFunction(
             _FOLDER / "lines.py", ("main",), _LINES, "Select lines that contain a text"
+        ),
+        "edge": StockFunction(_IMAGES, ("edge",), _PIXELS, "Find the edges of a PGM or PPM image"),
+        "edge-bitmap": StockFunction(
+            _IMAGES, ("bitmap",), _IMAGE, "Find the edges of a PGM or PPM image, as a PBM bitmap"
+        ),
+        "median": StockFunction(
+            _IMAGES, ("median",), _PIXELS, "Smooth a PGM or PPM image with a median filter"
+        ),
+        "thumbnail": StockFunction(
+            _IMAGES, ("thumbnail",), _IMAGE, "Reduce a PGM or PPM image to a thumbnail"
         ),
     }
 )
