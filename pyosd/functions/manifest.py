@@ -116,7 +116,8 @@ class Contract:
     size: the length of its output.
     block: bytes.  A block of the output depends on this block of the input alone, and size is SAME.
         0: the function needs the whole input, or records of it.
-    ratio: header, numerator and denominator, for size FIXED.
+    ratio: header, numerator and denominator, for size FIXED: the output has header and numerator /
+        denominator of the input.  A negative header: as many bytes less.
     inverse: the entry point that computes the input from the output.  "": there is none.
     deterministic: the same input always gives the same output.
     optional: if the function fails, its input takes the place of its output.
@@ -268,15 +269,22 @@ def decode_calls(values: Iterable[AttributeValue]) -> FunctionCalls:
     )
 
 
+_RATIO = struct.Struct(">i2I")
 CONTRACT = ("SIZE", "BLOCK", "RATIO", "INVERSE", "DETERMINISTIC", "OPTIONAL", "RECORDS")
 
 
 def encode_contract(contract: Contract | None) -> dict[ManifestNumber, bytes]:
-    """The values of a contract; those that are empty remove what an earlier manifest had."""
+    """The values of a contract; those that are empty remove what an earlier manifest had.
+
+    Raises: ValueError: the ratio has a number that does not fit.
+    """
     if contract is None:
         numbers = [each for each in ManifestNumber if each.name in CONTRACT]
         return dict.fromkeys(numbers, b"")
-    ratio = b"".join(each.to_bytes(4) for each in contract.ratio or ())
+    try:
+        ratio = _RATIO.pack(*contract.ratio) if contract.ratio else b""
+    except struct.error as error:
+        raise ValueError(f"the ratio {contract.ratio} is none: {error}") from None
     return {
         ManifestNumber.SIZE: bytes((contract.size,)),
         ManifestNumber.BLOCK: contract.block.to_bytes(4) if contract.block else b"",
@@ -291,7 +299,7 @@ def encode_contract(contract: Contract | None) -> dict[ManifestNumber, bytes]:
 def encode(manifest: Manifest) -> list[AttributeValue]:
     """The attributes to set.  An empty value removes what an earlier manifest had.
 
-    Raises: ValueError: it has a limit that functions have not, or a duration or size that is none.
+    Raises: ValueError: it has a limit that functions have not, or a duration, size or ratio that is none.
     """
     limits = manifest.limits
     if (limits.procs, limits.open_files, limits.io) != (None, None, None):
@@ -345,7 +353,7 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
             return None
         ratio = found.get(AttributeId(Page.FUNCTION, ManifestNumber.RATIO))
         records = uint(ManifestNumber.RECORDS)
-        header, above, below = struct.unpack(">3I", ratio.value) if ratio else (0, 0, 0)
+        header, above, below = _RATIO.unpack(ratio.value) if ratio else (0, 0, 0)
         return Contract(
             OutputSize(size),
             uint(ManifestNumber.BLOCK) or 0,

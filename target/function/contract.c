@@ -73,8 +73,7 @@ bool osd_contract_length(const struct osd_contract *contract, uint64_t input, ui
 	if (contract->size != OSD_SIZE_FIXED || !contract->denominator ||
 	    __builtin_mul_overflow(input, (uint64_t)contract->numerator, &output) ||
 	    __builtin_add_overflow(output, (uint64_t)contract->denominator - 1, &output) ||
-	    __builtin_add_overflow(output / contract->denominator, (uint64_t)contract->header,
-				   &output))
+	    __builtin_add_overflow(output / contract->denominator, contract->header, &output))
 		return false;
 	*ret_output = output;
 	return true;

@@ -42,8 +42,9 @@ struct osd_contract {
 	 * input (sequential).  Only with SAME. */
 	uint32_t block;
 	uint8_t records; /* enum osd_contract_records; only of a sequential function, and not with FIXED */
-	/* FIXED: so many bytes more than numerator / denominator of the input, rounded up. */
-	uint32_t header, numerator, denominator;
+	/* FIXED: so many bytes more than numerator / denominator of the input, rounded up; less if header is negative. */
+	int32_t header;
+	uint32_t numerator, denominator;
 	bool optional;	    /* if it fails, its input stands for its output */
 	bool deterministic; /* the same input gives the same output */
 	bool inverse;	    /* an entry point computes the input from the output */
@@ -67,7 +68,7 @@ bool osd_contract_is_sound(const struct osd_contract *contract);
  * lengths one after the other) or UNKNOWN.  Its block is the least that is whole blocks of each; 0 if one function is
  * sequential, or if that would exceed OSD_CONTRACT_BLOCK_MAX. */
 struct osd_contract osd_contract_of_stack(const struct osd_contract *functions, size_t count);
-/* The length of the output for an input of this length.  False: it is not known, or does not fit. */
+/* The length of the output for an input of this length.  False: it is not known, or there is none. */
 bool osd_contract_length(const struct osd_contract *contract, uint64_t input, uint64_t *ret_output);
 
 #endif

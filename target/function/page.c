@@ -278,7 +278,7 @@ static void read_contract(struct reading *reading, struct osd_function *function
 	contract->size = (uint8_t)read_number(reading, MANIFEST_SIZE);
 	contract->block = (uint32_t)read_number(reading, MANIFEST_BLOCK);
 	if (read_bytes(reading, MANIFEST_RATIO, ratio, sizeof(ratio)) == sizeof(ratio)) {
-		contract->header = (uint32_t)osd_get_be(ratio, 4);
+		contract->header = (int32_t)(uint32_t)osd_get_be(ratio, 4);
 		contract->numerator = (uint32_t)osd_get_be(ratio + 4, 4);
 		contract->denominator = (uint32_t)osd_get_be(ratio + 8, 4);
 	}

@@ -87,7 +87,7 @@ static void add_stage(struct osd_sha256 *sha, const struct osd_stage *stage)
 	add_number(sha, contract->size);
 	add_number(sha, contract->block);
 	add_number(sha, contract->records);
-	add_number(sha, contract->header);
+	add_number(sha, (uint32_t)contract->header);
 	add_number(sha, contract->numerator);
 	add_number(sha, contract->denominator);
 	add_number(sha, contract->optional);

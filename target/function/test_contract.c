@@ -78,6 +78,8 @@ static void test_lengths(void)
 		.size = OSD_SIZE_FIXED, .header = 5, .numerator = 4, .denominator = 3};
 	const struct osd_contract huge = {
 		.size = OSD_SIZE_FIXED, .numerator = UINT32_MAX, .denominator = 1};
+	const struct osd_contract sealed = {
+		.size = OSD_SIZE_FIXED, .header = -28, .numerator = 1, .denominator = 1};
 	const struct osd_contract unknown = {.size = OSD_SIZE_UNKNOWN};
 	uint64_t length = 1;
 
@@ -87,6 +89,11 @@ static void test_lengths(void)
 	CHECK_EQ(length, 5 + 10); /* 28/3, rounded up */
 	CHECK(osd_contract_length(&base64, 0, &length));
 	CHECK_EQ(length, 0);
+	CHECK(osd_contract_length(&sealed, 29, &length));
+	CHECK_EQ(length, 1);
+	CHECK(osd_contract_length(&sealed, 28, &length));
+	CHECK_EQ(length, 0);
+	CHECK(!osd_contract_length(&sealed, 27, &length));
 	CHECK(!osd_contract_length(&huge, UINT64_C(1) << 40, &length));
 	CHECK(!osd_contract_length(&unknown, 1, &length));
 	CHECK(osd_contract_length(&unknown, 0, &length));

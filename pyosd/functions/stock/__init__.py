@@ -41,7 +41,11 @@ class StockFunction:
 
 _LINES = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
 _TABLE = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.TABLE)
-_CIPHER = Contract(OutputSize.UNKNOWN, inverse="encrypt")  # the disk never has what it returns
+# Not deterministic, so that the disk never has what a cipher returns.
+_CIPHER = Contract(
+    OutputSize.UNKNOWN, inverse="encrypt"
+)  # the padding is known when it is decrypted
+_SEALED = Contract(OutputSize.FIXED, ratio=(-28, 1, 1), inverse="encrypt")  # without nonce and tag
 _IMAGE = Contract(OutputSize.UNKNOWN, deterministic=True)
 _PIXELS = Contract(OutputSize.SAME, deterministic=True)  # header and length stay
 _FOLDER = Path(__file__).parent
@@ -84,7 +88,7 @@ STOCK = MappingProxyType(
         "aes-gcm": StockFunction(
             _FOLDER / "aesgcm.py",
             ("decrypt", "encrypt"),
-            _CIPHER,
+            _SEALED,
             "Decrypt with AES-GCM; encrypt when written",
             package="cryptography",
         ),
