@@ -14,7 +14,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 SCRIPT = """
-import osd
+import osd, time
 file = osd.zone.data
 n = 0
 while True:
@@ -22,6 +22,7 @@ while True:
     file.read(4)
     n = min(n + 1, 1000)
     osd.progress(n / 1000)
+    time.sleep(0.01)
 """
 WAIT_S = 60.0
 
