@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 KIT = ROOT / "examples" / "functions" / "java"
 HOMES = [Path(f"/usr/lib/jvm/java-17-openjdk-{machine}") for machine in ("amd64", "arm64")]
 MANIFEST = "META-INF/MANIFEST.MF"
+SHORT = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+"""A compiler of a few classes ends before its own code is worth optimizing."""
 
 
 def java_home() -> Path:
@@ -35,7 +37,7 @@ def _run(*words: str | Path) -> None:
 
 @cache
 def _build(folder: Path, home: Path) -> None:
-    programs = [f"{name.upper()}={home}/bin/{name}" for name in ("javac", "jar")]
+    programs = [f"{name.upper()}={home}/bin/{name} {' '.join(SHORT)}" for name in ("javac", "jar")]
     _run("make", "-C", KIT, f"OUT={folder}", *programs)
 
 
@@ -63,7 +65,7 @@ def compiled(folder: Path, bodies: Mapping[str, str]) -> dict[str, bytes]:
     interface = sorted((KIT / "iosd").glob("*.java"))
     classes = folder / "classes"
     javac = java_home() / "bin" / "javac"
-    _run(javac, "--release", "17", "-nowarn", "-d", classes, *interface, *sources)
+    _run(javac, *SHORT, "--release", "17", "-nowarn", "-d", classes, *interface, *sources)
     return {
         str(path.relative_to(classes)): path.read_bytes()
         for path in classes.rglob("*.class")
