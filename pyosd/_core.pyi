@@ -26,6 +26,7 @@ class KernelDevice:
         fd: int,
         others: int,
         length: int,
+        new_most: int,
         handled: int,
         kept: float,
         nodes: dict[int, Any],

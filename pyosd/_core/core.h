@@ -7,7 +7,7 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
-#define CORE_NODE_NAMES 21u
+#define CORE_NODE_NAMES 26u
 
 struct core_state { /* of one module object */
 	PyTypeObject *session_type, *device_type;
@@ -17,7 +17,7 @@ struct core_state { /* of one module object */
 
 extern PyType_Spec core_session_spec; /* session_type.c */
 extern PyType_Spec core_device_spec;  /* kernel_type.c */
-extern const char *const core_node_names[CORE_NODE_NAMES];
+extern const char *const core_node_names[CORE_NODE_NAMES]; /* kernel_node.c */
 
 /* decode.c */
 PyObject *core_crc32c(PyObject *module, PyObject *args);

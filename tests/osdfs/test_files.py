@@ -331,6 +331,17 @@ def test_attributes_are_those_of_the_object(
     assert abs(path.stat().st_ctime - now) < 60
 
 
+def test_times_after_2262_are_possible(top: Path) -> None:
+    """More nanoseconds than 64 bits hold."""
+    late = 10**10
+    with (top / "a").open("wb", buffering=0) as file:
+        for _ in range(2):  # the second time with data that are newer than the kernel's attributes
+            file.write(b"1")
+            os.utime(file.fileno(), (late, late))
+            assert os.fstat(file.fileno()).st_mtime == late
+    assert (top / "a").stat().st_mtime == late
+
+
 def test_objects_of_other_clients_have_attributes(
     top: Path, target: Target, zone: ObjectRef
 ) -> None:

@@ -58,6 +58,23 @@ def test_a_second_signal_ends_it_at_once(serving: Serving, zone: ObjectRef) -> N
     files.stop(check=False)
 
 
+def test_what_was_closed_outlives_a_killed_mount(
+    serving: Serving, zone: ObjectRef, target: Target
+) -> None:
+    files, large = MountedFiles(serving.url, f"/{zone}"), os.urandom(3 << 20)
+    (files.place / "small").write_bytes(b"closed")
+    (files.place / "large").write_bytes(large)
+    with contextlib.suppress(OSError), (files.place / "open").open("wb", buffering=0) as file:
+        file.write(b"lost, or not")
+        files.process.kill()
+        files.process.wait()
+    files.stop(check=False)
+    assert target.fs.read_bytes(f"/{zone}/small") == b"closed"
+    assert target.fs.read_bytes(f"/{zone}/large") == large
+    with MountedFiles(serving.url, f"/{zone}") as top:
+        assert {each.name for each in top.iterdir()} - {"open"} == {"small", "large"}
+
+
 def test_a_copy_of_the_mount_does_not_keep_it(serving: Serving, zone: ObjectRef) -> None:
     """As sandboxes and containers have, in mount namespaces of their own."""
     files = MountedFiles(serving.url, f"/{zone}")

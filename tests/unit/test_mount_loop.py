@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -17,13 +18,16 @@ from pyosd import _core
 from pyosd.fronts.osdfs import kernel
 from pyosd.fronts.osdfs.file_page import Facts
 from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat
+from pyosd.fronts.osdfs.mounted import Mounted
 from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
-from pyosd.fronts.osdfs.server import MountLoop
+from pyosd.fronts.osdfs.run import close_all
+from pyosd.fronts.osdfs.server import KernelServer, MountLoop
 from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import ref
 
 IN, OUT = Struct("=IIQQIIIHH"), Struct("=IiQ")
 KEPT = 5.0
+NEW_MOST = 1000
 HANDLED = sum(1 << each for each in Op)
 
 
@@ -41,6 +45,7 @@ class Kernel:
             ours.fileno(),
             self.sockets[2].fileno(),
             kernel.BUFFER,
+            NEW_MOST,
             HANDLED,
             KEPT,
             self.nodes.by_id,
@@ -151,6 +156,75 @@ def test_absent_names(fuse: Kernel) -> None:
     assert isinstance(fuse.ask(Op.LOOKUP, root.id, b"b\0"), KernelRequest)
 
 
+def test_times_that_only_python_can_tell(fuse: Kernel) -> None:
+    node = fuse.known()
+    for name in ("modified", "accessed"):
+        setattr(node.facts.stat, name, 10**10 * 10**9)  # in the year 2286
+        assert isinstance(fuse.ask(Op.GETATTR, node.id), KernelRequest)
+        setattr(node.facts.stat, name, 0)
+    node.facts.stat.size = 1 << 64
+    assert isinstance(fuse.ask(Op.GETATTR, node.id), KernelRequest)
+
+
+def ask_write(
+    fuse: Kernel, node: Node, start: int, data: bytes, how: int = 0, flags: int = 0
+) -> tuple[int, bytes] | KernelRequest:
+    body = kernel.WRITE_IN.pack(0, start, len(data), how, 0, flags, 0) + data
+    return fuse.ask(Op.WRITE, node.id, body)
+
+
+def ask_read(fuse: Kernel, node: Node, start: int, size: int) -> tuple[int, bytes] | KernelRequest:
+    return fuse.ask(Op.READ, node.id, kernel.READ_IN.pack(0, start, size, 0, 0, 0, 0))
+
+
+def test_data_of_a_new_file_are_written_and_read(fuse: Kernel) -> None:
+    node = fuse.known()
+    assert isinstance(ask_write(fuse, node, 0, b"a"), KernelRequest)
+    assert isinstance(ask_read(fuse, node, 0, 10), KernelRequest)
+    node.new = new = UnstoredFile(cuts=False, modified=1)
+    before, stat = time.time_ns(), node.facts.stat
+    assert ask_write(fuse, node, 2, b"abc") == (0, kernel.WRITE_OUT.pack(3, 0))
+    assert (bytes(new.data), stat.size, new.modified) == (b"\0\0abc", 5, None)
+    assert before <= stat.modified == stat.changed <= time.time_ns()
+    assert ask_write(fuse, node, 0, b"xyz") == (0, kernel.WRITE_OUT.pack(3, 0))
+    assert (bytes(new.data), stat.size) == (b"xyzbc", 5)
+    for start, size, data in ((0, 3, b"xyz"), (3, 10, b"bc"), (5, 1, b""), (1 << 63, 1, b"")):
+        assert ask_read(fuse, node, start, size) == (0, data)
+    assert ask_write(fuse, node, NEW_MOST - 1, b"e")[0] == 0
+    assert len(new.data) == NEW_MOST
+
+
+def test_writes_to_a_new_file_that_python_must_answer_for(fuse: Kernel) -> None:
+    new = UnstoredFile(cuts=False)
+    node = fuse.known(new=new)
+    for start in (NEW_MOST, (1 << 64) - 1):
+        assert isinstance(ask_write(fuse, node, start, b"a"), KernelRequest)
+    for how, flags in ((kernel.KILL_SUIDGID_AT_WRITE, 0), (0, os.O_APPEND)):
+        assert isinstance(ask_write(fuse, node, 0, b"a", how, flags), KernelRequest)
+    new.storing = asyncio.new_event_loop().create_future()
+    assert isinstance(ask_write(fuse, node, 0, b"a"), KernelRequest)
+    new.storing.get_loop().close()
+    assert not new.data
+
+
+def test_closing_files_of_which_nothing_waits(fuse: Kernel) -> None:
+    head: Any = (0.0, None)
+    node, done = fuse.known(opens=2, fresh=True, head=head), (0, b"")
+    assert fuse.ask(Op.FLUSH, node.id) == fuse.ask(Op.RELEASE, node.id) == done
+    assert (node.opens, node.fresh, node.head) == (1, True, head)
+    waiting = {"new": UnstoredFile(cuts=False), "writer": object.__new__(Writer), "hidden": b"a"}
+    for name, value in waiting.items():
+        before = getattr(node, name)
+        setattr(node, name, value)
+        assert isinstance(fuse.ask(Op.RELEASE, node.id), KernelRequest)
+        if name != "hidden":
+            assert isinstance(fuse.ask(Op.FLUSH, node.id), KernelRequest)
+        setattr(node, name, before)
+    assert fuse.ask(Op.RELEASE, node.id) == done
+    assert (node.opens, node.fresh, node.head) == (0, False, None)
+    assert isinstance(fuse.ask(Op.RELEASE, node.id), KernelRequest)
+
+
 def test_operations_of_nobody(fuse: Kernel) -> None:
     for op in (39, 63, 64, 1 << 31):  # IOCTL, and such as there are none
         assert fuse.ask(op, 1) == (errno.ENOSYS, b"")
@@ -170,7 +244,7 @@ def test_long_requests_replies_and_the_end(fuse: Kernel) -> None:
     with pytest.raises(OSError, match="Errno"):
         fuse.device.next(0)
     with pytest.raises(ValueError, match="longest request"):
-        _core.KernelDevice(0, 0, 100, 0, 0.0, {}, KernelRequest)
+        _core.KernelDevice(0, 0, 100, 0, 0, 0.0, {}, KernelRequest)
 
 
 # ---- the loop ------------------------------------------------------------------------------------
@@ -216,3 +290,57 @@ def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
 
     with asyncio.Runner(loop_factory=MountLoop) as runner:
         assert runner.run(work()) == ["soon 3", "end"]
+
+
+def test_an_answer_goes_on_when_its_data_come_or_nobody_sends_them() -> None:
+    theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    target, session = socket.socketpair()
+    for each in (theirs, ours, target, session):
+        each.setblocking(False)
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        waiting = list[asyncio.Future[bytes]]()
+
+        async def wait(request: KernelRequest) -> bytes:
+            waiting.append(loop.create_future())
+            return await waiting[-1]
+
+        def forget(_: KernelRequest) -> None:
+            raise AssertionError
+
+        loop.add_reader(session, lambda: waiting.pop(0).set_result(session.recv(100)))
+        server = KernelServer(ours.fileno(), {Op.STATFS: wait}, forget, {}, 0.0)
+        for unique in (1, 2):
+            theirs.send(IN.pack(IN.size, Op.STATFS, unique, 1, 0, 0, 0, 0, 0))
+        while len(waiting) < 2:
+            await asyncio.sleep(0)
+        target.send(b"abc")
+        while len(waiting) == 2:
+            await asyncio.sleep(0.001)
+        waiting[0].cancel()
+        server.stop()
+        await server.serve()
+        loop.remove_reader(session)
+
+    with asyncio.Runner(loop_factory=MountLoop) as runner:
+        runner.run(work())
+    assert theirs.recv(100) == OUT.pack(OUT.size + 3, 0, 1) + b"abc"
+    assert theirs.recv(100) == OUT.pack(OUT.size, -errno.EIO, 2)
+    for each in (theirs, ours, target, session):
+        each.close()
+
+
+def test_a_file_that_cannot_be_closed_keeps_no_other_from_it(fuse: Kernel) -> None:
+    class Refusing(Mounted):
+        def __init__(self, nodes: NodeTable) -> None:
+            self.nodes, self.closed = nodes, list[Node]()
+
+        async def close(self, node: Node) -> None:
+            self.closed.append(node)
+            raise ValueError("an answer that makes no sense")
+
+    fuse.nodes.root.opens = fuse.known(opens=3).opens
+    mounted = Refusing(fuse.nodes)
+    asyncio.run(close_all(mounted))
+    assert [node.opens for node in mounted.closed] == [1, 1]

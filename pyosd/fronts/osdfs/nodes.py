@@ -96,7 +96,7 @@ class Node:
     names: of a directory that was made here a moment ago: all that it can have.
     inode: its number, 0: the kernel was not told yet.
 
-    The core reads some of this, too (kernel_type.c).
+    The core reads some of this, too (kernel_node.c).
     """
 
     id: int

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyosd import aio, errors
+from pyosd import aio
 from pyosd.fronts.osdfs import device, kernel
 from pyosd.fronts.osdfs.directories import DirectoryOperations
 from pyosd.fronts.osdfs.file_page import Defaults
@@ -23,7 +23,6 @@ from pyosd.fronts.osdfs.kernel import (
     FORGET_ONE,
     KernelRequest,
     Op,
-    WithErrno,
 )
 from pyosd.fronts.osdfs.line import PatientSession
 from pyosd.fronts.osdfs.mounted import CacheTimes, Mounted
@@ -113,7 +112,7 @@ async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], Non
 
     async def unmount() -> None:
         for node in nodes.opened():
-            with contextlib.suppress(errors.OSDError, WithErrno):  # its last close() logs it
+            with contextlib.suppress(Exception):  # its last close() logs it
                 await mounted.new.store(node)
             if node.writer:
                 await node.writer.drain()
@@ -141,9 +140,17 @@ async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], Non
         ready()
         await server.serve()
         watching.cancel()
-        for node in nodes.opened():
-            node.opens = 1
-            await mounted.close(node)
+        await close_all(mounted)
     finally:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
+
+
+async def close_all(mounted: Mounted) -> None:
+    """Close what programs have not closed.  One that fails does not keep the others from it."""
+    for node in mounted.nodes.opened():
+        node.opens = 1
+        try:
+            await mounted.close(node)
+        except Exception as error:
+            _log.error("cannot close a file: %s", error or type(error).__name__)

@@ -12,9 +12,9 @@ import logging
 import os
 import selectors
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context
-from functools import partial
 from math import ceil
 from typing import Any, Protocol, TypeVarTuple, Unpack
 
@@ -32,6 +32,7 @@ from pyosd.fronts.osdfs.kernel import (
 )
 from pyosd.fronts.osdfs.nodes import Node
 from pyosd.types import Buffer
+from pyosd.wire.names import DATA_MAX
 
 __all__ = ["KernelHandler", "KernelRequests", "KernelServer", "MountLoop", "RequestTaker"]
 
@@ -39,6 +40,7 @@ Ts = TypeVarTuple("Ts")
 KernelHandler = Callable[[KernelRequest], Coroutine[Any, Any, Buffer]]
 """Carries out one operation.  Returns: the reply without its header."""
 
+_Answer = Coroutine[Any, Any, None]
 _Events = list[tuple[selectors.SelectorKey, int]]
 _OVER = (errno.ENODEV, errno.ECONNABORTED)
 _log = logging.getLogger("osdfs")
@@ -75,27 +77,41 @@ class RequestTaker(Protocol):
         ...
 
 
+class _Resumption:
+    """What an answer waits for is there: the answer goes on, in its turn, but without one of the loop."""
+
+    __slots__ = ("_answer", "_go_on")
+
+    def __init__(self, go_on: Callable[[_Answer], None], answer: _Answer) -> None:
+        self._go_on, self._answer = go_on, answer
+
+    def __call__(self, _: object) -> None:
+        self._go_on(self._answer)
+
+
 class _Selector(selectors.EpollSelector):
     """Waits for requests, too.
 
-    woken: something was scheduled, so the loop must have its turn.
+    woken: something was scheduled, so the loop must have its turn.  resumed: answers that go on.
+    readers: by descriptor, what is called when there is something to read.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.woken = False
+        self.resumed = deque[asyncio.Handle]()
+        self.readers = dict[int, asyncio.Handle]()
         self.served: tuple[KernelRequests, RequestTaker] | None = None
 
     def select(self, timeout: float | None = None) -> _Events:
         """Serve requests until the loop has something to do.  Returns: its events."""
-        if not self.served:
-            return super().select(timeout)
+        self.woken = False
+        self._resume()
         end = None if timeout is None else time.monotonic() + timeout
         # Rounded up, so that a timer has run out.
         left = -1 if timeout is None else ceil(max(timeout, 0.0) * 1e3)
-        while self.served:
+        while self.served and not self.woken:
             requests, server = self.served
-            self.woken = False
             try:
                 request = requests.next(left)
             except OSError as error:
@@ -103,15 +119,31 @@ class _Selector(selectors.EpollSelector):
                 break
             if request is not None:
                 server.take(request)
-            if requests.others_ready:
-                break
-            if request is None or self.woken:
+            if requests.others_ready and (events := self._read()):
+                return events
+            self._resume()
+            if not requests.others_ready and (request is None or self.woken):
                 return []
             if end is not None:
                 left = ceil((end - time.monotonic()) * 1e3)
                 if left <= 0:
                     return []
-        return super().select(0)
+        return super().select(0 if self.woken else timeout)
+
+    def _read(self) -> _Events:
+        """Have those read that can.  Returns: events that the loop must see."""
+        others: _Events = []
+        for key, mask in super().select(0):
+            reader = self.readers.get(key.fd)
+            if reader and mask == selectors.EVENT_READ:
+                reader._run()  # which reports what it raises
+            else:
+                others.append((key, mask))
+        return others
+
+    def _resume(self) -> None:
+        while self.resumed:
+            self.resumed.popleft()._run()
 
 
 class MountLoop(asyncio.SelectorEventLoop):
@@ -140,6 +172,10 @@ class MountLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """As asyncio's."""
+        if type(callback) is _Resumption:
+            handle = asyncio.Handle(callback, args, self, context)
+            self._own.resumed.append(handle)
+            return handle
         self._own.woken = True
         return super().call_soon(callback, *args, context=context)
 
@@ -153,6 +189,20 @@ class MountLoop(asyncio.SelectorEventLoop):
         """As asyncio's."""
         self._own.woken = True
         return super().call_at(when, callback, *args, context=context)
+
+    def add_reader(self, fd: Any, callback: Callable[[Unpack[Ts]], Any], *args: *Ts) -> None:
+        """As asyncio's; between turns, too."""
+        super().add_reader(fd, callback, *args)
+        self._own.readers[_number(fd)] = asyncio.Handle(callback, args, self)
+
+    def remove_reader(self, fd: Any) -> bool:
+        """As asyncio's."""
+        self._own.readers.pop(_number(fd), None)
+        return super().remove_reader(fd)
+
+
+def _number(fd: Any) -> int:
+    return fd if isinstance(fd, int) else int(fd.fileno())
 
 
 # ---- the server --------------------------------------------------------------------------------------
@@ -186,7 +236,7 @@ class KernelServer:
         self._over = self._loop.create_future()
         operations = sum(1 << each for each in (*handlers, Op.FORGET, Op.BATCH_FORGET, Op.INIT))
         self._device = _core.KernelDevice(
-            *(fd, loop.descriptor, BUFFER, operations, kept, nodes, KernelRequest)
+            *(fd, loop.descriptor, BUFFER, DATA_MAX, operations, kept, nodes, KernelRequest)
         )
         loop.serve(self._device, self)
 
@@ -225,7 +275,7 @@ class KernelServer:
         else:
             self._init(request)
 
-    def _begin(self, answer: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, answer: _Answer) -> None:
         """Run an answer as far as it goes at once; many need nothing from the target."""
         try:
             waits_for = answer.send(None)
@@ -234,15 +284,15 @@ class KernelServer:
         self._under_way += 1
         self._wait(answer, waits_for)
 
-    def _wait(self, answer: Coroutine[Any, Any, None], future: asyncio.Future[Any] | None) -> None:
+    def _wait(self, answer: _Answer, future: asyncio.Future[Any] | None) -> None:
         """Go on when a future is done.  A task for each answer would cost more than most of them."""
         if future is None:  # of sleep(0)
-            self._loop.call_soon(self._go_on, answer, None)
+            self._loop.call_soon(self._go_on, answer)
             return
         future._asyncio_future_blocking = False  # as a task says that it has taken the future
-        future.add_done_callback(partial(self._go_on, answer))
+        future.add_done_callback(_Resumption(self._go_on, answer))
 
-    def _go_on(self, answer: Coroutine[Any, Any, None], _: object) -> None:
+    def _go_on(self, answer: _Answer) -> None:
         try:
             waits_for = answer.send(None)
         except StopIteration:
@@ -264,7 +314,7 @@ class KernelServer:
     async def _answer(self, handler: KernelHandler, request: KernelRequest) -> None:
         try:
             data = await handler(request)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             number = number_of(error)
             if number == errno.EIO:
                 _log.error("%s: %s", Op(request.op).name, error or type(error).__name__)
