@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
 
+from pyosd.errors import ProtocolError
 from pyosd.fronts.osdfs.kernel import Stat
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import DATA_VERSION, LOGICAL_LENGTH, MEMBERS_VERSION, Page, Timestamp
@@ -48,6 +49,7 @@ NOTHING = AttributeValue(PAGE, 6, b"")
 _OWNER = Struct(">IIII")
 _TIME = Struct(">qI")
 _MS = 10**6
+_MS_MOST, _SIZE_MOST = (1 << 48) - 1, (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -100,20 +102,33 @@ def wanted_of(obj: ObjectRef, *, is_directory: bool) -> tuple[AttributeId, ...]:
 def facts_of(
     values: Sequence[AttributeValue], defaults: Defaults, *, is_directory: bool, links: int
 ) -> Facts:
-    """Facts from the values of wanted_of()."""
+    """Facts from the values of wanted_of().  Raises: ProtocolError: they cannot be these."""
+    try:
+        return _facts(values, defaults, is_directory=is_directory, links=links)
+    except (ValueError, IndexError, OverflowError):
+        raise ProtocolError("the attributes of an object are not those asked for") from None
+
+
+def _facts(
+    values: Sequence[AttributeValue], defaults: Defaults, *, is_directory: bool, links: int
+) -> Facts:
     xattrs = values[-1].value if values[-1].id == XATTRS else None
     given = values if xattrs is None else values[:-1]
     owner, modified, accessed, changed, read, written, *rest = (each.value for each in given)
     version = rest[0] if rest else b""
-    accessed_ms, written_ms = int.from_bytes(read), int.from_bytes(written)
+    accessed_ms, written_ms, changed_ms = (
+        int.from_bytes(each) for each in (read, written, changed)
+    )
     stat = _owned(owner, defaults, is_directory=is_directory)
     stat.links = 1 if is_directory else links
     stat.accessed = _set_time(accessed, accessed_ms.to_bytes(6), accessed_ms * _MS)
     stat.modified = _set_time(modified, version or written_ms.to_bytes(6), written_ms * _MS)
-    stat.changed = max(int.from_bytes(changed), written_ms) * _MS
+    stat.changed = max(changed_ms, written_ms) * _MS
     has_length = not is_directory and not modes.S_ISLNK(stat.mode)
     if has_length:
         stat.size = int.from_bytes(rest[1])
+    if max(written_ms, changed_ms) > _MS_MOST or stat.size > _SIZE_MOST:
+        raise ValueError
     unknown = has_length and not rest[1]
     return Facts(stat, version, accessed_ms, written_ms, xattrs, unknown)
 
