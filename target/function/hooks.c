@@ -192,22 +192,6 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 	return osd_page_kept_get(txn, id, page, number, buffer, capacity, ret_length);
 }
 
-static enum osd_status each(void *context, struct osd_txn *txn, struct osd_object_id id,
-			    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_HOOK_VALUE_MAX];
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = 1; number <= OSD_HOOK_NUMBERS && status == OSD_OK; number++) {
-		size_t length;
-
-		status = get(context, txn, id, page, number, value, sizeof(value), &length);
-		if (status == OSD_OK && length > 0)
-			status = fn(arg, page, number, value, OSD_MIN(length, sizeof(value)));
-	}
-	return status;
-}
-
 void osd_hooks_add_pages(struct osd_functions *functions)
 {
 	static const enum osd_object_type types[OSD_HOOK_LEVELS] = {OSD_USER_OBJECT, OSD_PARTITION,
@@ -219,7 +203,7 @@ void osd_hooks_add_pages(struct osd_functions *functions)
 						   .page_name = "iosd hooks",
 						   .context = functions,
 						   .get = get,
-						   .each = each,
+						   .last = OSD_HOOK_NUMBERS,
 						   .set = set};
 		osd_objects_add_page(functions->objects, &functions->hook_pages[i]);
 	}

@@ -210,31 +210,13 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 	return status;
 }
 
-static enum osd_status each(void *context, struct osd_txn *txn, struct osd_object_id id,
-			    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_FUNCTION_CALLS_MAX]; /* the longest */
-	enum osd_status status = OSD_OK;
-
-	if (!osd_function_is_one(id))
-		return OSD_OK;
-	for (uint32_t number = 1; number < MANIFEST_END && status == OSD_OK; number++) {
-		size_t length;
-
-		status = get(context, txn, id, page, number, value, sizeof(value), &length);
-		if (status == OSD_OK && length > 0)
-			status = fn(arg, page, number, value, OSD_MIN(length, sizeof(value)));
-	}
-	return status;
-}
-
 void osd_function_add_page(struct osd_functions *functions)
 {
 	functions->page = (struct osd_page_provider){.page = OSD_PAGE_FUNCTION,
 						     .page_name = "iosd function",
 						     .context = functions,
 						     .get = get,
-						     .each = each,
+						     .last = MANIFEST_END - 1,
 						     .set = set};
 	osd_objects_add_page(functions->objects, &functions->page);
 }

@@ -148,7 +148,9 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	if (status != OSD_OK)
 		return status;
 	if (provider && osd_attr_provider_fits(txn, page))
-		return provider->set(provider->context, txn, id, page, number, value, length);
+		return provider->set ? provider->set(provider->context, txn, id, page, number,
+						     value, length)
+				     : OSD_E_PARAM_FIELD;
 	status = set_at_hand(txn, page, number, value, length);
 	if (status == OSD_OK)
 		note_set(txn);
@@ -191,24 +193,41 @@ enum osd_status osd_page_kept_set(struct osd_txn *txn, struct osd_object_id id, 
 
 /* ---- walk -------------------------------------------------------------------------------- */
 
-/* Calls fn for each number of a page.  Each value is read just before its call. */
+/* Calls fn for an attribute that has a value.  The value is read just before. */
+static enum osd_status see_number(struct osd_txn *txn, uint32_t page, uint32_t number,
+				  uint8_t *buffer, osd_attr_fn *fn, void *arg)
+{
+	size_t length = 0;
+	enum osd_status status;
+
+	if (osd_txn_stopped(txn))
+		return OSD_E_TASK_ABORTED;
+	status = get_at_hand(txn, page, number, buffer, OSD_ATTRIBUTE_MAX, &length);
+	return status == OSD_OK && length > 0 /* a damaged record can be longer */
+		       ? fn(arg, page, number, buffer, OSD_MIN(length, OSD_ATTRIBUTE_MAX))
+		       : status;
+}
+
 static enum osd_status each_number(struct osd_txn *txn, uint32_t page,
 				   const struct osd_numbers *numbers, uint8_t *buffer,
 				   osd_attr_fn *fn, void *arg)
 {
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; status == OSD_OK && i < numbers->count; i++) {
-		size_t length = 0;
+	for (size_t i = 0; status == OSD_OK && i < numbers->count; i++)
+		status = see_number(txn, page, numbers->list[i], buffer, fn, arg);
+	return status;
+}
 
-		if (osd_txn_stopped(txn))
-			return OSD_E_TASK_ABORTED;
-		status = get_at_hand(txn, page, numbers->list[i], buffer, OSD_ATTRIBUTE_MAX,
-				     &length);
-		if (status == OSD_OK && length > 0) /* a damaged record can be longer */
-			status = fn(arg, page, numbers->list[i], buffer,
-				    OSD_MIN(length, OSD_ATTRIBUTE_MAX));
-	}
+static enum osd_status each_provided(const struct osd_page_provider *provider, struct osd_txn *txn,
+				     uint8_t *buffer, osd_attr_fn *fn, void *arg)
+{
+	enum osd_status status = OSD_OK;
+
+	if (provider->each)
+		return provider->each(provider->context, txn, txn->id, provider->page, fn, arg);
+	for (uint32_t number = 1; status == OSD_OK && number <= provider->last; number++)
+		status = see_number(txn, provider->page, number, buffer, fn, arg);
 	return status;
 }
 
@@ -222,7 +241,7 @@ static enum osd_status each_on_page(struct osd_txn *txn, uint32_t page, uint8_t 
 	enum osd_status status;
 
 	if (provider && osd_attr_provider_fits(txn, page))
-		return provider->each(provider->context, txn, txn->id, page, fn, arg);
+		return each_provided(provider, txn, buffer, fn, arg);
 	if (class == OSD_PAGE_BAD)
 		return OSD_E_PARAM_FIELD;
 	if (class == OSD_PAGE_STANDARD)

@@ -24,30 +24,8 @@ static enum osd_status put_value(uint64_t value, size_t width, uint8_t *buffer, 
 	uint8_t bytes[8];
 
 	osd_put_be(bytes, value, width);
-	memcpy(buffer, bytes, OSD_MIN(capacity, width));
-	*ret_length = width;
+	osd_value_put(bytes, width, buffer, capacity, ret_length);
 	return OSD_OK;
-}
-
-/* Each number of a page from 1 on. */
-static enum osd_status each(enum osd_status (*get)(void *context, struct osd_txn *txn,
-						   struct osd_object_id id, uint32_t page,
-						   uint32_t number, uint8_t *buffer,
-						   size_t capacity, size_t *ret_length),
-			    uint32_t end, struct osd_txn *txn, struct osd_object_id id,
-			    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = 1; number < end && status == OSD_OK; number++) {
-		uint8_t value[8];
-		size_t length = 0;
-
-		status = get(NULL, txn, id, page, number, value, sizeof(value), &length);
-		if (status == OSD_OK && length > 0)
-			status = fn(arg, page, number, value, length);
-	}
-	return status;
 }
 
 /* ---- of a user object ---------------------------------------------------------------------------- */
@@ -83,13 +61,6 @@ static enum osd_status head_get(void *context, struct osd_txn *txn, struct osd_o
 			 ret_length);
 }
 
-static enum osd_status head_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	(void)context;
-	return each(head_get, HEAD_END, txn, id, page, fn, arg);
-}
-
 /* Once there are files, their names and lengths follow from the head size. */
 static enum osd_status head_set(void *context, struct osd_txn *txn, struct osd_object_id id,
 				uint32_t page, uint32_t number, const uint8_t *value, size_t length)
@@ -113,7 +84,7 @@ const struct osd_page_provider osd_head_page = {
 	.page = OSD_PAGE_HEAD,
 	.page_name = "iosd head",
 	.get = head_get,
-	.each = head_each,
+	.last = HEAD_END - 1,
 	.set = head_set,
 };
 
@@ -194,13 +165,6 @@ static enum osd_status heads_get(void *context, struct osd_txn *txn, struct osd_
 	return put_value(value, width, buffer, capacity, ret_length);
 }
 
-static enum osd_status heads_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				  uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	(void)context;
-	return each(heads_get, OSD_HEADS_END, txn, id, page, fn, arg);
-}
-
 /* A setting that the store does not keep takes effect with the commit. effect: generation is its
  * number. */
 static void run_setting(struct osd_txn *txn, struct osd_effect *effect, bool committed)
@@ -275,6 +239,6 @@ const struct osd_page_provider osd_heads_root_page = {
 	.page = OSD_PAGE_HEADS_ROOT,
 	.page_name = "iosd heads",
 	.get = heads_get,
-	.each = heads_each,
+	.last = OSD_HEADS_END - 1,
 	.set = heads_set,
 };

@@ -22,19 +22,25 @@ struct osd_peek {
 	size_t form_length;
 };
 
+/* As osd_attr_get (object.h), inside the transaction. */
+typedef enum osd_status osd_page_get_fn(void *context, struct osd_txn *txn, struct osd_object_id id,
+					uint32_t page, uint32_t number, uint8_t *buffer,
+					size_t capacity, size_t *ret_length);
+
 /* The operations of a page.  get, each and set are as osd_attr_get and its like (object.h), called inside
- * the transaction.  A set that returns OSD_E_PARAM_FIELD means that the attribute is read-only. */
+ * the transaction. */
 struct osd_page_provider {
 	uint32_t page;
 	const char *page_name; /* for number 0 and the directory */
-	enum osd_status (*get)(void *context, struct osd_txn *txn, struct osd_object_id id,
-			       uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-			       size_t *ret_length);
+	osd_page_get_fn *get;
+	void *context;
+	uint32_t last; /* the numbers that may have a value are 1 to this */
+	/* For a page whose numbers lie far apart, or whose last is not known; else NULL. */
 	enum osd_status (*each)(void *context, struct osd_txn *txn, struct osd_object_id id,
 				uint32_t page, osd_attr_fn *fn, void *arg);
+	/* OSD_E_PARAM_FIELD: the attribute is read-only.  NULL: all are. */
 	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id,
 			       uint32_t page, uint32_t number, const uint8_t *value, size_t length);
-	void *context;
 	/* The fixed form of the page, after its header; 0 bytes: this object has none.  NULL: no object
 	 * has one. */
 	enum osd_status (*form)(void *context, struct osd_txn *txn, struct osd_object_id id,

@@ -76,4 +76,4 @@ static uint64_t figure(struct osd_txn *txn, uint32_t number)
 static struct osd_figures_page figures = {FIGURES_END - 1, figure};
 
 const struct osd_page_provider osd_store_page =
-	OSD_FIGURES_PAGE(OSD_PAGE_STORE_ROOT, "iosd store", &figures);
+	OSD_FIGURES_PAGE(OSD_PAGE_STORE_ROOT, "iosd store", &figures, FIGURES_END - 1);

@@ -100,26 +100,8 @@ static enum osd_status page_get(void *context, struct osd_txn *txn, struct osd_o
 	*ret_length = 0;
 	if (number < KEPT || number >= PAGE_END || (number != KEPT && !txn->objects->sums.kept))
 		return OSD_OK;
-	*ret_length = value_of(txn->objects, number, value);
-	memcpy(buffer, value, OSD_MIN(capacity, *ret_length));
+	osd_value_put(value, value_of(txn->objects, number, value), buffer, capacity, ret_length);
 	return OSD_OK;
-}
-
-static enum osd_status page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_SUMS_LIST * LIST_ENTRY];
-	uint32_t end = txn->objects->sums.kept ? PAGE_END : KEPT + 1;
-	enum osd_status status = OSD_OK;
-
-	(void)context, (void)id;
-	for (uint32_t number = KEPT; number < end && status == OSD_OK; number++) {
-		size_t length = value_of(txn->objects, number, value);
-
-		if (length > 0)
-			status = fn(arg, page, number, value, length);
-	}
-	return status;
 }
 
 /* The setting takes effect with the commit. effect: generation is its number. */
@@ -157,6 +139,6 @@ const struct osd_page_provider osd_sums_root_page = {
 	.page = OSD_PAGE_SUMS_ROOT,
 	.page_name = "iosd checksums",
 	.get = page_get,
-	.each = page_each,
+	.last = PAGE_END - 1,
 	.set = page_set,
 };

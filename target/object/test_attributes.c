@@ -328,26 +328,10 @@ static enum osd_status provider_get(void *context, struct osd_txn *txn, struct o
 	return provider_status;
 }
 
-static enum osd_status provider_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				     uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	(void)context, (void)txn, (void)id;
-	return fn(arg, page, 1, (const uint8_t *)"*", 1);
-}
-
-static enum osd_status provider_set(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, uint32_t number, const uint8_t *value,
-				    size_t length)
-{
-	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
-	return OSD_E_PARAM_FIELD;
-}
-
 static const struct osd_page_provider provider = {.page = OSD_PAGE_JOB_STATUS,
 						  .page_name = "job status",
 						  .get = provider_get,
-						  .each = provider_each,
-						  .set = provider_set,
+						  .last = 1,
 						  .vouches = true};
 
 static void test_provider(struct test_store *store, struct osd_object_id id)

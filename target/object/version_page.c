@@ -147,43 +147,20 @@ static enum osd_status version_get(void *context, struct osd_txn *txn, struct os
 	if (status != OSD_OK || !known)
 		return status;
 	osd_version_encode(version, bytes);
-	memcpy(buffer, bytes, OSD_MIN(capacity, sizeof(bytes)));
-	*ret_length = sizeof(bytes);
+	osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
 	return OSD_OK;
-}
-
-static enum osd_status version_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_VERSION_BYTES];
-	size_t length;
-	enum osd_status status = version_get(context, txn, id, page, OSD_VERSION_NUMBER, value,
-					     sizeof(value), &length);
-
-	return status == OSD_OK && length ? fn(arg, page, OSD_VERSION_NUMBER, value, length)
-					  : status;
-}
-
-static enum osd_status version_set(void *context, struct osd_txn *txn, struct osd_object_id id,
-				   uint32_t page, uint32_t number, const uint8_t *value,
-				   size_t length)
-{
-	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
-	return OSD_E_PARAM_FIELD;
 }
 
 const struct osd_page_provider osd_version_page = {
 	.page = OSD_PAGE_VERSION,
 	.page_name = "iosd data version",
 	.get = version_get,
-	.each = version_each,
-	.set = version_set,
+	.last = OSD_VERSION_NUMBER,
 };
 
 const struct osd_page_provider osd_members_version_page = {
 	.page = OSD_PAGE_MEMBERS_VERSION,
 	.page_name = "iosd members version",
 	.get = version_get,
-	.each = version_each,
-	.set = version_set,
+	.last = OSD_VERSION_NUMBER,
 };

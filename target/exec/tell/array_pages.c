@@ -74,21 +74,6 @@ enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_r
 	return status;
 }
 
-enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
-				      uint32_t number, osd_attr_fn *fn, void *arg)
-{
-	OSD_CLEANUP_FREE uint8_t *states = NULL;
-	size_t length = 0;
-	enum osd_status status;
-
-	if (!record->array.count)
-		return OSD_OK;
-	status = load_states(txn, record, &states, &length);
-	if (status == OSD_OK && length)
-		status = fn(arg, OSD_PAGE_JOB_STATUS, number, states, length);
-	return status;
-}
-
 enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
 				      uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
@@ -97,22 +82,4 @@ enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_
 		return OSD_OK;
 	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_INDICES, buffer, capacity,
 				   ret_length);
-}
-
-enum osd_status osd_array_each_indices(struct osd_txn *txn, const struct osd_job_record *record,
-				       uint32_t number, osd_attr_fn *fn, void *arg)
-{
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	size_t length = 0;
-	enum osd_status status;
-
-	if (!(record->flags & OSD_JOB_RANGES))
-		return OSD_OK;
-	bytes = malloc(OSD_JOB_PAYLOAD_MAX);
-	if (!bytes)
-		return OSD_E_NO_MEMORY;
-	status = osd_array_get_indices(txn, record, bytes, OSD_JOB_PAYLOAD_MAX, &length);
-	if (status == OSD_OK && length && length <= OSD_JOB_PAYLOAD_MAX)
-		status = fn(arg, OSD_PAGE_JOB_STATUS, number, bytes, length);
-	return status;
 }

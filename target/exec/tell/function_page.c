@@ -28,12 +28,10 @@ enum {
 	RESULTS_SHARED,
 	RESULTS_EVICTED,
 	RESULTS_FAILED,
-	RESULTS_USEC,
-	END,
+	RESULTS_USEC = OSD_FUNCTIONS_PAGE_LAST,
 };
 
 #define LINE_BYTES 512 /* of an engine */
-#define ENGINES_MAX (8 * LINE_BYTES)
 
 /* The limits of the first pool that has the engine, which calls use unless they name another; false: none has it. */
 static bool find_pool(struct osd_exec *exec, const char *engine, char *text, size_t size)
@@ -74,7 +72,7 @@ static void put_results(struct osd_exec *exec, struct osd_wr *w, uint32_t number
 				    &figures.failed,	  &figures.computed_usec};
 
 	osd_kept_figures(osd_functions_kept(exec->functions), &figures);
-	if (number >= RESULTS_QUOTA && number < END)
+	if (number >= RESULTS_QUOTA && number <= RESULTS_USEC)
 		osd_wr_be(w, *values[number - RESULTS_QUOTA], 8);
 }
 
@@ -128,21 +126,4 @@ enum osd_status osd_function_page_get(void *context, struct osd_txn *txn, struct
 		put(exec, &w, number);
 	*ret_length = osd_wr_used(&w);
 	return OSD_OK;
-}
-
-enum osd_status osd_function_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				       uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[ENGINES_MAX];
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = 1; number < END && status == OSD_OK; number++) {
-		size_t length = 0;
-
-		status = osd_function_page_get(context, txn, id, page, number, value, sizeof(value),
-					       &length);
-		if (status == OSD_OK && length)
-			status = fn(arg, page, number, value, OSD_MIN(length, sizeof(value)));
-	}
-	return status;
 }

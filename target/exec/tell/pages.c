@@ -101,7 +101,7 @@ static void view_engine(struct osd_exec *exec, struct osd_job_view *v)
 }
 
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
- * OSD_E_NO_OBJECT: not a job's surrogate. */
+ * OSD_E_NO_OBJECT: not a job's surrogate; then the view has no state. */
 static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				const struct osd_job_view **ret_view)
 {
@@ -113,7 +113,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 
 	*ret_view = osd_txn_kept(txn);
 	if (*ret_view && osd_same_id((*ret_view)->record->id, id))
-		return OSD_OK;
+		return (*ret_view)->record->state ? OSD_OK : OSD_E_NO_OBJECT;
 	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	members = job ? job->record.array.count : 0;
@@ -131,12 +131,15 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	v->record = &v->own;
 	if (!job && !ended)
 		status = osd_job_record_get(txn, id, &v->own);
-	if (status != OSD_OK)
+	if (status == OSD_E_NO_OBJECT)
+		v->own = (struct osd_job_record){.id = id};
+	else if (status == OSD_OK)
+		view_engine(exec, v);
+	else
 		return status;
-	view_engine(exec, v);
 	*ret_view = v;
 	osd_txn_keep(txn, OSD_STEAL(v));
-	return OSD_OK;
+	return status;
 }
 
 /* The jobs it was submitted after. */
@@ -252,57 +255,6 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* The attributes from first to last behind the rows. */
-static enum osd_status each_more(struct osd_txn *txn, const struct osd_job_view *v, uint32_t first,
-				 uint32_t last, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_JOB_TAGS_MAX];
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = first; number <= last && status == OSD_OK; number++) {
-		struct osd_wr w = osd_wr_init(value, sizeof(value));
-
-		status = get_more(txn, v, v->record->id, number, &w);
-		if (status == OSD_OK && osd_wr_used(&w))
-			status = fn(arg, OSD_PAGE_JOB_STATUS, number, value, osd_wr_used(&w));
-	}
-	return status;
-}
-
-static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				   uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_JOB_TAGS_MAX];
-	size_t length = 0;
-	const struct osd_job_view *v;
-	enum osd_status status = get_view(context, txn, id, &v);
-
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	for (uint32_t number = 1; number <= OSD_JOB_STATUS_ROWS && status == OSD_OK; number++) {
-		struct osd_wr w = osd_wr_init(value, sizeof(value));
-
-		osd_job_status_put(&w, v, number);
-		if (osd_wr_used(&w))
-			status = fn(arg, page, number, value, osd_wr_used(&w));
-	}
-	if (status == OSD_OK)
-		status = get_tags(txn, v, value, sizeof(value), &length);
-	if (status == OSD_OK && length)
-		status = fn(arg, page, STATUS_TAGS, value, length);
-	if (status == OSD_OK)
-		status = each_more(txn, v, STATUS_AFTER, STATUS_MEMBERS, fn, arg);
-	if (status != OSD_OK)
-		return status;
-	status = v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
-			    : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
-	if (status == OSD_OK)
-		status = each_more(txn, v, STATUS_STARVED, STATUS_STARVED, fn, arg);
-	if (status == OSD_OK)
-		status = osd_array_each_indices(txn, v->record, STATUS_INDICES, fn, arg);
-	return status == OSD_OK ? each_more(txn, v, STATUS_BEGIN, STATUS_END - 1, fn, arg) : status;
-}
-
 static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,
 				   uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length)
 {
@@ -373,14 +325,6 @@ static bool status_peek(void *context, struct osd_object_id id, struct osd_peek 
 	return live || ended;
 }
 
-static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, uint32_t number, const uint8_t *value,
-				 size_t length)
-{
-	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
-	return OSD_E_PARAM_FIELD;
-}
-
 /* ---- control --------------------------------------------------------------------------------- */
 
 #define CONTROL_ACTION 1
@@ -395,19 +339,6 @@ static enum osd_status control_get(void *context, struct osd_txn *txn, struct os
 				  ret_length);
 	*ret_length = 0;
 	return OSD_OK;
-}
-
-static enum osd_status control_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[8];
-	size_t length = 0;
-	enum osd_status status =
-		control_get(context, txn, id, page, CONTROL_EXPIRY, value, sizeof(value), &length);
-
-	if (status == OSD_OK && length)
-		status = fn(arg, page, CONTROL_EXPIRY, value, length);
-	return status;
 }
 
 static enum osd_status control_set(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -433,19 +364,17 @@ static enum osd_status control_set(void *context, struct osd_txn *txn, struct os
 void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider added[OSD_JOB_PAGES])
 {
 	struct osd_page_provider pages[] = {
-		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec,
+		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, exec, .last = STATUS_END - 1,
 		 .form = status_form, .vouches = true, .peek = status_peek,
 		 .has_peek = osd_job_status_polled},
-		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
-		 read_only, exec, .form = NULL},
-		{OSD_PAGE_JOB_USED, "iosd job used", osd_used_get, osd_used_each, read_only, exec,
-		 .form = NULL},
-		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
-		 exec, .controls = true},
-		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, osd_root_page_each, read_only,
-		 exec, .form = NULL},
-		{OSD_PAGE_FUNCTIONS_ROOT, "iosd functions", osd_function_page_get,
-		 osd_function_page_each, read_only, exec, .form = NULL},
+		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, exec,
+		 .last = OSD_PAYLOAD_PAGE_LAST},
+		{OSD_PAGE_JOB_USED, "iosd job used", osd_used_get, exec, .each = osd_used_each},
+		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, exec, .last = CONTROL_EXPIRY,
+		 .set = control_set, .controls = true},
+		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, exec, .last = OSD_ROOT_PAGE_LAST},
+		{OSD_PAGE_FUNCTIONS_ROOT, "iosd functions", osd_function_page_get, exec,
+		 .last = OSD_FUNCTIONS_PAGE_LAST},
 	};
 
 	_Static_assert(OSD_ARRAY_SIZE(pages) == OSD_JOB_PAGES, "one provider per page");

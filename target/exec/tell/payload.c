@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* payload.c -- attribute page 2000_0002h of a surrogate: result, stderr and traceback (design
  * D13).  Those of a finished job are in the store; stderr of a running one comes from memory. */
-#include <stdlib.h>
-
 #include "base/util.h"
 #include "exec/run/run.h"
 #include "exec/tell/tell.h"
 #include "wire/cursor.h"
 
 /* Numbers of the page beside enum osd_job_payload's first three. */
-#define STDERR_AT	4 /* be64 how much there was in all, then what is kept of it */
+#define STDERR_AT	OSD_PAYLOAD_PAGE_LAST /* be64 how much there was in all, then what is kept of it */
 #define STDERR_AT_BYTES 8u
-#define PAYLOAD_LAST	STDERR_AT
 #define VALUE_MAX	(STDERR_AT_BYTES + OSD_JOB_PAYLOAD_MAX)
 
 /* A reference to the run of an unfinished job that has one now. */
@@ -83,22 +80,5 @@ enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_o
 	osd_put_be(buffer, total, STDERR_AT_BYTES);
 	if (status == OSD_OK && total)
 		*ret_length += STDERR_AT_BYTES;
-	return status;
-}
-
-enum osd_status osd_payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	OSD_CLEANUP_FREE uint8_t *value = malloc(VALUE_MAX);
-	enum osd_status status = value ? OSD_OK : OSD_E_NO_MEMORY;
-
-	for (uint32_t number = OSD_PAYLOAD_RESULT; number <= PAYLOAD_LAST && status == OSD_OK;
-	     number++) {
-		size_t length = 0;
-
-		status = osd_payload_get(context, txn, id, page, number, value, VALUE_MAX, &length);
-		if (status == OSD_OK && length)
-			status = fn(arg, page, number, value, length);
-	}
 	return status;
 }

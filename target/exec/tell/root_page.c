@@ -8,7 +8,6 @@
 #include "wire/cursor.h"
 #include "wire/proxy_frame.h"
 
-#define ROOT_LAST 8
 #define LINE_MAX_ 1024 /* of a pool */
 
 static void put_text(struct osd_wr *w, const char *text)
@@ -189,21 +188,4 @@ enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd
 	put_root(context, &w, number);
 	*ret_length = osd_wr_used(&w);
 	return OSD_OK;
-}
-
-enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				   uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[OSD_POOLS_MAX * LINE_MAX_ * 2];
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {
-		size_t length = 0;
-
-		status = osd_root_page_get(context, txn, id, page, number, value, sizeof(value),
-					   &length);
-		if (status == OSD_OK && length)
-			status = fn(arg, page, number, value, length);
-	}
-	return status;
 }

@@ -19,7 +19,11 @@
 #include "object/page_provider.h"
 #include "wire/cursor.h"
 
-#define OSD_JOB_PAGES 6
+#define OSD_JOB_PAGES		6
+/* The last numbers of the pages whose functions are in other files than pages.c. */
+#define OSD_PAYLOAD_PAGE_LAST	4
+#define OSD_ROOT_PAGE_LAST	8
+#define OSD_FUNCTIONS_PAGE_LAST 16
 /* Adds pages 2000_0001h to 2000_0003h, B000_0001h and B000_0005h; the providers live as long as the objects. */
 void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider pages[OSD_JOB_PAGES]);
 
@@ -48,24 +52,7 @@ void osd_job_put_id(struct osd_wr *w, struct osd_object_id id);
 
 /* ---- functions of struct osd_page_provider ---------------------------------------------------------------- */
 
-enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				  size_t *ret_length);
-enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				   uint32_t page, osd_attr_fn *fn, void *arg);
-enum osd_status osd_function_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				      uint32_t page, uint32_t number, uint8_t *buffer,
-				      size_t capacity, size_t *ret_length);
-enum osd_status osd_function_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				       uint32_t page, osd_attr_fn *fn, void *arg);
-enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				size_t *ret_length);
-enum osd_status osd_payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, osd_attr_fn *fn, void *arg);
-enum osd_status osd_used_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-			     uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-			     size_t *ret_length);
+osd_page_get_fn osd_root_page_get, osd_function_page_get, osd_payload_get, osd_used_get;
 enum osd_status osd_used_each(void *context, struct osd_txn *txn, struct osd_object_id id,
 			      uint32_t page, osd_attr_fn *fn, void *arg);
 
@@ -82,12 +69,8 @@ enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_r
 /* Of one that has ended: a byte a member; *ret_length all of them, also when the buffer is too small. */
 enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_record *record,
 				     uint8_t *buffer, size_t capacity, size_t *ret_length);
-enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
-				      uint32_t number, osd_attr_fn *fn, void *arg);
 /* The list of its indices as stored; none if they have no gaps, or it is no array. */
 enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
 				      uint8_t *buffer, size_t capacity, size_t *ret_length);
-enum osd_status osd_array_each_indices(struct osd_txn *txn, const struct osd_job_record *record,
-				       uint32_t number, osd_attr_fn *fn, void *arg);
 
 #endif
