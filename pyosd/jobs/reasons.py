@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Why jobs wait or end: every reason number with its cause, what to do, and whether to try again.
 
-Numbers, labels and hints are the target's (target/exec/record/record.h, where a test compares them);
+Numbers, labels and hints are the target's (target/exec/record/reasons.h, where a test compares them);
 the rest is what iosd-reasons(7), `osd reasons` and `osd job why` say beyond them.
 """
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* util.h -- scope cleanup, ownership transfer, checked arithmetic.  Header only; used by every layer. */
+/* util.h -- scope cleanup, ownership transfer, checked arithmetic, lists of words.  Header only; used by every layer. */
 #ifndef OSD_BASE_UTIL_H
 #define OSD_BASE_UTIL_H
 
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define OSD_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -63,6 +64,19 @@ static inline void osd_raise_to(_Atomic uint64_t *value, uint64_t least)
 
 	while (before < least && !atomic_compare_exchange_weak(value, &before, least))
 		;
+}
+
+/* The place of a word in a list, at most 256 of them; false: it is not there. */
+static inline bool osd_find_word(const char *const *words, size_t count, const char *word,
+				 uint8_t *ret_place)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(words[i], word) == 0) {
+			*ret_place = (uint8_t)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 #endif

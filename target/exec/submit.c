@@ -25,32 +25,6 @@ static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
 	return osd_object_type_of(txn, zone->id, &zone->type);
 }
 
-/* The earlier job with the same key, if there is one. */
-static enum osd_status find_earlier(struct osd_txn *txn, struct osd_acceptance *acceptance)
-{
-	const struct osd_exec_submission *submission = acceptance->submission;
-	struct osd_job_record wanted = acceptance->record, earlier;
-	struct osd_object_id id;
-	enum osd_status status;
-
-	wanted.id.partition_id = submission->surrogate_partition ? submission->surrogate_partition
-				 : wanted.zone.id.partition_id	 ? wanted.zone.id.partition_id
-								 : OSD_JOBS_PARTITION;
-	status = osd_job_key_find(txn, &wanted, &id);
-	if (status == OSD_OK)
-		status = osd_job_record_get(txn, id, &earlier);
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	if (status != OSD_OK)
-		return status;
-	if (memcmp(earlier.content_sha256, wanted.content_sha256, sizeof(wanted.content_sha256)) !=
-	    0)
-		return OSD_E_JOB_KEY_CLASH;
-	acceptance->existing = true;
-	acceptance->record = earlier;
-	return OSD_OK;
-}
-
 /* The predecessor must exist and belong to the submitter. */
 static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *txn,
 					 const struct osd_job_record *record)
@@ -76,7 +50,7 @@ static void start_later(struct osd_acceptance *acceptance)
 /* The size of what is stored besides record, code and arguments. */
 static size_t payload_bytes(const struct osd_acceptance *acceptance)
 {
-	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
+	size_t waits_for = acceptance->job->after ? acceptance->job->after->count : 0;
 
 	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES +
 	       acceptance->submission->array.ranges.length;
@@ -94,12 +68,12 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		start_later(acceptance);
 	status = find_zone(txn, &record->zone);
 	if (status == OSD_OK && record->key_length)
-		status = find_earlier(txn, acceptance);
+		status = osd_repeated_find(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
 		return status;
 	status = check_predecessor(acceptance->exec, txn, record);
-	if (status == OSD_OK && acceptance->after)
-		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
+	if (status == OSD_OK && acceptance->job->after)
+		status = osd_after_check(acceptance->exec, txn, acceptance->job->after, record);
 	if (status != OSD_OK)
 		return status;
 	status = osd_surrogate_create(acceptance->exec, txn, submission->surrogate_partition,
@@ -117,8 +91,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK && acceptance->tags_length)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
 					     acceptance->tags_length);
-	if (status == OSD_OK && acceptance->after)
-		status = osd_after_put(txn, record->id, acceptance->after);
+	if (status == OSD_OK && acceptance->job->after)
+		status = osd_after_put(txn, record->id, acceptance->job->after);
 	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
 					     submission->array.ranges.bytes,
@@ -180,10 +154,9 @@ static enum osd_refusal refusal_of(const struct osd_pool *pool,
 	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE : OSD_REFUSAL_COUNT;
 }
 
-static enum osd_status reserve_wait(struct osd_exec *exec,
-				    const struct osd_exec_submission *submission,
-				    struct osd_exec_wait **ret_wait)
+static enum osd_status reserve_wait(struct osd_acceptance *acceptance)
 {
+	const struct osd_exec_submission *submission = acceptance->submission;
 	const struct osd_exec_wait_order order = {
 		.principal = submission->principal,
 		.done = submission->done,
@@ -194,8 +167,8 @@ static enum osd_status reserve_wait(struct osd_exec *exec,
 		.plain = submission->plain,
 	};
 
-	osd_assert_held(&exec->lock);
-	return osd_exec_wait_reserve(exec, &order, ret_wait);
+	osd_assert_held(&acceptance->exec->lock);
+	return osd_exec_wait_reserve(acceptance->exec, &order, &acceptance->wait);
 }
 
 /* exec->lock held.  OSD_OK, or why the client has the job back. */
@@ -211,7 +184,7 @@ static enum osd_status give_back(struct osd_acceptance *acceptance,
 	osd_assert_held(&acceptance->exec->lock);
 	if (osd_pool_refuses_work(pool, record))
 		status = OSD_E_PUSHED_BACK;
-	else if (!submission->for_script && !acceptance->after &&
+	else if (!submission->for_script && !acceptance->job->after &&
 		 osd_pool_would_be_late(pool, record))
 		status = OSD_E_LATE;
 	if (status != OSD_OK)
@@ -222,16 +195,47 @@ static enum osd_status give_back(struct osd_acceptance *acceptance,
 	return status;
 }
 
-/* exec->lock held.  Reserves places in the queue and, if synchronous, a place among the waits. */
-static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acceptance,
-			       struct osd_job *job, struct osd_exec_wait **ret_wait,
-			       struct osd_exec_refusal *refusal)
+/* exec->lock held.  Takes places in the queue and, if synchronous, a place among the waits: all, or none. */
+static enum osd_status take_places(struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_exec *exec = acceptance->exec;
 	struct osd_pool *pool = acceptance->pool;
+	struct osd_job *job = acceptance->job;
+	size_t places = OSD_MAX(acceptance->record.array.count, 1u);
 	enum osd_status status = OSD_OK;
-	uint32_t members = acceptance->record.array.count;
-	size_t places = members ? members : 1;
+
+	osd_assert_held(&exec->lock);
+	if (submission->done) {
+		status = reserve_wait(acceptance);
+		if (status == OSD_E_QUEUE_FULL)
+			acceptance->refusal = OSD_REFUSAL_WAITS;
+	}
+	if (status == OSD_OK) {
+		status = osd_pool_reserve(pool, acceptance->record.principal, places,
+					  submission->for_script, &job->entry);
+		if (status == OSD_E_QUEUE_FULL)
+			acceptance->refusal = osd_pool_is_full(pool, places)
+						      ? OSD_REFUSAL_QUEUE
+						      : OSD_REFUSAL_PRINCIPAL;
+	}
+	if (status == OSD_OK)
+		status = osd_after_watch(exec, job);
+	if (status != OSD_OK) {
+		osd_exec_unplace(job);
+		osd_exec_wait_drop(exec, OSD_STEAL(acceptance->wait));
+	}
+	return status;
+}
+
+/* exec->lock held.  Gives the job its places and its number, and a sandbox if it need not wait. */
+static enum osd_status reserve(struct osd_acceptance *acceptance, struct osd_exec_refusal *refusal)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_exec *exec = acceptance->exec;
+	struct osd_pool *pool = acceptance->pool;
+	struct osd_job *job = acceptance->job;
+	enum osd_status status;
 
 	osd_assert_held(&exec->lock);
 	refusal->queue_depth = pool->queue.place_count;
@@ -249,31 +253,13 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_QUEUE_FULL;
 	status = give_back(acceptance, refusal);
+	if (status == OSD_OK)
+		status = take_places(acceptance);
 	if (status != OSD_OK)
 		return status;
-	if (submission->done) {
-		status = reserve_wait(exec, submission, ret_wait);
-		if (status == OSD_E_QUEUE_FULL)
-			acceptance->refusal = OSD_REFUSAL_WAITS;
-	}
-	if (status == OSD_OK) {
-		status = osd_pool_reserve(pool, acceptance->record.principal, places,
-					  submission->for_script, &job->entry);
-		if (status == OSD_E_QUEUE_FULL)
-			acceptance->refusal = osd_pool_is_full(pool, places)
-						      ? OSD_REFUSAL_QUEUE
-						      : OSD_REFUSAL_PRINCIPAL;
-	}
-	if (status == OSD_OK)
-		status = osd_after_watch(exec, job);
-	if (status != OSD_OK) {
-		osd_exec_unplace(job);
-		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
-		return status;
-	}
 	acceptance->record.sequence = job->entry.sequence = exec->next_sequence;
 	job->entry.accepted_usec = osd_monotonic_usec();
-	exec->next_sequence += 1 + members;
+	exec->next_sequence += 1 + acceptance->record.array.count;
 	job->entry.priority = acceptance->record.priority;
 	job->reads_once = submission->reads_once;
 	job->entry.lendable = submission->stage && submission->function.access == OSD_JOB_NO_ACCESS;
@@ -283,58 +269,12 @@ static enum osd_status reserve(struct osd_exec *exec, struct osd_acceptance *acc
 	return OSD_OK;
 }
 
-/* The end of an earlier job with the same key, read once it is not in memory any more: it may have
- * ended after the accepting transaction read it. */
-struct ended {
-	struct osd_job_record record;
-	uint8_t result[OSD_JOB_PAYLOAD_MAX];
-	size_t result_length;
-};
-
-static enum osd_status read_ended(struct osd_txn *txn, void *arg)
-{
-	struct ended *ended = arg;
-	struct osd_object_id id = ended->record.id;
-	enum osd_status status = osd_job_record_get(txn, id, &ended->record);
-
-	if (status == OSD_OK)
-		status = osd_job_payload_get(txn, id, OSD_PAYLOAD_RESULT, ended->result,
-					     sizeof(ended->result), &ended->result_length);
-	if (status == OSD_E_NO_OBJECT) /* no result, or the record has been removed since: use the
-				        * earlier copy */
-		ended->result_length = 0;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-}
-
-/* Answers a synchronous submission of a job that has already ended. */
-static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
-			  const struct osd_job_record *found)
-{
-	OSD_CLEANUP_FREE struct ended *ended = malloc(sizeof(*ended));
-	struct osd_exec_outcome outcome = {.status = OSD_E_NO_MEMORY};
-
-	if (ended) {
-		ended->record = *found;
-		outcome.status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, read_ended, ended);
-	}
-	if (outcome.status == OSD_OK) {
-		outcome.status = osd_job_reason_status(ended->record.reason);
-		outcome.reason = ended->record.reason;
-		outcome.result_object = ended->record.result_object;
-		outcome.result = ended->result_length ? ended->result : NULL;
-		outcome.result_length = ended->result_length;
-		outcome.whole_length = ended->record.result_length;
-		outcome.form = osd_job_result_form(&ended->record);
-	}
-	wait->job = found->id;
-	osd_exec_deliver(wait, outcome);
-}
-
 /* The job is in the store: puts it into memory, or uses the earlier job. */
-static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, struct osd_job *job,
-		  struct osd_exec_wait *wait)
+static void admit(struct osd_acceptance *acceptance)
 {
-	struct osd_exec_wait *ended = NULL;
+	struct osd_exec *exec = acceptance->exec;
+	struct osd_job *job = acceptance->job;
+	struct osd_exec_wait *wait = acceptance->wait, *ended = NULL;
 	struct osd_run *run = NULL;
 
 	if (!acceptance->existing) {
@@ -368,7 +308,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 	if (run)
 		osd_start_send(run);
 	if (ended)
-		deliver_ended(exec, ended, &acceptance->record);
+		osd_repeated_deliver(exec, ended, &acceptance->record);
 }
 
 /* Loads the surrogate into memory: it will be polled, and commands on objects in memory do not
@@ -386,14 +326,13 @@ static enum osd_status answer_earlier(struct osd_acceptance *acceptance, struct 
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_exec *exec = acceptance->exec;
-	struct osd_exec_wait *wait = NULL;
 	enum osd_status status = OSD_OK;
 
 	if (submission->done) {
 		osd_lock(&exec->lock);
-		status = reserve_wait(exec, submission, &wait);
+		status = reserve_wait(acceptance);
 		if (status == OSD_OK)
-			osd_exec_wait_take(exec, wait);
+			osd_exec_wait_take(exec, acceptance->wait);
 		osd_unlock(&exec->lock);
 	}
 	if (status != OSD_OK)
@@ -402,15 +341,17 @@ static enum osd_status answer_earlier(struct osd_acceptance *acceptance, struct 
 	warm_surrogate(exec, *ret_job); /* the next one can be answered at once (remembered.c) */
 	if (submission->cached)
 		*submission->cached = true;
-	if (!wait)
+	if (!acceptance->wait)
 		return OSD_OK;
-	deliver_ended(exec, wait, &acceptance->record);
+	osd_repeated_deliver(exec, acceptance->wait, &acceptance->record);
 	return OSD_PENDING;
 }
 
-static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, struct osd_job *job,
-		      struct osd_exec_wait *wait, bool busy)
+static void take_back(struct osd_acceptance *acceptance, bool busy)
 {
+	struct osd_exec *exec = acceptance->exec;
+	struct osd_job *job = acceptance->job;
+
 	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT) {
@@ -421,7 +362,7 @@ static void take_back(struct osd_exec *exec, struct osd_acceptance *acceptance, 
 		osd_start_give_back(acceptance->run, job->pool);
 	osd_after_drop(exec, job);
 	osd_exec_unplace(job);
-	osd_exec_wait_drop(exec, wait);
+	osd_exec_wait_drop(exec, acceptance->wait);
 	osd_job_unref(job);
 	osd_unlock(&exec->lock);
 }
@@ -431,13 +372,12 @@ static enum osd_status look_in(struct osd_txn *txn, void *arg)
 	struct osd_acceptance *acceptance = arg;
 	enum osd_status status = find_zone(txn, &acceptance->record.zone);
 
-	return status == OSD_OK ? find_earlier(txn, acceptance) : status;
+	return status == OSD_OK ? osd_repeated_find(txn, acceptance) : status;
 }
 
 /* No room for another job, or none is wanted, but this may be a repeated submission of an accepted one, sent
  * because the first answer was lost.  refused: the status if it is not. */
-static enum osd_status find_when_busy(struct osd_acceptance *acceptance, enum osd_status refused,
-				      struct osd_exec_wait **ret_wait)
+static enum osd_status find_when_busy(struct osd_acceptance *acceptance, enum osd_status refused)
 {
 	struct osd_exec *exec = acceptance->exec;
 	enum osd_status status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_in, acceptance);
@@ -447,9 +387,31 @@ static enum osd_status find_when_busy(struct osd_acceptance *acceptance, enum os
 	if (!acceptance->submission->done)
 		return OSD_OK;
 	osd_lock(&exec->lock);
-	status = reserve_wait(exec, acceptance->submission, ret_wait);
+	status = reserve_wait(acceptance);
 	osd_unlock(&exec->lock);
 	return status;
+}
+
+static enum osd_status make_job(struct osd_acceptance *acceptance)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	const struct osd_flow_request request = {
+		.after = submission->after,
+		.after_count = submission->after_count,
+		.ranges = submission->array.ranges,
+		.reuse_usec = submission->reuse_usec,
+	};
+	struct osd_job *job = osd_job_create(acceptance->exec, &acceptance->record, acceptance->pool);
+	enum osd_status status = job ? osd_flow_prepare(job, &request) : OSD_E_NO_MEMORY;
+
+	if (status == OSD_OK && !keep_content(job, submission))
+		status = OSD_E_NO_MEMORY;
+	if (status != OSD_OK) {
+		osd_job_unref(job);
+		return status;
+	}
+	acceptance->job = job;
+	return OSD_OK;
 }
 
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
@@ -457,38 +419,18 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 {
 	struct osd_acceptance acceptance = {
 		.exec = exec, .submission = submission, .refusal = OSD_REFUSAL_COUNT};
-	struct osd_exec_wait *wait = NULL;
-	struct osd_job *job;
-	enum osd_status status;
+	enum osd_status status = osd_acceptance_fill(&acceptance);
 
 	*ret_refusal = (struct osd_exec_refusal){0};
-	status = osd_acceptance_fill(&acceptance);
+	if (status == OSD_OK && osd_remembered_find(&acceptance))
+		return answer_earlier(&acceptance, ret_job);
+	if (status == OSD_OK)
+		status = make_job(&acceptance);
 	if (status != OSD_OK)
 		return status;
-	if (osd_remembered_find(&acceptance))
-		return answer_earlier(&acceptance, ret_job);
-	job = osd_job_create(exec, &acceptance.record, acceptance.pool);
-	if (!job)
-		return OSD_E_NO_MEMORY;
-	status = osd_flow_prepare(job, &(struct osd_flow_request){
-					       .after = submission->after,
-					       .after_count = submission->after_count,
-					       .ranges = submission->array.ranges,
-					       .reuse_usec = submission->reuse_usec,
-				       });
-	if (status != OSD_OK) {
-		osd_job_unref(job);
-		return status;
-	}
-	acceptance.job = job;
-	acceptance.after = job->after;
-	if (!keep_content(job, submission)) {
-		osd_job_unref(job);
-		return OSD_E_NO_MEMORY;
-	}
 	osd_lock(&exec->lock);
 	exec->accepting++;
-	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
+	status = reserve(&acceptance, ret_refusal);
 	osd_unlock(&exec->lock);
 	if (status == OSD_OK) {
 		*ret_refusal = (struct osd_exec_refusal){0}; /* there is room */
@@ -498,15 +440,15 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	} else if ((status == OSD_E_QUEUE_FULL || status == OSD_E_PUSHED_BACK ||
 		    status == OSD_E_LATE) &&
 		   acceptance.record.key_length) {
-		status = find_when_busy(&acceptance, status, &wait);
+		status = find_when_busy(&acceptance, status);
 	}
 	if (status != OSD_OK) {
-		take_back(exec, &acceptance, job, wait, status == OSD_E_QUEUE_FULL);
+		take_back(&acceptance, status == OSD_E_QUEUE_FULL);
 		return status;
 	}
 	*ret_job = acceptance.record.id;
 	if (!submission->done)
 		warm_surrogate(exec, *ret_job);
-	admit(exec, &acceptance, job, wait);
+	admit(&acceptance);
 	return submission->done ? OSD_PENDING : OSD_OK;
 }

@@ -33,17 +33,6 @@ enum osd_signing_level osd_signers_level(const struct osd_signers *signers, cons
 
 /* ---- the policy -------------------------------------------------------------------------------------- */
 
-static bool find_level(const char *word, uint8_t *ret_level)
-{
-	for (uint8_t level = 0; level < OSD_ARRAY_SIZE(levels); level++) {
-		if (strcmp(word, levels[level]) == 0) {
-			*ret_level = level;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* A level alone is that of all engines that the policy does not name. */
 static bool take_word(char *word, bool named[OSD_SIGNING_ENGINES], struct osd_signers *signers)
 {
@@ -53,7 +42,7 @@ static bool take_word(char *word, bool named[OSD_SIGNING_ENGINES], struct osd_si
 
 	if (colon)
 		*colon = '\0';
-	if (!find_level(colon ? colon + 1 : word, &level))
+	if (!osd_find_word(levels, OSD_ARRAY_SIZE(levels), colon ? colon + 1 : word, &level))
 		return false;
 	for (size_t i = 0; i < OSD_SIGNING_ENGINES; i++) {
 		if (colon ? strcmp(word, engines[i]) != 0 : named[i])

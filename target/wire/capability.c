@@ -11,13 +11,7 @@ bool osd_method_parse(const char *name, uint8_t *ret_method)
 {
 	static const char *const methods[] = {"nosec", "capkey", "cmdrsp", "alldata"};
 
-	for (uint8_t i = 0; i < OSD_ARRAY_SIZE(methods); i++) {
-		if (strcmp(name, methods[i]) == 0) {
-			*ret_method = i;
-			return true;
-		}
-	}
-	return false;
+	return osd_find_word(methods, OSD_ARRAY_SIZE(methods), name, ret_method);
 }
 
 void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],

@@ -33,10 +33,7 @@ bool osd_pool_file_is_sandbox_key(const char *key)
 {
 	static const char *const keys[] = {"packages", "preload"};
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys); i++)
-		if (strcmp(key, keys[i]) == 0)
-			return true;
-	return false;
+	return osd_find_word(keys, OSD_ARRAY_SIZE(keys), key, &(uint8_t){0});
 }
 
 bool osd_pool_file_next(char **line, char **ret_key, char **ret_value)

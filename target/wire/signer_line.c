@@ -164,15 +164,9 @@ static bool parse_size(const char *text, uint64_t *ret_bytes)
 
 static bool parse_access(const char *text, uint8_t *ret_access)
 {
-	static const char *const words[] = {"none", "read", "write"};
+	static const char *const words[] = {"", "none", "read", "write"};
 
-	for (uint8_t i = 0; i < OSD_ARRAY_SIZE(words); i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*ret_access = (uint8_t)(i + 1);
-			return true;
-		}
-	}
-	return false;
+	return *text && osd_find_word(words, OSD_ARRAY_SIZE(words), text, ret_access);
 }
 
 /* Ids of partitions, decimal or with 0x. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/jobs.md names the states and reasons of target/exec/record/record.h, no more and no less."""
+"""docs/jobs.md names the states and reasons of target/exec/record/reasons.h, no more and no less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyosd.wire.job_status import JobState
 from tests.jobs import history
 
 TOP = Path(__file__).parents[2]
-HEADER = (TOP / "target" / "exec" / "record" / "record.h").read_text()
+HEADER = (TOP / "target" / "exec" / "record" / "reasons.h").read_text()
 PAGE = (TOP / "docs" / "jobs.md").read_text()
 
 

@@ -52,7 +52,8 @@ EXEC_ROOMS = {
 }
 EXEC_HEADERS = {
     **{room: {f"{room}.h"} for room in EXEC_ROOMS},
-    "record": {"record.h", "format.h"},
+    "job": {"job.h", "table.h"},
+    "record": {"record.h", "reasons.h", "format.h"},
     "sandbox": {"sandbox.h", "reuse.h", "script_turns.h"},
 }
 # Headers of exec/ for others, implemented in a subfolder.

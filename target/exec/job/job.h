@@ -4,7 +4,7 @@
  * sandboxes and no runs.  It reaches them through the operations of the job's kind (struct
  * osd_job_kind), which flow/ registers.
  *
- * Inside: job.c (references, table, transitions), table.c (the table, pure), control.c (cancel,
+ * Inside: job.c (references, table, transitions), table.h (the table, pure), control.c (cancel,
  * kill, hold, release, expiry), end.c (the terminal transaction), charge.c (bytes in the store),
  * wait.c (synchronous EXECs), ended.c (jobs that ended last), due.c (when the sweep runs next),
  * story.c (a job's lines in the log).
@@ -31,6 +31,7 @@
 #include "base/alarm.h"
 #include "base/lock.h"
 #include "base/places.h"
+#include "exec/job/table.h"
 #include "exec/queue/queue.h"
 #include "exec/record/record.h"
 #include "object/txn_run.h"
@@ -39,69 +40,6 @@ struct osd_exec;
 struct osd_exec_data_ops;
 struct osd_function_code;
 struct osd_job;
-
-/* ---- the table (table.c) ------------------------------------------------------------------------- */
-
-/* Pure: no locks, no I/O, no clock; the caller serialises.
- *
- *   QUEUED <-> HELD
- *   QUEUED -> STARTING -> RUNNING -> COMPLETING -> one terminal state
- *   QUEUED, HELD -> CANCELLED or FAILED without having run
- *   STARTING, RUNNING, COMPLETING -> QUEUED (another attempt)
- *   STARTING, RUNNING -> SANDBOX_LOST or CANCELLED (found so at a restart)
- *
- * Whatever the table below does not list is refused. */
-/* The events of a job. */
-#define OSD_JOB_EVENTS(X)                                                                          \
-	X(HOLD)	     /* asked for */                                                               \
-	X(RELEASE)   /* asked for */                                                               \
-	X(TAKE)	     /* a proxy took it from the queue */                                          \
-	X(HAND_OVER) /* the sandbox has received the job */                                        \
-	X(COLLECT)   /* the script is over or was ended: its output is being collected */          \
-	X(AGAIN)     /* another attempt */                                                         \
-	X(COMPLETE)                                                                                \
-	X(FAIL)                                                                                    \
-	X(CANCEL)                                                                                  \
-	X(TIME_OUT)                                                                                \
-	X(RUN_OUT) /* of memory */                                                                 \
-	X(EXCEED)  /* another limit */                                                             \
-	X(LOSE)	   /* the sandbox */
-
-enum osd_job_event {
-#define X(symbol) OSD_JOB_EVENT_##symbol,
-	OSD_JOB_EVENTS(X)
-#undef X
-		OSD_JOB_EVENT_COUNT
-};
-
-/* False: refused, *ret_state untouched. */
-bool osd_job_transition(enum osd_job_state state, enum osd_job_event event,
-			enum osd_job_state *ret_state);
-/* The event that leads to a terminal state. */
-enum osd_job_event osd_job_event_to(enum osd_job_state terminal);
-
-/* Embedded in the caller's structure for each job. */
-struct osd_job_node {
-	struct osd_object_id id;
-	struct osd_job_node *next; /* the table's */
-};
-
-struct osd_job_table {
-	struct osd_job_node **buckets;
-	size_t bucket_count; /* power of two */
-	size_t count;
-};
-
-enum osd_status osd_job_table_init(struct osd_job_table *table);
-/* The caller owns the nodes. */
-void osd_job_table_release(struct osd_job_table *table);
-/* The id must not be in the table.  Never fails: if the table cannot grow, it gets slower. */
-void osd_job_table_insert(struct osd_job_table *table, struct osd_job_node *node);
-void osd_job_table_remove(struct osd_job_table *table, struct osd_job_node *node);
-struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struct osd_object_id id);
-/* Calls fn until it returns false; fn must not change the table. */
-void osd_job_table_each(const struct osd_job_table *table,
-			bool (*fn)(void *arg, struct osd_job_node *node), void *arg);
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 

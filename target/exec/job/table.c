@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* table.c -- the table of jobs by id, and the permitted transitions (job.h). */
+/* table.c -- the table of jobs by id, and the permitted transitions (table.h). */
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "exec/job/job.h"
+#include "exec/job/table.h"
 
 #define FIRST_BUCKETS 1024
 

@@ -13,7 +13,6 @@
 #include "wire/pool_file.h"
 
 #define WORD_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
-#define LEAST_MEMORY  (UINT64_C(32) << 20) /* the interpreter needs at least this */
 #define SLOTS_MAX     64u
 #define SANDBOXES_MAX 320u /* iosd-sandboxd keeps no more (its option --max) */
 #define IDLE_STANDARD (UINT64_C(300) * 1000000)
@@ -37,8 +36,8 @@ static const struct number {
 	{"wall_max", AT(maximum.wall_usec), 1000, OSD_DAY},
 	{"cpu", AT(standard.cpu_usec), 1000, OSD_DAY},
 	{"cpu_max", AT(maximum.cpu_usec), 1000, OSD_DAY},
-	{"memory", AT(standard.memory_bytes), LEAST_MEMORY, INT64_MAX / 2},
-	{"memory_max", AT(maximum.memory_bytes), LEAST_MEMORY, INT64_MAX / 2},
+	{"memory", AT(standard.memory_bytes), OSD_POOL_LEAST_MEMORY, INT64_MAX / 2},
+	{"memory_max", AT(maximum.memory_bytes), OSD_POOL_LEAST_MEMORY, INT64_MAX / 2},
 	{"threads", AT(standard.processes), 1, 16},
 	{"threads_max", AT(maximum.processes), 1, 16},
 	{"output", AT(standard.output_bytes), 1, OSD_GIB},
@@ -175,13 +174,12 @@ const char *osd_pool_mode_name(enum osd_pool_mode mode)
 
 static bool set_mode(enum osd_pool_mode *mode, const char *value)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(modes); i++) {
-		if (strcmp(value, modes[i]) == 0) {
-			*mode = (enum osd_pool_mode)i;
-			return true;
-		}
-	}
-	return false;
+	uint8_t place = 0;
+	bool found = osd_find_word(modes, OSD_ARRAY_SIZE(modes), value, &place);
+
+	if (found)
+		*mode = (enum osd_pool_mode)place;
+	return found;
 }
 
 static const struct number *find_number(const char *key, bool live)
@@ -253,7 +251,8 @@ bool osd_pool_change_value(const struct osd_pool_change *change, const char *key
 	return word;
 }
 
-static struct osd_pool_config *find(const struct osd_pool_table *table, const char *name)
+const struct osd_pool_config *osd_pool_table_find(const struct osd_pool_table *table,
+						  const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)
 		if (strcmp(table->pools[i].name, name) == 0)
@@ -272,7 +271,7 @@ static enum osd_status add(struct parse *parse, struct osd_pool_config *config)
 		return wrong(parse, "min or a limit is above its maximum in pool", config->name);
 	if (!may_reuse(config))
 		return wrong(parse, "the engine native has no reuse: pool", config->name);
-	if (!first && find(table, config->name))
+	if (!first && osd_pool_table_find(table, config->name))
 		return wrong(parse, "another pool", config->name);
 	if (!first && table->count == OSD_POOLS_MAX)
 		return wrong(parse, "too many pools, at", config->name);
@@ -389,9 +388,6 @@ static enum osd_status settle_change(const struct osd_pool_change *before,
 				     struct osd_pool_change *change, char message[256])
 {
 	struct osd_pool_config *config = &change->config;
-	bool all = before->active == before->config.max;
-	uint64_t least;
-
 	if (config->min == before->config.min)
 		config->min = OSD_MIN(config->min, config->max);
 	if (!complete(config)) {
@@ -402,14 +398,12 @@ static enum osd_status settle_change(const struct osd_pool_change *before,
 		snprintf(message, 256, "the engine native has no reuse");
 		return OSD_E_PARAM_FIELD;
 	}
-	least = OSD_MAX(config->min, UINT64_C(1));
 	if (change->active == UNSET)
-		change->active =
-			all ? config->max : OSD_MIN(OSD_MAX(before->active, least), config->max);
-	if (change->active >= least && change->active <= config->max)
+		change->active = osd_pool_active_then(&before->config, before->active, config);
+	if (change->active >= osd_pool_active_least(config) && change->active <= config->max)
 		return OSD_OK;
-	snprintf(message, 256, "active must be from %" PRIu64 " (min) to %" PRIu64 " (max)", least,
-		 config->max);
+	snprintf(message, 256, "active must be from %" PRIu64 " (min) to %" PRIu64 " (max)",
+		 osd_pool_active_least(config), config->max);
 	return OSD_E_PARAM_FIELD;
 }
 
@@ -476,21 +470,4 @@ void osd_pool_table_release(struct osd_pool_table *table)
 {
 	free(table->pools);
 	*table = (struct osd_pool_table){0};
-}
-
-bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits)
-{
-	const struct osd_job_limits *standard = &config->standard, *maximum = &config->maximum;
-
-#define X(field, row)                                                                              \
-	if (limits->field == 0)                                                                    \
-		limits->field = standard->field;                                                   \
-	if (limits->field > maximum->field)                                                        \
-		return false;
-	OSD_JOB_LIMITS(X)
-#undef X
-	if (limits->cpu_usec == 0) /* neither the job nor the pool sets one */
-		limits->cpu_usec = OSD_MIN(limits->wall_usec, maximum->cpu_usec);
-	return limits->memory_bytes >= LEAST_MEMORY &&
-	       limits->memory_bytes <= osd_pool_memory_most(config);
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -161,37 +160,6 @@ struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
-
-struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits)
-{
-	return (struct osd_sandbox_limits){
-		.memory_bytes = limits->memory_bytes,
-		/* More than the exact limit: the monitor enforces that one, this one is the
-		 * fallback. */
-		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2),
-		.processes = (uint32_t)limits->processes,
-		.open_files = (uint32_t)limits->open_files,
-	};
-}
-
-static uint64_t host_memory(void)
-{
-	static _Atomic uint64_t known; /* asked once: each acceptance of a job needs it */
-
-	if (!atomic_load(&known)) {
-		long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-
-		atomic_store(&known, pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size
-							    : UINT64_MAX);
-	}
-	return atomic_load(&known);
-}
-
-uint64_t osd_pool_memory_most(const struct osd_pool_config *config)
-{
-	return OSD_MAX(config->standard.memory_bytes,
-		       OSD_MIN(config->maximum.memory_bytes, host_memory()));
-}
 
 struct osd_sandbox_order osd_pool_order(const struct osd_job *job)
 {

@@ -5,8 +5,8 @@
  * wait and the other pools are not affected.  This room joins queues to supplies of sandboxes.  It
  * knows the kinds by which jobs are counted, but no arrays and no scripts.
  *
- * Inside: config.c (the file of pools), pool.c (the pools of a running target), admin.c and
- * reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting),
+ * Inside: config.c (the file of pools), limits.c (of a job), pool.c (the pools of a running target), admin.c
+ * and reload.c (changes, exec/admin.h), principals.c (accounts and shares), figures.c (counting),
  * offload.c (jobs that are given back to their clients).
  *
  * Locking: exec->lock guards everything, also the configuration of a pool, which can change while
@@ -41,6 +41,7 @@ struct osd_exec_text;
 #define OSD_POOLS_EVER	   256 /* including those that are gone */
 #define OSD_POOL_WHY_MAX   OSD_SUPPLY_WHY_MAX
 #define OSD_POOL_USERS_MAX 511
+#define OSD_POOL_LEAST_MEMORY (UINT64_C(32) << 20) /* the interpreter needs at least this */
 
 struct osd_pool_config {
 	char name[OSD_JOB_POOL_MAX + 1];
@@ -75,6 +76,8 @@ struct osd_pool_table {
 enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_reuse reuse,
 				    char message[256], struct osd_pool_table *ret_table);
 void osd_pool_table_release(struct osd_pool_table *table);
+const struct osd_pool_config *osd_pool_table_find(const struct osd_pool_table *table,
+						  const char *name); /* NULL: none */
 /* The same from the text of such a file, which it overwrites. */
 enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse reuse,
 				     char message[256], struct osd_pool_table *ret_table);
@@ -112,6 +115,20 @@ bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job
 static inline uint64_t osd_pool_alive_max(const struct osd_pool_config *config)
 {
 	return 2 * config->max + config->spares + 1;
+}
+
+/* The fewest slots in use that a pool with this configuration can have. */
+static inline uint64_t osd_pool_active_least(const struct osd_pool_config *config)
+{
+	return config->min ? config->min : 1;
+}
+/* The slots in use after a change of the configuration that does not name them: all of them, if all were. */
+static inline uint64_t osd_pool_active_then(const struct osd_pool_config *before, uint64_t active,
+					    const struct osd_pool_config *config)
+{
+	uint64_t least = osd_pool_active_least(config), wanted = active > least ? active : least;
+
+	return active == before->max || wanted > config->max ? config->max : wanted;
 }
 
 /* The counters of a pool and its jobs since the target started (docs/control.md, "pools"). */

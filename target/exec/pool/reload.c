@@ -30,14 +30,6 @@ static void add_line(struct lines *lines, const char *subject, const char *what)
 		lines->used += (size_t)length;
 }
 
-static const struct osd_pool_config *find_in(const struct osd_pool_table *table, const char *name)
-{
-	for (size_t i = 0; i < table->count; i++)
-		if (strcmp(table->pools[i].name, name) == 0)
-			return &table->pools[i];
-	return NULL;
-}
-
 /* ---- may it be; exec->lock held -------------------------------------------------------------- */
 
 static bool has_jobs(const struct osd_pool *pool)
@@ -63,7 +55,7 @@ static enum osd_status check(struct osd_exec *exec, const struct osd_pool_table 
 			pool ? osd_pool_claim(pool, &table->pools[i]) : table->pools[i];
 	}
 	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
-		if (!pool->gone && !find_in(table, pool->config.name) && has_jobs(pool))
+		if (!pool->gone && !osd_pool_table_find(table, pool->config.name) && has_jobs(pool))
 			claims.pools[claims.count++] = osd_pool_claim(pool, &pool->config);
 	return osd_pool_table_check(&claims, message);
 }
@@ -97,12 +89,8 @@ static void add(struct osd_pool *pool, const struct osd_pool_config *config, str
 
 static void change(struct osd_pool *pool, const struct osd_pool_config *config, struct lines *lines)
 {
-	bool all = pool->supply.active == pool->config.max;
-	uint64_t least = OSD_MAX(config->min, UINT64_C(1));
 	const struct osd_pool_change next = {
-		*config,
-		all ? config->max
-		    : OSD_MIN(OSD_MAX((uint64_t)pool->supply.active, least), config->max),
+		*config, osd_pool_active_then(&pool->config, pool->supply.active, config),
 		pool->mode};
 	char diff[DIFF_MAX];
 
@@ -132,7 +120,7 @@ static void apply(struct osd_exec *exec, const struct osd_pool_table *table, str
 	}
 	exec->pools->budget_bytes = table->budget_bytes;
 	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
-		const struct osd_pool_config *config = find_in(table, pool->config.name);
+		const struct osd_pool_config *config = osd_pool_table_find(table, pool->config.name);
 
 		if (!config)
 			remove_pool(pool, lines);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reasons.c -- the tables of states and reasons (record.h). */
+/* reasons.c -- the tables of states and reasons (reasons.h). */
 #include "base/util.h"
-#include "exec/record/record.h"
+#include "exec/record/reasons.h"
 
 #define STATE_0		     0
 #define STATE_FAILED	     OSD_STATE_FAILED

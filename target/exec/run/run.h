@@ -4,7 +4,7 @@
  * differ.
  *
  * Inside: run.c (a run), start.c (a job that starts without waiting), linger.c (its submitter waits
- * for a short call), proxy.c and threads.c (the proxy threads), pass.c (data that pass through
+ * for a short call), handover.c, proxy.c and threads.c (the proxy threads), pass.c (data that pass through
  * functions), pace.c (the pool's bandwidth), end.c (how a run ends), output.c (the script's
  * output), rights_sweep.c (revoked rights).
  *
@@ -168,6 +168,18 @@ bool osd_run_linger(struct osd_run *run);
 bool osd_run_is_alone(const struct osd_run *run);
 /* exec->lock held.  A started run for a proxy of the pool to serve; NULL: none. */
 struct osd_run *osd_start_take(struct osd_pool *pool);
+
+/* handover.c; no lock held.  NOT_WANTED: the job is to end.  take_over: the rest, for a job that its submitter has
+ * started (start.c). */
+enum osd_handover {
+	OSD_HANDED_OVER,
+	OSD_NOT_WANTED,
+	OSD_SANDBOX_BAD,
+	OSD_LIMITS_BAD,
+	OSD_STORE_BAD
+};
+enum osd_handover osd_run_hand_over(struct osd_run *run);
+enum osd_handover osd_run_take_over(struct osd_run *run);
 
 /* proxy.c.  exec->lock held, released meanwhile.  Takes a job and a sandbox, and serves the job to
  * its end.  False: there was nothing to do. */

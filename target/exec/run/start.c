@@ -17,15 +17,10 @@ static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_
 	osd_assert_held(&exec->lock);
 	if (!sandbox)
 		return NULL;
-	if (sandbox->principal) {
-		if (osd_sandbox_is_renewed(sandbox, &order))
-			return sandbox;
-		osd_sandbox_keep_on(exec->sandboxes, sandbox);
-		return NULL;
-	}
-	if (osd_sandbox_limits_equal(&order.limits, &sandbox->limits))
+	if (sandbox->principal ? osd_sandbox_is_renewed(sandbox, &order)
+			       : osd_sandbox_limits_equal(&order.limits, &sandbox->limits))
 		return sandbox;
-	osd_sandbox_give_back(exec->sandboxes, sandbox, false);
+	osd_sandbox_put_back(exec->sandboxes, sandbox);
 	return NULL;
 }
 
@@ -55,12 +50,10 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 	if (!sandbox)
 		return NULL;
 	run = osd_run_create(exec, sandbox);
-	if (!run && sandbox->principal)
-		osd_sandbox_keep_on(exec->sandboxes, sandbox);
-	else if (!run)
-		osd_sandbox_give_back(exec->sandboxes, sandbox, false);
-	if (!run)
+	if (!run) {
+		osd_sandbox_put_back(exec->sandboxes, sandbox);
 		return NULL;
+	}
 	run->occupant = osd_pool_occupy(pool, record->principal);
 	fill_started(record, pool);
 	return run;
@@ -75,10 +68,8 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 	if (run->sent) {
 		osd_sandbox_kill(exec->sandboxes, run->sandbox);
 		osd_sandbox_give_back(exec->sandboxes, run->sandbox, true);
-	} else if (run->sandbox->principal) {
-		osd_sandbox_keep_on(exec->sandboxes, run->sandbox);
 	} else {
-		osd_sandbox_give_back(exec->sandboxes, run->sandbox, false);
+		osd_sandbox_put_back(exec->sandboxes, run->sandbox);
 	}
 	free(run);
 	osd_proxies_call_next(exec);

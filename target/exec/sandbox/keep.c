@@ -136,14 +136,13 @@ static void tell_to_clean(struct osd_sandbox *sandbox, uint8_t same_slot)
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
 		      const char *principal, uint8_t same_slot)
 {
-	char *name = sandbox->principal ? sandbox->principal : strdup(principal);
-
-	if (!name || sandbox->dead || sandboxes->stopping) {
+	if (!sandbox->principal)
+		sandbox->principal = strdup(principal);
+	if (!sandbox->principal || sandbox->dead || sandboxes->stopping) {
 		osd_sandbox_give_back(sandboxes, sandbox, true);
 		return;
 	}
 	make_room(sandboxes, sandbox->supply);
-	sandbox->principal = name;
 	if (same_slot)
 		sandboxes->called = sandbox->supply;
 	tell_to_clean(sandbox, same_slot);
@@ -151,8 +150,12 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 	osd_sandboxes_refill(sandboxes);
 }
 
-void osd_sandbox_keep_on(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
+void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
 {
+	if (!sandbox->principal) {
+		osd_sandbox_give_back(sandboxes, sandbox, false);
+		return;
+	}
 	set_kept(sandboxes, sandbox);
 	sandboxes->ops->ready(sandboxes->arg);
 }

@@ -15,13 +15,12 @@ const char *osd_reuse_name(enum osd_reuse reuse)
 
 bool osd_reuse_parse(const char *text, enum osd_reuse *ret_reuse)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(words); i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*ret_reuse = (enum osd_reuse)i;
-			return true;
-		}
-	}
-	return false;
+	uint8_t place = 0;
+	bool found = osd_find_word(words, OSD_ARRAY_SIZE(words), text, &place);
+
+	if (found)
+		*ret_reuse = (enum osd_reuse)place;
+	return found;
 }
 
 /* As struct osd_principal (security.h) says it. */

@@ -350,8 +350,8 @@ void osd_sandbox_rouse(struct osd_sandboxes *sandboxes);
  * function.  The reference goes. */
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
 		      const char *principal, uint8_t same_slot);
-/* A renewed one was not needed after all. */
-void osd_sandbox_keep_on(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
+/* One that was taken has run nothing: a pristine one is READY again, a renewed one is KEPT.  The reference goes. */
+void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
 /* At its kill_usec: false when its time is over, true when that has been put off. */
 bool osd_sandbox_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
 /* Ends those that wait for another job of their principal. */

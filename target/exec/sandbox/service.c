@@ -14,10 +14,9 @@ static const char *const levels[] = {"minimal", "no-userns", "no-cgroup", "full"
 
 static int level_rank(const char *name)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(levels); i++)
-		if (strcmp(levels[i], name) == 0)
-			return (int)i;
-	return -1;
+	uint8_t rank;
+
+	return osd_find_word(levels, OSD_ARRAY_SIZE(levels), name, &rank) ? rank : -1;
 }
 
 static void welcome(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_message *message)

@@ -157,7 +157,7 @@ static void test_ended_at(enum moment moment)
 		CHECK_EQ(ready_calls, 1);
 		if (moment == WHILE_TAKEN)
 			osd_sandbox_kill(&stage.sandboxes, taken);
-		osd_sandbox_give_back(&stage.sandboxes, taken, false);
+		osd_sandbox_put_back(&stage.sandboxes, taken);
 		CHECK_EQ(ready_calls, moment == NEVER ? 2 : 1);
 		CHECK_EQ(osd_supply_ready(&stage.sandboxes, &stage.supply), moment == NEVER);
 	} else {
@@ -166,6 +166,26 @@ static void test_ended_at(enum moment moment)
 		CHECK(!osd_supply_has_unused(&stage.sandboxes, &stage.supply));
 	}
 	CHECK(moment == NEVER || !take(&stage));
+	close(job);
+	tear_down(&stage);
+}
+
+/* A sandbox that may not be kept ends; nothing of it is left (LeakSanitizer). */
+static void test_not_kept(void)
+{
+	struct osd_sandbox *taken;
+	struct stage stage;
+	uint64_t id;
+	int job;
+
+	set_up(&stage);
+	id = stage.sandboxes.list->id;
+	job = report_fork(&stage, id);
+	say_ready(&stage, id, job);
+	taken = take(&stage);
+	stage.sandboxes.stopping = true;
+	osd_sandbox_keep(&stage.sandboxes, taken, "addr:a", 0);
+	CHECK_EQ(taken->state, OSD_SANDBOX_ENDING);
 	close(job);
 	tear_down(&stage);
 }
@@ -194,6 +214,7 @@ static void test_due(void)
 
 int main(void)
 {
+	test_not_kept();
 	test_due();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
