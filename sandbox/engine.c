@@ -2,7 +2,9 @@
 /* engine.c -- see engine.h. */
 #include "engine.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct osd_engine *const engines[] = {
 #define X(name) &osd_engine_##name,
@@ -17,4 +19,11 @@ const struct osd_engine *osd_engine_find(const char *name)
 			return engines[i];
 	}
 	return NULL;
+}
+
+pid_t osd_engine_fork(const struct osd_engine *engine)
+{
+	pid_t pid = engine->fork ? engine->fork() : fork();
+
+	return pid < 0 && !engine->fork ? -errno : pid;
 }

@@ -72,17 +72,17 @@ struct osd_engine {
 	/* Called once, in the zygote: does the work that every sandbox would otherwise repeat, because
 	 * a sandbox starts with a copy of this memory.  *ret_bytes: memory of the package set, which is
 	 * not counted as a job's.  The process must still have one thread afterwards.  False: text says
-	 * why. */
+	 * why.  NULL: nothing to do. */
 	bool (*prepare)(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text,
 			size_t size);
-	/* fork(2), with the engine's own preparations on both sides; -errno on failure. */
+	/* fork(2), with the engine's own preparations on both sides; -errno on failure.  NULL: it has none. */
 	pid_t (*fork)(void);
 	/* Called in a sandbox that has given up everything but the system calls that the filter denies:
 	 * makes what the filter would deny.  memory_bytes: the limit of the process.  0, or -errno; NULL:
 	 * nothing to do. */
 	int (*start)(uint64_t memory_bytes, struct osd_step *step);
 	/* Called in a confined sandbox, as the last step before it takes jobs: does the work that each
-	 * process needs.  False: the engine does not work. */
+	 * process needs.  False: the engine does not work.  NULL: nothing to do. */
 	bool (*begin)(void);
 	/* Run the job to its end, successful or not. */
 	void (*call)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
@@ -90,7 +90,8 @@ struct osd_engine {
 	 * other sandboxes of the host.  No code of the job runs.  NULL: the engine has none. */
 	void (*compile)(const struct osd_engine_job *job, struct osd_engine_result *ret_result);
 	/* Remove the traces of the job, before another one of the same principal (hygiene, not a
-	 * boundary).  False: some remain, and the process must end. */
+	 * boundary).  False: some remain, and the process must end.  NULL: traces of a job could remain that nothing
+	 * finds. */
 	bool (*clean)(void);
 	/* The same between two calls of one function: it may leave to the next clean what is costly and what
 	 * later jobs, other than such calls, would notice.  NULL: clean does it. */
@@ -105,5 +106,6 @@ OSD_ENGINES(X)
 
 /* NULL: there is none of this name. */
 const struct osd_engine *osd_engine_find(const char *name);
+pid_t osd_engine_fork(const struct osd_engine *engine);
 
 #endif

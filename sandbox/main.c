@@ -163,7 +163,9 @@ static int install_filter(struct sandbox *s, struct osd_step *step)
 
 static int begin_engine(struct sandbox *s, struct osd_step *step)
 {
-	if (s->confinement->engine->begin())
+	const struct osd_engine *engine = s->confinement->engine;
+
+	if (!engine->begin || engine->begin())
 		return 0;
 	errno = ENOEXEC;
 	return osd_step_failed(step, "run a first script", NULL);
@@ -355,7 +357,7 @@ static bool clean(const struct sandbox *s, bool lightly)
 	if (lightly && engine->clean_lightly)
 		return engine->clean_lightly() &&
 		       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
-	return engine->clean() && clean_descriptors(s) && scratch_is_clean(s);
+	return engine->clean && engine->clean() && clean_descriptors(s) && scratch_is_clean(s);
 }
 
 /* Cleans up and waits for the next job.  If it cannot do both, the sandbox ends. */

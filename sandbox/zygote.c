@@ -242,7 +242,7 @@ static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request
 		return error;
 	start.limits.memory_bytes += z->set_bytes;
 	start.limits.processes += z->confinement.engine->threads;
-	pid = z->confinement.engine->fork();
+	pid = osd_engine_fork(z->confinement.engine);
 	if (pid != 0)
 		return pid;
 	sigemptyset(&none);
@@ -429,7 +429,7 @@ static bool prepare_engine(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 			 engine->name);
 		return false;
 	}
-	if (!engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
+	if (engine->prepare && !engine->prepare(&z->setup, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
 		return false;
 	osd_closep(&z->setup.statm_fd);
 	if (one_thread(z))
@@ -452,6 +452,12 @@ static void read_arguments(struct zygote *z, char **argv)
 					     .preload = argv[9]};
 }
 
+static int fail(const char *why)
+{
+	tell(ZYGOTE_FAILED, NULL, why, -1);
+	return 1;
+}
+
 /* iosd-zygote ENGINE LAYERS SLOTS UID_BASE PACKAGE POOL FOLDER SET PRELOAD */
 int main(int argc, char **argv)
 {
@@ -466,28 +472,22 @@ int main(int argc, char **argv)
 	}
 	read_arguments(&z, argv);
 	osd_log_init(STDERR_FILENO, "iosd-zygote", OSD_LOG_INFO);
-	if (!z.confinement.engine) {
-		tell(ZYGOTE_FAILED, NULL, "it has no such engine", -1);
-		return 1;
-	}
+	if (!z.confinement.engine)
+		return fail("it has no such engine");
 	z.children = calloc(z.slots, sizeof(*z.children));
 	if (!z.children)
 		return 1;
 	for (unsigned i = 0; i < z.slots; i++)
 		z.children[i].landlock_fd = -1;
-	if (!load_engine(&z, text)) {
-		tell(ZYGOTE_FAILED, NULL, text, -1);
-		return 1;
-	}
+	if (!load_engine(&z, text))
+		return fail(text);
 	error = prepare_process(&z, &step);
 	if (!error)
 		error = prepare_confinement(&z, &step);
 	if (error)
 		return refuse_to_start(&step, error);
-	if (!prepare_engine(&z, text)) {
-		tell(ZYGOTE_FAILED, NULL, text, -1);
-		return 1;
-	}
+	if (!prepare_engine(&z, text))
+		return fail(text);
 	error = osd_privileges_keep(osd_zygote_capabilities(z.confinement.layers),
 				    osd_zygote_capabilities(z.confinement.layers));
 	if (error) {

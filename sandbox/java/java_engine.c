@@ -329,49 +329,12 @@ static void interrupt(void)
 	sem_post(&woken);
 }
 
-static bool clean(void)
-{
-	return false;
-}
-
-/* ---- the zygote ------------------------------------------------------------------------------ */
-
-static bool load(int library_fd, char *text, size_t size)
-{
-	(void)library_fd;
-	return osd_java_load(text, size);
-}
-
-static bool prepare_engine(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text,
-			   size_t size)
-{
-	(void)setup, (void)text, (void)size;
-	*ret_bytes = 0;
-	return true;
-}
-
-static pid_t fork_process(void)
-{
-	pid_t pid = fork();
-
-	return pid < 0 ? -errno : pid;
-}
-
-static bool begin(void)
-{
-	return true;
-}
-
 const struct osd_engine osd_engine_java = {
 	.name = "java",
 	.folders = {OSD_JAVA_HOME, OSD_JAVA_SETTINGS},
 	.threads = OSD_JAVA_THREADS,
-	.load = load,
-	.prepare = prepare_engine,
-	.fork = fork_process,
+	.load = osd_java_load,
 	.start = start,
-	.begin = begin,
 	.call = call,
-	.clean = clean,
 	.interrupt = interrupt,
 };

@@ -34,10 +34,11 @@ static void *open_library(const char *name, char *text, size_t size)
 	return library;
 }
 
-bool osd_java_load(char *text, size_t size)
+bool osd_java_load(int library_fd, char *text, size_t size)
 {
 	void *found, *library;
 
+	(void)library_fd;
 	if (osd_java_class_count == 0) {
 		snprintf(text, size,
 			 "engine java: this build of iosd is without it: it was made on a host without "

@@ -23,7 +23,7 @@
 
 /* Called in the zygote: maps the libraries, so that sandboxes share them and need not map executable files.
  * Starts no thread.  False: text says what is missing. */
-bool osd_java_load(char *text, size_t size);
+bool osd_java_load(int library_fd, char *text, size_t size);
 
 struct osd_java_start {
 	uint64_t memory_bytes; /* limit of the process: the heap gets what the rest does not need */

@@ -173,7 +173,7 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 	osd_job_calls_give_result(ret_result);
 }
 
-/* ---- zygote and sandbox ---------------------------------------------------------------------- */
+/* ---- the zygote ------------------------------------------------------------------------------ */
 
 static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, char *text, size_t size)
 {
@@ -182,32 +182,11 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 	return osd_native_calls_prepare(text, size);
 }
 
-static pid_t fork_process(void)
-{
-	pid_t pid = fork();
-
-	return pid < 0 ? -errno : pid;
-}
-
-static bool begin(void)
-{
-	return true;
-}
-
-/* Machine code can leave traces that nothing finds. */
-static bool clean(void)
-{
-	return false;
-}
-
 const struct osd_engine osd_engine_native = {
 	.name = "native",
 	.executable_memory = true,
 	.narrows_filter = true,
 	.prepare = prepare,
-	.fork = fork_process,
-	.begin = begin,
 	.call = call,
-	.clean = clean,
 	.interrupt = osd_job_calls_end,
 };

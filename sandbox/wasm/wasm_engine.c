@@ -403,11 +403,6 @@ static bool clean_lightly(void)
 
 /* ---- zygote and sandbox ---------------------------------------------------------------------- */
 
-static bool load(int library_fd, char *text, size_t size)
-{
-	return osd_wasmtime_load(library_fd, text, size);
-}
-
 /* Memory and tables of one instance are reserved once, in the zygote.  An instance then costs no system call but
  * the one that empties its memory at the end. */
 static void reserve(wasm_config *config)
@@ -495,19 +490,11 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 	return false;
 }
 
-static pid_t fork_process(void)
-{
-	pid_t pid = fork();
-
-	return pid < 0 ? -errno : pid;
-}
-
 const struct osd_engine osd_engine_wasm = {
 	.name = "wasm",
 	.executable_memory = true,
-	.load = load,
+	.load = osd_wasmtime_load,
 	.prepare = prepare,
-	.fork = fork_process,
 	.begin = rehearse,
 	.call = call,
 	.compile = compile,

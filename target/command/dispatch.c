@@ -5,7 +5,6 @@
  * (complete.c), the commands (cmd_*.c). */
 #include "command/dispatch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -26,7 +25,6 @@
 #include "command/stack_write.h"
 #include "command/table.h"
 #include "command/validate.h"
-#include "exec/exec.h"
 #include "object/txn_run.h"
 #include "object/view.h"
 #include "wire/cdb_peek.h"
@@ -320,14 +318,20 @@ static enum osd_status run_txn_inline(struct osd_command_context *ctx)
 	return status == OSD_E_CONFLICT ? OSD_E_WOULD_BLOCK : status;
 }
 
+/* As much of the context as its release needs. */
+static enum osd_status decode(struct osd_request *request, struct osd_command_context *ctx)
+{
+	ctx->copy = NULL;
+	ctx->object = NULL;
+	ctx->draft = NULL;
+	return osd_prepare_decode(request);
+}
+
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
-	enum osd_status status = osd_prepare_decode(request);
+	enum osd_status status = decode(request, &ctx);
 
-	ctx.copy = NULL;
-	ctx.object = NULL;
-	ctx.draft = NULL;
 	/* Leave the error to a worker, which reports it. */
 	if (status != OSD_OK || request->decoded.data_distribution)
 		return OSD_E_WOULD_BLOCK;
@@ -345,33 +349,12 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	return run_data(&ctx);
 }
 
-enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
-					     struct osd_request *request)
-{
-	enum osd_status status;
-
-	if (!may_run_inline(request) || osd_gate_enter(&dispatcher->gate) != OSD_OK)
-		return OSD_DISPATCH_QUEUE;
-	osd_prepare_reset(dispatcher, request);
-	status = run_inline(dispatcher, request);
-	osd_gate_leave(&dispatcher->gate);
-	if (status != OSD_E_WOULD_BLOCK) {
-		finish(request, status);
-		return OSD_DISPATCH_DONE;
-	}
-	osd_attributes_forget(request);
-	return OSD_DISPATCH_QUEUE;
-}
-
 /* The request may be another thread's once its command has returned OSD_PENDING. */
 static enum osd_status begin(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
-	enum osd_status status = osd_prepare_decode(request);
+	enum osd_status status = decode(request, &ctx);
 
-	ctx.copy = NULL;
-	ctx.object = NULL;
-	ctx.draft = NULL;
 	/* A job under a capability reads keys. */
 	if (status != OSD_OK || request->decoded.data_distribution || request->decoded.immed_tr ||
 	    osd_request_method(request) != OSD_NOSEC)
@@ -383,16 +366,16 @@ static enum osd_status begin(struct osd_dispatcher *dispatcher, struct osd_reque
 	return execute(&ctx);
 }
 
-enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
-					    struct osd_request *request)
+static enum osd_dispatch_result
+do_at_once(struct osd_dispatcher *dispatcher, struct osd_request *request,
+	   enum osd_status (*run_it)(struct osd_dispatcher *dispatcher, struct osd_request *request))
 {
 	enum osd_status status;
 
-	if (request->data_out_length > BEGIN_DATA_MAX ||
-	    osd_gate_enter(&dispatcher->gate) != OSD_OK)
+	if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
 		return OSD_DISPATCH_QUEUE;
 	osd_prepare_reset(dispatcher, request);
-	status = begin(dispatcher, request);
+	status = run_it(dispatcher, request);
 	osd_gate_leave(&dispatcher->gate);
 	if (status == OSD_PENDING)
 		return OSD_DISPATCH_PARKED;
@@ -402,6 +385,20 @@ enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
 	}
 	osd_attributes_forget(request);
 	return OSD_DISPATCH_QUEUE;
+}
+
+enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
+					     struct osd_request *request)
+{
+	return may_run_inline(request) ? do_at_once(dispatcher, request, run_inline)
+				       : OSD_DISPATCH_QUEUE;
+}
+
+enum osd_dispatch_result osd_dispatch_begin(struct osd_dispatcher *dispatcher,
+					    struct osd_request *request)
+{
+	return request->data_out_length <= BEGIN_DATA_MAX ? do_at_once(dispatcher, request, begin)
+							  : OSD_DISPATCH_QUEUE;
 }
 
 enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
@@ -421,90 +418,4 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 	/* The end of the job matters more than that a format has removed its attributes. */
 	finish(request, outcome == OSD_OK ? status : outcome);
 	return OSD_DISPATCH_DONE;
-}
-
-void osd_dispatch_expect(struct osd_dispatcher *dispatcher)
-{
-	if (dispatcher->config.exec)
-		osd_exec_expect_call(dispatcher->config.exec);
-}
-
-void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
-{
-	if (dispatcher->config.exec)
-		osd_exec_look_at_aborted(dispatcher->config.exec);
-	osd_copies_look_at_aborted(dispatcher->config.copies);
-	osd_flights_look_at_aborted(&dispatcher->flights);
-}
-
-/* ---- the background -------------------------------------------------------------------------- */
-
-static enum osd_status rebuild(void *dispatcher, struct osd_request *request,
-			       struct osd_command_context *ctx)
-{
-	osd_prepare_reset(dispatcher, request);
-	return osd_prepare_again(dispatcher, request, ctx);
-}
-
-void osd_dispatch_step_in(void *arg)
-{
-	struct osd_dispatcher *dispatcher = arg;
-
-	osd_gate_return(&dispatcher->gate);
-}
-
-void osd_dispatch_step_out(void *arg)
-{
-	struct osd_dispatcher *dispatcher = arg;
-
-	osd_gate_leave(&dispatcher->gate);
-}
-
-enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher)
-{
-	return osd_backgrounds_recover(dispatcher->backgrounds);
-}
-
-void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher)
-{
-	osd_backgrounds_stop(dispatcher->backgrounds);
-}
-
-/* ---- open and close -------------------------------------------------------------------------- */
-
-enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
-				      struct osd_dispatcher **ret_dispatcher)
-{
-	static const struct osd_background_ops ops = {osd_command_find, rebuild,
-						   osd_dispatch_step_in,
-						   osd_dispatch_step_out};
-	struct osd_dispatcher *dispatcher = calloc(1, sizeof(*dispatcher));
-
-	if (!dispatcher)
-		return OSD_E_NO_MEMORY;
-	dispatcher->config = *config;
-	if (osd_backgrounds_create(config->objects, &ops, dispatcher, &dispatcher->backgrounds) !=
-	    OSD_OK) {
-		free(dispatcher);
-		return OSD_E_NO_MEMORY;
-	}
-	dispatcher->checker =
-		(struct osd_checker){.keyring = config->keyring,
-				     .nonces = config->nonces,
-				     .system_id = osd_objects_system_id(config->objects)};
-	memcpy(dispatcher->checker.token, config->token, sizeof(config->token));
-	osd_gate_init(&dispatcher->gate);
-	osd_flights_init(&dispatcher->flights);
-	*ret_dispatcher = dispatcher;
-	return OSD_OK;
-}
-
-void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
-{
-	if (!dispatcher)
-		return;
-	osd_backgrounds_free(dispatcher->backgrounds);
-	osd_gate_release(&dispatcher->gate);
-	osd_flights_release(&dispatcher->flights);
-	free(dispatcher);
 }

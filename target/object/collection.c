@@ -63,13 +63,21 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	return status;
 }
 
+/* member 0: the collection is removed. */
+static enum osd_status note_for_views(struct osd_txn *txn, const struct osd_place *collection,
+				      uint64_t member)
+{
+	bool missed;
+	enum osd_status status = osd_views_note_member(txn, collection, member, &missed);
+
+	return status == OSD_OK ? osd_version_note_members(txn, collection, missed) : status;
+}
+
 static enum osd_status note_members(struct osd_txn *txn, const struct osd_place *collection,
 				    uint64_t member)
 {
-	enum osd_status status = osd_version_note_members(txn, collection);
+	enum osd_status status = note_for_views(txn, collection, member);
 
-	if (status == OSD_OK)
-		status = osd_views_note_member(txn, collection, member);
 	if (status == OSD_OK)
 		status = osd_stack_members_changed(txn);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
@@ -149,7 +157,7 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
 	if (status == OSD_OK)
-		status = osd_views_note_member(txn, &txn->place, 0);
+		status = note_for_views(txn, &txn->place, 0);
 	if (status == OSD_OK)
 		status = osd_stack_drop_collection(txn);
 	if (status == OSD_OK)

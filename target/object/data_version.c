@@ -62,7 +62,8 @@ struct osd_data_version osd_version_change(struct osd_object *object, struct osd
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct osd_place *x = a, *y = b;
+	const struct osd_place *x = &((const struct osd_changed_collection *)a)->place;
+	const struct osd_place *y = &((const struct osd_changed_collection *)b)->place;
 
 	if (x->partition_id != y->partition_id)
 		return x->partition_id < y->partition_id ? -1 : 1;
@@ -74,25 +75,30 @@ static bool same_place(const struct osd_place *a, const struct osd_place *b)
 	return a->object_id == b->object_id && a->partition_id == b->partition_id;
 }
 
-enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection)
+enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection,
+					 bool missed)
 {
 	size_t count = txn->collections.count;
+	struct osd_changed_collection *last = count ? &txn->collections.list[count - 1] : NULL;
 
 	/* Each job joins this one: a command that starts a job would change two records instead of one. */
 	if (collection->object_id == OSD_JOBS_COLLECTION)
 		return OSD_OK;
-	if (count && same_place(&txn->collections.list[count - 1], collection))
+	if (last && same_place(&last->place, collection)) {
+		last->missed |= missed;
 		return OSD_OK;
+	}
 	if (count == txn->collections.capacity) {
 		size_t capacity = OSD_MAX(8, count * 2);
-		struct osd_place *list = realloc(txn->collections.list, capacity * sizeof(*list));
 
-		if (!list)
+		last = realloc(txn->collections.list, capacity * sizeof(*last));
+		if (!last)
 			return OSD_E_NO_MEMORY;
-		txn->collections.list = list;
+		txn->collections.list = last;
 		txn->collections.capacity = capacity;
 	}
-	txn->collections.list[txn->collections.count++] = *collection;
+	txn->collections.list[txn->collections.count++] =
+		(struct osd_changed_collection){*collection, missed};
 	txn->weight += OSD_RECORD_WEIGHT;
 	return OSD_OK;
 }
@@ -118,13 +124,13 @@ static enum osd_status put_new(struct osd_txn *txn, const struct osd_place *coll
 
 enum osd_status osd_version_apply_members(struct osd_txn *txn)
 {
-	struct osd_place *list = txn->collections.list;
+	struct osd_changed_collection *list = txn->collections.list;
 	enum osd_status status = OSD_OK;
 
 	qsort(list, txn->collections.count, sizeof(*list), compare_places);
 	for (size_t i = 0; status == OSD_OK && i < txn->collections.count; i++)
-		if (i == 0 || !same_place(&list[i], &list[i - 1]))
-			status = put_new(txn, &list[i]);
+		if (i == 0 || !same_place(&list[i].place, &list[i - 1].place))
+			status = put_new(txn, &list[i].place);
 	return status == OSD_OK ? osd_views_check_noted(txn) : status;
 }
 

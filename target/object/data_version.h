@@ -46,8 +46,10 @@ void osd_version_enter(struct osd_object *object, const struct osd_record *recor
 struct osd_data_version osd_version_of(const struct osd_object *object);
 /* With the bytes locked that change, and the record stale.  Returns the version before. */
 struct osd_data_version osd_version_change(struct osd_object *object, struct osd_data_version to);
-/* Notes that members of the collection change in this transaction. */
-enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection);
+/* Notes that members of the collection change in this transaction.  missed: no view follows that, since no collection of
+ * the partition has one. */
+enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_place *collection,
+					 bool missed);
 /* Called before the commit: gives these collections their new versions. */
 enum osd_status osd_version_apply_members(struct osd_txn *txn);
 /* Called at the opening: finds the floor.  Then, for each record, counts its version. */

@@ -69,7 +69,7 @@ static enum osd_status note_change(struct osd_txn *txn, const struct osd_place *
 
 	if (directory->object_id == 0)
 		return OSD_OK;
-	status = osd_version_note_members(txn, directory);
+	status = osd_version_note_members(txn, directory, false);
 	return status == OSD_OK ? osd_note_members_change(txn, directory) : status;
 }
 

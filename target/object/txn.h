@@ -96,7 +96,10 @@ struct osd_txn {
 	struct osd_place held; /* the partition whose record a change has locked; id 0: none */
 
 	struct {
-		struct osd_place *list; /* owned: their members change (data_version.c) */
+		struct osd_changed_collection {
+			struct osd_place place;
+			bool missed; /* no collection of the partition had a view then */
+		} *list; /* owned: their members change (data_version.c) */
 		size_t count, capacity;
 	} collections;
 	struct {

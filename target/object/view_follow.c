@@ -70,8 +70,7 @@ enum osd_status osd_views_follow_members(struct osd_txn *txn)
 	for (size_t i = 0; status == OSD_OK && i < txn->members.count; i++) {
 		struct osd_member_change change = txn->members.list[i];
 
-		if (!change.missed)
-			status = osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : apply(txn, &change);
+		status = osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : apply(txn, &change);
 	}
 	txn->for_views = before;
 	return status == OSD_OK ? osd_txn_let_go(txn) : status;

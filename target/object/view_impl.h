@@ -33,7 +33,6 @@ enum osd_status osd_view_directory(struct osd_txn *txn, bool write);
 struct osd_member_change {
 	struct osd_place collection;
 	uint64_t member; /* 0: the collection is removed */
-	bool missed; /* no collection of the partition had a view then; stands for all members */
 };
 
 /* The list of a base that has, or would have, such a view: its number, and the bytes of each entry. */
@@ -93,10 +92,11 @@ enum osd_status osd_views_follow_members(struct osd_txn *txn);
 
 /* ---- view_members.c --------------------------------------------------------------------------- */
 
-/* The member joins the collection, or leaves it; 0: the collection is removed, after its members have left. */
+/* The member joins the collection, or leaves it; 0: the collection is removed, after its members have left.
+ * *ret_missed: the partition has no view of a collection, so nothing is noted (osd_version_note_members). */
 enum osd_status osd_views_note_member(struct osd_txn *txn, const struct osd_place *collection,
-				      uint64_t member);
-/* The records of these collections are locked.  OSD_E_CONFLICT: one may have got a view since osd_views_note_member(). */
+				      uint64_t member, bool *ret_missed);
+/* The records of the collections are locked.  OSD_E_CONFLICT: one with a change that was missed may have got a view. */
 enum osd_status osd_views_check_noted(struct osd_txn *txn);
 
 #endif

@@ -7,26 +7,15 @@
 #include "object/view_impl.h"
 #include "wire/osd2.h"
 
-/* Whether the last change noted is such a one. */
-static bool is_missed(const struct osd_txn *txn, const struct osd_place *collection)
-{
-	const struct osd_member_change *last;
-
-	if (txn->members.count == 0)
-		return false;
-	last = &txn->members.list[txn->members.count - 1];
-	return last->missed && last->collection.partition_id == collection->partition_id &&
-	       last->collection.object_id == collection->object_id;
-}
-
 enum osd_status osd_views_note_member(struct osd_txn *txn, const struct osd_place *collection,
-				      uint64_t member)
+				      uint64_t member, bool *ret_missed)
 {
-	const struct osd_member_change change = {*collection, member,
-						 !atomic_load(&txn->partition->parted)};
+	const bool parted = atomic_load(&txn->partition->parted);
+	const bool shown = collection->object_id >= OSD_FIRST_ID; /* or may be, in a view */
 	size_t count = txn->members.count;
 
-	if (collection->object_id < OSD_FIRST_ID || (change.missed && is_missed(txn, collection)))
+	*ret_missed = shown && !parted;
+	if (!shown || !parted)
 		return OSD_OK;
 	if (count == txn->members.capacity) {
 		size_t capacity = OSD_MAX(8, count * 2);
@@ -38,7 +27,7 @@ enum osd_status osd_views_note_member(struct osd_txn *txn, const struct osd_plac
 		txn->members.list = list;
 		txn->members.capacity = capacity;
 	}
-	txn->members.list[txn->members.count++] = change;
+	txn->members.list[txn->members.count++] = (struct osd_member_change){*collection, member};
 	return OSD_OK;
 }
 
@@ -57,8 +46,8 @@ enum osd_status osd_views_check_noted(struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; status == OSD_OK && i < txn->members.count; i++)
-		if (txn->members.list[i].missed)
-			status = check_one(txn, &txn->members.list[i].collection);
+	for (size_t i = 0; status == OSD_OK && i < txn->collections.count; i++)
+		if (txn->collections.list[i].missed)
+			status = check_one(txn, &txn->collections.list[i].place);
 	return status;
 }
