@@ -145,7 +145,9 @@ OSD_FUNCTION(main)
 	inverted = osd_stage_text(&stage, "invert", &length);
 	if (!wanted.text)
 		return osd_stage_fail("the parameter contains=TEXT is missing");
-	others = inverted && length == 1 && *inverted == '1';
+	if (inverted && (length != 1 || (*inverted != '0' && *inverted != '1')))
+		return osd_stage_fail("the parameter invert is 0 or 1");
+	others = inverted && *inverted == '1';
 	lines = (struct lines){stage.data, stage.length, 0};
 	if (!wanted.length) /* each line contains nothing */
 		return osd_result(OSD_BYTES, lines.data, others ? 0 : (uint32_t)lines.end) < 0;

@@ -130,6 +130,7 @@ def test_all_are_signed(signing: Serve, key: MakeKey) -> None:
         ("where=ok&is=true", RECORDS[1:2]),
         ("where=text&is=x,y", RECORDS[2:]),
         ("where=none&is=", []),
+        ("where=&is=", []),
     ],
 )
 def test_json_lines(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
 import pyosd
-from pyosd.errors import OSDError
+from pyosd.errors import JobError, OSDError
 from pyosd.functions import Functions, FunctionStage, OutputSize
 from pyosd.functions.stock import STOCK
 from pyosd.types import ObjectRef, ref
@@ -47,6 +48,9 @@ def zstd() -> bytes:
 def blowfish() -> bytes:
     filler, context = PKCS7(64).padder(), Cipher(Blowfish(KEY), modes.CBC(KEY[:8])).encryptor()
     return KEY[:8] + context.update(filler.update(TEXT) + filler.finalize())
+
+
+WHY = "unknown parameters: (b|colums)|needs where|as is csv|key=HEX|not in list"
 
 
 @dataclass(frozen=True)
@@ -133,3 +137,22 @@ def test_in_a_view(target: pyosd.Target, functions: Functions, zone: ObjectRef, 
             target.write(obj, 0, b"x")
         assert refusal(caught) == (CONTRACT, NO_INVERSE)
         assert whole(target, source) == case.stored()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parameters_that_are_none(functions: Functions, name: str) -> None:
+    """A misspelt one does not show readers more than they should see."""
+    case = CASES[name]
+    functions.put_stock(name, pool=case.pool)
+    wrong = ["colums=a", f"{case.parameters}&b"]
+    wrong += ["columns=", "where=&is="] if name == "csv" else []
+    wrong += ["is=a"] if name in ("csv", "jsonl", "parquet") else []
+    wrong += ["as=xml"] if name == "parquet" else []
+    for parameters in wrong:
+        with pytest.raises(JobError) as caught:
+            functions.call(name, case.stored(), parameters=parameters)
+        assert KEY.hex() not in str(caught.value)
+        assert re.search(
+            "unknown parameters: (b|colums)|needs where|as is csv|key=HEX|not in list",
+            str(caught.value),
+        )

@@ -75,6 +75,16 @@ def test_lines_without_a_text() -> None:
     assert local("lines", "main", "contains&invert=1")(b"a\nb") == b""
 
 
+@pytest.mark.parametrize("invert", ["", "2", "yes", "11"])
+def test_lines_with_another_value(stock_lines: Callable[[bytes], bytes], invert: str) -> None:
+    """Readers never get the other lines because of a word that is none."""
+    parameters = f"contains=a&invert={invert}"
+    with pytest.raises(ValueError, match="failed"):
+        local("lines", "main", parameters)(b"a\n")
+    with pytest.raises(ValueError, match="0 or 1"):
+        stock_lines(stage_args(b"a\n", parameters))
+
+
 # ---- Blowfish ----
 
 

@@ -16,7 +16,9 @@ NONCE = 12
 
 
 def cipher(stage: osd.StageInput) -> AESGCM:
-    """The cipher with the key of the parameters."""
+    """The cipher with the key.  Raises: ValueError: there is none; the text names no parameter."""
+    if stage.options.keys() != {"key"}:
+        raise ValueError("the parameter is key=HEX")
     return AESGCM(bytes.fromhex(stage.options["key"]))
 
 

@@ -23,7 +23,9 @@ BLOCK = 8
 
 
 def cipher(stage: osd.StageInput, vector: bytes) -> Cipher[modes.CBC]:
-    """The cipher with the key of the parameters."""
+    """The cipher with the key.  Raises: ValueError: there is none; the text names no parameter."""
+    if stage.options.keys() != {"key"}:
+        raise ValueError("the parameter is key=HEX")
     return Cipher(Blowfish(bytes.fromhex(stage.options["key"])), modes.CBC(vector))
 
 

@@ -11,12 +11,21 @@ import gzip
 import osd
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others."""
+    if unknown := stage.options.keys() - {"level"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    return stage.options
+
+
 def decompress(args: bytes) -> bytes:
     """Gzip's format to text."""
-    return gzip.decompress(osd.stage(args).data)
+    stage = osd.stage(args)
+    options_of(stage)
+    return gzip.decompress(stage.data)
 
 
 def compress(args: bytes) -> bytes:
     """Text to gzip's format.  Without a time, so that the same text gives the same bytes."""
     stage = osd.stage(args)
-    return gzip.compress(stage.data, int(stage.options.get("level", "6")), mtime=0)
+    return gzip.compress(stage.data, int(options_of(stage).get("level", "6")), mtime=0)

@@ -13,6 +13,15 @@ import json
 import osd
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or no column for a text."""
+    if unknown := stage.options.keys() - {"fields", "where", "is"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if "is" in stage.options and "where" not in stage.options:
+        raise ValueError("is=TEXT needs where=NAME")
+    return stage.options
+
+
 def get(record: object, name: str) -> tuple[bool, object]:
     """Whether the record has the field, and its value."""
     for part in name.split("."):
@@ -29,16 +38,17 @@ def written(value: object) -> str:
 
 def main(args: bytes) -> bytes:
     """JSON lines to JSON lines, UTF-8.  Lines of white space are left out."""
-    options = osd.stage(args).options
+    stage = osd.stage(args)
+    options = options_of(stage)
     fields = options["fields"].split(",") if "fields" in options else []
     where, text = options.get("where"), options.get("is", "")
     made = []
-    for line in osd.stage(args).data.split(b"\n"):
+    for line in stage.data.split(b"\n"):
         if not line.strip():
             continue
         record = json.loads(line)
-        has, value = get(record, where) if where else (True, None)
-        if where and not (has and text in (value, written(value))):
+        has, value = (True, None) if where is None else get(record, where)
+        if where is not None and not (has and text in (value, written(value))):
             continue
         if fields:
             found = {name: get(record, name) for name in fields}

@@ -20,10 +20,20 @@ def containing(data: bytes, text: bytes) -> Iterator[bytes]:
         yield data[begin:end]
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or invert has another value."""
+    if unknown := stage.options.keys() - {"contains", "invert"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if stage.options.get("invert", "0") not in ("0", "1"):
+        raise ValueError("the parameter invert is 0 or 1")
+    return stage.options
+
+
 def main(args: bytes) -> bytes:
     """Lines to lines; their ends stay."""
     stage = osd.stage(args)
-    text, inverted = stage.options["contains"].encode(), stage.options.get("invert") == "1"
+    options = options_of(stage)
+    text, inverted = options["contains"].encode(), options.get("invert") == "1"
     data = stage.data
     if text and not inverted and b"\n" not in text and b"\r" not in data:
         return b"".join(containing(data, text))

@@ -14,6 +14,17 @@ import pyarrow.csv
 import pyarrow.parquet
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or a value is none of theirs."""
+    if unknown := stage.options.keys() - {"columns", "where", "is", "as"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if "is" in stage.options and "where" not in stage.options:
+        raise ValueError("is=TEXT needs where=NAME")
+    if stage.options.get("as", "csv") != "csv":
+        raise ValueError("the parameter as is csv")
+    return stage.options
+
+
 def selected(data: bytes, options: dict[str, str]) -> pyarrow.Table:
     """The rows and columns.  One thread reads: a sandbox may have no more."""
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
@@ -31,8 +42,9 @@ def selected(data: bytes, options: dict[str, str]) -> pyarrow.Table:
 def main(args: bytes) -> bytes:
     """Parquet to Parquet, or to CSV."""
     stage = osd.stage(args)
-    table, made = selected(stage.data, stage.options), pyarrow.BufferOutputStream()
-    if stage.options.get("as") == "csv":
+    options = options_of(stage)
+    table, made = selected(stage.data, options), pyarrow.BufferOutputStream()
+    if "as" in options:
         pyarrow.csv.write_csv(table, made)
     else:
         pyarrow.parquet.write_table(table, made)

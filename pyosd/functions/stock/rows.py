@@ -15,10 +15,20 @@ import io
 import osd
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or no column for a text."""
+    if unknown := stage.options.keys() - {"columns", "where", "is", "separator"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if "is" in stage.options and "where" not in stage.options:
+        raise ValueError("is=TEXT needs where=NAME")
+    return stage.options
+
+
 def main(args: bytes) -> bytes:
     """CSV to CSV, UTF-8, with lines that end with LF."""
     stage = osd.stage(args)
-    separator = stage.options.get("separator", ",")
+    options = options_of(stage)
+    separator = options.get("separator", ",")
     if (stage.header or len(stage.data) != stage.whole) and stage.data.count(b'"') % 2:
         raise ValueError("a row of several lines lies between two parts of the object")
     text = (stage.header + stage.data).decode()
@@ -26,11 +36,11 @@ def main(args: bytes) -> bytes:
         return b""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     header = next(rows)
-    wanted = stage.options.get("columns")
-    names = wanted.split(",") if wanted else header
+    wanted = options.get("columns")
+    names = header if wanted is None else wanted.split(",")
     places = [header.index(name) for name in names]
-    where, value = stage.options.get("where"), stage.options.get("is", "")
-    place = header.index(where) if where else 0
+    where, value = options.get("where"), options.get("is", "")
+    place = 0 if where is None else header.index(where)
     made = io.StringIO(newline="")
     writer = csv.writer(made, delimiter=separator, lineterminator="\n")
     if not stage.header:

@@ -10,9 +10,18 @@ import osd
 import pyarrow
 
 
+def options_of(stage: osd.StageInput) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others."""
+    if unknown := stage.options.keys() - {"level"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    return stage.options
+
+
 def decompress(args: bytes) -> bytes:
     """Zstandard's format to text.  It is an error if the end of the data is missing."""
-    source = pyarrow.BufferReader(osd.stage(args).data)
+    stage = osd.stage(args)
+    options_of(stage)
+    source = pyarrow.BufferReader(stage.data)
     with pyarrow.CompressedInputStream(source, "zstd") as stream:
         return bytes(stream.read())
 
@@ -20,5 +29,5 @@ def decompress(args: bytes) -> bytes:
 def compress(args: bytes) -> bytes:
     """Text to Zstandard's format."""
     stage = osd.stage(args)
-    codec = pyarrow.Codec("zstd", compression_level=int(stage.options.get("level", "3")))
+    codec = pyarrow.Codec("zstd", compression_level=int(options_of(stage).get("level", "3")))
     return bytes(codec.compress(stage.data, asbytes=True))
