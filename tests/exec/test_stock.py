@@ -157,7 +157,7 @@ def test_a_line_that_is_no_json(target: pyosd.Target, functions: Functions, obj:
 def test_the_schema_of_a_table(target: pyosd.Target, functions: Functions, zone: ObjectRef) -> None:
     schema = functions.put_stock("schema").id
     functions.hook(zone, Hook(schema, HookEvent.AFTER, page=PAGE))
-    text = 'id,price,name,none\n7,1.5,ann,\n-3,2e1,"b,\nob",\n12,,1_0,\n'
+    text = '\ufeffid,price,name,none\n7,1.5,ann,\n-3,2e1,"b,\nob",\n12,,1_0,\n'
     obj = target.create_and_write(zone.partition_id, text.encode())
     found = settled(target, functions, obj)
     assert (number(found, 2), number(found, 3)) == (3, 4)

@@ -156,3 +156,14 @@ def test_parameters_that_are_none(functions: Functions, name: str) -> None:
             "unknown parameters: (b|colums)|needs where|as is csv|key=HEX|not in list",
             str(caught.value),
         )
+
+
+def test_csv_of_spreadsheets(functions: Functions) -> None:
+    """It begins with a byte order mark.  A row that lacks fields is a failure only if they are selected."""
+    functions.put_stock("csv")
+    data = b"\xef\xbb\xbfid,name\r\n1,ann\r\n2\r\n"
+    assert functions.call("csv", data, parameters="columns=id") == b"id\n1\n2\n"
+    assert functions.call("csv", data, parameters="where=id&is=1") == b"id,name\n1,ann\n"
+    with pytest.raises(JobError) as caught:
+        functions.call("csv", data, parameters="")
+    assert "fewer fields" in str(caught.value)

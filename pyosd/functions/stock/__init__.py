@@ -42,9 +42,7 @@ class StockFunction:
 _LINES = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
 _TABLE = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.TABLE)
 # Not deterministic, so that the disk never has what a cipher returns.
-_CIPHER = Contract(
-    OutputSize.UNKNOWN, inverse="encrypt"
-)  # the padding is known when it is decrypted
+_CIPHER = Contract(OutputSize.UNKNOWN, inverse="encrypt")  # padded
 _SEALED = Contract(OutputSize.FIXED, ratio=(-28, 1, 1), inverse="encrypt")  # without nonce and tag
 _IMAGE = Contract(OutputSize.UNKNOWN, deterministic=True)
 _PIXELS = Contract(OutputSize.SAME, deterministic=True)  # header and length stay

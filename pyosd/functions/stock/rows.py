@@ -31,7 +31,7 @@ def main(args: bytes) -> bytes:
     separator = options.get("separator", ",")
     if (stage.header or len(stage.data) != stage.whole) and stage.data.count(b'"') % 2:
         raise ValueError("a row of several lines lies between two parts of the object")
-    text = (stage.header + stage.data).decode()
+    text = (stage.header + stage.data).decode("utf-8-sig")  # spreadsheets begin with a mark
     if not text:
         return b""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
@@ -45,7 +45,10 @@ def main(args: bytes) -> bytes:
     writer = csv.writer(made, delimiter=separator, lineterminator="\n")
     if not stage.header:
         writer.writerow(names)
-    for row in rows:
-        if row and (where is None or row[place] == value):
-            writer.writerow([row[each] for each in places])
+    try:
+        for row in rows:
+            if row and (where is None or row[place] == value):
+                writer.writerow([row[each] for each in places])
+    except IndexError:
+        raise ValueError("a row has fewer fields than are selected") from None
     return made.getvalue().encode()

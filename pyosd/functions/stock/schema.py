@@ -65,8 +65,10 @@ class ColumnFacts:
 
 def lines() -> Iterator[str]:
     """The text of the object."""
+    encoding = "utf-8-sig"  # spreadsheets begin with a mark
     for line in osd.userobject(osd.zone.partition_id, osd.zone.object_id).data:
-        yield line.decode(errors="replace")
+        yield line.decode(encoding, errors="replace")
+        encoding = "utf-8"
 
 
 def main(args: bytes) -> bytes:
