@@ -25,7 +25,9 @@ from tests.serving import Serving, missing, shared
 
 pytestmark = pytest.mark.tgtd
 CHANGE = Permission.CREATE | Permission.WRITE | Permission.REMOVE
-CAPKEY, CMDRSP, ALLDATA = (getattr(SecurityMethod, each) for each in ("CAPKEY", "CMDRSP", "ALLDATA"))
+CAPKEY, CMDRSP, ALLDATA = (
+    getattr(SecurityMethod, each) for each in ("CAPKEY", "CMDRSP", "ALLDATA")
+)
 by_method = pytest.mark.parametrize("method", [CAPKEY, CMDRSP, ALLDATA], ids=lambda each: each.name)
 TAG = AttributeValue(Page.USER_SECURITY, 0x4000_0001, b"\0\0\0\5")
 TAG_OF_DIRECTORY = AttributeValue(Page.COLLECTION_SECURITY, 0x4000_0001, b"\0\0\0\5")
