@@ -55,7 +55,7 @@ MUTANTS = (
         "old checksums stay while the bytes change",
         "target/store/sums_data.c",
         "		status = osd_sums_forget(file, change->first, change->end);",
-        "		status = OSD_OK;",
+        "		status = file ? OSD_OK : osd_sums_forget(file, change->first, change->end);",
         *("tests/sanitize/test_units.py", "-k", "sums and sanitized"),
     ),
     mutant(
@@ -186,7 +186,7 @@ MUTANTS = (
     # ---- jobs ----
     mutant(
         "a key finds no earlier job",
-        "target/exec/submit.c",
+        "target/exec/repeated.c",
         "	status = osd_job_key_find(txn, &wanted, &id);",
         "	status = osd_job_key_find(txn, &wanted, &id) == OSD_OK ? OSD_E_NO_OBJECT\n"
         "							       : OSD_E_NO_OBJECT;",
@@ -325,7 +325,7 @@ MUTANTS = (
         "a partition's quota is ignored",
         "target/object/quota.c",
         "	if (account && !add_below(&account->charged_bytes, delta, quota))",
-        "	if (account && !add_below(&account->charged_bytes, delta, OSD_NO_LIMIT))",
+        "	if (account && !add_below(&account->charged_bytes, delta, quota | OSD_NO_LIMIT))",
         *("tests/command/test_quotas.py", *WITHOUT_SANITIZERS),
     ),
     mutant(
@@ -418,8 +418,8 @@ MUTANTS = (
     mutant(
         "a copy is removed though it has changed",
         "pyosd/cluster/upkeep.py",
-        "if state.usable and target.data_version(obj) != state.version:",
-        "if False:",
+        "version = state.version if state.usable else None",
+        "version = None",
         *COPIES_TESTS,
     ),
     mutant(
