@@ -351,6 +351,51 @@ static void test_no_lost_update(struct test_store *store)
 	osd_object_put(object);
 }
 
+/* A change that wants a version, on bytes that nobody else has locked. */
+struct wanting {
+	struct osd_object *object;
+	struct osd_data_version wanted;
+	atomic_bool ended;
+};
+
+static void *change_wanted(void *arg)
+{
+	struct wanting *wanting = arg;
+	struct osd_piece piece = {8, 5};
+	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
+				    .pieces = &piece,
+				    .piece_count = 1,
+				    .data = "other",
+				    .wanted = &wanting->wanted};
+
+	OK(osd_object_change(wanting->object, &change));
+	atomic_store(&wanting->ended, true);
+	return NULL;
+}
+
+/* It waits for changes of other bytes: each of them would make another version. */
+static void test_wanted_waits_for_all(struct test_store *store)
+{
+	struct timespec step = {.tv_nsec = 1000000};
+	struct wanting wanting = {.ended = false};
+	struct osd_range range;
+	pthread_t thread;
+	uint64_t oid;
+
+	OK(test_create(store->objects, PID, 0, &oid));
+	do_write(store->objects, oid);
+	wanting.object = get(store->objects, oid);
+	wanting.wanted = version_of(store->objects, oid);
+	OK(osd_object_lock(wanting.object, &range, 0, 5, false));
+	CHECK(pthread_create(&thread, NULL, change_wanted, &wanting) == 0);
+	for (int i = 0; i < 50 && !atomic_load(&wanting.ended); i++)
+		nanosleep(&step, NULL);
+	CHECK(!atomic_load(&wanting.ended));
+	osd_object_unlock(wanting.object, &range);
+	CHECK(pthread_join(thread, NULL) == 0);
+	osd_object_put(wanting.object);
+}
+
 /* ---- collections ------------------------------------------------------------------------- */
 
 static enum osd_status in_txn(struct osd_objects *objects, uint64_t cid, uint64_t oid,
@@ -621,6 +666,7 @@ int main(void)
 		test_no_change(&store);
 		test_wanted(&store);
 		test_no_lost_update(&store);
+		test_wanted_waits_for_all(&store);
 		test_members(&store);
 		test_members_undone(&store);
 		test_again_and_restart(&store);
