@@ -70,7 +70,8 @@ class UnstoredFiles:
 
     def __init__(self, mounted: _Mounted) -> None:
         self._mounted, self._nodes, self._line = mounted, mounted.nodes, mounted.line
-        self._waiting = dict[int, Node]()
+        self._waiting = dict[int, Node]()  # in the order in which they are due
+        self._timer: asyncio.TimerHandle | None = None  # one for all, as of AsyncConnection
 
     # ---- use ------------------------------------------------------------------------------------
 
@@ -90,9 +91,11 @@ class UnstoredFiles:
             self._begin(node, UnstoredFile(cuts=False, made=True))
 
     def _begin(self, node: Node, new: UnstoredFile) -> None:
-        node.new = new
-        new.idle = asyncio.get_running_loop().call_later(_IDLE_S, self._store_idle, node)
+        loop = asyncio.get_running_loop()
+        node.new, new.due = new, loop.time() + _IDLE_S
         self._waiting[node.id] = node
+        if self._timer is None:
+            self._timer = loop.call_at(new.due, self._store_due)
 
     async def write(self, node: Node, start: int | None, data: Buffer) -> bool:
         """Take data.  start: None: behind the end.  Returns: False: the target has the file now."""
@@ -176,13 +179,21 @@ class UnstoredFiles:
 
     def _stored(self, node: Node) -> None:
         self._waiting.pop(node.id, None)
-        if node.new and node.new.idle:
-            node.new.idle.cancel()
         node.new = None
 
-    def _store_idle(self, node: Node) -> None:
-        if node.new:
-            task = asyncio.ensure_future(self.store(node))
+    def _store_due(self) -> None:
+        """Store those whose second is over, each at most once."""
+        loop = asyncio.get_running_loop()
+        self._timer, now = None, loop.time()
+        for node in self._waiting.values():
+            assert node.new
+            if node.new.due is None:
+                continue
+            if node.new.due > now:
+                self._timer = loop.call_at(node.new.due, self._store_due)
+                break
+            node.new.due = None
+            task = loop.create_task(self.store(node))
             task.add_done_callback(_ignore)  # close() will find out
 
     # ---- store ----------------------------------------------------------------------------------

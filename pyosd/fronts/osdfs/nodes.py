@@ -55,7 +55,8 @@ class UnstoredFile:
     """What a file has that the target does not have.
 
     cuts: it was opened with O_TRUNC.  made: the target has the file, without data.  described: mode or
-    owner were set.  accessed, modified: times that were set, in ns.
+    owner were set.  accessed, modified: times that were set, in ns.  due: when it is stored although
+    nobody waits, in time of the loop; None: that has been tried.
     """
 
     cuts: bool
@@ -65,7 +66,7 @@ class UnstoredFile:
     accessed: int | None = None
     modified: int | None = None
     storing: asyncio.Future[None] | None = None
-    idle: asyncio.TimerHandle | None = None
+    due: float | None = None
 
 
 class AllNames(NamedTuple):
