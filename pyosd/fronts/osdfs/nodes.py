@@ -210,7 +210,7 @@ class NodeTable:
     def bind(self, node: Node, obj: ObjectRef) -> None:
         """The target has made the object of a node."""
         self._by_object.pop(node.object, None)
-        node.object, node.inode = obj, 0
+        node.object, node.inode = obj, self.number(obj)
         self._by_object.setdefault(obj, node)
 
     def show(
