@@ -15,8 +15,8 @@ struct core_state { /* of one module object */
 	PyObject *node_names[CORE_NODE_NAMES]; /* interned */
 };
 
-extern PyType_Spec core_session_spec; /* session_type.c */
-extern PyType_Spec core_device_spec;  /* kernel_type.c */
+extern PyType_Spec core_session_spec;			   /* session_type.c */
+extern PyType_Spec core_device_spec;			   /* kernel_type.c */
 extern const char *const core_node_names[CORE_NODE_NAMES]; /* kernel_node.c */
 
 /* decode.c */
