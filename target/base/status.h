@@ -165,6 +165,19 @@ static inline bool osd_status_is_medium(enum osd_status status)
 	       status == OSD_E_TAIL_FAILED || status == OSD_E_SUM;
 }
 
+/* What was named is not there. */
+static inline bool osd_status_is_gone(enum osd_status status)
+{
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+}
+
+/* How a job has ended that did not complete, or that the command did not wait for its end. */
+static inline bool osd_status_is_of_job(enum osd_status status)
+{
+	return status == OSD_E_STILL_RUNNING ||
+	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
+}
+
 /* Logs the cause, at most 20 a second, and returns OSD_E_INTERNAL, whose meaning refers to the log.  Nothing
  * else returns it anew. */
 enum osd_status osd_internal(const char *format, ...) __attribute__((format(printf, 1, 2)));

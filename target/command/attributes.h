@@ -39,6 +39,16 @@ void osd_attributes_free(struct osd_attr_params *params);
 /* Frees those of the request, which is finished, or will be dispatched from the start. */
 void osd_attributes_forget(struct osd_request *request);
 
+/* The attributes that a command sets, or gets, one after the other; OSD_NUMBER_ALL: a whole page.  params NULL: none. */
+struct osd_attr_walk {
+	struct osd_attr_list list;
+	struct osd_attr one;
+	bool has_one; /* it comes first */
+};
+struct osd_attr_walk osd_attributes_to_set(const struct osd_attr_params *params);
+struct osd_attr_walk osd_attributes_to_get(const struct osd_attr_params *params);
+bool osd_attr_walk_next(struct osd_attr_walk *walk, struct osd_attr *ret_attr);
+
 /* Whether the set half names the attribute.  params NULL: no. */
 bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number);
 /* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which

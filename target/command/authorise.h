@@ -41,13 +41,10 @@ enum osd_uses {
 enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_object_id id,
 				    enum osd_object_type type, uint16_t permissions,
 				    enum osd_uses uses);
-/* Attributes that the command touches although no list names them, such as those in criteria:
- * checks that the CDB's capability may touch them.  No transaction is open. */
-struct osd_touched {
-	uint32_t page, number;
-};
+/* An attribute that the command touches although no list names it, such as one in criteria:
+ * checks that the CDB's capability may touch it.  No transaction is open. */
 enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_request *request,
-				      const struct osd_touched *touched, size_t count);
+				      uint32_t page, uint32_t number);
 /* The access that the set list needs on each member that it is applied to. */
 struct osd_access osd_authorise_sets_access(const struct osd_request *request);
 /* Whether all that the lists name is among what a capability may touch. */

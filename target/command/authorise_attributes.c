@@ -62,7 +62,7 @@ static enum osd_status check_joined(struct osd_command_context *ctx, const struc
 	if (ctx->data_flags & OSD_DATA_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
 	status = osd_objects_facts(ctx->objects, id, true, &facts);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return OSD_OK; /* said so later */
 	if (status == OSD_OK)
 		status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
@@ -89,14 +89,11 @@ static enum osd_status check_set(struct osd_command_context *ctx, const struct o
 static enum osd_status check_sets(struct osd_command_context *ctx,
 				  const struct osd_allowed *allowed)
 {
-	const struct osd_attr_params *params = ctx->attributes;
-	struct osd_attr_list list = params->set_list;
+	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
 	enum osd_status status = OSD_OK;
 	struct osd_attr attr;
 
-	if (params->format != OSD_CDBFMT_LIST)
-		return check_set(ctx, allowed, &params->set_one);
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_set(ctx, allowed, &attr);
 	return status;
 }
@@ -134,14 +131,11 @@ static enum osd_status check_get(struct osd_command_context *ctx, const struct o
 static enum osd_status check_gets(struct osd_command_context *ctx,
 				  const struct osd_allowed *allowed)
 {
-	const struct osd_attr_params *params = ctx->attributes;
-	struct osd_attr_list list = params->get_list;
+	struct osd_attr_walk walk = osd_attributes_to_get(ctx->attributes);
 	enum osd_status status = OSD_OK;
 	struct osd_attr attr;
 
-	if (params->format != OSD_CDBFMT_LIST)
-		return check_get(ctx, allowed, params->get_page, OSD_NUMBER_ALL);
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_get(ctx, allowed, attr.page, attr.number);
 	return status;
 }
@@ -197,17 +191,11 @@ static enum osd_status check_source(struct osd_command_context *ctx, const struc
 
 static enum osd_status check_sources(struct osd_command_context *ctx)
 {
-	const struct osd_attr_params *params = ctx->attributes;
+	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
 	enum osd_status status = OSD_OK;
-	struct osd_attr_list list;
 	struct osd_attr attr;
 
-	if (!params || !params->sets)
-		return OSD_OK;
-	if (params->format != OSD_CDBFMT_LIST)
-		return check_source(ctx, &params->set_one);
-	list = params->set_list;
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_source(ctx, &attr);
 	return status;
 }
@@ -217,7 +205,6 @@ static enum osd_status check_sources(struct osd_command_context *ctx)
 enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
-	const struct osd_attr_params *params = ctx->attributes;
 	struct osd_request *request = ctx->request;
 	enum osd_status status = check_sources(ctx);
 
@@ -230,15 +217,15 @@ enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
 	}
 	if (status == OSD_OK)
 		status = check_counter(ctx, &allowed);
-	if (status == OSD_OK && params && params->sets)
+	if (status == OSD_OK)
 		status = check_sets(ctx, &allowed);
-	if (status == OSD_OK && params && params->gets)
+	if (status == OSD_OK)
 		status = check_gets(ctx, &allowed);
 	return status;
 }
 
 enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_request *request,
-				      const struct osd_touched *touched, size_t count)
+				      uint32_t page, uint32_t number)
 {
 	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
 	enum osd_status status;
@@ -247,32 +234,23 @@ enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_re
 	    !request->security.proof.grant.capability.allowed_attributes_access)
 		return OSD_OK;
 	status = load_allowed(objects, request, &allowed);
-	for (size_t i = 0; status == OSD_OK && i < count; i++)
-		status = check_one(objects, request, &allowed, touched[i].page, touched[i].number,
-				   (struct osd_access){0});
-	return status;
+	return status == OSD_OK
+		       ? check_one(objects, request, &allowed, page, number, (struct osd_access){0})
+		       : status;
 }
 
 bool osd_authorise_lists(const struct osd_request *request, const struct osd_allowed *allowed)
 {
-	const struct osd_attr_params *params = request->attributes;
-	struct osd_attr_list sets, gets;
+	struct osd_attr_walk sets = osd_attributes_to_set(request->attributes);
+	struct osd_attr_walk gets = osd_attributes_to_get(request->attributes);
 	struct osd_attr attr;
 	bool has = true;
 
-	if (!allowed->limited || !params)
+	if (!allowed->limited)
 		return true;
-	sets = params->set_list;
-	gets = params->get_list;
-	if (params->format != OSD_CDBFMT_LIST) {
-		if (params->gets)
-			has = osd_allowed_has(allowed, params->get_page, OSD_NUMBER_ALL);
-		return has && (!params->sets || osd_allowed_has(allowed, params->set_one.page,
-								params->set_one.number));
-	}
-	while (has && params->sets && osd_attr_list_next(&sets, &attr))
+	while (has && osd_attr_walk_next(&sets, &attr))
 		has = osd_allowed_has(allowed, attr.page, attr.number);
-	while (has && params->gets && osd_attr_list_next(&gets, &attr))
+	while (has && osd_attr_walk_next(&gets, &attr))
 		has = osd_allowed_has(allowed, attr.page, attr.number);
 	return has;
 }

@@ -131,7 +131,7 @@ static enum osd_status find_facts(struct osd_objects *objects, struct osd_object
 	enum osd_status status =
 		all ? OSD_E_NO_OBJECT : osd_objects_facts(objects, id, with_tag, facts);
 
-	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (!osd_status_is_gone(status))
 		return status;
 	/* All user objects may have any tags, so a capability with a tag does not permit them. */
 	*facts = (struct osd_object_facts){.id = id,
@@ -176,11 +176,9 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 	status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
 	if (status != OSD_OK)
 		return osd_command_fail(request, status, field);
-	if (uses == OSD_USES_ALL)
-		return osd_authorise_touched(
-			ctx->objects, request,
-			&(struct osd_touched){OSD_PAGE_ALL, OSD_NUMBER_ALL}, 1);
-	return OSD_OK;
+	return uses == OSD_USES_ALL
+		       ? osd_authorise_touched(ctx->objects, request, OSD_PAGE_ALL, OSD_NUMBER_ALL)
+		       : OSD_OK;
 }
 
 /* ---- objects reached through the one addressed ----------------------------------------------- */

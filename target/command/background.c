@@ -79,12 +79,10 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 				  const struct osd_command_context *ctx,
 				  struct osd_place_holder **ret_holder)
 {
-	const struct osd_nexus *nexus = &ctx->request->nexus;
 	struct osd_principal principal;
 	enum osd_status status = OSD_E_BUSY;
 
-	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
-			     &principal);
+	osd_command_principal(ctx->request, ctx->grant, &principal);
 	osd_lock(&all->lock);
 	if (!all->stopping)
 		status = osd_places_take(&all->places, principal.key, ret_holder);

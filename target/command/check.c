@@ -100,12 +100,10 @@ static bool sets_length(const struct osd_attr_params *params)
 /* A check that fails must not keep its hook from being removed. */
 static bool sets_hooks_alone(const struct osd_attr_params *params)
 {
-	struct osd_attr_list list = params->set_list;
+	struct osd_attr_walk walk = osd_attributes_to_set(params);
 	struct osd_attr attr;
 
-	if (params->format != OSD_CDBFMT_LIST)
-		return params->set_one.page == OSD_PAGE_HOOKS;
-	while (osd_attr_list_next(&list, &attr))
+	while (osd_attr_walk_next(&walk, &attr))
 		if (attr.page != OSD_PAGE_HOOKS)
 			return false;
 	return true;
@@ -296,9 +294,8 @@ static enum osd_status refuse(struct check *check, const struct osd_exec_outcome
 
 	osd_hook_text(outcome, checked->text);
 	fault->text = checked->text;
-	fault->has_information = fault->has_command_information = true;
-	fault->information = atomic_fetch_add(&tokens, 1) + 1;
-	fault->command_information = reason;
+	osd_fault_inform(fault, atomic_fetch_add(&tokens, 1) + 1);
+	osd_fault_inform_command(fault, reason);
 	if (osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
 		osd_info("a check of 0x%" PRIx64 "/0x%" PRIx64 " does not permit a command: function %s (0x%" PRIx64
 			 "/0x%" PRIx64 ", %s, attribute %" PRIu32 "), reason %u, token %" PRIu64
@@ -322,8 +319,7 @@ static enum osd_status judge(struct check *check, const struct osd_exec_outcome 
 		check->asked++;
 		return ask(check);
 	}
-	if (status == OSD_E_STILL_RUNNING ||
-	    (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL))
+	if (osd_status_is_of_job(status))
 		return refuse(check, outcome, outcome->reason);
 	return status;
 }
@@ -373,9 +369,8 @@ static enum osd_status ask(struct check *check)
 		return OSD_E_ISOLATION;
 	status = osd_hook_call(&call, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {
-		fault->has_information = fault->has_command_information = true;
-		fault->information = refusal.queue_depth;
-		fault->command_information = refusal.retry_after_msec;
+		osd_fault_inform(fault, refusal.queue_depth);
+		osd_fault_inform_command(fault, refusal.retry_after_msec);
 	}
 	return status;
 }
@@ -432,5 +427,5 @@ enum osd_status osd_check_command(struct osd_command_context *ctx)
 		return OSD_E_BUSY;
 	status = begin(ctx, events);
 	/* No function was asked: the hooks have gone, or concern other events. */
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+	return osd_status_is_gone(status) ? OSD_OK : status;
 }

@@ -17,7 +17,6 @@ enum osd_status osd_cmd_object_structure_check(struct osd_command_context *ctx)
 					   osd_command_stops, ctx, &result);
 	if (status != OSD_OK || result.objects + result.containers == 0)
 		return status;
-	request->fault.has_command_information = true;
-	request->fault.command_information = result.objects + result.containers;
+	osd_fault_inform_command(&request->fault, result.objects + result.containers);
 	return OSD_E_DAMAGED;
 }

@@ -32,7 +32,7 @@ static enum osd_status choose_method(struct osd_command_context *ctx, enum osd_c
 static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_copy_method method,
 				   enum osd_status status)
 {
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	if (status == OSD_E_UNSUPPORTED &&
 	    method == OSD_COPY_SHARE) /* these two objects' files are not alike */
@@ -77,9 +77,9 @@ static enum osd_status copy_through(struct osd_command_context *ctx,
 static enum osd_status authorise(struct osd_command_context *ctx, struct osd_object_id from,
 				 bool attributes)
 {
-	static const struct osd_touched all = {OSD_PAGE_ALL, OSD_NUMBER_ALL};
-	enum osd_status status =
-		attributes ? osd_authorise_touched(ctx->objects, ctx->request, &all, 1) : OSD_OK;
+	enum osd_status status = attributes ? osd_authorise_touched(ctx->objects, ctx->request,
+								    OSD_PAGE_ALL, OSD_NUMBER_ALL)
+					    : OSD_OK;
 
 	if (status != OSD_OK)
 		return status;

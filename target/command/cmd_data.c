@@ -78,8 +78,8 @@ static enum osd_status report_half(struct osd_request *request, struct osd_objec
 	if (!tail && status != OSD_E_HEAD_FAILED && status != OSD_E_HEAD_ABSENT)
 		return status;
 	border = osd_object_head_bytes(object);
-	request->fault.has_information = true;
-	request->fault.information = tail ? OSD_MAX(start, border) : OSD_MIN(start, border - 1);
+	osd_fault_inform(&request->fault,
+			 tail ? OSD_MAX(start, border) : OSD_MIN(start, border - 1));
 	return status;
 }
 
@@ -89,8 +89,7 @@ static enum osd_status report_read(struct osd_request *request, struct osd_objec
 {
 	if (status != OSD_E_SUM)
 		return report_half(request, object, start, status);
-	request->fault.has_information = true;
-	request->fault.information = osd_object_first_damage(object, start);
+	osd_fault_inform(&request->fault, osd_object_first_damage(object, start));
 	return status;
 }
 
@@ -121,8 +120,7 @@ static enum osd_status report_short(struct osd_request *request, uint64_t availa
 {
 	if (available == request->decoded.length)
 		return OSD_OK;
-	request->fault.has_command_information = true;
-	request->fault.command_information = available;
+	osd_fault_inform_command(&request->fault, available);
 	return OSD_E_SHORT_READ;
 }
 

@@ -249,8 +249,7 @@ enum osd_status osd_command_in_use(struct osd_command_context *ctx, enum osd_sta
 	if (status != OSD_E_FUNCTION_IN_USE ||
 	    !osd_exec_uses_function(ctx->exec, ctx->request->object, &job) || !job.object_id)
 		return status;
-	fault->has_information = fault->has_command_information = true;
-	fault->information = job.object_id;
-	fault->command_information = job.partition_id;
+	osd_fault_inform(fault, job.object_id);
+	osd_fault_inform_command(fault, job.partition_id);
 	return status;
 }

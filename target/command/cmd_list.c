@@ -108,10 +108,9 @@ static bool is_gone(const struct blocks *blocks, struct osd_object_id listed, en
 	enum osd_object_type type;
 
 	if (status != OSD_E_PARAM_FIELD)
-		return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+		return osd_status_is_gone(status);
 	status = osd_object_type_of(blocks->ctx->txn, listed, &type);
-	return status == OSD_OK ? type != blocks->listing->type
-				: status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+	return status == OSD_OK ? type != blocks->listing->type : osd_status_is_gone(status);
 }
 
 /* *ret_length: the block's bytes, whether it fitted or not. */

@@ -149,10 +149,9 @@ static enum osd_status find_linked(struct osd_naming *naming, struct osd_named *
 				? (struct osd_object_id){naming->from.partition_id, id}
 				: (struct osd_object_id){id, 0};
 	status = osd_object_type_of(naming->txn, ret_named->id, &ret_named->type);
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION
-		       ? osd_naming_fail_in_data(naming->ctx->request, OSD_E_PARAM_FIELD,
-						 PARAM_OBJECT)
-		       : status;
+	return osd_status_is_gone(status) ? osd_naming_fail_in_data(naming->ctx->request,
+								    OSD_E_PARAM_FIELD, PARAM_OBJECT)
+					  : status;
 }
 
 static enum osd_status check_no_loop(struct osd_naming *naming, struct osd_object_id directory,
@@ -372,7 +371,7 @@ static enum osd_status act_on_found(struct osd_naming *naming)
 
 	if (status == OSD_OK && !(naming->params.flags & OSD_NAME_EACH))
 		status = osd_phase_set_then_get(naming->ctx->request, naming->txn);
-	if ((status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) &&
+	if (osd_status_is_gone(status) &&
 	    (has_changed(&naming->place) || has_changed(&naming->entrance)))
 		return OSD_E_CONFLICT;
 	return status;

@@ -71,10 +71,8 @@ static enum osd_status check_jobs(struct osd_command_context *ctx)
 	if (!ctx->exec)
 		return OSD_OK;
 	status = osd_exec_check_partition(ctx->exec, request->object.partition_id, &job);
-	if (status == OSD_E_JOB_IN_WAY) {
-		request->fault.has_information = true;
-		request->fault.information = job.object_id;
-	}
+	if (status == OSD_E_JOB_IN_WAY)
+		osd_fault_inform(&request->fault, job.object_id);
 	return status;
 }
 

@@ -106,11 +106,9 @@ static enum osd_status authorise_criteria(struct osd_command_context *ctx,
 {
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		struct osd_touched touched = {criteria[i].page, criteria[i].number};
-
-		status = osd_authorise_touched(ctx->objects, ctx->request, &touched, 1);
-	}
+	for (size_t i = 0; status == OSD_OK && i < count; i++)
+		status = osd_authorise_touched(ctx->objects, ctx->request, criteria[i].page,
+					       criteria[i].number);
 	return status;
 }
 

@@ -109,12 +109,6 @@ static struct osd_function_code *make_code(const struct compiling *compiling,
 
 /* ---- activation --------------------------------------------------------------------------------------- */
 
-static bool is_failure(enum osd_status status)
-{
-	return status == OSD_OK || status == OSD_E_STILL_RUNNING ||
-	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
-}
-
 static enum osd_status take(struct compiling *compiling, const struct osd_exec_outcome *outcome)
 {
 	struct osd_request *request = compiling->request;
@@ -123,12 +117,11 @@ static enum osd_status take(struct compiling *compiling, const struct osd_exec_o
 	compiled->code = make_code(compiling, outcome);
 	if (compiled->code)
 		return OSD_OK;
-	if (!is_failure(outcome->status))
+	if (outcome->status != OSD_OK && !osd_status_is_of_job(outcome->status))
 		return outcome->status;
 	osd_hook_text(outcome, compiled->text);
 	request->fault.text = compiled->text;
-	request->fault.has_command_information = true;
-	request->fault.command_information = outcome->reason;
+	osd_fault_inform_command(&request->fault, outcome->reason);
 	osd_info("function 0x%" PRIx64 "/0x%" PRIx64 " cannot be compiled: reason %u: %s",
 		 request->object.partition_id, request->object.object_id, outcome->reason,
 		 compiled->text);

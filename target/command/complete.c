@@ -21,8 +21,7 @@
 bool osd_status_keeps_data(enum osd_status status)
 {
 	return status == OSD_E_SHORT_READ || status == OSD_E_DAMAGED ||
-	       status == OSD_E_STILL_RUNNING ||
-	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
+	       osd_status_is_of_job(status);
 }
 
 /* ---- log ------------------------------------------------------------------------------------- */
@@ -33,8 +32,7 @@ static enum osd_log_level level_of(enum osd_status status)
 {
 	if (osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR)
 		return OSD_LOG_ERROR;
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_LOG_DEBUG
-									 : OSD_LOG_INFO;
+	return osd_status_is_gone(status) ? OSD_LOG_DEBUG : OSD_LOG_INFO;
 }
 
 /* An initiator that fails all the time must not fill the disk with log lines.  What it may do wrong does not
@@ -88,8 +86,7 @@ static void default_field(struct osd_request *request, enum osd_status status)
  * missing object. */
 static bool is_validation(const struct osd_request *request, enum osd_status status)
 {
-	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT ||
-	       status == OSD_E_EXISTS ||
+	return osd_status_is_gone(status) || status == OSD_E_EXISTS ||
 	       (status == OSD_E_CDB_FIELD && !(request->completed & OSD_FN_COMMAND) &&
 		!(request->initiated & (OSD_FN_SET_ATTR | OSD_FN_GET_ATTR)) &&
 		request->completed & OSD_FN_CAPABILITY);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "security/security.h"
 
 enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,
 				 uint16_t field_pointer)
@@ -28,6 +29,15 @@ enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd
 		fault->attributes[fault->attribute_count++] =
 			(struct osd_sense_attribute){page, number};
 	return status;
+}
+
+void osd_command_principal(const struct osd_request *request, const struct osd_grant *grant,
+			   struct osd_principal *ret_principal)
+{
+	const struct osd_nexus *nexus = &request->nexus;
+
+	osd_principal_derive(grant, nexus->chap_name, nexus->initiator_name, nexus->address,
+			     ret_principal);
 }
 
 bool osd_command_aborted(const struct osd_request *request)

@@ -37,6 +37,8 @@
 #include "object/object.h"
 #include "wire/continuation.h"
 
+struct osd_principal;
+
 struct osd_backgrounds;
 struct osd_copies;
 struct osd_draft;
@@ -189,6 +191,9 @@ enum osd_status osd_command_fail(struct osd_request *request, enum osd_status st
 /* Records the attribute a failure is about; returns status. */
 enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
 					   uint32_t page, uint32_t number);
+/* The principal that sent the request. */
+void osd_command_principal(const struct osd_request *request, const struct osd_grant *grant,
+			   struct osd_principal *ret_principal);
 /* Appends length bytes to the command data at Data-In offset 0, as far as Data-In reaches;
  * request->command_data_in counts all of them. */
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length);

@@ -87,11 +87,9 @@ static enum osd_status add_identification(struct osd_attr_writer *writer)
 static enum osd_status add_principal(const struct osd_request *request,
 				     struct osd_attr_writer *writer)
 {
-	const struct osd_nexus *nexus = &request->nexus;
 	struct osd_principal principal;
 
-	osd_principal_derive(&request->security.proof.grant, nexus->chap_name,
-			     nexus->initiator_name, nexus->address, &principal);
+	osd_command_principal(request, &request->security.proof.grant, &principal);
 	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_PRINCIPAL,
 				   (const uint8_t *)principal.key, strlen(principal.key));
 }

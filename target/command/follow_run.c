@@ -60,8 +60,7 @@ static enum osd_follow_end end(struct osd_due *due, enum osd_follow_end how)
 static bool is_own_failure(enum osd_status status, uint16_t reason)
 {
 	return status == OSD_E_STILL_RUNNING ||
-	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL &&
-		(reason / 100 == 2 || reason / 100 == 3));
+	       (osd_status_is_of_job(status) && (reason / 100 == 2 || reason / 100 == 3));
 }
 
 /* exec/ calls this once for each function, from any thread. */
@@ -194,7 +193,7 @@ enum osd_follow_end osd_follow_begin(struct osd_due *due)
 {
 	enum osd_status status = prepare(due);
 
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return end(due, OSD_FOLLOW_DONE);
 	return status == OSD_OK ? call_next(due) : end(due, OSD_FOLLOW_LATER);
 }
@@ -268,7 +267,7 @@ static enum osd_follow_end store(struct osd_due *due)
 		log_failure(due, osd_status_info(status)->meaning);
 		run->said[storing.refused].good = false;
 	} while (true);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return end(due, OSD_FOLLOW_DONE);
 	if (status != OSD_OK)
 		return end(due, OSD_FOLLOW_LATER);

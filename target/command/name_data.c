@@ -185,7 +185,7 @@ enum osd_status osd_naming_read(struct osd_naming *naming)
 	osd_txn_release_reads(naming->txn);
 	if (status == OSD_OK && !transformed)
 		status = read_found(naming, object, most);
-	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (!osd_status_is_gone(status))
 		return status;
 	/* It was removed after the lookup: the command begins again. */
 	return ctx->data_flags & OSD_DATA_NOWAIT ? OSD_E_WOULD_BLOCK : OSD_E_CONFLICT;

@@ -105,8 +105,7 @@ static size_t entry_bytes(const uint8_t *entry)
  * id. */
 static bool is_gone(enum osd_status status)
 {
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
-	       status == OSD_E_PARAM_FIELD;
+	return osd_status_is_gone(status) || status == OSD_E_PARAM_FIELD;
 }
 
 /* Facts of objects that the capability does not reach are left out. */

@@ -44,8 +44,7 @@ enum osd_status osd_naming_fail_at(struct osd_naming *naming, enum osd_status st
 	case OSD_E_NAME_LOOP:
 	case OSD_E_NAME_CHANGED:
 	case OSD_E_NAME_TARGET:
-		request->fault.has_information = true;
-		request->fault.information = naming->entered + component;
+		osd_fault_inform(&request->fault, naming->entered + component);
 		return status;
 	default:
 		return status;

@@ -45,12 +45,10 @@ static bool has_functions(uint32_t page)
 
 static bool attaches(const struct osd_attr_params *params)
 {
-	struct osd_attr_list list = params->set_list;
+	struct osd_attr_walk walk = osd_attributes_to_set(params);
 	struct osd_attr attr;
 
-	if (params->format != OSD_CDBFMT_LIST)
-		return has_functions(params->set_one.page);
-	while (osd_attr_list_next(&list, &attr))
+	while (osd_attr_walk_next(&walk, &attr))
 		if (has_functions(attr.page))
 			return true;
 	return false;
@@ -60,14 +58,12 @@ static bool attaches(const struct osd_attr_params *params)
 static enum osd_status set(struct osd_request *request, struct osd_txn *txn,
 			   struct osd_object_id id, bool unfinished)
 {
-	const struct osd_nexus *nexus = &request->nexus;
 	struct osd_principal principal;
 	enum osd_status status;
 
 	if (!attaches(request->attributes))
 		return osd_attributes_set(request, txn, id, unfinished);
-	osd_principal_derive(&request->security.proof.grant, nexus->chap_name,
-			     nexus->initiator_name, nexus->address, &principal);
+	osd_command_principal(request, &request->security.proof.grant, &principal);
 	osd_txn_act_for(txn, principal.key);
 	status = osd_attributes_set(request, txn, id, unfinished);
 	osd_txn_act_for(txn, NULL);

@@ -80,7 +80,7 @@ enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct o
 	if (status == OSD_OK)
 		status = osd_pin_begin(ctx->object, ret_pin);
 	/* The transaction reports an object that is absent, or of another type. */
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+	return osd_status_is_gone(status) ? OSD_OK : status;
 }
 
 static enum osd_status compare(struct osd_command_context *ctx, struct osd_txn *txn)

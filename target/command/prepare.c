@@ -114,10 +114,8 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 		return status;
 	if (!security->proof.grant.verified)
 		explain_refusal(request);
-	if (status == OSD_E_NONCE_TIME) { /* so that a sender without our clock can set its own */
-		request->fault.has_information = true;
-		request->fault.information = security->proof.clock_ms;
-	}
+	if (status == OSD_E_NONCE_TIME) /* so that a sender without our clock can set its own */
+		osd_fault_inform(&request->fault, security->proof.clock_ms);
 	request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
 	request->completed = OSD_FN_VALIDATION;
 	return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);

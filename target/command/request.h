@@ -45,6 +45,18 @@ struct osd_fault {
 	const char *text; /* descriptor 80h: for people; borrowed, lasts as the request; NULL: none */
 };
 
+static inline void osd_fault_inform(struct osd_fault *fault, uint64_t information)
+{
+	fault->has_information = true;
+	fault->information = information;
+}
+
+static inline void osd_fault_inform_command(struct osd_fault *fault, uint64_t information)
+{
+	fault->has_command_information = true;
+	fault->command_information = information;
+}
+
 /* An extension capability, and the attributes it may touch. */
 struct osd_extension {
 	struct osd_grant grant;

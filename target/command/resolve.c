@@ -49,7 +49,7 @@ enum osd_status osd_resolve_facts(struct osd_command_context *ctx, bool with_tag
 		status = osd_objects_find(ctx->objects, ctx->addressed, with_tag, &ctx->object,
 					  &ctx->facts);
 	ctx->absent = status == OSD_OK ? OSD_E_NO_OBJECT : status;
-	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (!osd_status_is_gone(status))
 		return status;
 	missing_facts(ctx);
 	return OSD_OK;

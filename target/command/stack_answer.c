@@ -148,7 +148,6 @@ enum osd_status osd_stack_answer_end(const struct osd_stack_answer *answer)
 	request->command_data_in = request->decoded.length;
 	if (available == request->decoded.length)
 		return OSD_OK;
-	request->fault.has_command_information = true;
-	request->fault.command_information = available;
+	osd_fault_inform_command(&request->fault, available);
 	return OSD_E_SHORT_READ;
 }

@@ -86,7 +86,7 @@ enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct 
 		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, look,
 				     &looking);
 	*ret_concerns = looking.shows;
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return OSD_OK; /* the copy finds out */
 	if (status == OSD_OK && place != ctx->addressed.partition_id && !looking.shows)
 		status = osd_stack_passes_new(ctx, ret_concerns);

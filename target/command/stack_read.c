@@ -291,7 +291,7 @@ static enum osd_status find_source(struct osd_command_context *ctx, struct osd_s
 {
 	const struct osd_stack *stack = read->run.stack;
 	enum osd_status status = osd_object_get(ctx->objects, stack->source, ret_source);
-	bool gone = status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+	bool gone = osd_status_is_gone(status);
 
 	if (osd_same_id(stack->source, read->run.id) && !read->run.stream) /* not a later one with its id */
 		return status == OSD_OK && *ret_source != ctx->object ? OSD_E_NO_OBJECT : status;

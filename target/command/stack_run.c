@@ -25,8 +25,7 @@ static _Atomic uint64_t tokens; /* of failures, to find them in the log */
 
 enum osd_status osd_stack_refuse(struct osd_request *request, enum osd_contract_refusal why)
 {
-	request->fault.has_command_information = true;
-	request->fault.command_information = why;
+	osd_fault_inform_command(&request->fault, why);
 	return OSD_E_CONTRACT;
 }
 
@@ -96,7 +95,6 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   bool *ret_plain)
 {
 	struct resolving resolving = {ctx->functions, ctx->addressed, made, NULL, false};
-	const struct osd_nexus *nexus = &ctx->request->nexus;
 	struct osd_principal principal;
 	enum osd_status status = OSD_OK;
 
@@ -121,8 +119,7 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 		return OSD_E_ISOLATION;
 	run->for_script = ctx->script;
 	if (!ctx->script)
-		osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name,
-				     nexus->address, &principal);
+		osd_command_principal(ctx->request, ctx->grant, &principal);
 	snprintf(run->reader, sizeof(run->reader), "%s", ctx->script ? ctx->script : principal.key);
 	return take_codes(ctx->functions, ctx->exec, run);
 }
@@ -245,9 +242,8 @@ enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 	submission.definer = stage_of(run)->definer;
 	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {
-		fault->has_information = fault->has_command_information = true;
-		fault->information = refusal.queue_depth;
-		fault->command_information = refusal.retry_after_msec;
+		osd_fault_inform(fault, refusal.queue_depth);
+		osd_fault_inform_command(fault, refusal.retry_after_msec);
 	}
 	return status == OSD_E_CDB_FIELD ? OSD_E_POOL_ACCESS : status;
 }
@@ -392,9 +388,8 @@ static enum osd_status fail(struct osd_stack_run *run, uint16_t reason, const ch
 	struct osd_fault *fault = run->fault;
 	unsigned withheld;
 
-	fault->has_information = fault->has_command_information = true;
-	fault->information = atomic_fetch_add(&tokens, 1) + 1;
-	fault->command_information = reason;
+	osd_fault_inform(fault, atomic_fetch_add(&tokens, 1) + 1);
+	osd_fault_inform_command(fault, reason);
 	if (osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
 		osd_warning("%s of 0x%" PRIx64 "/0x%" PRIx64 " failed in function %s "
 			    "(0x%" PRIx64 "/0x%" PRIx64 ", %s, attribute %" PRIu32
@@ -419,12 +414,6 @@ static const char *broken_promise(const struct osd_stack_run *run,
 	    wanted != outcome->whole_length)
 		return "it returned another length than its contract promises";
 	return NULL;
-}
-
-static bool is_own_failure(enum osd_status status)
-{
-	return status == OSD_E_STILL_RUNNING ||
-	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 
 /* How long its function takes, for osd_stack_run_usec: half of it is news. */
@@ -462,7 +451,7 @@ static enum osd_status judge(struct osd_stack_run *run, const struct osd_exec_ou
 		if (!why)
 			return go_on(run, &(struct output){outcome->owned_result, outcome->result,
 							   (size_t)outcome->whole_length});
-	} else if (!is_own_failure(status)) {
+	} else if (!osd_status_is_of_job(status)) {
 		return status;
 	}
 	run->skipped |= optional;

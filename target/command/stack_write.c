@@ -233,31 +233,21 @@ static int by_id(const void *a, const void *b)
 static enum osd_status find_joined(struct osd_command_context *ctx, uint64_t **ret_ids,
 				   struct osd_stack_made *made)
 {
-	const struct osd_attr_params *params = ctx->attributes;
-	struct osd_attr_list list, rest;
+	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes), again = walk;
 	struct osd_attr attr;
 	size_t count = 0;
 
 	*made = (struct osd_stack_made){.partition_id = ctx->addressed.partition_id};
-	if (!params || !params->sets)
-		return OSD_OK;
-	list = rest = params->set_list;
-	if (params->format != OSD_CDBFMT_LIST)
-		count = joins(&params->set_one);
-	else
-		while (osd_attr_list_next(&list, &attr))
-			count += joins(&attr);
+	while (osd_attr_walk_next(&walk, &attr))
+		count += joins(&attr);
 	if (count == 0)
 		return OSD_OK;
 	*ret_ids = calloc(count, sizeof(**ret_ids));
 	if (!*ret_ids)
 		return OSD_E_NO_MEMORY;
-	if (params->format != OSD_CDBFMT_LIST)
-		(*ret_ids)[made->count++] = osd_get_be(params->set_one.value, 8);
-	else
-		while (osd_attr_list_next(&rest, &attr))
-			if (joins(&attr))
-				(*ret_ids)[made->count++] = osd_get_be(attr.value, 8);
+	while (osd_attr_walk_next(&again, &attr))
+		if (joins(&attr))
+			(*ret_ids)[made->count++] = osd_get_be(attr.value, 8);
 	qsort(*ret_ids, count, sizeof(**ret_ids), by_id);
 	made->collections = *ret_ids;
 	return OSD_OK;
@@ -288,7 +278,7 @@ static enum osd_status open_source(struct osd_command_context *ctx, struct stack
 	if (!run->stack->writable)
 		return osd_stack_refuse(ctx->request, OSD_CONTRACT_NO_CHANGE);
 	status = osd_object_get(ctx->objects, run->stack->source, &write->source);
-	gone = status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;
+	gone = osd_status_is_gone(status);
 	if (status == OSD_OK || gone) /* the object may have been removed before its source was */
 		status = osd_stack_run_open(ctx, NULL, &again, &plain);
 	if (status == OSD_OK && (gone || !osd_stack_same(again.stack, run->stack)))

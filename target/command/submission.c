@@ -130,10 +130,8 @@ static void return_outcome(struct waiting *waiting, const struct osd_exec_outcom
 	request->result_length = outcome->whole_length;
 	request->result_form = outcome->form;
 	request->fault.status = outcome->status;
-	if (outcome->reason && outcome->status != OSD_OK) {
-		request->fault.has_command_information = true;
-		request->fault.command_information = outcome->reason;
-	}
+	if (outcome->reason && outcome->status != OSD_OK)
+		osd_fault_inform_command(&request->fault, outcome->reason);
 	if (outcome->result)
 		return_bytes(request, 0, outcome->result, outcome->result_length);
 	else if (outcome->result_object)
@@ -159,28 +157,21 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 static enum osd_status refuse(struct osd_request *request, enum osd_status status,
 			      const struct osd_exec_refusal *refusal)
 {
+	const uint64_t most = UINT32_MAX;
+	const struct osd_advice_numbers *numbers = &refusal->numbers;
+	uint64_t wait = OSD_MIN(numbers->wait_usec, most), other = numbers->home_usec;
+
+	if (status == OSD_E_LATE)
+		other = refusal->deadline_usec / 1000;
 	switch (status) {
 	case OSD_E_QUEUE_FULL:
-		request->fault.has_information = true;
-		request->fault.information = refusal->queue_depth;
-		request->fault.has_command_information = true;
-		request->fault.command_information = refusal->retry_after_msec;
+		osd_fault_inform(&request->fault, refusal->queue_depth);
+		osd_fault_inform_command(&request->fault, refusal->retry_after_msec);
 		return status;
 	case OSD_E_PUSHED_BACK:
-		request->fault.has_information = true;
-		request->fault.information = refusal->numbers.near_usec;
-		request->fault.has_command_information = true;
-		request->fault.command_information =
-			OSD_MIN(refusal->numbers.wait_usec, (uint64_t)UINT32_MAX) << 32 |
-			OSD_MIN(refusal->numbers.home_usec, (uint64_t)UINT32_MAX);
-		return status;
 	case OSD_E_LATE:
-		request->fault.has_information = true;
-		request->fault.information = refusal->numbers.near_usec;
-		request->fault.has_command_information = true;
-		request->fault.command_information =
-			OSD_MIN(refusal->numbers.wait_usec, (uint64_t)UINT32_MAX) << 32 |
-			OSD_MIN(refusal->deadline_usec / 1000, (uint64_t)UINT32_MAX);
+		osd_fault_inform(&request->fault, numbers->near_usec);
+		osd_fault_inform_command(&request->fault, wait << 32 | OSD_MIN(other, most));
 		return status;
 	case OSD_E_NO_PARTITION:
 		return osd_command_fail(request, status, FIELD_PARTITION);
@@ -199,10 +190,8 @@ static void fill_sender(struct osd_command_context *ctx, struct osd_exec_submiss
 			struct osd_principal *principal)
 {
 	struct osd_request *request = ctx->request;
-	const struct osd_nexus *nexus = &request->nexus;
 
-	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
-			     principal);
+	osd_command_principal(ctx->request, ctx->grant, principal);
 	submission->zone = request->object;
 	submission->grant = ctx->grant;
 	submission->principal = principal->key;

@@ -307,7 +307,7 @@ static enum osd_status fail_in(struct osd_txn *txn, void *arg)
 		status = hold_tracker(tracked, txn);
 	if (status == OSD_OK)
 		status = osd_tracking_put(txn, tracked->tracker, &tracking);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		status = OSD_OK; /* the collection is gone, and its page with it */
 	return status == OSD_OK ? forget(tracked, txn) : status;
 }
@@ -370,7 +370,7 @@ static void leave_nothing(struct osd_tracked *tracked)
 			return;
 		}
 	}
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (status != OSD_OK && !osd_status_is_gone(status))
 		osd_error("what a failed command made, collection 0x%" PRIx64 "/0x%" PRIx64
 			  ", stays until the next start: %s",
 			  tracked->tracker.partition_id, tracked->tracker.object_id,

@@ -193,21 +193,34 @@ static bool is_soon(const struct osd_exec_submission *submission)
 	       osd_wall_msec() + osd_exec_limits[OSD_LIMIT_EXPIRY].maximum / 1000;
 }
 
+/* enum osd_job_flags */
+static uint32_t flags_of(const struct osd_exec_submission *submission)
+{
+	return (submission->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
+	       (submission->after_count ? OSD_JOB_AFTER : 0) |
+	       (submission->array.members ? OSD_JOB_ARRAY : 0) |
+	       (submission->array.ranges.length ? OSD_JOB_RANGES : 0) |
+	       (submission->plain ? OSD_JOB_PLAIN : 0) |
+	       (submission->reuse_usec ? OSD_JOB_REUSABLE : 0) |
+	       (submission->stage ? OSD_JOB_STAGE : 0) |
+	       (submission->compile ? OSD_JOB_COMPILE : 0) | (submission->pure ? OSD_JOB_PURE : 0);
+}
+
 static enum osd_status fill_record(struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record *record = &acceptance->record;
 	uint64_t now_msec = osd_wall_msec();
 	bool later = submission->begin_msec > now_msec;
-	bool held = later || submission->flags & OSD_EXEC_HOLD, waits = submission->after_count > 0;
+	bool held = later || submission->flags & OSD_EXEC_HOLD;
 
 	*record = (struct osd_job_record){
 		.generation = 1,
 		.state = held ? OSD_STATE_HELD : OSD_STATE_QUEUED,
-		.reason = later	  ? OSD_REASON_WAITS_FOR_TIME
-			  : held  ? OSD_REASON_HELD
-			  : waits ? OSD_REASON_WAITS_FOR_JOB
-				  : OSD_REASON_WAITS_FOR_SLOT,
+		.reason = later			    ? OSD_REASON_WAITS_FOR_TIME
+			  : held		    ? OSD_REASON_HELD
+			  : submission->after_count ? OSD_REASON_WAITS_FOR_JOB
+						    : OSD_REASON_WAITS_FOR_SLOT,
 		.progress = OSD_JOB_PROGRESS_NONE,
 		.submitted_msec = now_msec,
 		.begin_msec = later ? submission->begin_msec : 0,
@@ -218,15 +231,7 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.client_flags =
 			submission->flags | (uint32_t)((submission->grace_usec + 999) / 1000)
 						    << OSD_JOB_GRACE_SHIFT,
-		.flags = (submission->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
-			 (waits ? OSD_JOB_AFTER : 0) |
-			 (submission->array.members ? OSD_JOB_ARRAY : 0) |
-			 (submission->array.ranges.length ? OSD_JOB_RANGES : 0) |
-			 (submission->plain ? OSD_JOB_PLAIN : 0) |
-			 (submission->reuse_usec ? OSD_JOB_REUSABLE : 0) |
-			 (submission->stage ? OSD_JOB_STAGE : 0) |
-			 (submission->compile ? OSD_JOB_COMPILE : 0) |
-			 (submission->pure ? OSD_JOB_PURE : 0),
+		.flags = flags_of(submission),
 		.offload = {.home_usec = submission->home_usec,
 			    .home_bytes = submission->home_bytes},
 		.array = {.index = submission->array.first,

@@ -372,26 +372,19 @@ void osd_exec_quiesce(struct osd_exec *exec)
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static bool free_job(void *arg, struct osd_job_node *node)
-{
-	struct osd_exec *exec = arg;
-	struct osd_job *job = osd_container_of(node, struct osd_job, node);
-
-	/* Frees the jobs left in the queues; heads and members come in any order. */
-	exec->delayed = job; /* gathered: the table cannot lose nodes while it is walked */
-	return false;
-}
-
+/* Frees the jobs left in the queues; heads and members come in any order. */
 static void free_jobs(struct osd_exec *exec)
 {
-	while (exec->table.count > 0) {
-		exec->delayed = NULL;
-		osd_job_table_each(&exec->table, free_job, exec);
-		osd_job_table_remove(&exec->table, &exec->delayed->node);
-		osd_after_drop(exec, exec->delayed);
-		exec->delayed->head = NULL;
-		exec->delayed->references = 1;
-		osd_job_unref(exec->delayed);
+	struct osd_job_node *node;
+
+	exec->delayed = NULL;
+	while ((node = osd_job_table_pop(&exec->table))) {
+		struct osd_job *job = osd_container_of(node, struct osd_job, node);
+
+		osd_after_drop(exec, job);
+		job->head = NULL;
+		job->references = 1;
+		osd_job_unref(job);
 	}
 }
 
@@ -431,8 +424,7 @@ void osd_exec_close(struct osd_exec *exec)
 	}
 	osd_script_turns_stop(target->turns);
 	osd_sandboxes_release(exec->sandboxes);
-	if (exec->table.buckets)
-		free_jobs(exec);
+	free_jobs(exec);
 	osd_after_release(exec->flow);
 	osd_job_table_release(&exec->table);
 	osd_pools_close(exec);

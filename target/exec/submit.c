@@ -56,12 +56,41 @@ static size_t payload_bytes(const struct osd_acceptance *acceptance)
 	       acceptance->submission->array.ranges.length;
 }
 
+/* Everything that a restart needs, once the surrogate has its id. */
+static enum osd_status store_job(struct osd_acceptance *acceptance, struct osd_txn *txn)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	const struct osd_after *after = acceptance->job->after;
+	struct osd_job_record *record = &acceptance->record;
+	enum osd_status status =
+		osd_job_charge_accepted(acceptance->exec, txn, record, payload_bytes(acceptance));
+
+	if (status == OSD_OK && acceptance->run)
+		osd_start_send_ahead(acceptance->run, acceptance->job, record);
+	if (status == OSD_OK)
+		status = osd_job_record_put(txn, record);
+	if (status == OSD_OK)
+		status = osd_job_code_put(txn, record, submission->args.bytes, submission->code);
+	if (status == OSD_OK && acceptance->tags_length)
+		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
+					     acceptance->tags_length);
+	if (status == OSD_OK && after)
+		status = osd_after_put(txn, record->id, after);
+	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
+		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
+					     submission->array.ranges.bytes,
+					     submission->array.ranges.length);
+	if (status == OSD_OK && record->key_length)
+		status = osd_job_key_put(txn, record);
+	/* Another submission with this key was faster: find its job. */
+	return status == OSD_E_EXISTS ? OSD_E_CONFLICT : status;
+}
+
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_acceptance *acceptance = arg;
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record *record = &acceptance->record;
-	bool made;
 	enum osd_status status;
 
 	if (acceptance->run && acceptance->run->sent)
@@ -74,33 +103,11 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	status = check_predecessor(acceptance->exec, txn, record);
 	if (status == OSD_OK && acceptance->job->after)
 		status = osd_after_check(acceptance->exec, txn, acceptance->job->after, record);
-	if (status != OSD_OK)
-		return status;
-	status = osd_surrogate_create(acceptance->exec, txn, submission->surrogate_partition,
-				      submission->surrogate_id, record);
-	made = status == OSD_OK;
 	if (status == OSD_OK)
-		status = osd_job_charge_accepted(acceptance->exec, txn, record,
-						 payload_bytes(acceptance));
-	if (status == OSD_OK && acceptance->run)
-		osd_start_send_ahead(acceptance->run, acceptance->job, record);
-	if (status == OSD_OK)
-		status = osd_job_record_put(txn, record);
-	if (status == OSD_OK)
-		status = osd_job_code_put(txn, record, submission->args.bytes, submission->code);
-	if (status == OSD_OK && acceptance->tags_length)
-		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
-					     acceptance->tags_length);
-	if (status == OSD_OK && acceptance->job->after)
-		status = osd_after_put(txn, record->id, acceptance->job->after);
-	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
-		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_INDICES,
-					     submission->array.ranges.bytes,
-					     submission->array.ranges.length);
-	if (status == OSD_OK && record->key_length)
-		status = osd_job_key_put(txn, record);
-	/* Another submission with this key was faster: find its job. */
-	return status == OSD_E_EXISTS && made ? OSD_E_CONFLICT : status;
+		status =
+			osd_surrogate_create(acceptance->exec, txn, submission->surrogate_partition,
+					     submission->surrogate_id, record);
+	return status == OSD_OK ? store_job(acceptance, txn) : status;
 }
 
 /* Nothing is stored.  No object has an id in the root. */

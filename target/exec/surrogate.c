@@ -24,8 +24,7 @@ static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn
 	if (partition == 0)
 		partition = OSD_JOBS_PARTITION;
 	status = osd_object_type_of(txn, (struct osd_object_id){partition, 0}, &type);
-	if ((status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT) &&
-	    partition == OSD_JOBS_PARTITION) {
+	if (osd_status_is_gone(status) && partition == OSD_JOBS_PARTITION) {
 		status = osd_partition_create(txn, OSD_JOBS_PARTITION, &made);
 		if (status == OSD_OK)
 			status = osd_exec_partition_made(exec, txn, made);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* activate.c -- activation and its end (function.h).
+/* activate.c -- activation (function.h).
  *
  * One transaction marks the object.  An activation that replaces the function with its alias ends that one in the same
  * transaction. */
@@ -196,52 +196,4 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	}
 	log_active(function);
 	return current ? OSD_OK : osd_signing_recheck(functions, function);
-}
-
-struct ending {
-	struct osd_object_id id;
-	const struct osd_function *version; /* NULL: whichever is active */
-};
-
-static enum osd_status unmark(struct osd_txn *txn, void *arg)
-{
-	const struct ending *ending = arg;
-	struct osd_function now;
-	enum osd_status status = osd_object_hold(txn, ending->id);
-
-	if (status == OSD_OK)
-		status = osd_function_read(txn, ending->id, &now);
-	if (status != OSD_OK || (ending->version && !osd_function_same(&now, ending->version)))
-		return status;
-	return osd_function_mark(txn, ending->id, NULL);
-}
-
-static enum osd_status end(struct osd_functions *functions, struct ending ending)
-{
-	enum osd_status status =
-		osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, unmark, &ending);
-
-	osd_function_match(functions, ending.id);
-	return status;
-}
-
-enum osd_status osd_function_end(struct osd_functions *functions,
-				 const struct osd_function *version)
-{
-	enum osd_status status = end(functions, (struct ending){version->id, version});
-
-	if (status != OSD_OK)
-		osd_function_drop(functions, version);
-	return status;
-}
-
-enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id)
-{
-	struct activation activation = {.functions = functions, .function.id = id};
-	enum osd_status status =
-		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
-
-	if (status == OSD_OK && !osd_function_is_one(id))
-		status = OSD_E_NO_OBJECT;
-	return status == OSD_OK ? end(functions, (struct ending){id, NULL}) : status;
 }

@@ -184,7 +184,7 @@ static void read_stored(struct osd_functions *functions, struct osd_function *fu
 	if (status == OSD_OK)
 		return;
 	*function = (struct osd_function){.id = id};
-	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (!osd_status_is_gone(status))
 		osd_error("function 0x%" PRIx64 "/0x%" PRIx64
 			  " cannot be read, calls do not find it: %s",
 			  id.partition_id, id.object_id, osd_status_info(status)->meaning);

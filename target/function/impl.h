@@ -152,7 +152,7 @@ void osd_function_set_caps(struct osd_functions *functions, const struct osd_fun
 /* At the start: puts an active function that was found in the store into memory. */
 bool osd_function_found(struct osd_functions *functions, const struct osd_function *function);
 
-/* activate.c.  Ends this version of a function, and no other; calls of it are refused at once, also if the store fails. */
+/* deactivate.c.  Ends this version of a function, and no other; calls of it are refused at once, also if the store fails. */
 enum osd_status osd_function_end(struct osd_functions *functions,
 				 const struct osd_function *version);
 

@@ -29,7 +29,7 @@ struct osd_kept;
 struct osd_kept_key {
 	struct osd_object_id source;
 	struct osd_data_version version;
-	uint8_t stack[32]; /* osd_stack_hash */
+	uint8_t stack[32]; /* of what the data pass through: stack_note.c */
 };
 
 struct osd_kept_figures {

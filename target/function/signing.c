@@ -15,7 +15,7 @@
 
 /* ---- the list in use --------------------------------------------------------------------------------- */
 
-struct osd_signers *osd_signers_get(struct osd_functions *functions)
+static struct osd_signers *get_signers(struct osd_functions *functions)
 {
 	struct osd_signers *signers;
 
@@ -227,7 +227,7 @@ enum osd_status osd_signing_check(struct osd_functions *functions, struct osd_fu
 				  struct osd_signing *ret_signing, struct osd_signers **ret_signers)
 {
 	struct reading reading = {function, ret_signing};
-	struct osd_signers *signers = osd_signers_get(functions);
+	struct osd_signers *signers = get_signers(functions);
 	enum osd_status status =
 		osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_signing, &reading);
 
@@ -272,7 +272,7 @@ enum osd_status osd_signing_recheck(struct osd_functions *functions,
 		osd_function_set_caps(functions, function);
 	}
 	/* It was removed meanwhile. */
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return OSD_OK;
 	if (!osd_signing_is_refusal(status))
 		return status;
@@ -295,7 +295,7 @@ enum osd_status osd_functions_prepare(struct osd_functions *functions, char mess
 
 	if (status != OSD_OK)
 		return status;
-	was = osd_signers_get(functions);
+	was = get_signers(functions);
 	looser = osd_signers_are_looser(was, signers, message);
 	osd_signers_put(functions, was);
 	if (looser) {

@@ -40,7 +40,6 @@ enum osd_status osd_signing_recheck(struct osd_functions *functions,
 				    struct osd_function *function);
 bool osd_signing_is_refusal(enum osd_status status);
 
-struct osd_signers *osd_signers_get(struct osd_functions *functions);
 void osd_signers_put(struct osd_functions *functions, struct osd_signers *signers);
 /* Whether this is the list now. */
 bool osd_signers_are_current(struct osd_functions *functions, const struct osd_signers *signers);

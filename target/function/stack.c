@@ -145,7 +145,7 @@ static enum osd_status source_created(struct osd_txn *txn, const struct osd_sour
 	struct osd_object_facts facts = {0};
 	enum osd_status status = osd_txn_facts(txn, id, false, &facts);
 
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (status != OSD_OK && !osd_status_is_gone(status))
 		return status;
 	*ret_msec = facts.type == OSD_USER_OBJECT && !facts.surrogate ? facts.created_ms : 0;
 	return OSD_OK;
@@ -286,7 +286,7 @@ static enum osd_status length_of(void *arg, struct osd_txn *txn, struct osd_obje
 		*ret_known = osd_contract_length(&contract, *ret_length, ret_length);
 	}
 	return status == OSD_E_FUNCTION_INACTIVE || status == OSD_E_CONTRACT ||
-			       status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION
+			       osd_status_is_gone(status)
 		       ? OSD_OK
 		       : status;
 }

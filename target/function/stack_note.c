@@ -95,7 +95,8 @@ static void add_stage(struct osd_sha256 *sha, const struct osd_stage *stage)
 	add_bytes(sha, stage->parameters, stage->parameters_length);
 }
 
-void osd_stack_hash(const struct osd_stack *stack, uint8_t hash[32])
+/* Of what the data pass through: code, engine, pool, contract, entry point and parameters of each stage, in order. */
+static void hash_stack(const struct osd_stack *stack, uint8_t hash[32])
 {
 	struct osd_sha256 sha;
 
@@ -147,7 +148,7 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 				      .count = stack->count};
 	struct osd_stack_note **place;
 
-	osd_stack_hash(stack, note.hash);
+	hash_stack(stack, note.hash);
 	note.text = osd_stack_describe(stack, &note.text_length);
 	note.stack = copy_of(stack);
 	for (size_t i = 0; i < stack->count; i++) {

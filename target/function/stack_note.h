@@ -18,7 +18,7 @@ struct osd_stack_notes;
 struct osd_stack_read {
 	enum osd_kept_use use;
 	struct osd_data_version version; /* of the source's data */
-	uint8_t stack[32];		 /* osd_stack_hash */
+	uint8_t stack[32];		 /* of what the data pass through: stack_note.c */
 	uint64_t usec, ended_msec;	 /* 0: there was no READ */
 };
 
@@ -43,8 +43,6 @@ struct osd_stack_notes *osd_stack_notes_create(void); /* NULL: out of memory */
 void osd_stack_notes_free(struct osd_stack_notes *notes);
 /* Changes as defined above, since the start. */
 uint64_t osd_stack_changes(struct osd_functions *functions);
-/* Of what the data pass through: code, engine, pool, contract, entry point and parameters of each stage, in order. */
-void osd_stack_hash(const struct osd_stack *stack, uint8_t hash[32]);
 /* Takes a note of a stack with at least one stage, whose functions have this code.  Returns it, without text and stack. */
 struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct osd_object_id id,
 					 uint64_t changes, const struct osd_stack *stack,

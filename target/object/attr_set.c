@@ -33,28 +33,37 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	osd_object_put(object);
 }
 
+/* *ret_charged: bytes. */
+static enum osd_status charge_growth(struct osd_txn *txn, struct osd_object *object,
+				     uint64_t length, uint64_t *ret_charged)
+{
+	uint64_t before = txn->length_set	    ? txn->record.length
+			  : object == txn->changing ? txn->changing_length
+						    : atomic_load(&object->length);
+
+	*ret_charged = 0;
+	if (length <= before)
+		return OSD_OK;
+	if (length > txn->record.max_length)
+		return OSD_E_QUOTA;
+	if (atomic_load(&object->untrimmed)) /* bytes that could not be cut off would reappear */
+		return OSD_E_MEDIUM;
+	*ret_charged = length - before;
+	return osd_charge(txn->objects, object->account, *ret_charged, false);
+}
+
 /* Truncates or extends after the commit.  The space is charged now, when it can still be refused, and
  * given back when the truncation has charged what it needs. */
 static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 {
 	struct osd_object *object = osd_cache_adopt(txn);
 	struct osd_effect *effect;
-	uint64_t old_length, charged = 0;
-	enum osd_status status = OSD_OK;
+	uint64_t charged;
+	enum osd_status status;
 
 	if (!object)
 		return OSD_E_NO_MEMORY;
-	old_length = txn->length_set	       ? txn->record.length
-		     : object == txn->changing ? txn->changing_length
-					       : atomic_load(&object->length);
-	if (length > old_length && length > txn->record.max_length)
-		status = OSD_E_QUOTA;
-	else if (length > old_length && atomic_load(&object->untrimmed))
-		status =
-			OSD_E_MEDIUM; /* bytes that a failing device did not cut off would reappear */
-	else if (length > old_length)
-		status = osd_charge(txn->objects, object->account, charged = length - old_length,
-				    false);
+	status = charge_growth(txn, object, length, &charged);
 	effect = status == OSD_OK ? osd_txn_effect(txn, run_length) : NULL;
 	if (!effect) {
 		if (status == OSD_OK)

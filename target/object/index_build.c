@@ -249,7 +249,7 @@ static bool build_page(struct osd_objects *objects, struct osd_partition *partit
 			status = run_stage(build);
 	}
 	free(build);
-	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (status == OSD_OK || osd_status_is_gone(status))
 		return osd_index_reload(objects, partition) == OSD_OK;
 	return false;
 }

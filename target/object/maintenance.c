@@ -147,8 +147,39 @@ static enum osd_status reap_files(struct osd_objects *objects, struct osd_bytes 
 	return osd_tier_remove(&objects->tier, &name);
 }
 
-/* The partitions of a store before FORMAT OSD become dead partitions; then the epoch is forgotten.
- */
+/* The partition of this record becomes a dead one. */
+static enum osd_status retire(struct osd_objects *objects, struct osd_bytes found)
+{
+	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
+	struct osd_partition_record record;
+	struct osd_kv_txn *kv;
+	struct osd_key dead;
+	size_t length;
+	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,
+			    sizeof(bytes), &length);
+	if (status == OSD_OK)
+		status =
+			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status == OSD_OK) {
+		dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
+					      osd_get_be((const uint8_t *)found.data + 4, 8),
+					      record.incarnation);
+		status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead),
+				    (struct osd_bytes){"", 0}, 0);
+	}
+	if (status == OSD_OK)
+		status = osd_kv_remove(kv, OSD_KV_PARTITIONS, found);
+	if (status == OSD_OK)
+		return osd_own_commit(objects, kv, false);
+	osd_own_abort(kv);
+	return status;
+}
+
+/* The partitions of a store before FORMAT OSD become dead ones; then the epoch is forgotten. */
 static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes key)
 {
 	static const enum osd_kv_table of_root[] = {OSD_KV_ATTRIBUTES, OSD_KV_NAMES};
@@ -163,35 +194,8 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 		osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,
 				     (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &found)) {
-		uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
-		struct osd_partition_record record;
-		struct osd_kv_txn *kv;
-		struct osd_key dead;
-		size_t length;
-
-		status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
-		if (status != OSD_OK)
-			break;
-		status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,
-				    sizeof(bytes), &length);
-		if (status == OSD_OK)
-			status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)),
-							     &record);
-		if (status == OSD_OK) {
-			dead = osd_key_meta_partition(
-				OSD_META_DEAD_PARTITION,
-				osd_get_be((const uint8_t *)found.data + 4, 8), record.incarnation);
-			status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead),
-					    (struct osd_bytes){"", 0}, 0);
-		}
-		if (status == OSD_OK)
-			status = osd_kv_remove(kv, OSD_KV_PARTITIONS, found);
-		if (status == OSD_OK)
-			status = osd_own_commit(objects, kv, false);
-		else
-			osd_own_abort(kv);
-	}
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &found))
+		status = retire(objects, found);
 	osd_key_list_release(&list);
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(of_root); i++)
 		status = osd_clear_prefix(

@@ -177,7 +177,7 @@ static void look_after(struct pass *pass, const struct osd_place *place,
 	/* A partition of another incarnation: the reaper frees what was found. */
 	if (status == OSD_OK && object->partition->incarnation == place->incarnation)
 		status = move_one(pass, object, record);
-	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (status == OSD_OK || osd_status_is_gone(status))
 		return;
 	pass->misplaced++;
 	if (is_failure(status)) {

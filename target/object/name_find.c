@@ -20,12 +20,19 @@ bool osd_name_is_valid(struct osd_name name)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
+/* It fits. */
+static void append(struct osd_name_key *key, const void *bytes, size_t length)
+{
+	memcpy(key->bytes + key->length, bytes, length);
+	key->length += length;
+}
+
 static void begin_key(const struct osd_place *place, struct osd_name_key *key)
 {
 	struct osd_key begin = osd_key_object(place);
 
 	key->length = 0;
-	osd_name_key_append(key, begin.bytes, begin.length);
+	append(key, begin.bytes, begin.length);
 }
 
 void osd_name_entry_key(const struct osd_place *directory, struct osd_name name,
@@ -33,7 +40,7 @@ void osd_name_entry_key(const struct osd_place *directory, struct osd_name name,
 {
 	begin_key(directory, ret_key);
 	if (name.length)
-		osd_name_key_append(ret_key, name.bytes, name.length);
+		append(ret_key, name.bytes, name.length);
 }
 
 void osd_named_key(const struct osd_place *object, uint64_t directory, struct osd_name name,
@@ -43,9 +50,9 @@ void osd_named_key(const struct osd_place *object, uint64_t directory, struct os
 
 	osd_put_be(id, directory, sizeof(id));
 	begin_key(object, ret_key);
-	osd_name_key_append(ret_key, id, sizeof(id));
+	append(ret_key, id, sizeof(id));
 	if (name.length)
-		osd_name_key_append(ret_key, name.bytes, name.length);
+		append(ret_key, name.bytes, name.length);
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
@@ -80,8 +87,9 @@ static enum osd_status check_shown(struct osd_txn *txn, struct osd_object_id id,
 	return status == OSD_OK && !txn->shown ? OSD_E_NOT_DIRECTORY : status;
 }
 
-/* The base of a view may be removed, and another one made, before it is taken up. */
-enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id id, bool write)
+/* The base of a view may be removed, and another one made, before it is taken up.  write: the version in the directory's
+ * record will change. */
+static enum osd_status hold_directory(struct osd_txn *txn, struct osd_object_id id, bool write)
 {
 	struct osd_place tree;
 	enum osd_status status = changes(txn) ? osd_txn_lock_store(txn) : OSD_OK;
@@ -112,7 +120,7 @@ enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id 
 
 enum osd_status osd_directory_hold(struct osd_txn *txn, struct osd_object_id id)
 {
-	return osd_directory_hold_as(txn, id, false);
+	return hold_directory(txn, id, false);
 }
 
 /* ---- how many ---------------------------------------------------------------------------------- */
@@ -259,7 +267,7 @@ static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, stru
 	bool write = changes(txn) && !memchr(path.bytes, '/', path.length);
 
 	*ret_component = 0;
-	status = osd_directory_hold_as(txn, from, write);
+	status = hold_directory(txn, from, write);
 	from = txn->id;
 	place.directory = from;
 	place.flat = txn->flat;
@@ -286,7 +294,7 @@ static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, stru
 		(*ret_component)++;
 		write = changes(txn) && !memchr(path.bytes, '/', path.length);
 		if (changes(txn))
-			status = osd_directory_hold_as(txn, place.directory, write);
+			status = hold_directory(txn, place.directory, write);
 	}
 	*ret_place = place;
 	return status;

@@ -29,13 +29,6 @@ static inline struct osd_bytes osd_name_key_bytes(const struct osd_name_key *key
 	return (struct osd_bytes){key->bytes, key->length};
 }
 
-/* What is appended to a key fits it. */
-static inline void osd_name_key_append(struct osd_name_key *key, const void *bytes, size_t length)
-{
-	memcpy(key->bytes + key->length, bytes, length);
-	key->length += length;
-}
-
 static inline struct osd_place osd_place_beside(const struct osd_place *place, uint64_t object_id)
 {
 	return (struct osd_place){place->partition_id, place->incarnation, object_id};
@@ -55,8 +48,6 @@ enum osd_status osd_name_entry_decode(struct osd_bytes value, uint64_t partition
 
 /* A name, or an object with names, as the base has it if it is in a view.  change: as osd_view_tree(). */
 enum osd_status osd_name_in_tree(struct osd_txn *txn, bool change, struct osd_object_id *id);
-/* osd_directory_hold().  write: the version in the directory's record will change. */
-enum osd_status osd_directory_hold_as(struct osd_txn *txn, struct osd_object_id id, bool write);
 /* The number of names of an object, in the transaction as it is: no other object is taken up. */
 enum osd_status osd_names_of(struct osd_txn *txn, const struct osd_place *object,
 			     uint32_t *ret_count);

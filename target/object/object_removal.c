@@ -40,7 +40,7 @@ enum osd_status osd_view_remove_from(struct osd_txn *txn, const struct osd_view_
 	status = osd_view_source(txn, id, &shown);
 	if (status != OSD_OK || shown.partition_id != source.partition_id ||
 	    shown.object_id != source.object_id)
-		return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+		return osd_status_is_gone(status) ? OSD_OK : status;
 	status = osd_partition_get(txn->objects, txn, entry->id, &partition);
 	if (status == OSD_OK)
 		status = osd_txn_take(txn, id, true);
@@ -80,7 +80,7 @@ static enum osd_status source_in_base(struct osd_txn *txn, struct osd_object_id 
 	status = osd_txn_take(txn, *ret_source, false);
 	if (status == OSD_OK && osd_txn_time(txn, OSD_T_CREATED) != source.created_msec)
 		status = OSD_E_NO_OBJECT;
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) {
+	if (osd_status_is_gone(status)) {
 		*ret_source = (struct osd_object_id){0};
 		status = OSD_OK;
 	}

@@ -233,6 +233,18 @@ static void apply_config(struct osd_objects *objects, const struct osd_objects_c
 	objects->commit = objects->sync_data ? OSD_KV_COMMIT_DURABLE : OSD_KV_COMMIT_PROCESS;
 }
 
+static void add_pages(struct osd_objects *objects)
+{
+	static const struct osd_page_provider *const pages[] = {
+		&osd_index_page,      &osd_store_page,	   &osd_charged_page,
+		&osd_head_page,	      &osd_version_page,   &osd_members_version_page,
+		&osd_heads_root_page, &osd_sums_root_page,
+	};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(pages); i++)
+		osd_objects_add_page(objects, pages[i]);
+}
+
 enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
 				 struct osd_objects **ret_objects)
 {
@@ -248,14 +260,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 		return OSD_E_NO_MEMORY;
 	}
 	init_locks(objects);
-	osd_objects_add_page(objects, &osd_index_page);
-	osd_objects_add_page(objects, &osd_store_page);
-	osd_objects_add_page(objects, &osd_charged_page);
-	osd_objects_add_page(objects, &osd_head_page);
-	osd_objects_add_page(objects, &osd_version_page);
-	osd_objects_add_page(objects, &osd_members_version_page);
-	osd_objects_add_page(objects, &osd_heads_root_page);
-	osd_objects_add_page(objects, &osd_sums_root_page);
+	add_pages(objects);
 	apply_config(objects, config);
 	objects->forget_entries = osd_cache_remove_partition;
 	objects->unname = osd_unname;

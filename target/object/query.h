@@ -71,9 +71,5 @@ enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk,
 /* The estimated progress, 0 to 100. */
 unsigned osd_query_percent(const struct osd_query_walk *walk);
 void osd_query_end(struct osd_query_walk *walk); /* NULL is fine */
-static inline void osd_query_endp(struct osd_query_walk **walk)
-{
-	osd_query_end(*walk);
-}
 
 #endif

@@ -222,6 +222,14 @@ static bool has_unfollowed_version(const struct objects_context *context,
 	       objects->version_floor == objects->opening;
 }
 
+/* Whether something of the object is still to be settled. */
+static bool is_unsettled(const struct objects_context *context, const struct osd_record *record)
+{
+	return record->reserved_bytes != record->length || record->flags & OSD_REC_LENGTH_RULES ||
+	       record->spare_generation || has_unfollowed_version(context, record) ||
+	       (record->type == OSD_USER_OBJECT && record->version.counter == OSD_VERSION_STALE);
+}
+
 static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct objects_context *context = arg;
@@ -261,11 +269,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 		osd_charge_found(context->objects, account, OSD_CHARGE_ATTRIBUTES,
 				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
 	}
-	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
-	    record.spare_generation || has_unfollowed_version(context, &record) ||
-	    (record.type == OSD_USER_OBJECT && record.version.counter == OSD_VERSION_STALE))
-		return note(context, &context->open, id);
-	return true;
+	return !is_unsettled(context, &record) || note(context, &context->open, id);
 }
 
 /* The length of an object whose head is absent.  If there is a tail, the tail gives it.  Otherwise the

@@ -248,7 +248,7 @@ static bool look_at(struct osd_objects *objects, const struct osd_place *place,
 		status = scrub_object(object, pass);
 	if (status == OSD_E_TASK_ABORTED)
 		return false;
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return true;
 	pass->objects++;
 	if (status == OSD_OK)

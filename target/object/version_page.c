@@ -110,8 +110,7 @@ static enum osd_status of_data(struct osd_txn *txn, struct osd_data_version *ret
 		status = read_record(txn, &source, &place, &record);
 		if (status != OSD_OK) {
 			*ret_known = false;
-			return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK
-											 : status;
+			return osd_status_is_gone(status) ? OSD_OK : status;
 		}
 	}
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)

@@ -165,7 +165,7 @@ static enum osd_status load_one(struct osd_keyring *keyring, struct osd_txn *txn
 
 	if (status == OSD_OK)
 		status = keep(keyring, holder, &name, &record);
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+	return osd_status_is_gone(status) ? OSD_OK : status;
 }
 
 static enum osd_status load_keys(struct osd_keyring *keyring, struct holder *holder)

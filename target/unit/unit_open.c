@@ -242,6 +242,21 @@ static enum osd_status start_control(struct osd_unit *unit, const struct osd_con
 	return osd_control_start(unit->control, config->control, &targets, message);
 }
 
+static void set_functions(struct osd_unit *unit, const struct osd_config *config)
+{
+	osd_functions_set_memory(unit->functions, config->function_memory);
+	osd_functions_keep(unit->functions,
+			   config->ssd_directory ? config->ssd_directory : config->directory,
+			   config->kept_results);
+	if (config->machine_code && config->directory)
+		osd_functions_keep_machine(unit->functions, config->directory,
+					   config->machine_code);
+	if (unit->exec) {
+		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
+		osd_functions_set_users(unit->functions, osd_exec_list_users, unit->exec);
+	}
+}
+
 enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
 				struct osd_unit **ret_unit)
 {
@@ -268,17 +283,7 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 		status = open_exec(unit, config, message);
 	if (status != OSD_OK)
 		return status;
-	osd_functions_set_memory(unit->functions, config->function_memory);
-	osd_functions_keep(unit->functions,
-			   config->ssd_directory ? config->ssd_directory : config->directory,
-			   config->kept_results);
-	if (config->machine_code && config->directory)
-		osd_functions_keep_machine(unit->functions, config->directory,
-					   config->machine_code);
-	if (unit->exec) {
-		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
-		osd_functions_set_users(unit->functions, osd_exec_list_users, unit->exec);
-	}
+	set_functions(unit, config);
 	status = open_dispatcher(unit, config);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);

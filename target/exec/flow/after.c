@@ -30,21 +30,12 @@ enum osd_status osd_after_init(struct osd_flow *flow)
 	return osd_job_table_init(&flow->awaited);
 }
 
-static bool first_node(void *arg, struct osd_job_node *node)
-{
-	*(struct osd_job_node **)arg = node;
-	return false;
-}
-
 void osd_after_release(struct osd_flow *flow)
 {
-	struct osd_job_node *left = NULL;
+	struct osd_job_node *left;
 
-	while (flow->awaited.count > 0) {
-		osd_job_table_each(&flow->awaited, first_node, &left);
-		osd_job_table_remove(&flow->awaited, left);
+	while ((left = osd_job_table_pop(&flow->awaited)))
 		free(osd_container_of(left, struct osd_after_node, node));
-	}
 	osd_job_table_release(&flow->awaited);
 }
 

@@ -136,6 +136,17 @@ struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struc
 	return node;
 }
 
+struct osd_job_node *osd_job_table_pop(struct osd_job_table *table)
+{
+	struct osd_job_node *node = NULL;
+
+	for (size_t i = 0; table->count > 0 && !node; i++)
+		node = table->buckets[i];
+	if (node)
+		osd_job_table_remove(table, node);
+	return node;
+}
+
 void osd_job_table_each(const struct osd_job_table *table,
 			bool (*fn)(void *arg, struct osd_job_node *node), void *arg)
 {

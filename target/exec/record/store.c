@@ -441,5 +441,5 @@ enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id
 {
 	enum osd_status status = osd_user_object_remove(txn, id);
 
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+	return osd_status_is_gone(status) ? OSD_OK : status;
 }

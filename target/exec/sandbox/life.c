@@ -257,7 +257,7 @@ void osd_sandbox_exited(struct osd_sandboxes *sandboxes, uint64_t id,
 		unlink_sandbox(sandboxes, sandbox);
 }
 
-void osd_sandboxes_unserved(struct osd_sandboxes *sandboxes)
+static void end_all(struct osd_sandboxes *sandboxes)
 {
 	sandboxes->ops->unserved(sandboxes->arg);
 	for (struct osd_sandbox *sandbox = sandboxes->list, *next; sandbox; sandbox = next) {
@@ -277,7 +277,7 @@ void osd_sandboxes_init(struct osd_sandboxes *sandboxes)
 {
 	sandboxes->fd = -1;
 	sandboxes->next_id = 1;
-	sandboxes->lost = osd_sandboxes_unserved;
+	sandboxes->lost = end_all;
 }
 
 void osd_sandboxes_release(struct osd_sandboxes *sandboxes)

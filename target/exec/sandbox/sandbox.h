@@ -305,8 +305,7 @@ void osd_sandbox_unwatch_pipes(struct osd_sandboxes *sandboxes, const struct osd
 
 /* The proxy is done with it: not used (back to READY) or used (ENDING).  The reference goes. */
 void osd_sandbox_give_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox, bool used);
-/* Messages: SPAWNED (takes the descriptors it needs, leaving -1), EXITED, REFUSED, LIMITS_SET; the end of
- * the connection. */
+/* Messages: SPAWNED (takes the descriptors it needs, leaving -1), EXITED, REFUSED, LIMITS_SET. */
 enum { SPAWNED_PIDFD, SPAWNED_SHM, SPAWNED_JOB, SPAWNED_STDOUT, SPAWNED_STDERR, OSD_SPAWNED_FDS };
 void osd_sandbox_spawned(struct osd_sandboxes *sandboxes, uint64_t id, pid_t pid,
 			 int fds[OSD_SPAWNED_FDS]);
@@ -314,7 +313,6 @@ void osd_sandbox_exited(struct osd_sandboxes *sandboxes, uint64_t id,
 			const struct osd_sandbox_exit *status);
 void osd_sandbox_refused(struct osd_sandboxes *sandboxes, uint64_t id, const char *why);
 void osd_sandbox_limits_set(struct osd_sandboxes *sandboxes, uint64_t id);
-void osd_sandboxes_unserved(struct osd_sandboxes *sandboxes);
 /* The first message of a WARMING sandbox on its job socket. */
 void osd_sandbox_heard(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
 /* The process is gone: wakes its proxy; unlinked once iosd-sandboxd has reported how it ended. */

@@ -19,24 +19,6 @@ static struct osd_session_entry *find_open(struct osd_session *session, struct o
 	return NULL;
 }
 
-struct zone_check {
-	struct osd_session *session;
-	struct osd_object_id id;
-};
-
-static enum osd_status check_zone_in(struct osd_txn *txn, void *arg)
-{
-	const struct zone_check *check = arg;
-
-	return osd_session_check_zone(check->session, txn, check->id);
-}
-
-enum osd_status osd_session_check_object(struct osd_session *session, struct osd_object_id id)
-{
-	return osd_txn_run(session->objects, OSD_TXN_READ_ONLY, check_zone_in,
-			   &(struct zone_check){session, id});
-}
-
 /* Opened and checked on first use.  The session keeps it. */
 static enum osd_status open_object(struct osd_session *session, struct osd_object_id id,
 				   struct osd_object **ret_object)
@@ -69,7 +51,7 @@ static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 {
 	struct osd_session_entry *entry;
 
-	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+	if (!osd_status_is_gone(status))
 		return status;
 	entry = find_open(op->session,
 			  (struct osd_object_id){op->call.partition_id, op->call.object_id});

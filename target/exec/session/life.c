@@ -19,7 +19,7 @@ static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
 
 	if (status == OSD_OK)
 		status = osd_object_type_of(txn, op_id(op), &type);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		status = OSD_OK;
 	op->answer.a = status == OSD_OK ? type : 0;
 	return status;

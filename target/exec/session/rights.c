@@ -133,7 +133,7 @@ enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_tx
 	if (!session->rights.limited)
 		return OSD_OK;
 	status = osd_txn_facts(txn, judged_by(id), has_tag(session), &facts);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) {
+	if (osd_status_is_gone(status)) {
 		facts = (struct osd_object_facts){.id = id,
 						  .type = OSD_USER_OBJECT,
 						  .boot_epoch =
@@ -347,7 +347,7 @@ static enum osd_status look_at_share(struct osd_session *session,
 		osd_object_facts(share->object, &facts);
 	else
 		status = osd_objects_facts(session->objects, share->id, has_tag(session), &facts);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
+	if (osd_status_is_gone(status) ||
 	    (status == OSD_OK && facts.created_ms != share->created_ms))
 		return OSD_OK;
 	if (status != OSD_OK)
@@ -376,7 +376,7 @@ enum osd_status osd_rights_look_again(struct osd_session *session, uint64_t *see
 	if (changes == *seen)
 		return OSD_OK;
 	status = look_at_zone(session);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		status = OSD_OK; /* as in zone_is_lost */
 	if (status == OSD_OK)
 		status = look_at_shares(session);

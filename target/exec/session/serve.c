@@ -64,6 +64,23 @@ static enum osd_status finish_result(struct osd_op *op, const uint8_t *bytes)
 		       : osd_op_result(&result);
 }
 
+/* Of a traceback that is too long, keeps the end: the last lines name the error.  r: at the line. */
+static void keep_report(struct osd_session *session, const uint8_t *traceback, size_t length,
+			const struct osd_rd *r)
+{
+	size_t kept = OSD_MIN(length, OSD_JOB_PAYLOAD_MAX);
+	size_t line = OSD_MIN(osd_rd_left(r), (size_t)OSD_JOB_MESSAGE_MAX);
+
+	session->traceback = malloc(kept + 1);
+	session->traceback_length = session->traceback ? kept : 0;
+	if (session->traceback)
+		memcpy(session->traceback, traceback + length - kept, kept);
+	if (!osd_text_is_clean(r->at, line))
+		return;
+	memcpy(session->line, r->at, line);
+	session->line[line] = '\0';
+}
+
 static enum osd_status op_finish(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
@@ -72,7 +89,7 @@ static enum osd_status op_finish(struct osd_op *op)
 	bool placed = op->call.b & OSD_FINISH_PLACED;
 	struct osd_rd r;
 	const uint8_t *traceback, *result;
-	size_t length, line_length;
+	size_t length;
 	enum osd_status status = OSD_OK;
 
 	memcpy(session->scratch, op->body, op->call.body_bytes);
@@ -87,19 +104,7 @@ static enum osd_status op_finish(struct osd_op *op)
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}
-	/* Of a traceback that is too long, keep the end: the last lines name the error. */
-	session->traceback_length = OSD_MIN(length, OSD_JOB_PAYLOAD_MAX);
-	session->traceback = malloc(session->traceback_length + 1);
-	if (!session->traceback)
-		session->traceback_length = 0;
-	else
-		memcpy(session->traceback, traceback + length - session->traceback_length,
-		       session->traceback_length);
-	line_length = OSD_MIN(osd_rd_left(&r), (size_t)OSD_JOB_MESSAGE_MAX);
-	if (osd_text_is_clean(r.at, line_length)) {
-		memcpy(session->line, r.at, line_length);
-		session->line[line_length] = '\0';
-	}
+	keep_report(session, traceback, length, &r);
 	if (form)
 		status = finish_result(op, result);
 	if (status != OSD_OK) /* no answer can say so: the job is over */
@@ -385,7 +390,7 @@ static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
 	status = check_policy(op, row);
 	if (status == OSD_OK)
 		status = osd_op_transact(op, zone_in);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+	if (osd_status_is_gone(status))
 		return OSD_OK;
 	if (status != OSD_OK)
 		op->answer = (struct osd_answer){0};

@@ -48,6 +48,24 @@ enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_t
 	return status == OSD_OK ? osd_rights_check_in(session, txn, id) : status;
 }
 
+struct zone_check {
+	struct osd_session *session;
+	struct osd_object_id id;
+};
+
+static enum osd_status check_zone_in(struct osd_txn *txn, void *arg)
+{
+	const struct zone_check *check = arg;
+
+	return osd_session_check_zone(check->session, txn, check->id);
+}
+
+enum osd_status osd_session_check_object(struct osd_session *session, struct osd_object_id id)
+{
+	return osd_txn_run(session->objects, OSD_TXN_READ_ONLY, check_zone_in,
+			   &(struct zone_check){session, id});
+}
+
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id)
 {
 	bool unfinished = false;

@@ -306,9 +306,9 @@ static const char *op_name(unsigned op)
 	return NULL;
 }
 
-static void write_calls(struct osd_exec *exec, struct osd_json *json)
+/* The calls of one operation that had this outcome. */
+static void write_count(unsigned op, unsigned code, uint64_t count, struct osd_json *json)
 {
-	const struct osd_call_figures *calls = &exec->runs->calls;
 	static const char *const codes[OSD_ANSWER_CODES] = {
 		[OSD_ANSWER_OK] = "ok",
 		[OSD_ANSWER_NOT_FOUND] = "not_found",
@@ -321,6 +321,19 @@ static void write_calls(struct osd_exec *exec, struct osd_json *json)
 		[OSD_ANSWER_CONFLICT] = "conflict",
 		[OSD_ANSWER_STAGE] = "stage",
 	};
+
+	if (!count)
+		return;
+	osd_json_open(json, NULL, '{');
+	osd_json_text(json, "command", op_name(op));
+	osd_json_text(json, "status", codes[code]);
+	osd_json_number(json, "count", count);
+	osd_json_close(json, '}');
+}
+
+static void write_calls(struct osd_exec *exec, struct osd_json *json)
+{
+	const struct osd_call_figures *calls = &exec->runs->calls;
 	static const char *const kinds[] = {
 #define X(symbol, name) name,
 		OSD_CALL_KINDS(X)
@@ -328,20 +341,12 @@ static void write_calls(struct osd_exec *exec, struct osd_json *json)
 	};
 
 	osd_json_open(json, "proxy_calls", '[');
-	for (unsigned op = 0; op < OSD_CALL_OPS; op++) {
-		for (unsigned code = 0; code < OSD_ANSWER_CODES; code++) {
-			uint64_t count = atomic_load_explicit(&calls->counts[op][code],
-							      memory_order_relaxed);
-
-			if (!count)
-				continue;
-			osd_json_open(json, NULL, '{');
-			osd_json_text(json, "command", op_name(op));
-			osd_json_text(json, "status", codes[code]);
-			osd_json_number(json, "count", count);
-			osd_json_close(json, '}');
-		}
-	}
+	for (unsigned op = 0; op < OSD_CALL_OPS; op++)
+		for (unsigned code = 0; code < OSD_ANSWER_CODES; code++)
+			write_count(op, code,
+				    atomic_load_explicit(&calls->counts[op][code],
+							 memory_order_relaxed),
+				    json);
 	osd_json_close(json, ']');
 	osd_json_number(json, "proxy_calls_gave_way", atomic_load(&exec->runs->gate.given));
 	osd_json_open(json, "proxy_call_seconds", '{');
