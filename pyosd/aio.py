@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Unpack
 
 from pyosd.fs import AsyncFileSystem
@@ -70,12 +69,7 @@ class AsyncTarget(TargetTable, PollingCommands):
     async def __aenter__(self) -> AsyncTarget:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:
@@ -200,12 +194,7 @@ class Connecting:
         self._target = await self._connect()
         return self._target
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         assert self._target
         await self._target.close()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import IO, Any, Unpack
 
 from pyosd.fs import FileSystem
@@ -51,12 +50,7 @@ class Target(TargetTable, ScriptPlaces):
     def __enter__(self) -> Target:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

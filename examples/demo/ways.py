@@ -54,11 +54,6 @@ class Outcome:
         """Digest of the script's output."""
         return hashlib.sha256(self.output).hexdigest()
 
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes both ways."""
-        return self.sent_bytes + self.received_bytes
-
 
 def near_the_data(url: str, task: Task, progress: Progress, poll_s: float = POLL_S) -> Outcome:
     """Send the script with EXEC, wait for its end, and read its output from its surrogate object.

@@ -324,16 +324,6 @@ class KeyWork:
         self.complete_partition(partition_id)
         return False
 
-    def verify_all(self) -> int:
-        """The same for partition zero and every other one. Returns the number of repairs."""
-        mended = 0 if self.verify(0) else 1
-        for partition_id in self.partitions():
-            try:
-                mended += 0 if self.verify(partition_id) else 1
-            except errors.NotFound:
-                continue
-        return mended
-
     def rotate_working(self, partition_id: int, version: int) -> None:
         """A new working key in that slot, which is thawed if it was frozen."""
         self.set_key(self._slot(Level.WORKING, partition_id, version))

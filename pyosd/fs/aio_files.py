@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from pyosd.commands.dialogue import Awaiting, Dialogue
@@ -36,12 +35,7 @@ class AsyncFile(OpenFileTable, Awaiting):
     async def __aenter__(self) -> AsyncFile:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, *_: object) -> None:
         await (self.close() if kind is None else self.discard())
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

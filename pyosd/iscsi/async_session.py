@@ -7,24 +7,20 @@ session.py is the same for threads, and has what both share.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from dataclasses import replace
+from typing import Unpack
 
-from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
+from pyosd.errors import CommandTimeout, SessionLost, Unreachable
 from pyosd.iscsi.async_connection import AsyncConnection
 from pyosd.iscsi.connection import CLOSED
-from pyosd.iscsi.login import LoginParameters, ping_request
+from pyosd.iscsi.login import ping_request
 from pyosd.iscsi.session import (
     ATTENTIONS_MAX,
-    DEFAULT_TIMEOUT,
     REPEATS_MAX,
-    RETRY_FIRST,
-    RETRY_MOST,
-    STARTING,
+    Reconnecting,
+    SessionOptions,
     TargetAddress,
     TaskFunction,
-    default_initiator_name,
 )
 from pyosd.wire.sense import is_unit_attention
 from pyosd.wire.transport import Command, Response
@@ -32,31 +28,16 @@ from pyosd.wire.transport import Command, Response
 __all__ = ["AsyncIscsiTransport"]
 
 
-class AsyncIscsiTransport:
+class AsyncIscsiTransport(Reconnecting):
     """Commands to one logical unit over iSCSI; connects anew when the session was lost.
 
     Everything runs in the loop that called connect().  Names are resolved in the loop's executor.
     """
 
-    def __init__(
-        self,
-        address: TargetAddress,
-        *,
-        initiator: str = "",
-        header_digest: bool = False,
-        timeout: float = DEFAULT_TIMEOUT,
-        reconnect_timeout: float = 10.0,
-    ) -> None:
-        """Args: as IscsiTransport; nothing is sent before connect()."""
-        self.address = address
-        self.timeout = timeout
-        self._reconnect_timeout = reconnect_timeout
-        self._parameters = LoginParameters(
-            initiator or default_initiator_name(), address.target, address.chap, header_digest
-        )
+    def __init__(self, address: TargetAddress, **options: Unpack[SessionOptions]) -> None:
+        """Args: as Reconnecting.  Nothing is sent before connect()."""
+        super().__init__(address, **options)
         self._lock = asyncio.Lock()
-        self._closed = False
-        self._sent_before = self._received_before = 0
         self._connection: AsyncConnection | None = None
 
     async def connect(self) -> None:
@@ -99,22 +80,14 @@ class AsyncIscsiTransport:
             return self._connection
 
     async def _reconnect(self) -> AsyncConnection:
-        """Connect again with patience.  Raises: LoginRejected at once, unless the target may be
-        starting; Unreachable when out of time.
-        """
-        deadline = time.monotonic() + self._reconnect_timeout
-        delay = RETRY_FIRST
-        # A new session identifier: the target may still know the old session.
-        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        """Connect again with patience.  Raises: as Patience.pause()."""
+        patience = self._begin_anew()
         while True:
             try:
                 return await self._connect()
             except Unreachable as error:
-                final = isinstance(error, LoginRejected) and error.status not in STARTING
-                if final or time.monotonic() + delay > deadline:
-                    raise
-            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 1.5, RETRY_MOST)
+                pause = patience.pause(error)
+            await asyncio.sleep(pause)
 
     async def execute(self, command: Command, timeout: float | None = None) -> Response:
         """Send a command and wait for its answer; repeats it where that is safe.

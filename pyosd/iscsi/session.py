@@ -15,6 +15,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypedDict, Unpack
 from urllib.parse import unquote
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
@@ -128,6 +129,15 @@ def _split_port(place: str) -> tuple[str, int]:
     return host, int(port) if port else DEFAULT_PORT
 
 
+class SessionOptions(TypedDict, total=False):
+    """Options of a session, see Reconnecting."""
+
+    initiator: str
+    header_digest: bool
+    timeout: float
+    reconnect_timeout: float
+
+
 class PendingCommand:
     """A command under way; repeats it where that is safe."""
 
@@ -172,13 +182,8 @@ class PendingCommand:
         return response
 
 
-class IscsiTransport:
-    """Commands to one logical unit over iSCSI; connects anew when the session was lost.
-
-    A command without an answer when the session is lost raises SessionLost, unless it only reads:
-    that
-    is sent again.  Thread-safe.
-    """
+class Reconnecting:
+    """What both faces of a session have: where it goes, and with how much patience it comes back."""
 
     def __init__(
         self,
@@ -189,11 +194,8 @@ class IscsiTransport:
         timeout: float = DEFAULT_TIMEOUT,
         reconnect_timeout: float = 10.0,
     ) -> None:
-        """Connect and log in.
-
-        Args: timeout: seconds a command, and a login, may take.
-            reconnect_timeout: how long to try to connect anew; 0: never.
-        Raises: Unreachable, LoginRejected.
+        """Args: timeout: seconds a command, and a login, may take.
+        reconnect_timeout: how long to try to connect anew; 0: never.
         """
         self.address = address
         self.timeout = timeout
@@ -201,9 +203,45 @@ class IscsiTransport:
         self._parameters = LoginParameters(
             initiator or default_initiator_name(), address.target, address.chap, header_digest
         )
-        self._lock = threading.Lock()
         self._closed = False
         self._sent_before = self._received_before = 0
+
+    def _begin_anew(self) -> Patience:
+        """Have a new session identifier: the target may still know the old session."""
+        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        return Patience(self._reconnect_timeout)
+
+
+class Patience:
+    """Pauses between attempts to connect, for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._delay = RETRY_FIRST
+
+    def pause(self, error: Unreachable) -> float:
+        """Seconds to the next attempt.
+
+        Raises: the error: time is over, or it is a LoginRejected by a target that is not starting.
+        """
+        final = isinstance(error, LoginRejected) and error.status not in STARTING
+        if final or time.monotonic() + self._delay > self._deadline:
+            raise error
+        delay, self._delay = self._delay, min(self._delay * 1.5, RETRY_MOST)
+        return delay * random.uniform(0.8, 1.2)
+
+
+class IscsiTransport(Reconnecting):
+    """Commands to one logical unit over iSCSI; connects anew when the session was lost.
+
+    A command without an answer when the session is lost raises SessionLost, unless it only reads:
+    that is sent again.  Thread-safe.
+    """
+
+    def __init__(self, address: TargetAddress, **options: Unpack[SessionOptions]) -> None:
+        """Connect and log in.  Args: as Reconnecting.  Raises: Unreachable, LoginRejected."""
+        super().__init__(address, **options)
+        self._lock = threading.Lock()
         self._connection = self._connect()
 
     @property
@@ -234,24 +272,16 @@ class IscsiTransport:
             return self._connection
 
     def _reconnect(self) -> Connection:
-        """Connect again with patience.  Raises: LoginRejected at once, unless the target may be
-        starting; Unreachable when out of time.
-        """
-        deadline = time.monotonic() + self._reconnect_timeout
-        delay = RETRY_FIRST
-        # A new session identifier: the target may still know the old session.
-        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        """Connect again with patience.  Raises: as Patience.pause(); SessionLost: closed meanwhile."""
+        patience = self._begin_anew()
         while True:
             try:
                 return self._connect()
             except Unreachable as error:
-                final = isinstance(error, LoginRejected) and error.status not in STARTING
-                if final or time.monotonic() + delay > deadline:
-                    raise
+                pause = patience.pause(error)
             if self._closed:
                 raise SessionLost(CLOSED)
-            time.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 1.5, RETRY_MOST)
+            time.sleep(pause)
 
     def send(self, command: Command) -> tuple[Connection, Task]:
         """Send a command once on a live connection."""
@@ -285,10 +315,6 @@ class IscsiTransport:
         if function is TaskFunction.ABORT_TASK:
             raise ValueError("ABORT TASK needs the task: use abort() of what submit() gave")
         return self._live().task_management(function, self.address.lun, None, self.timeout)
-
-    def reset_logical_unit(self) -> int:
-        """LOGICAL UNIT RESET.  Returns: the response code, 0: done."""
-        return self.manage_tasks(TaskFunction.LOGICAL_UNIT_RESET)
 
     def drop(self) -> None:
         """Cut the connection without logging out; the next command connects anew."""

@@ -65,11 +65,6 @@ def decode_query_result(data: bytes | memoryview) -> QueryResult:
     return QueryResult(ids, max(0, additional - (start - 8)) // 8)
 
 
-def decode_query(data: bytes | memoryview) -> tuple[ObjectId, ...]:
-    """The ids of a QUERY answer.  Raises: ValueError: no whole header."""
-    return decode_query_result(data).ids
-
-
 class MapType(IntEnum):
     """Types of extents, and what READ MAP can be asked for."""
 

@@ -30,7 +30,7 @@ from pyosd.wire.cdb import (
     encode_offset,
 )
 from pyosd.wire.exec_params import ArgsEncoding, ExecParams, Limits, parse_duration, parse_size
-from pyosd.wire.list_data import decode_list, decode_map, decode_query
+from pyosd.wire.list_data import decode_list, decode_map
 from pyosd.wire.sense import decode, error_for
 
 OBJECT = ref(0x10000, 0x10001)
@@ -265,12 +265,6 @@ def test_list_with_and_without_attributes() -> None:
     assert result.members[0].attributes[0].uint == 5
     with pytest.raises(ValueError, match="no whole header"):
         decode_list(plain[:23])
-
-
-def test_query_answers_of_both_drafts() -> None:
-    ids = (0x10000).to_bytes(8, "big")
-    assert decode_query((12).to_bytes(8, "big") + b"\0\0\0\x84" + ids) == (0x10000,)
-    assert decode_query((13).to_bytes(8, "big") + b"\0\0\0\0\x84" + ids) == (0x10000,)
 
 
 def test_map() -> None:

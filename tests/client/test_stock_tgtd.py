@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pyosd import Chap, LoginRejected, SessionLost, Unreachable, aio, connect, discover
-from pyosd.iscsi.session import default_initiator_name
+from pyosd.iscsi.session import TaskFunction, default_initiator_name
 from pyosd.wire.transport import Command
 from tests.client.stock_tgtd import NAME, StockTgtd
 
@@ -207,7 +207,7 @@ def test_reads_and_writes_that_fill_both_directions(tgtd: StockTgtd) -> None:
 def test_task_management(tgtd: StockTgtd) -> None:
     with connect(tgtd.url(UNIT)) as target:
         transport = target.transport
-        assert transport.reset_logical_unit() == 0  # type: ignore[attr-defined]
+        assert target.manage_tasks(TaskFunction.LOGICAL_UNIT_RESET) == 0
         target.test_unit_ready()
         pending = transport.submit(Command(bytes(6)))
         pending.result()

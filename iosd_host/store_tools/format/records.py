@@ -62,7 +62,6 @@ IDS_COUNTED = 1 << 62
 """Ids from here on that a client asked for do not move the marks behind which free ids are sought."""
 JOB_IDS = range(1 << 62, 1 << 63)
 """Of jobs' objects that stand apart from a partition's data; they have the flag SURROGATE."""
-RESERVE = 1 << 20
 VERSION = 1
 
 
