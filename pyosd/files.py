@@ -256,9 +256,9 @@ def get(
     target: Target,
     entry: Entry,
     path: Path,
-    top: Path,
     progress: Progress | None = None,
     *,
+    top: Path | None = None,
     checked: bool = False,
     records: TransferRecords | None = None,
 ) -> Moved:
@@ -268,7 +268,7 @@ def get(
 
     Raises: OSError: of the file; OSDError.
     """
-    make_folder(top, path.parent)
+    make_folder(top or path.parent, path.parent)
     wanted = [Incoming(PathInfo(str(entry.obj), entry.obj, False, entry.length), path)]
     stream = get_files(wanted, checked=checked, records=records, progress=progress)
     (moved,) = target.carry_stream(stream)
@@ -327,8 +327,8 @@ def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef | None) -
 def get_many(
     target: Target,
     wanted: Iterable[tuple[Path, Entry]],
-    top: Path,
     *,
+    top: Path | None = None,
     parallel: int = PARALLEL,
     checked: bool = False,
     records: TransferRecords | None = None,
@@ -336,7 +336,8 @@ def get_many(
 ) -> Iterator[Moved]:
     """Store objects as files, several at a time; yields each when it is done or has failed.
 
-    Args: top: the folder that the paths are below, by way of no link.  The others as of put_many().
+    Args: top: a folder that the paths are below; no link between may lead out of it.  The others as
+        of put_many().
 
     Raises: Unreachable: the target is.
     """
@@ -344,7 +345,7 @@ def get_many(
     stopping = _Stopping(progress)
 
     def one(path: Path, entry: Entry) -> Moved:
-        return get(target, entry, path, top, stopping, checked=checked, records=records)
+        return get(target, entry, path, stopping, top=top, checked=checked, records=records)
 
     return _many(one, wanted, parallel, stopping)
 

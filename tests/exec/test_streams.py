@@ -149,7 +149,7 @@ def test_clients_that_ask_for_all(
     assert target.known_length(obj) is None
     assert target.read_range(obj) == wanted
     assert b"".join(pieces(target, obj, MIB, None)) == wanted[MIB:]
-    get(target, Entry(obj, "", 0), tmp_path / "got", tmp_path)
+    get(target, Entry(obj, "", 0), tmp_path / "got")
     assert (tmp_path / "got").read_bytes() == wanted
     path = f"/{obj.partition_id:#x}/text"
     target.link(ref(obj.partition_id), "text", obj)

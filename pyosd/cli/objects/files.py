@@ -207,7 +207,7 @@ def get(
             moved = files.get_many(
                 target,
                 wanted,
-                destination,
+                top=destination,
                 parallel=parallel,
                 checked=check,
                 records=TransferRecords(target.url),
