@@ -24,12 +24,12 @@ from pyosd.commands.attributes import set_attributes
 from pyosd.commands.data import CHUNK, MADE_READ
 from pyosd.commands.dialogue import Dialogue, call
 from pyosd.commands.objects import create, remove
-from pyosd.fs.large import CHECKSUM, difference
-from pyosd.fs.local_file import Incoming, make_folder
+from pyosd.fs.local.large import CHECKSUM, difference
+from pyosd.fs.local.local_file import Incoming, make_folder
+from pyosd.fs.local.resuming import put_large
+from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.paths import PathInfo
-from pyosd.fs.resuming import put_large
 from pyosd.fs.transfer import get_files
-from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, Information, Page

@@ -18,7 +18,8 @@ from iosd_host.cli.store import StoreVerb, store_options
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_NO_INPUT, EXIT_WRONG_STATE
 from iosd_host.config.schema import show_size
-from iosd_host.store_tools.format.records import FileName, FormatError
+from iosd_host.store_tools.format.file_names import FileName
+from iosd_host.store_tools.format.records import FormatError
 from iosd_host.store_tools.format.superblock import RootRole
 from iosd_host.store_tools.head_size import THESIS, HeadSizeCost, Proposal, Tally, propose
 from iosd_host.store_tools.measure import MeasuredDevice, measure

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from iosd_host.store_tools.check.names import read_entry
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.indexes import IndexEntry, IndexStage, parse_index_stage
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_identifier, decode_spans
 from iosd_host.store_tools.format.names import NameRecord
 from iosd_host.store_tools.format.records import (
     AttributeKey,
-    FileName,
     FormatError,
     MemberKey,
     MetaKind,

@@ -14,8 +14,8 @@ from pyosd import errors
 from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.dialogue import Dialogue, OwnMethod
-from pyosd.fs.dialogues import info, is_directory, place
 from pyosd.fs.job_files import check_not_jobs
+from pyosd.fs.lookup import info, is_directory, place
 from pyosd.fs.new_file import NewFile, give_up, new_file, publish
 from pyosd.fs.partitions import about
 from pyosd.types import Buffer, MutableBuffer, ObjectRef

@@ -31,11 +31,11 @@ from pyosd.commands.dialogue import (
 )
 from pyosd.commands.names import act, put_failed, put_params
 from pyosd.commands.objects import create, remove
-from pyosd.fs.large import CHECKSUM, ByteCounter, difference
-from pyosd.fs.local_file import Incoming, LocalFile
+from pyosd.fs.local.large import CHECKSUM, ByteCounter, difference
+from pyosd.fs.local.local_file import Incoming, LocalFile
+from pyosd.fs.local.resuming import MovedFile, equal_bytes, get_large, put_large
+from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
-from pyosd.fs.resuming import MovedFile, equal_bytes, get_large, put_large
-from pyosd.fs.transfer_record import TransferRecords
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.cdb import NO_ATTRIBUTES, Attributes
 from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb, decode_entry

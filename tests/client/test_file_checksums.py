@@ -10,7 +10,7 @@ import pytest
 
 import pyosd
 from pyosd.errors import IntegrityError
-from pyosd.fs import large
+from pyosd.fs.local import large
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, get_files, put_files
 from pyosd.types import ObjectRef, ref
 from tests.security.mitm import Mitm, Pdu, between

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import errors
-from pyosd.fs.resuming import MARK
+from pyosd.fs.local.resuming import MARK
+from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, get_files, put_files
-from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.machine import unavailable

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobRecord
 from iosd_host.store_tools.format.records import (
-    FileName,
     MemberKey,
     MetaKind,
     PartitionRecord,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from iosd_host.store_tools.format.records import ALL, FileName, Place
+from iosd_host.store_tools.format.file_names import FileName
+from iosd_host.store_tools.format.records import ALL, Place
 from iosd_host.store_tools.opening.bdb import Table
 from tests.offline.damage import (
     change,

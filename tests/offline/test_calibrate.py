@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from iosd_host.cli.calibrate import calibrate, held, sizes_of
-from iosd_host.store_tools.format.records import FileName, Place
+from iosd_host.store_tools.format.file_names import FileName
+from iosd_host.store_tools.format.records import Place
 from iosd_host.store_tools.format.superblock import RootRole
 from iosd_host.store_tools.measure import BLOCKS, IN_MEMORY, file_system_of
 from iosd_host.store_tools.opening.folders import Refused, lock

@@ -10,10 +10,10 @@ import zlib
 import pytest
 
 from iosd_host.store_tools.check.problems import ProblemKind
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.jobs import JobId, JobKey, JobKeyKind, JobRecord, JobState
 from iosd_host.store_tools.format.records import (
     AttributeKey,
-    FileName,
     FormatError,
     MemberKey,
     MetaKind,

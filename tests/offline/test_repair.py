@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from iosd_host.cli import store as commands
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.records import (
     ALL_OBJECTS,
     AttributeKey,
-    FileName,
     MetaKind,
     Place,
     dead_files_key,

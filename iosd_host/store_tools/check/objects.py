@@ -14,13 +14,13 @@ from pathlib import Path
 
 from iosd_host.store_tools.check.charges import attribute_units
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.pages import Owner, owner_of, owners
 from iosd_host.store_tools.format.records import (
     ALL,
     ALL_OBJECTS,
     FIRST_ID,
     AttributeKey,
-    FileName,
     FormatError,
     ObjectRecord,
     Place,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.records import (
-    FileName,
     FormatError,
     MetaKind,
     ObjectRecord,

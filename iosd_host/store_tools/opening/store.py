@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.records import (
     ALL,
     IDS_COUNTED,
-    FileName,
     FormatError,
     MetaKind,
     ObjectRecord,

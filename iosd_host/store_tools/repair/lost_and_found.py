@@ -22,6 +22,7 @@ from pathlib import Path
 from iosd_host.common.whole_file import sync_folder
 from iosd_host.store_tools.check.objects import Lost
 from iosd_host.store_tools.check.problems import ProblemKind
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.pages import is_application_page
 from iosd_host.store_tools.format.records import (
     ALL,
@@ -29,7 +30,6 @@ from iosd_host.store_tools.format.records import (
     IDS_COUNTED,
     LOST_PARTITION,
     AttributeKey,
-    FileName,
     FormatError,
     MetaKind,
     ObjectRecord,

@@ -14,12 +14,12 @@ from pathlib import Path
 from iosd_host.store_tools.check.charges import attribute_units
 from iosd_host.store_tools.check.objects import Lost
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
+from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.records import (
     ALL,
     FIRST_ID,
     IDS_COUNTED,
     AttributeKey,
-    FileName,
     FormatError,
     MemberKey,
     ObjectRecord,

@@ -19,7 +19,7 @@ from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped, harmless, print_names
 from pyosd.cli.paths.moving import CHECK, continued, size_of, why
-from pyosd.fs.transfer_record import TransferRecords
+from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 

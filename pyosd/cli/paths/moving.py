@@ -20,7 +20,8 @@ from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped, harmless, print_names
 from pyosd.commands.dialogue import Stream
-from pyosd.fs.local_file import make_folder
+from pyosd.fs.local.local_file import make_folder
+from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.partitions import named_refusal
 from pyosd.fs.paths import SCHEME, join
 from pyosd.fs.transfer import (
@@ -32,7 +33,6 @@ from pyosd.fs.transfer import (
     get_files,
     put_files,
 )
-from pyosd.fs.transfer_record import TransferRecords
 from pyosd.target import Target
 
 __all__ = [

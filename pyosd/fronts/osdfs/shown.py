@@ -24,7 +24,7 @@ from pyosd.fronts.osdfs.file_page import Defaults, Facts
 from pyosd.fronts.osdfs.kernel import Stat, WithErrno
 from pyosd.fronts.osdfs.line import PatientSession
 from pyosd.fronts.osdfs.nodes import JobFile, Node, NodeTable, ViewFile
-from pyosd.fs.dialogues import info, iterdir
+from pyosd.fs.lookup import info, iterdir
 from pyosd.fs.partitions import find_partition, named_partitions
 from pyosd.fs.paths import JOBS, PathInfo, text_of
 from pyosd.functions.views import shown_base

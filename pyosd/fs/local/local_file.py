@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyosd import _core
 from pyosd.commands.data import CHUNK
+from pyosd.fs.local.transfer_record import TransferFacts, TransferRecord
 from pyosd.fs.new_file import is_final
 from pyosd.fs.paths import PathInfo
-from pyosd.fs.transfer_record import TransferFacts, TransferRecord
 
 __all__ = ["Incoming", "LocalFile", "make_folder"]
 

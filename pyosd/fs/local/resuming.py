@@ -30,10 +30,10 @@ from pyosd.commands.data import (
 )
 from pyosd.commands.dialogue import Dialogue, blocking_call, finish, start
 from pyosd.commands.objects import remove
-from pyosd.fs.large import ByteCounter, read_pieces, write_pieces
-from pyosd.fs.local_file import Incoming, LocalFile
+from pyosd.fs.local.large import ByteCounter, read_pieces, write_pieces
+from pyosd.fs.local.local_file import Incoming, LocalFile
+from pyosd.fs.local.transfer_record import TransferFacts, TransferRecord
 from pyosd.fs.new_file import MAY_HAVE_ACTED, is_final
-from pyosd.fs.transfer_record import TransferFacts, TransferRecord
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
 
