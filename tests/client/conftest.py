@@ -127,3 +127,9 @@ def four(kept: dict[str, Serving]) -> dict[str, Serving]:
         kept[name] = Serving(*arguments())
         long_lived.add(kept[name].process.pid)
     return kept
+
+
+@pytest.fixture
+def top(zone: ObjectRef) -> str:
+    """The path of the test's partition."""
+    return f"/{zone}"

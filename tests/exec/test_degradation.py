@@ -30,6 +30,7 @@ from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY, ISOLATION, check
+from tests.processes import zygotes_of
 from tests.serving import Serving
 from tests.waiting import until
 
@@ -57,15 +58,7 @@ def target(own: Serving) -> Iterator[pyosd.Target]:
 
 def zygotes(serving: Serving) -> list[int]:
     """Not what they have forked."""
-    daemon = serving.pids["iosd-sandboxd"]
-    children = Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
-    return [pid for pid in map(int, children) if command_of(pid).startswith(b"iosd-zygote")]
-
-
-def command_of(pid: int) -> bytes:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
+    return [*zygotes_of(serving.pids["iosd-sandboxd"])]
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ExecParams, Limits
 from pyosd.wire.job_status import JobFlag, JobState
 from tests.apart import is_there
-from tests.processes import descendants
+from tests.processes import descendants, sandboxes_of
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -445,24 +445,12 @@ def test_killing_a_sandbox_gives_another_attempt(target: Target) -> None:
     job = run(target, "print('once', flush=True)\n" + WHILE_THERE.format(o=going_on))
     until(lambda: job.output() == b"once\n")
     assert target.daemon is not None
-    victims = sandboxes(target.daemon.pid)
-    for pid in victims:
+    for pid in sandboxes_of(target.daemon.pid):
         os.kill(pid, signal.SIGKILL)
     until(lambda: job.status().attempt == 2)
     target.commands.remove(going_on)
     assert ended(job) == (JobState.COMPLETED, 0)
     assert job.status().attempt == 2 and job.output() == b"once\n"
-
-
-def sandboxes(daemon: int) -> list[int]:
-    """The children of the daemon's zygotes."""
-    zygotes = children(daemon)
-    return [pid for zygote in zygotes for pid in children(zygote)]
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in listed.split()]
 
 
 def test_expired_records_are_swept_at_start(target: Target) -> None:

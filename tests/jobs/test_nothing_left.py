@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.jobs.conftest import Target, skip_without_sandboxes
-from tests.jobs.test_exec import DEADLINE_S, run, sandboxes
+from tests.jobs.test_exec import DEADLINE_S, run
+from tests.processes import sandboxes_of
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def test_nothing_stays_open(full: Target) -> None:
     daemon = full.daemon.pid
     processes = {"target": full.transport.process.pid, "iosd-sandboxd": daemon}
     work()
-    until(lambda: len(sandboxes(daemon)) == SLOTS)  # with fewer, fewer descriptors are open
+    until(lambda: len(sandboxes_of(daemon)) == SLOTS)  # with fewer, fewer descriptors are open
     before = {name: counts(pid) for name, pid in processes.items()}
     work()
 
@@ -90,7 +91,7 @@ def test_idle_target_is_woken_by_a_job(full: Target) -> None:
     daemon = full.daemon.pid
 
     def work_done() -> dict[int, int]:
-        return {pid: computed(pid) for pid in [daemon, *sandboxes(daemon)]}
+        return {pid: computed(pid) for pid in [daemon, *sandboxes_of(daemon)]}
 
     seen: deque[dict[int, int]] = deque(maxlen=LOOKS)
 

@@ -16,7 +16,8 @@ from pyosd import jobs
 from pyosd.wire.exec_params import Limits
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
-from tests.jobs.test_exec import is_running, run, sandboxes
+from tests.jobs.test_exec import is_running, run
+from tests.processes import sandboxes_of
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def ended(target: Target, job: Job) -> JobStatus:
     assert status.sandbox
     assert target.daemon is not None
     daemon = target.daemon.pid
-    until(lambda: all(map(is_at_rest, sandboxes(daemon))))
+    until(lambda: all(map(is_at_rest, sandboxes_of(daemon))))
     return status
 
 
@@ -172,7 +173,7 @@ def test_a_clean_up_that_never_ends_does_not_hold_up_the_next_job(reusing: Targe
 def test_a_kept_sandbox_that_dies_is_not_missed(reusing: Target) -> None:
     ran(reusing, "pass")
     assert reusing.daemon is not None
-    for pid in sandboxes(reusing.daemon.pid):
+    for pid in sandboxes_of(reusing.daemon.pid):
         os.kill(pid, signal.SIGKILL)
     status = ran(reusing, "pass")
     assert status.state == JobState.COMPLETED

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from tests.processes import long_lived
 from tests.serving import sandboxes_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,3 +62,24 @@ def sandbox(daemon: Daemon) -> Iterator[Sandbox]:
         running.kill()
     running.wait_exit()
     running.close()
+
+
+@pytest.fixture
+def own() -> Iterator[Callable[..., Daemon]]:
+    """A daemon of this test's own, in a folder that every user can search; cleaned up whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+    folder.chmod(0o755)
+    made: list[Daemon] = []
+
+    def start(*options: str, **how: object) -> Daemon:
+        made.append(Daemon(folder, *options, **how))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield start
+    for daemon in made:
+        if daemon.socket:
+            daemon.socket.close()
+        if daemon.process.poll() is None:
+            daemon.process.terminate()
+        daemon.wait()
+    shutil.rmtree(folder)

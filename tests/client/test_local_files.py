@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many local files into a target and back: put_files(), get_files(), differs()."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyosd import errors
+from pyosd.commands import names
+from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, differs, get_files, put_files
+from pyosd.target import Target
+from pyosd.types import ObjectRef
+
+pytestmark = pytest.mark.tgtd
+LARGE = (5 << 20) + 3
+
+
+def tree(top: Path) -> dict[str, bytes]:
+    made = random.Random(7)
+    lengths = {"a": 10, "empty": 0, "d/exact": 1 << 20, "d/large": LARGE, "d/e/over": (1 << 20) + 1}
+    found = {name: made.randbytes(length) for name, length in lengths.items()}
+    found |= {f"many/{n}": bytes([n % 251]) * n for n in range(100)}
+    for name, data in found.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(data)
+    return found
+
+
+def moved(target: Target, stream: Any) -> dict[str, FileMoved]:
+    outcomes = list(target.carry_stream(stream))
+    return {
+        os.fsdecode(each.item.path)
+        if isinstance(each.item, Outgoing)
+        else each.item.info.path: each
+        for each in outcomes
+    }
+
+
+def test_many_files_there_and_back(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path
+) -> None:
+    files = tree(tmp_path / "in")
+    fs, told = target.fs, list[int]()
+    for folder in ("d/e", "many"):
+        fs.mkdir(f"{top}/{folder}", parents=True)
+    wanted = [Outgoing(tmp_path / "in" / name, name.encode()) for name in files]
+    outcomes = moved(target, put_files(zone, wanted, depth=7, progress=told.append))
+    assert outcomes.keys() == files.keys()
+    assert [each for each in outcomes.values() if each.error] == []
+    assert sum(told) == sum(map(len, files.values()))
+    for name, data in files.items():
+        assert bytes(fs.read_bytes(f"{top}/{name}")) == data
+    incoming = [
+        Incoming(each, tmp_path / "out" / each.path.removeprefix(f"{top}/"))
+        for each in fs.walk(top)
+        if not each.is_directory
+    ]
+    for each in incoming:
+        each.destination.parent.mkdir(parents=True, exist_ok=True)
+    assert all(not each.error for each in moved(target, get_files(incoming)).values())
+    back = {
+        str(path.relative_to(tmp_path / "out")): path.read_bytes()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+    assert back == files
+    for each in incoming:
+        assert each.destination.stat().st_mtime_ns == each.info.modified_ms * 1_000_000
+
+
+def test_one_failure_does_not_stop_the_others(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    (tmp_path / "large").write_bytes(bytes(LARGE))
+    target.fs.mkdir(f"{top}/d")
+    target.fs.write_bytes(f"{top}/there", b"old")
+    wanted = [
+        Outgoing(tmp_path / "f", b"fine"),
+        Outgoing(tmp_path / "absent", b"absent"),
+        Outgoing(tmp_path, b"folder"),
+        Outgoing(tmp_path / "f", b"no/directory"),
+        Outgoing(tmp_path / "large", b"d"),
+        Outgoing(tmp_path / "f", b"there"),
+        Outgoing(tmp_path / "large", b"fine-too"),
+    ]
+    outcomes = moved(target, put_files(zone, wanted, replace=False))
+    failed = {name: type(each.error) for name, each in outcomes.items() if each.error}
+    assert failed.keys() == {"absent", "folder", "no/directory", "d", "there"}
+    assert failed["absent"] is FileNotFoundError
+    assert issubclass(failed["there"], FileExistsError)
+    assert bytes(target.fs.read_bytes(f"{top}/there")) == b"old"
+    assert len(target.list_objects(zone.partition_id)) == 3
+    info = target.fs.info(f"{top}/fine")
+    target.fs.unlink(f"{top}/fine")
+    gone = moved(target, get_files([Incoming(info, tmp_path / "back")]))
+    assert isinstance(gone[f"{top}/fine"].error, errors.NotFound)
+    assert not (tmp_path / "back").exists()
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".osd")] == []
+
+
+def test_an_interrupt_leaves_nothing(target: Target, zone: ObjectRef, tmp_path: Path) -> None:
+    """Neither objects without names, nor those made ahead; what was named stays."""
+    for n in range(200):
+        (tmp_path / str(n)).write_bytes(b"x" * n)
+    wanted = [Outgoing(tmp_path / str(n), str(n).encode()) for n in range(200)]
+
+    def interrupt(count: int) -> None:
+        if count == 50:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        moved(target, put_files(zone, wanted, progress=interrupt))
+    named = target.fs.ls(f"/{zone}")
+    assert 50 <= len(named) < 200
+    assert len(target.list_objects(zone.partition_id)) == len(named)
+    for each in named:
+        assert each.length == int(each.name)
+    stream = target.carry_stream(put_files(zone, wanted))
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert target.fs.exists(f"/{zone}/0")
+
+
+def test_a_file_that_may_have_its_name_is_not_removed(
+    target: Target, zone: ObjectRef, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to PUT or LINK is lost: the file is there."""
+
+    def lost(function: Any) -> Any:
+        def act(*args: Any, **kwargs: Any) -> Any:
+            yield from function(*args, **kwargs)
+            raise errors.SessionLost("the connection ended")
+
+        return act
+
+    target.fs.write_bytes(f"{top}/f", b"old")
+    for function, new in (("put_name", b"new"), ("link", bytes(LARGE))):
+        monkeypatch.setattr(names, function, lost(getattr(names, function)))
+        with pytest.raises(errors.SessionLost):
+            target.fs.write_bytes(f"{top}/f", new)
+        assert bytes(target.fs.read_bytes(f"{top}/f")) == new
+
+
+def test_differences_are_found(target: Target, zone: ObjectRef, top: str, tmp_path: Path) -> None:
+    for length in (0, 5, LARGE):
+        path = tmp_path / str(length)
+        path.write_bytes(bytes(length))
+        wanted = [Outgoing(path, str(length).encode())]
+        (done,) = moved(target, put_files(zone, wanted)).values()
+        assert target.carry(differs(done)) is False
+        with path.open("r+b") as file:
+            file.seek(max(length - 1, 0))
+            file.write(b"x")
+        assert target.carry(differs(done)) is True
+
+
+def test_a_large_file_that_changes_meanwhile(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path
+) -> None:
+    """It is read again; what is stored here is of one version."""
+    obj = target.fs.write_bytes(f"{top}/f", bytes(LARGE))
+    pieces = list[int]()
+
+    def disturb(count: int) -> None:
+        if not pieces:
+            target.write(obj, LARGE - 4, b"last")
+        pieces.append(count)
+
+    info = target.fs.info(f"{top}/f")
+    outcomes = moved(target, get_files([Incoming(info, tmp_path / "f")], progress=disturb))
+    assert not outcomes[f"{top}/f"].error
+    assert (tmp_path / "f").read_bytes() == bytes(LARGE - 4) + b"last"
+    assert sum(pieces) == LARGE

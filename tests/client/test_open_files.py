@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""target.open(): files of a target as files of Python, by both faces."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+
+import pytest
+
+from pyosd.target import Target
+from pyosd.types import ObjectRef
+
+pytestmark = pytest.mark.tgtd
+LARGE = (5 << 20) + 3
+
+
+def test_text(target: Target, top: str) -> None:
+    with target.open(f"{top}/t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["n", "ä"], [1, 2]])
+        assert not target.fs.exists(f"{top}/t.csv")
+    with target.open(f"{top}/t.csv", newline="") as file:
+        assert list(csv.reader(file)) == [["n", "ä"], ["1", "2"]]
+    with target.open(f"{top}/t.json", "w") as file:
+        json.dump({"a": [1, 2]}, file)
+    assert json.loads(bytes(target.fs.read_bytes(f"{top}/t.json"))) == {"a": [1, 2]}
+    with target.open(f"{top}/t.csv") as file:
+        assert [line.rstrip("\n") for line in file] == ["n,ä", "1,2"]
+
+
+def test_bytes(target: Target, top: str) -> None:
+    data = random.Random(3).randbytes(LARGE)
+    with target.open(f"{top}/b", "wb") as file:
+        for at in range(0, len(data), 77_777):
+            file.write(data[at : at + 77_777])
+    with target.open(f"{top}/b", "rb") as file:
+        assert file.read() == data
+        assert file.seek(-5, os.SEEK_END) == LARGE - 5
+        assert (file.read(), file.read(), file.tell()) == (data[-5:], b"", LARGE)
+        file.seek(1 << 20)
+        assert file.read(3) == data[1 << 20 :][:3]
+        with pytest.raises(OSError, match=r"not writable|write"):
+            file.write(b"x")
+    with target.open(f"{top}/b", "r+b") as file:
+        file.seek(10)
+        file.write(b"changed")
+        file.seek(8)
+        assert file.read(11) == data[8:10] + b"changed" + data[17:19]
+    with target.open(f"{top}/b", "rb", buffering=0) as file:
+        assert file.read(12) == data[:10] + b"ch"
+
+
+def test_exclusive_and_append(target: Target, top: str) -> None:
+    with target.open(f"{top}/x", "x") as file:
+        file.write("one\n")
+    with pytest.raises(FileExistsError):
+        target.open(f"{top}/x", "x")
+    first = target.open(f"{top}/y", "xb")
+    with target.open(f"{top}/y", "xb") as second:
+        second.write(b"second")
+    first.write(b"first")
+    with pytest.raises(FileExistsError):
+        first.close()
+    assert bytes(target.fs.read_bytes(f"{top}/y")) == b"second"
+    for line in ("two\n", "three\n"):
+        with target.open(f"{top}/x", "a") as file:
+            file.write(line)
+    with target.open(f"{top}/new", "a") as file:
+        file.write("made")
+    assert bytes(target.fs.read_bytes(f"{top}/x")) == b"one\ntwo\nthree\n"
+    assert bytes(target.fs.read_bytes(f"{top}/new")) == b"made"
+
+
+@pytest.mark.parametrize("mode", ["w", "wb", "w+b", "x"])
+def test_a_failed_block_changes_nothing(
+    target: Target, zone: ObjectRef, top: str, mode: str
+) -> None:
+    if mode != "x":
+        target.fs.write_bytes(f"{top}/f", b"as it was")
+    before = target.list_objects(zone.partition_id)
+    with pytest.raises(ZeroDivisionError), target.open(f"{top}/f", mode) as file:
+        file.write("half" if "b" not in mode else b"half")
+        _ = 1 / 0
+    assert file.closed
+    assert target.list_objects(zone.partition_id) == before
+    assert target.fs.exists(f"{top}/f") is (mode != "x")
+
+
+@pytest.mark.parametrize("mode", ["", "q", "rw", "r+w", "rbt", "b", "rr"])
+def test_modes_that_are_none(target: Target, top: str, mode: str) -> None:
+    with pytest.raises(ValueError, match="mode"):
+        target.open(f"{top}/f", mode)
+
+
+def test_open_refuses(target: Target, top: str) -> None:
+    target.fs.mkdir(f"{top}/d")
+    for mode in ("r", "w", "a"):
+        with pytest.raises(IsADirectoryError):
+            target.open(f"{top}/d", mode)
+    for path, mode in (("x", "r"), ("x/y", "w"), ("x/y", "a"), ("x", "r+")):
+        with pytest.raises(FileNotFoundError):
+            target.open(f"{top}/{path}", mode)
+    with pytest.raises(ValueError, match="unbuffered"):
+        target.open(f"{top}/f", "w", buffering=0)
+    with pytest.raises(ValueError, match="encoding"):
+        target.open(f"{top}/f", "wb", encoding="utf-8")
+
+
+def test_files_of_coroutines(osd_url: str, zone: ObjectRef, top: str) -> None:
+    import asyncio
+
+    from pyosd import aio
+
+    async def work() -> None:
+        async with aio.connect(osd_url) as target:
+            async with await target.open(f"{top}/f", "wb") as file:
+                await file.write(b"one,")
+                await file.write(bytes(LARGE))
+                assert not await target.fs.exists(f"{top}/f")
+            async with await target.open(f"{top}/f") as file:
+                assert await file.read(4) == b"one,"
+                assert len(await file.read()) == LARGE
+                file.seek(2)
+                assert await file.read(2) == b"e,"
+                file.seek(0)
+                assert sum([len(piece) async for piece in file]) == LARGE + 4
+                with pytest.raises(ValueError, match="written"):
+                    await file.write(b"x")
+            with pytest.raises(ZeroDivisionError):
+                async with await target.open(f"{top}/g", "xb") as file:
+                    _ = 1 / 0
+            assert not await target.fs.exists(f"{top}/g")
+            with pytest.raises(ValueError, match="binary"):
+                await target.open(f"{top}/f", "r")
+
+    asyncio.run(work())

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shares of the processors that iosd-sandboxd gives to scripts and to pools."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from proxy import (
+    BOUND,
+    CPU_GOT,
+    FAILING,
+    HELLO,
+    SERVING,
+    WELCOME,
+    Daemon,
+    PoolNews,
+    control_groups,
+)
+from proxy import KILL as KILL_SANDBOX
+
+from tests.waiting import until
+
+
+def weights(daemon: Daemon) -> tuple[list[str], list[int]]:
+    """cpu.idle and the weight of the daemon's group."""
+    groups = [Path(group) for group in control_groups(daemon.process.pid)]
+    idle = [file.read_text().strip() for group in groups for file in group.glob("cpu.idle")]
+    files = [file for group in groups for file in (group / "cpu.shares", group / "cpu.weight")]
+    return idle, [int(file.read_text()) for file in files if file.exists()]
+
+
+def answered(daemon: Daemon) -> None:
+    """It has acted on what was sent before.  Without a fork: a late one is a reason for a weight, too."""
+    daemon.send(HELLO, 0, struct.pack(">I", 4))
+    daemon.wait_for(WELCOME, 0)
+
+
+def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
+    daemon = own("--cpu-share", "10")
+    daemon.tells = False
+    idle, (weight,) = weights(daemon)  # while the first zygote starts, and for 3 s
+    if not idle:
+        pytest.skip("this kernel knows no idle groups")
+    assert idle == ["0"]
+    until(lambda: weights(daemon)[0] == ["1"])
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 450))  # a little, and more than their share
+    answered(daemon)
+    assert weights(daemon)[0] == ["1"]
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    until(lambda: weights(daemon) == (["0"], [weight]))
+    time.sleep(0.25)  # the weight has had its time to show an effect
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    until(lambda: weights(daemon) == (["0"], [2 * weight]))
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))  # too soon for another raise
+    answered(daemon)
+    assert weights(daemon) == (["0"], [2 * weight])
+    until(lambda: weights(daemon)[0] == ["1"])
+
+
+def test_no_share_at_all(own) -> None:
+    daemon = own("--cpu-share", "0")
+    daemon.tells = False
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 0))
+    daemon.run("pass")
+    assert weights(daemon)[0] in (["1"], [])
+
+
+def quotas(daemon: Daemon) -> list[str]:
+    """Of the groups of pools."""
+    groups = [Path(group) for group in control_groups(daemon.process.pid)]
+    names = ("cpu.cfs_quota_us", "cpu.max")
+    files = [file for group in groups for name in names for file in group.glob(f"pool-*/{name}")]
+    return [file.read_text().split()[0] for file in files]
+
+
+def bound(daemon: Daemon, percent: int) -> PoolNews:
+    daemon.pending.clear()
+    daemon.send(BOUND, 0, struct.pack(">I", percent) + b"default")
+    return daemon.wait_for_pool("default", SERVING, FAILING)
+
+
+def test_a_pool_s_share_of_the_processors(own) -> None:
+    """A group of its own bounds its sandboxes, and is removed with the daemon."""
+    daemon = own()
+    processors = os.sysconf("SC_NPROCESSORS_ONLN")
+    daemon.run("pass")
+    assert quotas(daemon) == []
+    assert bound(daemon, 100).state == SERVING
+    assert quotas(daemon) == []  # it needs none
+    news = bound(daemon, 50)
+    if news.state == FAILING:
+        pytest.skip(news.why)
+    assert quotas(daemon) == [str(100_000 * processors * 50 // 100)]
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    assert "/pool-0" in Path(f"/proc/{sandbox.pid}/cgroup").read_text()
+    daemon.send(KILL_SANDBOX, sandbox.id)
+    sandbox.wait_exit()
+    sandbox.close()
+    bound(daemon, 100)
+    assert quotas(daemon)[0] in ("-1", "max")
+    bound(daemon, 1)
+    daemon.socket.close()
+    until(lambda: quotas(daemon)[0] in ("-1", "max"))  # another target may want all of them
+    daemon.process.terminate()
+    assert daemon.wait() == 0
+    assert not control_groups(daemon.process.pid)
+
+
+def test_a_share_that_cannot_be_enforced(own) -> None:
+    daemon = own("--isolation", "no-cgroup")
+    daemon.run("pass")  # the pool serves
+    news = bound(daemon, 50)
+    assert news.state == FAILING
+    assert "no control group" in news.why
+    with pytest.raises(PermissionError, match="no control group"):
+        daemon.spawn()
+    assert bound(daemon, 100).state == SERVING
+    daemon.run("pass")
+
+
+@pytest.mark.parametrize("body", [b"", bytes(3), bytes(4), struct.pack(">I", 101)])
+def test_a_share_that_is_none_ends_the_connection(own, body: bytes) -> None:
+    daemon = own()
+    daemon.send(BOUND, 0, body)
+    with pytest.raises((EOFError, ConnectionResetError)):
+        daemon.wait_for_pool("nosuch", SERVING)
