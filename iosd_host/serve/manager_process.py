@@ -155,7 +155,7 @@ class ManagerService:
             try:
                 await self.service.start()
                 break
-            except ProcessFailed as error:
+            except (ProcessFailed, OSError) as error:
                 logs.say("iosd-supervisor", "error", f"no resource manager: {error}")
             await asyncio.sleep(AGAIN_S)
         self.service.up(False)

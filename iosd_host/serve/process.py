@@ -158,7 +158,7 @@ class SupervisedProcess:
             born = clock()
             try:
                 await self.start()
-            except ProcessFailed as error:
+            except (ProcessFailed, OSError) as error:
                 logs.say(COMPONENT, "error", str(error))
             else:
                 self.up(True)

@@ -12,8 +12,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from pyosd.cli.frame.verb import Settings
 from pyosd.cli.output.tables import json_line
 from pyosd.cli.output.terminal import Escaping, escaped
 from tests.cli.conftest import Run
@@ -160,3 +162,12 @@ def test_names_on_a_terminal(names: str, look: Look, tmp_path: Path) -> None:
             assert f"{shown}\n" in screen, (number, verb, screen)
     look("mkdir", f"{names}/x[")
     look("cp", "-", f"osd:{names}/x[/b]")  # no markup of rich's in the bar
+
+
+def test_questions_about_names_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(click, "confirm", lambda question, **_: asked.append(question))
+    monkeypatch.setattr(Settings, "can_ask", True)
+    Settings().confirm("Remove /web/\x1b]0;x\x07?")
+    Settings().confirm_all("Remove /web/\x1b]0;x\x07?", yes=False)
+    assert asked == ["Remove /web/^[]0;x^G?"] * 2

@@ -88,6 +88,34 @@ def test_one_that_ignores_sigterm_is_killed(
     assert killed.endswith("warning: it has not ended within 0.2 s: it is killed")
 
 
+def test_a_start_that_the_system_refuses_is_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one without a process: no memory, no program while a package is replaced."""
+    monkeypatch.setattr(service_module, "BACKOFF_FIRST_S", 0.01)
+    refusals = iter([True, True])
+
+    async def body() -> None:
+        starts: list[bool] = []
+        service = make("sleep", "1000", up=starts.append)
+        await service.start()
+        command = service.command
+
+        def before() -> None:
+            service.command = ["/nonexistent"] if next(refusals, False) else command
+
+        service.before = before
+        watcher = asyncio.create_task(service.supervise())
+        assert service.pid is not None
+        os.kill(service.pid, signal.SIGKILL)
+        await until(functools.partial(reached, starts, 1))
+        await service.stop()
+        await watcher
+
+    asyncio.run(body())
+    assert capsys.readouterr().err.count("/nonexistent") == 2
+
+
 HOLD = "setsid sleep 60 & echo $!; exec sleep 1000"  # another session's process has its pipe, too
 
 

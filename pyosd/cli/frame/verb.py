@@ -27,7 +27,7 @@ from pyosd.cli.output.tables import (
     print_json,
     print_records,
 )
-from pyosd.cli.output.terminal import escaped
+from pyosd.cli.output.terminal import escaped, harmless
 from pyosd.identity import Identity, from_environment
 from pyosd.profiles import Profile, ProfileError, load_profile
 from pyosd.secmgr.errors import SecmgrError
@@ -262,7 +262,7 @@ class Settings:
     def confirm(self, question: str) -> None:
         """Ask before the named objects are destroyed; only on a terminal, never with --no-input."""
         if self.can_ask:
-            click.confirm(question, abort=True, err=True)
+            click.confirm(harmless(question), abort=True, err=True)
 
     def confirm_all(self, question: str, yes: bool) -> None:
         """Ask before more is destroyed than the command line names.
@@ -275,7 +275,7 @@ class Settings:
             raise click.UsageError(
                 f"{question} There is no terminal for the question: add --yes to do it."
             )
-        click.confirm(question, abort=True, err=True)
+        click.confirm(harmless(question), abort=True, err=True)
 
     @property
     def can_ask(self) -> bool:

@@ -21,6 +21,7 @@ from pyosd.cli.output.tables import (
     format_seconds,
     print_prose,
 )
+from pyosd.cli.output.terminal import harmless
 from pyosd.commands.pool_status import PoolStatus
 
 __all__ = ["pool", "record_of_pool"]
@@ -174,6 +175,6 @@ def show(settings: Settings, name: str) -> None:
         raise Failure(Exit.NO_INPUT, f"no pool '{name}'; there are: {', '.join(found) or 'none'}")
     record = record_of_pool(found[name])
     if settings.output == "table":
-        print_prose(lines_of(record))
+        print_prose(map(harmless, lines_of(record)))
     else:
         settings.show_one(record, COLUMNS, wide=True)
