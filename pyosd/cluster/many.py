@@ -15,6 +15,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyosd.cluster import near
+from pyosd.cluster.at_once import at_once
 from pyosd.cluster.board import Board
 from pyosd.cluster.map_object import MAP
 from pyosd.cluster.placement import (
@@ -89,8 +90,7 @@ class Many:
 
     def close(self) -> None:
         """Log out of all targets; jobs go on.  May be repeated."""
-        for target in [*self._targets.values()]:  # a run may log in meanwhile
-            target.close()
+        at_once(lambda name: self._targets[name].close(), [*self._targets])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ survey() asks the targets.  judge() decides about one object; it sends nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pyosd.cluster import near
+from pyosd.cluster.at_once import at_once
 from pyosd.cluster.board import ObjectOutcome
 from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import MAP
@@ -161,10 +161,9 @@ def survey(
     """
     asked = list(names)
     found: States = {}
-    with ThreadPoolExecutor(len(asked) or 1) as pool:
-        for listed in pool.map(lambda name: _listed(cluster, name, partition_id), asked):
-            for obj, state in listed.items():
-                found.setdefault(obj, {})[state.target] = state
+    for end in at_once(lambda name: _listed(cluster, name, partition_id), asked).values():
+        for obj, state in end.result().items():
+            found.setdefault(obj, {})[state.target] = state
     runs = {}
     for name in asked:
         unknown = [

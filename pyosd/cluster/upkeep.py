@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyosd import requests
+from pyosd.cluster.at_once import at_once
 from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import ClusterMap, MapConflict, read_map, write_map
 from pyosd.cluster.placement import PAGE, SEEN, UNFINISHED, Seal, encode_copies
@@ -201,11 +202,10 @@ class Upkeep:
         return left
 
     def _maps(self) -> dict[str, ClusterMap | None]:
-        with ThreadPoolExecutor(len(self._asked)) as pool:
-            found = pool.map(
-                lambda name: read_map(self._cluster.target(name), self._partition), self._asked
-            )
-            return dict(zip(self._asked, found, strict=True))
+        ends = at_once(
+            lambda name: read_map(self._cluster.target(name), self._partition), self._asked
+        )
+        return {name: end.result() for name, end in ends.items()}
 
     def _other_targets(self, maps: dict[str, ClusterMap | None]) -> str:
         for name, found in maps.items():

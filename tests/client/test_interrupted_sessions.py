@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from pyosd import aio, connect, ref, requests
+from pyosd.cluster.at_once import at_once
 from pyosd.commands.async_unit import AsyncCommands
 from pyosd.commands.dialogue import Dialogue, finish, start
 from pyosd.errors import SessionLost
@@ -195,3 +197,25 @@ def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
 
     asyncio.run(main())
     assert heard == [True]
+
+
+def test_an_interrupt_waits_for_no_target() -> None:
+    """One of several targets that does not answer keeps its thread, and not the program."""
+    go_on, here = threading.Event(), threading.main_thread().ident
+    assert here is not None
+
+    def work(name: str) -> None:
+        signal.pthread_kill(here, signal.SIGINT)
+        assert go_on.wait(DEADLINE_S)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            at_once(work, ["silent"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    waiting = [each for each in threading.enumerate() if each.name == "pyosd-silent"]
+    assert waiting
+    go_on.set()
+    for each in waiting:
+        each.join()

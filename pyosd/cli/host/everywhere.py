@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +13,7 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.verb import Settings, explain
+from pyosd.cluster.at_once import at_once
 from pyosd.profiles import ProfileError
 
 if TYPE_CHECKING:
@@ -55,26 +55,17 @@ def handle_of(settings: Settings, path: str | None) -> Many:
 
 def at_each(
     cluster: Many, work: Callable[[str, Target], Found]
-) -> tuple[dict[str, Found], dict[str, Exception]]:
+) -> tuple[dict[str, Found], dict[str, BaseException]]:
     """Do something at each target, at all of them at the same time.
 
     Returns: what came of it, by name, and the errors of the other targets.
     """
-    found: dict[str, Found] = {}
-    errors: dict[str, Exception] = {}
-
-    def one(name: str) -> None:
-        try:
-            found[name] = work(name, cluster.target(name))
-        except Exception as error:
-            errors[name] = error
-
-    with ThreadPoolExecutor(len(cluster.names)) as pool:
-        list(pool.map(one, cluster.names))
-    return {name: found[name] for name in cluster.names if name in found}, errors
+    ends = at_once(lambda name: work(name, cluster.target(name)), cluster.names)
+    errors = {name: error for name, end in ends.items() if (error := end.exception())}
+    return {name: end.result() for name, end in ends.items() if name not in errors}, errors
 
 
-def report_errors(errors: dict[str, Exception]) -> Exit:
+def report_errors(errors: Mapping[str, BaseException]) -> Exit:
     """Print an error for each target that has one.  Returns: the exit code, OK if there is none."""
     code = Exit.OK
     for name, error in sorted(errors.items()):
