@@ -80,9 +80,21 @@ def test_right_is_better_whether_time_or_speed() -> None:
     assert better(fast, 2.0) == better(soon, 0.5) == 2
 
 
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize("label", ["s", "size, bytes", "time, s"])
-@pytest.mark.parametrize("values", [[7.0], [0.0], [1e-9, 1e12], [5.0, 5.1], [3e11, 3e11 + 1]])
+@pytest.mark.parametrize(
+    ("values", "label", "log"),
+    [
+        ([7.0], "s", False),
+        ([7.0], "time, s", True),
+        ([0.0], "size, bytes", False),
+        ([0.0], "s", True),
+        ([1e-9, 1e12], "time, s", False),
+        ([1e-9, 1e12], "size, bytes", True),
+        ([5.0, 5.1], "s", False),
+        ([5.0, 5.1], "size, bytes", True),
+        ([3e11, 3e11 + 1], "size, bytes", False),
+        ([3e11, 3e11 + 1], "time, s", True),
+    ],
+)
 def test_any_figures_make_a_plot_with_ticks(values: list[float], label: str, log: bool) -> None:
     points = [Point(value, value) for value in values]
     plot = draw_curve(Curve("any", "any", label, label, {"a": points}, log, log))

@@ -27,21 +27,22 @@ def test_what_is_sealed_opens_in_its_place_alone() -> None:
         Sealer(b"\1" * 32).open(sealed, "here")
 
 
-@pytest.mark.parametrize("at", range(35))
-def test_every_flipped_byte_is_noticed(at: int) -> None:
+def test_every_flipped_byte_is_noticed() -> None:
     sealer = Sealer(bytes(32))
-    sealed = bytearray(sealer.seal(b"secret", "here"))
-    assert len(sealed) == 35
-    sealed[at] ^= 1
-    with pytest.raises(SealError):
-        sealer.open(bytes(sealed), "here")
+    sealed = sealer.seal(b"secret", "here")
+    for at in range(len(sealed)):
+        flipped = bytearray(sealed)
+        flipped[at] ^= 1
+        with pytest.raises(SealError):
+            sealer.open(bytes(flipped), "here")
 
 
-@pytest.mark.parametrize("length", range(0, 29, 4))
-def test_what_is_too_short_does_not_open(length: int) -> None:
+def test_what_is_too_short_does_not_open() -> None:
     sealer = Sealer(bytes(32))
-    with pytest.raises(SealError):
-        sealer.open(sealer.seal(b"", "here")[:length], "here")
+    sealed = sealer.seal(b"", "here")
+    for length in range(len(sealed)):
+        with pytest.raises(SealError):
+            sealer.open(sealed[:length], "here")
 
 
 def test_the_key_file_is_its_owners_alone(tmp_path: Path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.mutants.table import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_mutant_can_be_planted(mutant: Mutant) -> None:
-    assert (ROOT / mutant.file).read_text().count(mutant.before) == 1
-    assert mutant.after != mutant.before
-    assert (ROOT / mutant.tests[0]).exists()
+def plantable(mutant: Mutant) -> bool:
+    once = (ROOT / mutant.file).read_text().count(mutant.before) == 1
+    return once and mutant.after != mutant.before and (ROOT / mutant.tests[0]).exists()
+
+
+def test_mutants_can_be_planted() -> None:
+    assert [mutant.name for mutant in MUTANTS if not plantable(mutant)] == []
