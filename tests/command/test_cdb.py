@@ -262,12 +262,12 @@ def test_page_format_set_longer_than_an_attribute(
     check(mangled(osd, request, {72: be(length, 4)}), CDB_FIELD.at(72))
 
 
-@pytest.mark.parametrize("action", list(ServiceAction), ids=lambda each: each.name)
-def test_all_ones_are_refused_by_every_command(osd: Commands, pid: int, action: int) -> None:
+def test_all_ones_are_refused_by_every_command(osd: Commands, pid: int) -> None:
     """A CDB of ones from byte 10 on: refused, whatever it means; the next command works."""
-    request = rq.get_attributes(ref(pid))
-    reply = mangled(osd, request, {8: be(action, 2), 10: b"\xff" * 226})
-    assert reply.error is not None
-    assert reply.sense is not None
-    assert reply.sense.sense_key == 5
-    assert pid in osd.list_partitions()
+    request, taken = rq.get_attributes(ref(pid)), list[str]()
+    for action in ServiceAction:
+        reply = mangled(osd, request, {8: be(action, 2), 10: b"\xff" * 226})
+        if reply.error is None or reply.sense is None or reply.sense.sense_key != 5:
+            taken.append(action.name)
+        assert pid in osd.list_partitions(), action.name
+    assert taken == []
