@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/id_map.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
@@ -156,10 +157,27 @@ static bool is_directory_page(uint32_t page)
 	       page >= OSD_PAGE_ANY_BASE;
 }
 
+/* Counts the names of an object once, since one object may have all names of the list. */
+static enum osd_status count_names(struct osd_txn *txn, struct osd_object_id id,
+				   struct osd_id_map *counts, uint32_t *ret_names)
+{
+	bool is_new = false;
+	uint32_t *count = osd_id_map_at(counts, id.object_id ? id.object_id : id.partition_id,
+					&is_new);
+	enum osd_status status = OSD_OK;
+
+	if (!count)
+		return OSD_E_NO_MEMORY;
+	if (is_new)
+		status = osd_name_count(txn, id, count);
+	*ret_names = *count;
+	return status;
+}
+
 /* Those of an entry in Data-In, behind it.  0 names: they are left out. */
 static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_txn *txn,
-				   struct osd_object_id id, uint8_t *entry,
-				   struct osd_attr_writer *writer)
+				   struct osd_object_id id, struct osd_id_map *counts,
+				   uint8_t *entry, struct osd_attr_writer *writer)
 {
 	bool is_file = entry[8] == OSD_USER_OBJECT, permitted = false;
 	uint32_t names = 0;
@@ -168,7 +186,7 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 	if (may_get_facts(ctx->request))
 		status = may_tell(ctx, txn, id, OSD_PERM_READ | OSD_PERM_GET_ATTR, &permitted);
 	if (status == OSD_OK && permitted)
-		status = osd_name_count(txn, id, &names);
+		status = count_names(txn, id, counts, &names);
 	if (status == OSD_OK && names)
 		status = osd_attributes_collect(ctx->request, txn, id,
 						is_file ? is_file_page : is_directory_page, writer);
@@ -189,6 +207,7 @@ static enum osd_status add_attributes(struct osd_command_context *ctx, struct os
 				      uint64_t partition_id, struct listing *listing)
 {
 	OSD_CLEANUP_FREE uint8_t *copy = malloc(listing->used + 1);
+	OSD_CLEANUP(osd_id_map_release) struct osd_id_map counts = {0};
 	const uint8_t *from = copy;
 	uint32_t count = listing->count;
 	enum osd_status status = OSD_OK;
@@ -206,7 +225,8 @@ static enum osd_status add_attributes(struct osd_command_context *ctx, struct os
 			break;
 		memcpy(entry, from, length);
 		osd_attr_writer_init(&writer, entry + length, left - length, OSD_LIST_BARE);
-		status = collect_for(ctx, txn, listed_id(partition_id, from), entry, &writer);
+		status = collect_for(ctx, txn, listed_id(partition_id, from), &counts, entry,
+				     &writer);
 		if (status != OSD_OK)
 			return status;
 		if (writer.full)

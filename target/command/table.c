@@ -158,7 +158,7 @@ static const struct osd_command_def commands[] = {
 	 .events = OSD_HOOK_SET, .untold = true},
 	{OSD_SA_READ_NAMES, "READ NAMES", R | P | C, OSD_PERM_READ, OSD_LATENCY_LIST,
 	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_DATA_OUT | OSD_CMD_INLINE | OSD_CMD_OWN_ATTRS,
-	 .execute = osd_cmd_read_names},
+	 .execute = osd_cmd_read_names, .span = OSD_RUNS_LONG_IF_LISTED},
 	{OSD_SA_CHANGE_NAMES, "CHANGE NAMES", R | P | C,
 	 OSD_PERM_CREATE | OSD_PERM_WRITE | OSD_PERM_REMOVE, OSD_LATENCY_MANAGE,
 	 OSD_CMD_TXN | OSD_CMD_DATA_OUT | OSD_CMD_MAY_PARK, .execute = osd_cmd_change_names,

@@ -48,6 +48,10 @@ enum osd_status osd_name_entry_decode(struct osd_bytes value, uint64_t partition
 
 /* A name, or an object with names, as the base has it if it is in a view.  change: as osd_view_tree(). */
 enum osd_status osd_name_in_tree(struct osd_txn *txn, bool change, struct osd_object_id *id);
+/* The directory that has the name of this one.  *ret_found false: it has none.  OSD_E_TASK_ABORTED: the transaction was
+ * stopped. */
+enum osd_status osd_directory_above(struct osd_txn *txn, const struct osd_place *place,
+				    uint64_t *ret_above, bool *ret_found);
 /* The number of names of an object, in the transaction as it is: no other object is taken up. */
 enum osd_status osd_names_of(struct osd_txn *txn, const struct osd_place *object,
 			     uint32_t *ret_count);

@@ -313,26 +313,31 @@ static bool see_parent(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return false;
 }
 
+enum osd_status osd_directory_above(struct osd_txn *txn, const struct osd_place *place,
+				    uint64_t *ret_above, bool *ret_found)
+{
+	struct osd_key key = osd_key_object(place);
+	struct parent parent = {0, false};
+	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMED,
+					     osd_key_bytes(&key), key.length, see_parent, &parent);
+
+	*ret_above = parent.id;
+	*ret_found = parent.found;
+	return osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : status;
+}
+
 enum osd_status osd_directory_is_below(struct osd_txn *txn, struct osd_object_id id,
 				       struct osd_object_id other, bool *ret_below)
 {
 	struct osd_place place;
+	bool found = true;
 	enum osd_status status = osd_directory_hold(txn, id);
 
 	*ret_below = osd_same_id(id, other);
 	place = txn->place;
-	while (status == OSD_OK && !*ret_below && place.object_id != 0) {
-		struct osd_key key = osd_key_object(&place);
-		struct parent parent = {0, false};
-
-		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMED, osd_key_bytes(&key),
-				     key.length, see_parent, &parent);
-		if (osd_txn_stopped(txn))
-			return OSD_E_TASK_ABORTED;
-		if (!parent.found) /* a directory that has no name */
-			return status;
-		place.object_id = parent.id;
-		*ret_below = place.object_id == other.object_id;
+	while (status == OSD_OK && found && !*ret_below && place.object_id != 0) {
+		status = osd_directory_above(txn, &place, &place.object_id, &found);
+		*ret_below = found && place.object_id == other.object_id;
 	}
 	return status;
 }

@@ -76,8 +76,10 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 	struct osd_name_place place;
 	unsigned component;
 	uint16_t field;
-	enum osd_status status = osd_session_check_zone(op->session, txn, from);
+	enum osd_status status;
 
+	osd_long_call_watch(op->session, txn);
+	status = osd_session_check_zone(op->session, txn, from);
 	if (status == OSD_OK)
 		status = osd_name_params_decode(op->session->scratch, op->call.body_bytes, &params,
 						&field);

@@ -60,8 +60,10 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 	struct osd_list_result result = {0};
 	uint64_t ids[OSD_CALL_IDS];
 	size_t found;
-	enum osd_status status = find_collection(txn, op, &query.collection);
+	enum osd_status status;
 
+	osd_long_call_watch(op->session, txn);
+	status = find_collection(txn, op, &query.collection);
 	if (status == OSD_OK)
 		status = read_criteria(op, &query, criteria);
 	if (status == OSD_OK)

@@ -57,6 +57,7 @@ static enum osd_status check_zone_in(struct osd_txn *txn, void *arg)
 {
 	const struct zone_check *check = arg;
 
+	osd_long_call_watch(check->session, txn);
 	return osd_session_check_zone(check->session, txn, check->id);
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/test.h"
 #include "base/util.h"
+#include "object/names.h"
+#include "wire/attr_list.h"
 
 #define LENGTH (4u << 20)
 
@@ -17,7 +19,7 @@ static uint64_t pid, object, collection, members[200];
 static uint8_t shared[OSD_SHM_BYTES];
 static struct osd_call_gate gate;
 /* Stands for the job: the number of checks before it is asked to end, or its sandbox is gone. */
-static unsigned ends_after, over_after, asked;
+static unsigned ends_after, over_after, asked, checks;
 static bool left_gate; /* a call that was asked held no place */
 
 static enum osd_status note_wrote(void *arg)
@@ -38,6 +40,7 @@ static bool is_over(void *arg)
 	const struct osd_session *session = arg;
 
 	CHECK_EQ(gate.inside, session->step.inside ? 1 : 0);
+	checks++;
 	left_gate |= !session->step.inside;
 	return asked >= over_after;
 }
@@ -334,6 +337,61 @@ static void test_listing_stops(void)
 	osd_session_release(&session);
 }
 
+#define DEEP (OSD_LONG_RECORDS + 200)
+
+/* An object with a name in each of many directories, one in the other, and (*ret_zone) a directory beside them. */
+static uint64_t many_names(struct osd_object_id *ret_zone)
+{
+	const struct osd_name name = {(const uint8_t *)"n", 1}, zone = {(const uint8_t *)"z", 1};
+	struct osd_object_id above = {pid, 0}, made = {pid, 0}, named = {pid, 0};
+	const struct osd_name file = {(const uint8_t *)"f", 1};
+	struct osd_txn *txn;
+
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &named.object_id), OSD_OK);
+	CHECK_EQ(osd_directory_hold(txn, above), OSD_OK);
+	CHECK_EQ(osd_directory_make(txn, pid, ret_zone), OSD_OK);
+	CHECK_EQ(osd_name_put(txn, above, zone, *ret_zone), OSD_OK);
+	for (unsigned i = 0; i < DEEP; i++) {
+		CHECK_EQ(osd_directory_make(txn, pid, &made), OSD_OK);
+		CHECK_EQ(osd_name_put(txn, above, name, made), OSD_OK);
+		above = made;
+		CHECK_EQ(osd_directory_hold(txn, above), OSD_OK);
+		CHECK_EQ(osd_name_put(txn, above, file, named), OSD_OK);
+	}
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	return named.object_id;
+}
+
+/* Whether an object is below the zone: each directory above it is visited once, without a place in the gate, and not at
+ * all when the sandbox is gone. */
+static void test_deep_directories(void)
+{
+	static const uint16_t calls[] = {OSD_CALL_READ, OSD_CALL_GETATTR};
+	struct osd_session session;
+	struct osd_answer answer;
+	struct osd_object_id zone = {pid, 0};
+	struct osd_call call = {.partition_id = pid, .object_id = many_names(&zone)};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(calls); i++) {
+		call.op = calls[i];
+		call.body_bytes = calls[i] == OSD_CALL_GETATTR ? OSD_ATTR_GET_ENTRY : 0;
+		start(&session, UINT64_MAX);
+		session.zone = (struct osd_zone){OSD_COLLECTION, zone};
+		checks = 0;
+		left_gate = false;
+		CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+		CHECK_EQ(answer.code, OSD_ANSWER_PERMISSION);
+		CHECK(left_gate);
+		CHECK(checks > 0 && checks <= 2 * DEEP / OSD_LONG_STEP_PIECES);
+		checks = 0;
+		over_after = 0;
+		CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+		CHECK_EQ(checks, 1);
+		osd_session_release(&session);
+	}
+}
+
 static void fill_store(void)
 {
 	struct osd_objects_config config = {0};
@@ -375,6 +433,7 @@ int main(void)
 	test_collection();
 	test_creation_stops();
 	test_listing_stops();
+	test_deep_directories();
 	osd_call_gate_release(&gate);
 	osd_objects_close(objects);
 	return 0;
