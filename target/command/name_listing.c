@@ -102,6 +102,23 @@ static size_t entry_bytes(const uint8_t *entry)
 	return osd_name_list_entry_bytes((size_t)osd_get_be(entry + 14, 2));
 }
 
+/* The first entry of the object that the one at from is of, among those from bytes on; NULL: the one at place will be
+ * the first.  One object may have all names of a directory, and much that must be looked up: so that is done once. */
+static enum osd_status find_earlier(struct osd_id_map *places, const uint8_t *bytes,
+				    const uint8_t *place, const uint8_t *from,
+				    const uint8_t **ret_earlier)
+{
+	bool is_new = false;
+	uint32_t *offset = osd_id_map_at(places, osd_get_be(from, 8), &is_new);
+
+	if (!offset)
+		return OSD_E_NO_MEMORY;
+	if (is_new)
+		*offset = (uint32_t)(place - bytes);
+	*ret_earlier = is_new ? NULL : bytes + *offset;
+	return OSD_OK;
+}
+
 /* Another command has removed it since the scan: it has no facts.  An object of another type may have got the
  * id. */
 static bool is_gone(enum osd_status status)
@@ -110,28 +127,36 @@ static bool is_gone(enum osd_status status)
 }
 
 /* Facts of objects that the capability does not reach are left out. */
+static enum osd_status fill_in_one(struct osd_command_context *ctx, struct osd_txn *txn,
+				   struct osd_object_id id, uint8_t *at)
+{
+	struct osd_name_list_entry entry = {.type = at[8]};
+	bool permitted = false;
+	enum osd_status status = may_tell(ctx, txn, id, OSD_PERM_READ, &permitted);
+
+	if (status == OSD_OK && permitted)
+		status = add_facts(txn, id, &entry);
+	if (status == OSD_OK)
+		osd_name_list_facts_encode(&entry, at);
+	return is_gone(status) ? OSD_OK : status;
+}
+
 static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *txn,
 			       uint64_t partition_id, struct listing *listing)
 {
+	OSD_CLEANUP(osd_id_map_release) struct osd_id_map places = {0};
 	uint8_t *at = listing->bytes;
 	enum osd_status status = OSD_OK;
 
 	for (uint32_t i = 0; status == OSD_OK && i < listing->count; i++) {
-		struct osd_object_id id = listed_id(partition_id, at);
-		struct osd_name_list_entry entry = {
-			.type = at[8],
-			.name_length = (size_t)osd_get_be(at + 14, 2),
-		};
-		bool permitted = false;
+		const uint8_t *earlier = NULL;
 
-		status = may_tell(ctx, txn, id, OSD_PERM_READ, &permitted);
-		if (status == OSD_OK && permitted)
-			status = add_facts(txn, id, &entry);
-		if (is_gone(status))
-			status = OSD_OK;
+		status = find_earlier(&places, listing->bytes, at, at, &earlier);
+		if (status == OSD_OK && earlier)
+			osd_name_list_facts_copy(earlier, at);
 		else if (status == OSD_OK)
-			osd_name_list_facts_encode(&entry, at);
-		at += osd_name_list_entry_bytes(entry.name_length);
+			status = fill_in_one(ctx, txn, listed_id(partition_id, at), at);
+		at += entry_bytes(at);
 	}
 	return status;
 }
@@ -157,27 +182,10 @@ static bool is_directory_page(uint32_t page)
 	       page >= OSD_PAGE_ANY_BASE;
 }
 
-/* Counts the names of an object once, since one object may have all names of the list. */
-static enum osd_status count_names(struct osd_txn *txn, struct osd_object_id id,
-				   struct osd_id_map *counts, uint32_t *ret_names)
-{
-	bool is_new = false;
-	uint32_t *count = osd_id_map_at(counts, id.object_id ? id.object_id : id.partition_id,
-					&is_new);
-	enum osd_status status = OSD_OK;
-
-	if (!count)
-		return OSD_E_NO_MEMORY;
-	if (is_new)
-		status = osd_name_count(txn, id, count);
-	*ret_names = *count;
-	return status;
-}
-
 /* Those of an entry in Data-In, behind it.  0 names: they are left out. */
 static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_txn *txn,
-				   struct osd_object_id id, struct osd_id_map *counts,
-				   uint8_t *entry, struct osd_attr_writer *writer)
+				   struct osd_object_id id, uint8_t *entry,
+				   struct osd_attr_writer *writer)
 {
 	bool is_file = entry[8] == OSD_USER_OBJECT, permitted = false;
 	uint32_t names = 0;
@@ -186,7 +194,7 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 	if (may_get_facts(ctx->request))
 		status = may_tell(ctx, txn, id, OSD_PERM_READ | OSD_PERM_GET_ATTR, &permitted);
 	if (status == OSD_OK && permitted)
-		status = count_names(txn, id, counts, &names);
+		status = osd_name_count(txn, id, &names);
 	if (status == OSD_OK && names)
 		status = osd_attributes_collect(ctx->request, txn, id,
 						is_file ? is_file_page : is_directory_page, writer);
@@ -202,12 +210,25 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 	return status;
 }
 
+/* What an earlier entry has of the same object. */
+static void copy_attributes(const uint8_t *earlier, uint8_t *entry, struct osd_attr_writer *writer)
+{
+	size_t length = (size_t)osd_name_list_attribute_bytes(earlier);
+
+	writer->full = length > writer->capacity;
+	if (writer->full)
+		return;
+	osd_name_list_each_copy(earlier, entry);
+	memcpy(writer->start, earlier + entry_bytes(earlier), length);
+	writer->placed = length;
+}
+
 /* Entries are copied, and come back one after the other with their attributes, as long as there is room. */
 static enum osd_status add_attributes(struct osd_command_context *ctx, struct osd_txn *txn,
 				      uint64_t partition_id, struct listing *listing)
 {
 	OSD_CLEANUP_FREE uint8_t *copy = malloc(listing->used + 1);
-	OSD_CLEANUP(osd_id_map_release) struct osd_id_map counts = {0};
+	OSD_CLEANUP(osd_id_map_release) struct osd_id_map places = {0};
 	const uint8_t *from = copy;
 	uint32_t count = listing->count;
 	enum osd_status status = OSD_OK;
@@ -219,14 +240,21 @@ static enum osd_status add_attributes(struct osd_command_context *ctx, struct os
 	for (; listing->count < count; listing->count++) {
 		uint8_t *entry = listing->bytes + listing->used;
 		size_t length = entry_bytes(from), left = listing->room - listing->used;
+		const uint8_t *earlier = NULL;
 		struct osd_attr_writer writer;
 
 		if (length > left)
 			break;
+		status = find_earlier(&places, listing->bytes, entry, from, &earlier);
+		if (status != OSD_OK)
+			return status;
 		memcpy(entry, from, length);
 		osd_attr_writer_init(&writer, entry + length, left - length, OSD_LIST_BARE);
-		status = collect_for(ctx, txn, listed_id(partition_id, from), &counts, entry,
-				     &writer);
+		if (earlier)
+			copy_attributes(earlier, entry, &writer);
+		else
+			status = collect_for(ctx, txn, listed_id(partition_id, from), entry,
+					     &writer);
 		if (status != OSD_OK)
 			return status;
 		if (writer.full)

@@ -172,10 +172,26 @@ void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t
 	memcpy(bytes + 40, entry->version, sizeof(entry->version));
 }
 
+void osd_name_list_facts_copy(const uint8_t *from, uint8_t *bytes)
+{
+	memcpy(bytes + 16, from + 16, 36);
+}
+
 void osd_name_list_each_encode(uint32_t names, uint32_t attribute_bytes, uint8_t *bytes)
 {
 	osd_put_be(bytes + 10, names, 4);
 	osd_put_be(bytes + 52, attribute_bytes, 4);
+}
+
+void osd_name_list_each_copy(const uint8_t *from, uint8_t *bytes)
+{
+	memcpy(bytes + 10, from + 10, 4);
+	memcpy(bytes + 52, from + 52, 4);
+}
+
+uint32_t osd_name_list_attribute_bytes(const uint8_t *bytes)
+{
+	return (uint32_t)osd_get_be(bytes + 52, 4);
 }
 
 void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER])

@@ -98,8 +98,12 @@ static inline size_t osd_name_list_entry_bytes(size_t name_length)
 void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
 /* Writes length, times and version of an entry that is there already. */
 void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t *bytes);
+/* From an entry of the same object. */
+void osd_name_list_facts_copy(const uint8_t *from, uint8_t *bytes);
 /* The same of the number of names, and of the bytes of attributes that follow the entry. */
 void osd_name_list_each_encode(uint32_t names, uint32_t attribute_bytes, uint8_t *bytes);
+void osd_name_list_each_copy(const uint8_t *from, uint8_t *bytes);
+uint32_t osd_name_list_attribute_bytes(const uint8_t *bytes);
 /* more: there are entries behind the last one. */
 void osd_name_list_header_encode(uint32_t count, int more, uint8_t bytes[OSD_NAME_LIST_HEADER]);
 

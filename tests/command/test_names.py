@@ -370,6 +370,27 @@ def test_a_list_with_attributes_of_each_entry(osd: Commands, root: ObjectRef) ->
     assert directory == osd.lookup(root, "d").object
 
 
+def test_a_list_with_many_names_of_few_objects(osd: Commands, root: ObjectRef) -> None:
+    """The target looks at each object once.  Each entry is as if it had been asked for alone."""
+    osd.make_directory(root, "d")
+    files = [osd.create_name(root, f"d/{number}").object for number in range(3)]
+    for number, file in enumerate(files):
+        osd.write(file, 0, bytes(number + 1))
+        osd.set_attributes(file, [AttributeValue(0xF001_0000, 1, bytes(number * 9))])
+    for number in range(3, 20):
+        osd.link(root, f"d/{number}", files[number % 3])
+    wanted = [LOGICAL_LENGTH, AttributeId(0xF001_0000, 1)]
+    found = osd.list_names(root, "d", details=True, wanted=wanted).entries
+    after, alone = b"", []
+    while len(alone) < len(found):
+        alone += osd.list_names(root, "d", after=after, most=1, details=True, wanted=wanted).entries
+        after = alone[-1].name
+    assert [*found] == alone
+    assert {(e.object, e.names, e.length) for e in found} == {
+        (file, 7 - (number == 2), number + 1) for number, file in enumerate(files)
+    }
+
+
 def test_a_lookup_that_expects_an_object(osd: Commands, root: ObjectRef) -> None:
     made = osd.create_name(root, "a").object
 
