@@ -440,8 +440,20 @@ enum osd_status osd_stack_length(struct osd_txn *txn, uint64_t stored, uint64_t 
 	*ret_known = true;
 	if (!is_there(txn) || !ops->length)
 		return OSD_OK;
+	/* A list may name the attribute many times, and the object may be in many collections. */
+	if (txn->read_length.there && osd_same_id(txn->read_length.id, id) &&
+	    txn->read_length.stored == stored) {
+		*ret_length = txn->read_length.length;
+		*ret_known = txn->read_length.known;
+		return OSD_OK;
+	}
 	status = ops->length(ops->arg, txn, id, stored, ret_length, ret_known);
 	back = osd_txn_take(txn, id, false);
+	txn->read_length.there = status == OSD_OK && back == OSD_OK;
+	txn->read_length.known = *ret_known;
+	txn->read_length.id = id;
+	txn->read_length.stored = stored;
+	txn->read_length.length = *ret_length;
 	return status == OSD_OK ? back : status;
 }
 

@@ -260,6 +260,7 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	enum osd_status status;
 	void *kept;
 
+	txn->read_length.there &= !write;
 	if (same_object(txn, id) && (txn->locked || !write))
 		return OSD_OK;
 	if (id.partition_id == 0 && id.object_id != 0)

@@ -81,6 +81,12 @@ struct osd_txn {
 	struct osd_data_version length_version; /* of the object then */
 	bool accessed;		     /* its access time is noted */
 	struct osd_record record;
+	/* What osd_stack_length has found last, until something is taken up to be changed. */
+	struct {
+		bool there, known;
+		struct osd_object_id id;
+		uint64_t stored, length;
+	} read_length;
 	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
 	uint64_t changing_length;    /* its length once its data has changed */
