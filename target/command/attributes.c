@@ -22,7 +22,7 @@ enum {
 
 /* The most attributes that one get list may visit by asking repeatedly for all of a page or of all
  * pages: more than any object has, and quickly done. */
-#define WALK_MAX (1u << 20)
+#define WALK_MAX (1u << 17)
 
 /* ---- set ------------------------------------------------------------------------------------- */
 
