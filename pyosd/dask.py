@@ -7,7 +7,7 @@
 
 A leaf is a coroutine: on a worker of `distributed` it waits for its job on the worker's event loop and
 holds no thread.  Its objects have the same preferred target.  If that is lost, the leaf works at the
-targets that have the other copies.  Needs dask, and distributed for workers: `pip install iosd[dask]`.
+targets that have the other copies.  Needs dask, and distributed for workers: the extra `dask`.
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ def steps(page: str) -> Iterator[Step]:
             last, files = Step(text, page.count("\n", 0, found.start()) + 2, None, files), {}
         elif kind.startswith("python file="):
             files[kind.removeprefix("python file=")] = text
+        elif kind == "python" and last:  # what follows is not the output of the shell
+            yield last
+            last = None
         elif kind == "text" and last is not None:
             assert last.expected is None, f"two outputs after line {last.line}"
             last.expected = text

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import pyosd.testing
 from pyosd.offload.home import client_environment
 from pyosd.types import ref
-from tests.cli.documents import BLOCK, python_steps, run_page, run_python, run_shell
+from tests.cli.documents import BLOCK, matches, python_steps, run_page, run_python, run_shell
 from tests.machine import unavailable
 from tests.processes import children_of_this, long_lived
 from tests.serving import missing, sandboxes_missing
@@ -70,7 +71,11 @@ GUIDES = (
 
 
 @pytest.mark.parametrize(
-    "name", ["query.md", "jobs.md", "pools.md", "functions.md", "views.md", "hooks.md", *GUIDES]
+    "name",
+    [
+        *("query.md", "jobs.md", "pools.md", "names.md", "functions.md", "views.md", "hooks.md"),
+        *GUIDES,
+    ],
 )
 def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
@@ -83,6 +88,23 @@ def test_examples_of_the_client(
     run_python(ROOT / "docs" / "client.md", names, lambda: capsys.readouterr().out)
 
 
+def test_examples_of_names(target: pyosd.testing.ServedTarget, environment: dict[str, str]) -> None:
+    """In a process of its own: fsspec and Zarr keep threads until its end."""
+    page = [*python_steps((ROOT / "docs" / "names.md").read_text())]
+    head = f"from pyosd import connect, ref\nurl = {target.url!r}\ntarget = connect(url)\n"
+    code = "\n".join([f"{head}pid = target.create_partition()", *(each.commands for each in page)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert matches("".join(each.expected or "...\n" for each in page), done.stdout), done.stdout
+
+
 def test_examples_of_scripts(target: pyosd.testing.ServedTarget) -> None:
     page = [*python_steps((ROOT / "docs" / "scripts.md").read_text())]
     expected = "".join(step.expected or "" for step in page)
@@ -93,13 +115,18 @@ def test_examples_of_scripts(target: pyosd.testing.ServedTarget) -> None:
             assert outcome.output.decode() == expected, outcome.stderr.decode()
 
 
-def test_example_of_the_readme(target: pyosd.testing.ServedTarget) -> None:
+def test_example_of_the_readme(
+    target: pyosd.testing.ServedTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (step,) = python_steps((ROOT / "README.md").read_text())
     with target.connect() as session:
         session.fs.mkdir("/web", exist_ok=True)
-    code, count = re.subn(r'"iscsi://[^"]*"', repr(target.url), step.commands)
-    assert count == 1
-    exec(compile(code, "README.md", "exec"), {"__name__": "page"})
+        session.fs.write_bytes("/web/a", bytes(44))
+    monkeypatch.setenv("IOSD_TARGET", target.url)
+    exec(compile(step.commands, "README.md", "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out == "44\n"
 
 
 def test_no_block_is_left_out() -> None:

@@ -60,9 +60,7 @@ def reductionist(
     try:
         from pyosd.fronts.reductionist.server import ServerOptions
     except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is missing: pip install 'iosd[reductionist]'"
-        ) from None
+        raise click.ClickException(f"{error.name} is missing: pip install {error.name}") from None
     host, port, here = _place(address)
     user, password = _login(password_file)
     context = _context(certificate, certificate_key)
