@@ -56,6 +56,11 @@ def test_no_short_help_is_cut() -> None:
         assert "..." not in shown.replace("[ARGS]...", "").partition("Commands:")[2], words
 
 
+def test_every_verb_has_an_example() -> None:
+    paths = {each.command_path for each in leaves(main, click.Context(main, info_name="osd"))}
+    assert paths == {*EXAMPLES}
+
+
 @pytest.mark.parametrize("path", list(EXAMPLES))
 def test_examples_are_words_of_their_verb(path: str) -> None:
     """Each parses: the options exist and there are enough arguments."""
@@ -72,4 +77,7 @@ def test_examples_are_words_of_their_verb(path: str) -> None:
             context = click.Context(command, parent=context, info_name=rest.pop(0))
         assert context.command_path == path
         if command.name not in ("exec", "run", "submit", "put", "check"):  # these read files
-            command.parse_args(context, rest)
+            try:
+                command.parse_args(context, rest)
+            except click.BadParameter as error:
+                assert re.search("does not exist|No such file", error.message), line

@@ -11,20 +11,10 @@ __all__ = ["hints"]
 
 # Sense codes of functions that failed, of stages and of hooks.
 FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
-REMEDIES = {
-    (
-        0x80,
-        0x12,
-    ): "another script, zone or argument was submitted with this key: choose another key",
-    (
-        0x80,
-        0x18,
-    ): "'osd fn engines' lists the engines of the target, 'osd pool show NAME' that of a pool",
-    (
-        0x80,
-        0x20,
-    ): "'osd fn put --sign KEY' signs it; the administrator lists the key (function_signers)",
-}
+KEY = "another script, zone or argument was submitted with this key: choose another key"
+ENGINE = "'osd fn engines' lists the engines of the target, 'osd pool show NAME' that of a pool"
+SIGNATURE = "'osd fn put --sign KEY' signs it; the administrator lists the key (function_signers)"
+REMEDIES = {(0x80, 0x12): KEY, (0x80, 0x18): ENGINE, (0x80, 0x20): SIGNATURE}
 
 
 def hints(error: BaseException) -> Iterator[str]:
