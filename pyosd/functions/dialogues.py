@@ -123,7 +123,8 @@ def show(table: Any, name: Named) -> Dialogue[Function]:
     found = [each for each in (yield from ls(table)) if is_named(each, name)]
     best = [each for each in found if each.active] or found
     if not best:
-        raise errors.NotFound(0, 0, 0, f"no function has the name '{name}'")
+        hint = f": 'osd fn stock {name}' stores the one of iosd" if name in STOCK else ""
+        raise errors.NotFound(0, 0, 0, f"no function has the name '{name}'{hint}")
     if len(best) > 1:
         ids = ", ".join(str(each.id) for each in best)
         raise ValueError(f"'{name}' is the name of several functions ({ids}): use an id")

@@ -51,13 +51,37 @@ def test_why(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
 
 
 def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
-    made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "lines").stdout
+    osd("fn", "stock", "gzip")
+    made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "gzip").stdout
     assert json.loads(osd("view", "show", "/foxes", "-o", "json").stdout)["id"] == made.strip()
     refused = osd("obj", "read", f"{made.strip()}/{obj.object_id:#x}", code=1).stderr
     assert "the script raised an exception" in refused and "osd fn log" in refused
-    osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1)
+    again = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1).stderr
+    assert again == "osd: '/foxes' exists\n"
+    assert "'/foxes' is a partition, not PID/OID" in osd("obj", "read", "/foxes", code=2).stderr
     assert "nor /NAME" in osd("view", "create", "foxes", "--of", "0x10000", code=2).stderr
     osd("view", "rm", "/foxes", "--yes")
+    osd("fn", "rm", "--force", "gzip")
+
+
+def test_parameters_of_stock_functions_are_checked(
+    osd: Run, obj: ObjectRef, view: ObjectRef, tmp_path: Path
+) -> None:
+    for text, words in (
+        (
+            "lines:contain=x",
+            "'lines' has no parameter 'contain'; its parameters are contains, invert",
+        ),
+        ("lines", "'lines' needs the parameter contains=..."),
+        ("lines:invert=1", "'lines' needs the parameter contains=..."),
+    ):
+        assert words in osd("attach", obj, text, code=2).stderr
+    assert "'osd fn stock csv' stores the one" in osd("attach", obj, "csv", code=66).stderr
+    (tmp_path / "lines.py").write_text("def main(args):\n    return args\n")
+    osd("fn", "put", tmp_path / "lines.py", "--size", "unknown")  # another function of this name
+    osd("attach", obj, "lines:any=x")
+    osd("detach", obj)
+    assert f"{obj} has no hook 7" in osd("hook", "rm", obj, "7", code=66).stderr
 
 
 def test_contracts_and_packages_of_functions(osd: Run, tmp_path: Path) -> None:

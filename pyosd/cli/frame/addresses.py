@@ -46,6 +46,7 @@ class PathRef(ObjectRef):
     """A path where an address is wanted; the target is asked for the ids before the verb runs."""
 
     path: str = ""
+    inside: str = ""  # what the verb wants of a partition, where a partition itself will not do
 
     def __str__(self) -> str:
         return self.path

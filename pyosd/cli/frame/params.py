@@ -68,7 +68,8 @@ class AddressParam(ParamType[ObjectRef]):
         if isinstance(value, ObjectRef):
             return value
         if self.paths and is_path(str(value)):
-            return PathRef(ROOT.partition_id, ROOT.object_id, str(value))
+            inside = self.name if self.inside else ""
+            return PathRef(ROOT.partition_id, ROOT.object_id, str(value), inside)
         try:
             address = ObjectRef.parse(str(value))
         except ValueError:

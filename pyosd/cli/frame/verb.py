@@ -237,7 +237,10 @@ class Settings:
             return tuple(map(self.resolve, value))
         if self._session is None:
             self._session = self.connect()
-        return self._session.fs.resolve(self.path(value.path))
+        found = self._session.fs.resolve(self.path(value.path))
+        if value.inside and not found.object_id:
+            raise click.UsageError(f"'{value}' is a partition, not {value.inside}")
+        return found
 
     def close(self) -> None:
         """End a session that no verb has taken over."""

@@ -10,6 +10,7 @@ from pyosd.cli.frame.verb import Listing, Settings, Verb
 from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.functions import Functions, FunctionStage
+from pyosd.functions.stock import STOCK
 from pyosd.types import ObjectRef
 
 __all__ = ["attach", "attached", "detach"]
@@ -29,6 +30,12 @@ def stage_of(functions: Functions, text: str, inherited: bool) -> FunctionStage:
     head, _, parameters = text.partition(":")
     name, _, method = head.partition("@")
     found = functions.show(NAME.convert(name, None, None))
+    stock = STOCK.get(found.manifest.name)
+    if stock and found.sha256 == stock.sha256:
+        try:
+            stock.check(name, parameters)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
     return FunctionStage(found.id, method, parameters, inherited)
 
 

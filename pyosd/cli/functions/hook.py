@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import click
 
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, NUMBER
-from pyosd.cli.frame.verb import Listing, Settings, Verb
+from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.functions.attach import stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow
@@ -151,7 +152,12 @@ def rm(settings: Settings, address: ObjectRef, numbers: tuple[int, ...], all_: b
         raise click.UsageError("name hooks, or use --all")
     with settings.connect() as target:
         functions = functions_of(target, None)
+        there = {each.number for each in functions.hooks(address)} if numbers else set()
         for each in numbers:
+            if each not in there:
+                raise Failure(
+                    Exit.NO_INPUT, f"{address} has no hook {each}; 'osd hook ls' lists them"
+                )
             functions.unhook(address, each)
         if all_:
             functions.unhook(address)

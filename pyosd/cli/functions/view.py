@@ -7,9 +7,11 @@ from dataclasses import asdict
 
 import click
 
+from pyosd import errors
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, NEW_PARTITION
-from pyosd.cli.frame.verb import YES, Listing, Settings, Verb
+from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
 from pyosd.cli.functions.attach import names_of, stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds
@@ -92,13 +94,16 @@ def create(
     with settings.connect() as target:
         functions = functions_of(target, partition)
         chosen = [stage_of(functions, each, inherited=True) for each in stages]
-        made = functions.view_create(
-            base if base.object_id else partition_of(base),
-            chosen,
-            view if isinstance(view, int) else 0,
-            name=view if isinstance(view, str) else "",
-            writable=writable,
-        )
+        try:
+            made = functions.view_create(
+                base if base.object_id else partition_of(base),
+                chosen,
+                view if isinstance(view, int) else 0,
+                name=view if isinstance(view, str) else "",
+                writable=writable,
+            )
+        except errors.NameExists:
+            raise Failure(Exit.FAILED, f"'/{view}' exists") from None
     click.echo(f"{made.id:#x}")
 
 

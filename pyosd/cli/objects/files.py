@@ -219,7 +219,10 @@ def get(
 def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:
     """The object that an address names."""
     if not address.object_id:
-        yield from files.entries(target, address.partition_id)
+        try:
+            yield from files.entries(target, address.partition_id)
+        except errors.NotFound:
+            raise Failure(Exit.NO_INPUT, f"there is no partition {address}") from None
     else:
         yield files.entry(target, address)
 

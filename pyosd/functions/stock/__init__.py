@@ -9,6 +9,7 @@ because users of functions need no compiler.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +25,7 @@ class StockFunction:
 
     methods: the first is for READ.  contract: of a function that data pass through.  description: text
     for people.  package: of Python, which the package set of its pool must have; "": none.
+    parameters: their names.  needed: the one that it cannot do without; "": none.
     """
 
     file: Path
@@ -32,11 +34,30 @@ class StockFunction:
     description: str
     access: Access = Access.NONE
     package: str = ""
+    parameters: tuple[str, ...] = ()
+    needed: str = ""
 
     @property
     def engine(self) -> str:
         """The engine that runs it."""
         return "wasm" if self.file.suffix == ".wasm" else "python"
+
+    @property
+    def sha256(self) -> str:
+        """Of its code, in hexadecimal."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    def check(self, name: str, text: str) -> None:
+        """Parameters as they are attached: NAME=VALUE&NAME=VALUE.  Raises: ValueError: a wrong name."""
+        given = [each.partition("=")[0] for each in text.split("&") if each]
+        known = (
+            f"its parameters are {', '.join(self.parameters)}" if self.parameters else "it has none"
+        )
+        for each in given:
+            if each not in self.parameters:
+                raise ValueError(f"'{name}' has no parameter '{each}'; {known}")
+        if self.needed and self.needed not in given:
+            raise ValueError(f"'{name}' needs the parameter {self.needed}=...")
 
 
 _LINES = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
@@ -56,6 +77,7 @@ STOCK = MappingProxyType(
             ("decompress", "compress"),
             Contract(OutputSize.UNKNOWN, inverse="compress", deterministic=True),
             "Decompress gzip; compress when written",
+            parameters=("level",),
         ),
         "zstd": StockFunction(
             _FOLDER / "zstd.py",
@@ -63,9 +85,19 @@ STOCK = MappingProxyType(
             Contract(OutputSize.UNKNOWN, inverse="compress", deterministic=True),
             "Decompress Zstandard; compress when written",
             package="pyarrow",
+            parameters=("level",),
         ),
         "csv": StockFunction(
-            _FOLDER / "rows.py", ("main",), _TABLE, "Select rows and columns of CSV"
+            _FOLDER / "rows.py",
+            ("main",),
+            _TABLE,
+            "Select rows and columns of CSV",
+            parameters=(
+                "columns",
+                "where",
+                "is",
+                "separator",
+            ),
         ),
         "count": StockFunction(
             _FOLDER / "count.py",
@@ -73,15 +105,39 @@ STOCK = MappingProxyType(
             None,
             "Derive bytes, lines, least and greatest number of a text",
             Access.READ,
+            parameters=(
+                "column",
+                "separator",
+            ),
         ),
         "worm": StockFunction(
-            _FOLDER / "worm.py", ("main",), None, "Forbid changes of what was written"
+            _FOLDER / "worm.py",
+            ("main",),
+            None,
+            "Forbid changes of what was written",
+            parameters=(
+                "days",
+                "append",
+            ),
         ),
         "schema": StockFunction(
-            _FOLDER / "schema.py", ("main",), None, "Derive the columns of CSV", Access.READ
+            _FOLDER / "schema.py",
+            ("main",),
+            None,
+            "Derive the columns of CSV",
+            Access.READ,
+            parameters=("separator",),
         ),
         "jsonl": StockFunction(
-            _FOLDER / "jsonl.py", ("main",), _LINES, "Select objects and fields of JSON lines"
+            _FOLDER / "jsonl.py",
+            ("main",),
+            _LINES,
+            "Select objects and fields of JSON lines",
+            parameters=(
+                "fields",
+                "where",
+                "is",
+            ),
         ),
         "aes-gcm": StockFunction(
             _FOLDER / "aesgcm.py",
@@ -89,6 +145,8 @@ STOCK = MappingProxyType(
             _SEALED,
             "Decrypt with AES-GCM; encrypt when written",
             package="cryptography",
+            parameters=("key",),
+            needed="key",
         ),
         "blowfish": StockFunction(
             _FOLDER / "blowfish.py",
@@ -96,6 +154,8 @@ STOCK = MappingProxyType(
             _CIPHER,
             "Decrypt with Blowfish; encrypt when written",
             package="cryptography",
+            parameters=("key",),
+            needed="key",
         ),
         "parquet": StockFunction(
             _FOLDER / "parquet.py",
@@ -103,19 +163,41 @@ STOCK = MappingProxyType(
             Contract(OutputSize.UNKNOWN, deterministic=True),
             "Select rows and columns of Parquet",
             package="pyarrow",
+            parameters=(
+                "columns",
+                "where",
+                "is",
+                "as",
+            ),
         ),
         "lines": StockFunction(
-            _FOLDER / "lines.py", ("main",), _LINES, "Select lines that contain a text"
+            _FOLDER / "lines.py",
+            ("main",),
+            _LINES,
+            "Select lines that contain a text",
+            parameters=(
+                "contains",
+                "invert",
+            ),
+            needed="contains",
         ),
         "edge": StockFunction(_IMAGES, ("edge",), _PIXELS, "Find the edges of a PGM or PPM image"),
         "edge-bitmap": StockFunction(
-            _IMAGES, ("bitmap",), _IMAGE, "Find the edges of a PGM or PPM image, as a PBM bitmap"
+            _IMAGES,
+            ("bitmap",),
+            _IMAGE,
+            "Find the edges of a PGM or PPM image, as a PBM bitmap",
+            parameters=("threshold",),
         ),
         "median": StockFunction(
             _IMAGES, ("median",), _PIXELS, "Smooth a PGM or PPM image with a median filter"
         ),
         "thumbnail": StockFunction(
-            _IMAGES, ("thumbnail",), _IMAGE, "Reduce a PGM or PPM image to a thumbnail"
+            _IMAGES,
+            ("thumbnail",),
+            _IMAGE,
+            "Reduce a PGM or PPM image to a thumbnail",
+            parameters=("size",),
         ),
     }
 )
