@@ -117,9 +117,10 @@ function drawTiles() {
   };
   const ages = rows(state, "iosd_queue_oldest_age_seconds");
   const oldest = ages.reduce((most, row) => (!most || row.value > most.value ? row : most), null);
+  const active = pools.reduce((all, pool) => all + pool.active, 0);
   const tiles = [
     tile("Jobs at work", sum("iosd_jobs", {state: "RUNNING"}),
-      `${count(pools.reduce((all, pool) => all + pool.active, 0))} slots active`),
+      `${count(active)} slot${active === 1 ? "" : "s"} active`),
     tile("Jobs waiting", sum("iosd_queue_depth"), shedding ? "new jobs are refused (shedding)" : "", shedding),
     tile("Oldest waits", figure(oldest, seconds), oldest?.value ? `in pool ${oldest.labels.pool}` : "", oldest?.value > 60),
     tile("Workers", figure(one(state, "iosd_workers")),
