@@ -14,7 +14,15 @@ FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
 KEY = "another script, zone or argument was submitted with this key: choose another key"
 ENGINE = "'osd fn engines' lists the engines of the target, 'osd pool show NAME' that of a pool"
 SIGNATURE = "'osd fn put --sign KEY' signs it; the administrator lists the key (function_signers)"
-REMEDIES = {(0x80, 0x12): KEY, (0x80, 0x18): ENGINE, (0x80, 0x20): SIGNATURE}
+SIGNER = (
+    "the administrator lists the key in the file of function_signers, and reloads the configuration"
+)
+REMEDIES = {
+    (0x80, 0x12): KEY,
+    (0x80, 0x18): ENGINE,
+    (0x80, 0x20): SIGNATURE,
+    (0x80, 0x22): SIGNER,
+}
 
 
 def hints(error: BaseException) -> Iterator[str]:
