@@ -13,6 +13,7 @@ from pyosd import errors
 from pyosd.cli import main
 from pyosd.cli.frame import verb
 from pyosd.cli.frame.codes import MEANING, Exit
+from pyosd.cli.frame.hints import hints
 from pyosd.cli.frame.verb import explain
 from pyosd.cli.jobs.job_view import exit_code
 from pyosd.profiles import ProfileError
@@ -144,3 +145,16 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
     code, words = run("target", "check", "--data", str(tmp_path / "nope"))
     assert code == Exit.NO_INPUT
     assert words.endswith("--data says where the store is\n")
+
+
+@pytest.mark.parametrize(
+    ("ascq", "words"),
+    [
+        (0x12, "another key"),
+        (0x18, "osd fn engines"),
+        (0x22, "function_signers"),
+        (0x2E, "osd obj rm"),
+    ],
+)
+def test_a_refusal_has_a_remedy(ascq: int, words: str) -> None:
+    assert any(words in line for line in hints(errors.OSDError(5, 0x80, ascq, "refused")))

@@ -10,7 +10,8 @@ from pyosd import errors
 __all__ = ["hints"]
 
 # Sense codes of functions that failed, of stages and of hooks.
-FUNCTION_FAILED = {(0x80, 0x2D), (0x80, 0x2E)}
+CHECKED = (0x80, 0x2E)
+FUNCTION_FAILED = {(0x80, 0x2D), CHECKED}
 KEY = "another script, zone or argument was submitted with this key: choose another key"
 ENGINE = "'osd fn engines' lists the engines of the target, 'osd pool show NAME' that of a pool"
 SIGNATURE = "'osd fn put --sign KEY' signs it; the administrator lists the key (function_signers)"
@@ -54,5 +55,7 @@ def function_failure(error: errors.OSDError) -> Iterator[str]:
     number = error.sense.command_information if error.sense else None
     if number in REASONS:
         yield f"reason {number}: {REASONS[number].label}"
+    if number is None and (error.asc, error.ascq) == CHECKED:
+        yield "checks cannot be asked about changes by paths or scripts: use the object's id (osd obj rm)"
     if number:
         yield "'osd why ADDRESS' has the functions of an object, 'osd fn log NAME' the traceback"

@@ -75,7 +75,7 @@ def work_options(function: Function) -> Function:
         click.option(
             "--prefer",
             type=click.Choice([each.value for each in Prefer]),
-            help="Where copies differ, keep the newest, or the one unchanged since it was written.  "
+            help="If copies differ, keep the newest, or the one unchanged since it was written.  "
             "[report and keep all]",
         ),
     ):

@@ -287,8 +287,8 @@ def is_duration(word: str) -> bool:
 @click.option(
     "--where",
     type=click.Choice(["auto", "near", "local"]),
-    help="Where the script runs: near the data; local, on this machine; auto, where it is expected "
-    "to end sooner, as --pure.  [auto with --pure if the command waits, else near]",
+    help="Place where the script runs: near the data; local, on this machine; auto, the place where "
+    "it is expected to end sooner, as --pure.  [auto with --pure if the command waits, else near]",
 )
 @click.option(
     "--local",
