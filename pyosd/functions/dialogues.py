@@ -43,6 +43,7 @@ from pyosd.security.code_box import encrypt
 from pyosd.security.function_signature import sign, statement
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import ALL, Page
+from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import (
     CallRecord,
     Duration,
@@ -71,10 +72,15 @@ Named: TypeAlias = str | int | ObjectRef | Function
 def find_partition(table: Any) -> Dialogue[PartitionId]:
     """The partition of these functions: the given one, or else the only one there is.
 
+    A user who may not list the partitions gets 0x1, which put() makes.
+
     Raises: NotFound: there is none.  ValueError: there are several.
     """
     if table.partition is None:
-        found = [each for each in (yield from list_partitions()) if FIRST <= each <= LAST]
+        try:
+            found = [each for each in (yield from list_partitions()) if FIRST <= each <= LAST]
+        except errors.PermissionDenied:
+            found = [PartitionId(FIRST)]
         if not found:
             why = "the target has no functions yet: 'osd fn put' or 'osd fn stock' makes their partition"
             raise errors.NotFound(0, 0, 0, why)
@@ -354,6 +360,7 @@ def call(
     pool: str = "",
     timeout: Duration | None = None,
     parameters: str | None = None,
+    rights: Permission = JOB_RIGHTS,
 ) -> Dialogue[Any]:
     """Call a function and return its result: bytes, the value of its JSON, or None.
 
@@ -368,6 +375,7 @@ def call(
         timeout: how long to wait. A call without a record ends then.
         parameters: args, which are bytes, are passed as a READ passes the data of an object to a
             function that is attached with these parameters.
+        rights: permissions in the zone, if the target requires credentials.
 
     Raises: NotFound: no active function has this name.  OSDError: it is not active, or the command
         was refused.  ScriptError, JobTimeout, JobOutOfMemory, LimitExceeded, SandboxLost, JobError: how
@@ -384,7 +392,9 @@ def call(
         args_encoding=encoding,
         record=CallRecord.IF_NEEDED if record is None else CallRecord(2 if record else 1),
     )
-    params = ExecParams(function=named, limits=limits or Limits(), pool=pool, wait=timeout)
+    params = ExecParams(
+        function=named, limits=limits or Limits(), pool=pool, wait=timeout, rights=rights
+    )
     room = ROOM
     while True:
         reply = yield from call_function(zone, data, params, result_allocation_length=room)
@@ -458,6 +468,7 @@ def submit(
     limits: Limits | None = None,
     pool: str = "",
     job_name: str = "",
+    rights: Permission = JOB_RIGHTS,
 ) -> Dialogue[Any]:
     """Call a function as a job and do not wait.  Returns: the Job, accepted for good.
 
@@ -468,7 +479,9 @@ def submit(
     encoding, data = encode_args(args)
     named = yield from named_call(table, name)
     named = replace(named, method=method, args_encoding=encoding)
-    params = ExecParams(function=named, limits=limits or Limits(), pool=pool, name=job_name)
+    params = ExecParams(
+        function=named, limits=limits or Limits(), pool=pool, name=job_name, rights=rights
+    )
     reply = yield from call_function(zone, data, params, synchronous=False)
     if reply.error is not None or reply.job is None:
         raise reply.error or errors.ProtocolError("a call with a record has no job")

@@ -112,6 +112,19 @@ def test_run(users: dict[str, As], tmp_path: Path) -> None:
     assert "--rights read" in refused.output
 
 
+def test_functions(place: Place, users: dict[str, As], tmp_path: Path) -> None:
+    """A user who may only run scripts that read calls functions without a rule about them."""
+    path = tmp_path / "size.py"
+    path.write_text("import osd\ndef main(args):\n    return len(list(osd.zone.userobjects()))\n")
+    place.osd("acl", "add", "root", "owner", "0x1")
+    place.osd("acl", "add", "root", "EXEC", "0x1/*")
+    place.osd("fn", "put", path, "--access", "read")
+    run = users["run"]
+    assert "--rights read" in run("fn", "call", "size", "--zone", PID, code=77).output
+    assert int(run("fn", "call", "size", "--zone", PID, "--rights", "read").stdout) > 0
+    assert "without --zone" in run("fn", "call", "size", code=77).output
+
+
 def test_run_again(users: dict[str, As], tmp_path: Path) -> None:
     """A user who may only run scripts that read runs a job again, which keeps its tags."""
     run = users["run"]

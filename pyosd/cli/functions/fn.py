@@ -20,7 +20,7 @@ from pyosd.cli.functions.log import log
 from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.jobs.exec_options import limit_options
 from pyosd.cli.jobs.result import as_lists
-from pyosd.cli.jobs.script import check_function
+from pyosd.cli.jobs.script import RIGHTS, RIGHTS_OPTION, advice_on_rights, check_function
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
 from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
 from pyosd.commands.pool_status import PoolStatus
@@ -365,6 +365,7 @@ def rm(
 )
 @click.option("--timeout", type=DURATION, help="End the call after this time.  [60s]")
 @click.option("--pool", metavar="NAME", default="", help="Pool of the call.  [the function's]")
+@RIGHTS_OPTION
 @PARTITION
 @RAW
 @TEXT_OR_JSON
@@ -379,6 +380,7 @@ def call(
     parameters: str | None,
     partition: int | None,
     raw: bool,
+    rights: str,
     **options: Any,
 ) -> None:
     """Call a function and print its result.
@@ -389,8 +391,9 @@ def call(
     if parameters is not None and not file:
         raise click.UsageError("--parameters is for the bytes of --input")
     given = argument_of(args, document, file)
-    with settings.connect() as target:
-        value = functions_of(target, partition).call(name, given, parameters=parameters, **options)
+    options |= {"parameters": parameters, "rights": RIGHTS[rights]}
+    with settings.connect() as target, advice_on_rights(rights):
+        value = functions_of(target, partition).call(name, given, **options)
     if settings.output == "json":
         known: JsonRow = {"schema": "iosd.call/1"}
         if isinstance(value, bytes):

@@ -85,8 +85,14 @@ def advice_on_rights(rights: str) -> Iterator[None]:
         yield
     except PermissionDenied as error:
         text = str(error)
-        if rights == "all" and " lacks " in text and Permission.FUN_EXE.name not in text:
-            hint = "for a script that only reads: --rights read"
+        hint = ""
+        if text.endswith(" on root"):
+            hint = (
+                "without --zone the code asks for the whole target: name a partition or a directory"
+            )
+        elif rights == "all" and " lacks " in text and Permission.FUN_EXE.name not in text:
+            hint = "for code that only reads: --rights read"
+        if hint:
             raise Failure(Exit.NOT_PERMITTED, f"{text}\n  {hint}") from error
         raise
 
