@@ -179,6 +179,7 @@ def test_people(admin: Run, tmp_path: Path) -> None:
         "name": "bob",
         "disabled": False,
         "groups": ["staff"],
+        "principal": "audit:81b637d8fcd2c6da6359e6963113a1170de795e4",
     }
     admin("acl", "user", "disable", "bob")
     assert "disabled" in admin("acl", "user", "ls").stdout

@@ -125,7 +125,7 @@ def test_functions(place: Place, users: dict[str, As], tmp_path: Path) -> None:
     assert "without --zone" in run("fn", "call", "size", code=77).output
 
 
-def test_run_again(users: dict[str, As], tmp_path: Path) -> None:
+def test_run_again(place: Place, users: dict[str, As], tmp_path: Path) -> None:
     """A user who may only run scripts that read runs a job again, which keeps its tags."""
     run = users["run"]
     path = script(tmp_path, "1/0")
@@ -138,6 +138,9 @@ def test_run_again(users: dict[str, As], tmp_path: Path) -> None:
     found = json.loads(run("job", "status", new, "-o", "json").stdout)
     assert (found["predecessor"], found["tags"]) == (old, {"project": "q4", "team": "red"})
     assert run("ps", "--tag", "project=q4", "-o", "id").stdout.split() == [old, new]
+    people = json.loads(place.osd("acl", "user", "ls", "-o", "json").stdout)["users"]
+    (principal,) = (each["principal"] for each in people if each["name"] == "run")
+    assert found["principal"] == principal
 
 
 def test_own_jobs_alone(users: dict[str, As], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,16 +34,30 @@ def user() -> None:
     """Manage users of the security manager."""
 
 
+def principal_of(name: str) -> str:
+    """A user's name at targets, as their capabilities have it (docs/secmgr.md, rules)."""
+    return f"audit:{hashlib.sha256(name.encode()).digest()[:20].hex()}"
+
+
 @user.command("ls", cls=AskingListing)
 @click.pass_obj
 def users(settings: Settings) -> None:
-    """List users."""
+    """List users.  -o wide: also their names in 'osd pool usage' and 'osd ps'."""
     found = ask(settings, "user.ls")["users"]
-    records = [{"schema": "iosd.secmgr-user/1", "id": each["name"], **each} for each in found]
+    records = [
+        {
+            "schema": "iosd.secmgr-user/1",
+            "id": each["name"],
+            **each,
+            "principal": principal_of(each["name"]),
+        }
+        for each in found
+    ]
     columns = (
         text("USER", "name"),
         Column("GROUPS", lambda row: ",".join(row["groups"]) or "-", shrink=True),
         Column("STATE", lambda row: "disabled" if row["disabled"] else "active"),
+        text("PRINCIPAL", "principal", wide=True),
     )
     settings.show(records, columns, "iosd.secmgr-users/1", "users")
 
