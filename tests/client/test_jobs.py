@@ -213,6 +213,13 @@ def test_more_finished_jobs_than_are_waited_for(target: Target, zone: ObjectRef)
         gone.result()
 
 
+def test_as_completed_with_results_of_any_length(target: Target, zone: ObjectRef) -> None:
+    lengths = [1, 900, 5_000, 20_000, 60_000, 70_000]
+    code = "import osd; osd.result('x' * osd.args)"
+    jobs = [target.exec(code, zone=zone, args=each) for each in lengths]
+    assert sorted(len(job.result()) for job in pyosd.as_completed(jobs, timeout=60)) == lengths
+
+
 def test_as_completed_gives_up(target: Target, zone: ObjectRef) -> None:
     jobs = [target.exec("pass", zone=zone), target.exec(SLEEPS, zone=zone)]
     with pytest.raises(TimeoutError):

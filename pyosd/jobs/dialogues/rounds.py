@@ -23,6 +23,7 @@ from pyosd.types import JOBS_COLLECTION, AttributeId, AttributeValue, ObjectRef,
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.job_status import POLL_IDS, STATES_ID, STATUS_IDS, Number, decode_state
+from pyosd.wire.reply import Reply
 
 _COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command ...
 _COLLECTION_RATIO = 16  # ... unless the collection has so many times more members
@@ -127,7 +128,22 @@ def ask_each(
         reply = yield from finish(started)
         if reply.error and not isinstance(reply.error, errors.NotFound):
             raise reply.error
-        yield StreamItem((job, () if reply.error else reply.attributes))
+        yield StreamItem((job, (yield from _values(job, reply, wanted))))
+
+
+def _values(job: AnyJob, reply: Reply, wanted: tuple[AttributeId, ...]) -> Dialogue[PolledValues]:
+    """The attributes in an answer; () of a job that is gone.
+
+    A result can be longer than the room for it: then the attributes are asked for again.
+    """
+    if reply.error:
+        return ()
+    if reply.retrieved.complete:
+        return reply.attributes
+    try:
+        return (yield from get_attributes(job.id, wanted))
+    except errors.NotFound:
+        return ()
 
 
 def settled(jobs: Iterable[AnyJob], together: int = _TOGETHER) -> Stream[AnyJob]:
