@@ -56,7 +56,7 @@ def _process_pool() -> Iterator[Submit]:
 
 @contextmanager
 def _dask() -> Iterator[Submit]:
-    """Raises: ImportError: it is not installed (pip install iosd[bench])."""
+    """Raises: ImportError: it is not installed (pip install dask[distributed])."""
     from dask.distributed import Client, LocalCluster  # type: ignore[import-not-found,unused-ignore]
 
     with (

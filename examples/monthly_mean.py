@@ -6,8 +6,8 @@ Usage: python3 monthly_mean.py TARGETS.toml [LATxLON] [POOL] [PLOT.png]
 Each object has one month, four times a day.  The mean over the month is computed near the data, then at
 home from fetched data, then in the place that is expected to be quicker.  Each way runs three times:
 "auto" learns by the first ones.  The program prints how long the last run of each took.  LATxLON is the
-grid, 45x90 by default; POOL a pool, best one with numpy.  Needs iosd[dask], xarray, and matplotlib for
-the plot.
+grid, 45x90 by default; POOL a pool, best one with numpy.  Needs the extra `dask` of iosd, xarray, and
+matplotlib for the plot.
 """
 
 from __future__ import annotations

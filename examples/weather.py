@@ -4,7 +4,7 @@
 Usage: python3 weather.py TARGETS.toml FOLDER
 
 FOLDER has a CSV file for each station, with the columns month and degrees.  Each file is stored with two
-copies.  Needs iosd[dask].
+copies.  Needs the extra `dask` of iosd.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def add_certificate(settings: Settings, name: str, save: Path, days: int) -> Non
         if error.name != "cryptography":
             raise
         text = (
-            "certificates need the package cryptography: install iosd[certificates] "
+            "certificates need the package cryptography: pip install cryptography "
             "(Debian: python3-cryptography)"
         )
         raise Failure(Exit.FAILED, text) from None
