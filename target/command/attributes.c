@@ -351,10 +351,14 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 {
 	const struct osd_page_provider *peeks = request->attributes->peeks;
 	struct osd_peek peek = {.list = request->attributes->get_list, .writer = writer};
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	osd_attr_writer_begin_group(writer, id.object_id, OSD_USER_OBJECT);
-	if (!peeks || !peeks->peek(peeks->context, id, &peek))
+	if (peeks && peeks->peek(peeks->context, id, &peek))
+		status = OSD_OK;
+	else if (request->attributes->only_peeks)
+		status = OSD_E_WOULD_BLOCK;
+	else
 		status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
 	osd_attr_writer_end_group(writer);
 	return status;

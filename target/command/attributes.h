@@ -25,6 +25,7 @@ struct osd_attr_params {
 	/* Answers the get list from memory, object by object; NULL: read records.  Commands about
 	 * many objects set it. */
 	const struct osd_page_provider *peeks;
+	bool only_peeks; /* OSD_E_WOULD_BLOCK instead of reading a record */
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */

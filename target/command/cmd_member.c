@@ -74,8 +74,11 @@ const struct osd_tracked_def osd_tracked_set_members = {.begin = validate, .step
 
 /* ---- GET MEMBER ATTRIBUTES ------------------------------------------------------------------- */
 
+#define AT_ONCE_MEMBERS 128 /* the most that the front end's thread reads itself, from memory */
+
 struct reading {
 	struct osd_command_context *ctx;
+	size_t most; /* members of a batch */
 	struct osd_attr_writer *writer, before; /* before: this batch, for its repetition */
 	struct osd_list_result batch;
 	uint64_t next_id;
@@ -111,10 +114,52 @@ static enum osd_status get_batch(struct osd_txn *txn, void *arg)
 	osd_txn_watch(txn, &request->aborted);
 	*reading->writer = reading->before;
 	if (status == OSD_OK)
-		status = osd_list_uncounted(txn, &list, reading->ids, OSD_STEP_MEMBERS,
+		status = osd_list_uncounted(txn, &list, reading->ids, reading->most,
 					    &reading->batch);
+	if (request->attributes->only_peeks && reading->batch.next_id != 0)
+		return OSD_E_WOULD_BLOCK;
 	for (size_t i = 0; status == OSD_OK && i < reading->batch.count; i++)
 		status = get_member(reading, txn, reading->ids[i]);
+	return status;
+}
+
+/* Few members whose attributes are all in memory.  Anything else, also an error, is for a worker. */
+static enum osd_status get_at_once(struct reading *reading)
+{
+	struct osd_command_context *ctx = reading->ctx;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	if (!ctx->request->attributes->peeks)
+		return OSD_E_WOULD_BLOCK;
+	ctx->request->attributes->only_peeks = true;
+	reading->most = AT_ONCE_MEMBERS;
+	status = osd_txn_begin(ctx->objects,
+			       osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY | OSD_TXN_NOWAIT,
+			       &txn);
+	if (status != OSD_OK)
+		return OSD_E_WOULD_BLOCK;
+	status = get_batch(txn, reading);
+	osd_txn_abort(txn);
+	return status == OSD_OK ? OSD_OK : OSD_E_WOULD_BLOCK;
+}
+
+static enum osd_status get_in_steps(struct reading *reading)
+{
+	struct osd_command_context *ctx = reading->ctx;
+	enum osd_status status;
+
+	reading->most = OSD_STEP_MEMBERS;
+	do {
+		osd_command_hold(ctx);
+		if (osd_command_aborted(ctx->request))
+			return OSD_E_TASK_ABORTED;
+		reading->before = *reading->writer;
+		status = osd_txn_run(ctx->objects,
+				     osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
+				     get_batch, reading);
+		reading->next_id = reading->batch.next_id;
+	} while (status == OSD_OK && reading->next_id != 0);
 	return status;
 }
 
@@ -122,7 +167,7 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct reading *reading = calloc(1, sizeof(*reading));
 	struct osd_attr_writer writer;
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	if (!reading)
 		return OSD_E_NO_MEMORY;
@@ -133,16 +178,8 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 		osd_objects_peeks(ctx->objects, ctx->attributes->get_list);
 	reading->ctx = ctx;
 	reading->writer = &writer;
-	do {
-		osd_command_hold(ctx);
-		if (osd_command_aborted(ctx->request))
-			return OSD_E_TASK_ABORTED;
-		reading->before = writer;
-		status = osd_txn_run(ctx->objects,
-				     osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
-				     get_batch, reading);
-		reading->next_id = reading->batch.next_id;
-	} while (status == OSD_OK && reading->next_id != 0);
+	reading->before = writer;
+	status = ctx->data_flags & OSD_DATA_NOWAIT ? get_at_once(reading) : get_in_steps(reading);
 	if (status == OSD_OK)
 		osd_attributes_groups_end(ctx->request, &writer);
 	return status;
@@ -162,7 +199,7 @@ static enum osd_status check_members(struct osd_command_context *ctx)
 	    (ctx->request->decoded.immed_tr &&
 	     (gets || ctx->request->decoded.service_action == OSD_SA_GET_MEMBER_ATTRIBUTES)))
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_BYTE11);
-	return osd_validate_alone(ctx);
+	return gets || (params && params->sets) ? OSD_OK : osd_validate_alone(ctx);
 }
 
 static enum osd_status compare_alone(struct osd_txn *txn, void *ctx)
@@ -182,8 +219,12 @@ static enum osd_status set_members(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_get_member_attributes(struct osd_command_context *ctx)
 {
-	enum osd_status status = check_members(ctx);
+	const struct osd_attr_params *params = ctx->attributes;
+	enum osd_status status;
 
+	if (ctx->data_flags & OSD_DATA_NOWAIT && (!params || !params->gets || params->sets))
+		return OSD_E_WOULD_BLOCK;
+	status = check_members(ctx);
 	if (status == OSD_OK)
 		status = get_members(ctx);
 	return status == OSD_OK ? set_members(ctx) : status;

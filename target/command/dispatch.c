@@ -272,7 +272,7 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 	return result;
 }
 
-/* Cheap enough to say no before decoding: most requests are not small READs, GET ATTRIBUTES or EXEC. */
+/* Cheap enough to say no before decoding: most requests are not small READs, EXEC, or for attributes. */
 static bool may_run_inline(const struct osd_request *request)
 {
 	const struct osd_command_def *def;
@@ -285,7 +285,7 @@ static bool may_run_inline(const struct osd_request *request)
 	if (!def || request->data_out_length > INLINE_LIST_MAX ||
 	    (def->flags & (OSD_CMD_INLINE | OSD_CMD_MAY_PARK)) != OSD_CMD_INLINE)
 		return false;
-	if (def->flags & OSD_CMD_TXN)
+	if (def->flags & (OSD_CMD_TXN | OSD_CMD_OWN_ATTRS))
 		return true;
 	return request->data_out_length == 0 && osd_cdb_peek_length(request->cdb) <= INLINE_READ_MAX;
 }
@@ -344,7 +344,8 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 		return OSD_E_WOULD_BLOCK;
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return run_txn_inline(&ctx);
-	if (request->attributes && !request->attributes->current_only)
+	if (request->attributes && !request->attributes->current_only &&
+	    !(ctx.def->flags & OSD_CMD_OWN_ATTRS))
 		return OSD_E_WOULD_BLOCK;
 	return run_data(&ctx);
 }

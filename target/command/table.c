@@ -111,7 +111,7 @@ static const struct osd_command_def commands[] = {
 	 .tracked = &osd_tracked_remove_members},
 	{OSD_SA_GET_MEMBER_ATTRIBUTES, "GET MEMBER ATTRIBUTES", C,
 	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_LATENCY_ATTRIBUTES,
-	 OSD_CMD_OWN_ATTRS, .execute = osd_cmd_get_member_attributes, .span = OSD_RUNS_LONG},
+	 OSD_CMD_OWN_ATTRS | OSD_CMD_INLINE, .execute = osd_cmd_get_member_attributes, .span = OSD_RUNS_LONG},
 	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
 	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_LATENCY_ATTRIBUTES,
 	 OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS, .execute = osd_cmd_set_member_attributes, .span = OSD_RUNS_LONG,

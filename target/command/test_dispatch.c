@@ -390,6 +390,9 @@ static void test_inline(void)
 	call = make(OSD_SA_GET_ATTRIBUTES, PID, oid);
 	add_get(&call, OSD_PAGE_ALL, OSD_NUMBER_ALL, 0, 64); /* may be long */
 	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
+	call = make(OSD_SA_GET_MEMBER_ATTRIBUTES, PID, OSD_OBJECTS_COLLECTION);
+	add_get(&call, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH, 0, 64); /* read from records */
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
 	call = make(OSD_SA_READ, PID, 0x77777); /* not in memory: a worker says that it is absent */
 	call.cdb.length = 5;
 	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);

@@ -37,7 +37,9 @@ static void check_columns(const struct osd_command_def *def)
 	/* Steps in transactions of their own, whose attributes the definition serves. */
 	CHECK(!def->tracked || (def->flags & OSD_CMD_OWN_ATTRS && runs_long));
 	CHECK(!def->tracked || !(def->flags & OSD_CMD_TXN));
-	CHECK(!(def->flags & (OSD_CMD_INLINE | OSD_CMD_URGENT)) || !runs_long);
+	CHECK(!(def->flags & OSD_CMD_URGENT) || !runs_long);
+	/* On the caller's thread a long command decides itself how much it does. */
+	CHECK(!(def->flags & OSD_CMD_INLINE) || !runs_long || def->flags & OSD_CMD_OWN_ATTRS);
 }
 
 static void check_row(const struct osd_command_def *def)

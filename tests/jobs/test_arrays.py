@@ -18,7 +18,7 @@ from pyosd.jobs import job_array
 from pyosd.jobs.dialogues.following import CANCEL
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
-from pyosd.types import ROOT, AttributeId, AttributeValue, ref
+from pyosd.types import JOBS_COLLECTION, ROOT, AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import After, ExecParams
 from pyosd.wire.job_status import JobFlag, JobState, Number
@@ -284,6 +284,19 @@ def test_the_most_ranges(osd: Commands, zone: ObjectRef) -> None:
     assert {status.id: status.array and status.array.index for status in array.statuses()} == {
         array.member(index).id: index for index in every
     }
+
+
+@pytest.mark.parametrize("members", [100, 300])
+def test_states_of_all_members_in_one_command(osd: Commands, zone: ObjectRef, members: int) -> None:
+    """Of few members tgtd's thread reads them itself, of many a worker."""
+    array = submit(osd, zone, range(members), hold=True)
+    array[7].cancel()
+    polled = [AttributeId(Page.JOB_STATUS, number) for number in (2, 3, 4)]
+    found = osd.get_member_attributes(ref(zone.partition_id, JOBS_COLLECTION), polled)
+    assert [each.object_id for each in found] == [each.object_id for each in listed(osd, zone)]
+    for each in found:
+        job = ref(zone.partition_id, each.object_id)
+        assert each.attributes == osd.get_attributes(job, polled)
 
 
 def test_asked_for_id(osd: Commands, zone: ObjectRef) -> None:
