@@ -268,6 +268,19 @@ builtins.seen = True
     assert other[2] == "new"
 
 
+def test_the_next_script_here_has_a_session_already(session: pyosd.Target, data: ObjectRef) -> None:
+    script = """
+import osd
+from pyosd.osd._client.connect import logged_in
+before = len(logged_in)
+osd.result([before, osd.zone.data.read(1).hex(), len(logged_in)])
+"""
+    if spare := session.take_spare():  # of other tests
+        spare.close()
+    found = [session.run(script, zone=data, where="local", timeout=DEADLINE_S) for _ in range(3)]
+    assert [each.result for each in found] == [[0, "00", 0], [1, "00", 0], [1, "00", 0]]
+
+
 def test_data_that_are_appended_while_a_script_reads(
     session: pyosd.Target, data: ObjectRef
 ) -> None:

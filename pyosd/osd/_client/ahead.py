@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process at a client that is started ahead, and runs one script after the other, each in a child.
 
-It has imported the modules that scripts need, so that a child starts without delay.  Each line on its
-standard input is a JSON object:
+It has imported the modules that scripts need, so that a child starts without delay.  The child for the
+next script is forked while one runs, and logs in to the same target.  Each line on standard input is a
+JSON object:
 
 environment: variables to add.
 script: path of the script.
 output, stderr: files for what the child writes.
 
 The process says "ready" first, and answers each line with the exit code of the child, or minus the
-signal that ended it.  At the end of its standard input it kills the child, if there is one, and ends.
+signal that ended it.  At the end of its standard input it kills the child that runs, and ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -27,6 +29,7 @@ from pyosd.iscsi.memory import keep_memory
 
 __all__ = ["next_order"]
 
+LOGGED_IN_S = 60.0  # that a child without an order keeps its session
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
@@ -42,17 +45,47 @@ def next_order() -> dict[str, Any] | None:
     # A terminal sends it to the client as well, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     print("ready", flush=True)
-    while line := sys.stdin.buffer.readline():
-        order: dict[str, Any] = json.loads(line)
-        child = os.fork()
-        if not child:
-            become(order)
-            return order
-        code = code_of(child)
-        if code is None:
-            break
-        print(code, flush=True)
+    running, url = 0, ""
+    while True:
+        orders, writer = os.pipe()
+        waiting = os.fork()
+        if not waiting:
+            os.close(writer)
+            return order_from(orders, url)
+        os.close(orders)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(writer, "wb") as given:
+            if running:
+                code = code_of(running)
+                if code is None:
+                    break
+                print(code, flush=True)
+            line = sys.stdin.buffer.readline()
+            if not line:
+                break
+            given.write(line)
+        running, url = waiting, json.loads(line)["environment"]["IOSD_TARGET"]
+    os.waitpid(waiting, 0)
     return None
+
+
+def order_from(orders: int, url: str) -> dict[str, Any]:
+    """In a child: log in, wait for the order, and become the process of its script."""
+    connecting = importlib.import_module("pyosd.osd._client.connect")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)  # the end of the process itself shall close its output
+    os.close(nothing)
+    with os.fdopen(orders, "rb") as given:
+        if url:
+            connecting.log_in_ahead(url)
+            if not select.select([given], [], [], LOGGED_IN_S)[0]:
+                connecting.log_out_ahead()
+        line = given.readline()
+    if not line:
+        connecting.log_out_ahead()
+        os._exit(0)
+    order: dict[str, Any] = json.loads(line)
+    become(order)
+    return order
 
 
 def become(order: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ IOSD_CHAP_USER and the like: the user's identity (pyosd/identity.py).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -79,17 +80,39 @@ def leave_result(transport: SessionTransport, file: Path, kind: Path | None) -> 
         kind.write_text(transport.result_kind)
 
 
-def connect() -> SessionTransport:
-    """Open a session with the target of the environment; it is closed when the script ends."""
-    url = os.environ.get("IOSD_TARGET")
-    if not url:
-        raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
+def log_in(url: str) -> Target:
+    """Open a session, which is closed when the script ends."""
     identity = from_environment()
     chap, source = identity.chap(), identity.source(url)
     for name in SECRETS:  # not for the script's children
         os.environ.pop(name, None)
     target = connect_target(url, chap=chap, credentials=source)
     atexit.register(target.close)
+    return target
+
+
+logged_in: list[Target] = []
+"""A session that was opened before the script was known."""
+
+
+def log_in_ahead(url: str) -> None:
+    """Open the session of a script that is not known yet; connect() reports why that is not possible."""
+    with contextlib.suppress(Exception):
+        logged_in.append(log_in(url))
+
+
+def log_out_ahead() -> None:
+    """Close that session, if there is one."""
+    while logged_in:
+        logged_in.pop().close()
+
+
+def connect() -> SessionTransport:
+    """Open a session with the target of the environment; it is closed when the script ends."""
+    url = os.environ.get("IOSD_TARGET")
+    if not url:
+        raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
+    target = logged_in.pop() if logged_in and logged_in[0].url == url else log_in(url)
     traffic = os.environ.get("IOSD_TRAFFIC")
     if traffic:
         atexit.register(leave_traffic, target, Path(traffic))
