@@ -188,7 +188,9 @@ def test_the_other_place_is_tried_when_that_costs_little(
     assert session.costs.scripts[sha256].home.at(SIZE) < 1000, "the first time that was better"
     believe(session, COUNT, 1e-6)
     assert run() == "local"
-    session.costs.stayed(sha256, "local", 1e9, 1.0)
+    for _ in range(5):
+        session.costs.stayed(sha256, "local", 1.0, 0.1)
+    assert session.costs.to_try(sha256) == "near"
     session.costs.save(at_once=True)
     session.__dict__.pop("costs")
     assert run() == "near"

@@ -29,6 +29,7 @@ from pyosd.iscsi.memory import keep_memory
 
 __all__ = ["next_order"]
 
+BEGUN_S = 0.05  # that a script runs before the next child is forked, which takes processor time
 LOGGED_IN_S = 60.0  # that a child without an order keeps its session
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -47,6 +48,10 @@ def next_order() -> dict[str, Any] | None:
     print("ready", flush=True)
     running, url = 0, ""
     while True:
+        if running and is_over(running, BEGUN_S):
+            if not answered(running):
+                return None
+            running = 0
         orders, writer = os.pipe()
         waiting = os.fork()
         if not waiting:
@@ -54,11 +59,8 @@ def next_order() -> dict[str, Any] | None:
             return order_from(orders, url)
         os.close(orders)
         with contextlib.suppress(BrokenPipeError), os.fdopen(writer, "wb") as given:
-            if running:
-                code = code_of(running)
-                if code is None:
-                    break
-                print(code, flush=True)
+            if running and not answered(running):
+                break
             line = sys.stdin.buffer.readline()
             if not line:
                 break
@@ -101,14 +103,22 @@ def become(order: dict[str, Any]) -> None:
     os.environ.update(order["environment"])
 
 
-def code_of(child: int) -> int | None:
-    """Wait for the child; None: the input has ended first, and the child has been killed."""
+def is_over(child: int, timeout: float | None = None) -> bool:
+    """Wait until the child ends, or the input does: whether one has within so many seconds."""
     ended = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([ended, sys.stdin], [], [])
+        return any(select.select([ended, sys.stdin], [], [], timeout)[0])
     finally:
         os.close(ended)
-    if sys.stdin in ready:
+
+
+def answered(child: int) -> bool:
+    """Wait for the child and answer with its exit code.  False: the input has ended; it is killed."""
+    is_over(child)
+    goes_on = not select.select([sys.stdin], [], [], 0)[0]
+    if not goes_on:
         os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return None if sys.stdin in ready else code
+    if goes_on:
+        print(code, flush=True)
+    return goes_on
