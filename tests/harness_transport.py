@@ -11,9 +11,11 @@ be32 sense length, be32 Data-In length, sense, Data-In.  Answers come in any ord
 from __future__ import annotations
 
 import itertools
+import select
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -32,12 +34,15 @@ DEFAULT_TIMEOUT = 60.0
 class HarnessPending:
     """A command the harness has.  tag: its task tag."""
 
+    transport: HarnessTransport
     future: Future[Response]
     tag: int
 
     def result(self, timeout: float | None = None) -> Response:
+        deadline = time.monotonic() + (DEFAULT_TIMEOUT if timeout is None else timeout)
+        self.transport.read_until(self.future, deadline)
         try:
-            return self.future.result(DEFAULT_TIMEOUT if timeout is None else timeout)
+            return self.future.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
             raise CommandTimeout("the harness did not answer in time") from None
 
@@ -46,6 +51,9 @@ class HarnessTransport:
     """Runs osd_harness with the arguments given and talks to it; many commands may be under way.
 
     Thread-safe.  process: for tests that kill it; stderr: its log goes there.
+
+    A command's thread reads the answer itself: to be woken by another takes longer than most commands.
+    From the first command on that is sent while another is under way, a thread of ours reads all.
     """
 
     def __init__(
@@ -63,8 +71,10 @@ class HarnessTransport:
         self._write_lock = threading.Lock()
         self._waiting: dict[int, tuple[Command, Future[Response]]] = {}
         self._ended = False
-        self._reader = threading.Thread(target=self._read_answers, daemon=True)
-        self._reader.start()
+        self._reading = threading.Lock()
+        self._comes = select.poll()
+        self._comes.register(self.process.stdout, select.POLLIN)  # type: ignore[arg-type]
+        self._reader: threading.Thread | None = None
 
     def submit(self, command: Command) -> HarnessPending:
         assert self.process.stdin is not None
@@ -74,6 +84,8 @@ class HarnessTransport:
         with self._lock:
             if self._ended:
                 raise SessionLost("the harness has ended")
+            if self._waiting:
+                self._start_reader()
             self._waiting[tag] = (command, future)
         head = _REQUEST.pack(
             _REQUEST_MAGIC, tag, len(command.cdb), data_out.nbytes, command.data_in_length
@@ -85,7 +97,7 @@ class HarnessTransport:
                 self.process.stdin.flush()
         except (OSError, ValueError):
             raise SessionLost("the harness has ended") from None
-        return HarnessPending(future, tag)
+        return HarnessPending(self, future, tag)
 
     def execute(self, command: Command, timeout: float | None = None) -> Response:
         return self.submit(command).result(timeout)
@@ -93,6 +105,9 @@ class HarnessTransport:
     def close(self) -> None:
         """End of input: the harness finishes what it has and leaves; it is killed after 60 s."""
         assert self.process.stdin is not None and self.process.stdout is not None
+        with self._lock:
+            if self._waiting:
+                self._start_reader()
         try:
             with self._write_lock:
                 self.process.stdin.close()
@@ -103,7 +118,8 @@ class HarnessTransport:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._reader.join()
+        if self._reader:
+            self._reader.join()
         self.process.stdout.close()
 
     def __enter__(self) -> HarnessTransport:
@@ -112,25 +128,58 @@ class HarnessTransport:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _read_answers(self) -> None:
+    def _start_reader(self) -> None:
+        """Called with the lock."""
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read_all, daemon=True)
+            self._reader.start()
+
+    def read_until(self, future: Future[Response], deadline: float) -> None:
+        """Read until this one's answer is there or the time is over, unless another thread reads."""
+        if not self._reading.acquire(blocking=False):
+            with self._lock:
+                self._start_reader()
+            return
+        try:
+            while not future.done() and self._reader is None:
+                if not self._comes.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                    break
+                if not self._read_answer():
+                    self._end()
+        finally:
+            self._reading.release()
+
+    def _read_all(self) -> None:
+        with self._reading:
+            while self._read_answer():
+                pass
+            self._end()
+
+    def _read_answer(self) -> bool:
+        """Take an answer and give it to its command; False: there are no more."""
         assert self.process.stdout is not None
         read = self.process.stdout.read
-        while len(head := read(_ANSWER.size)) == _ANSWER.size:
-            magic, tag, status, sense_length, data_in_length = _ANSWER.unpack(head)
-            if magic != _ANSWER_MAGIC:
-                break
-            sense, data_in = read(sense_length), read(data_in_length)
-            if len(data_in) != data_in_length:
-                break
-            with self._lock:
-                command, future = self._waiting.pop(tag)
-            if command.data_in_buffer is not None:
-                view = memoryview(command.data_in_buffer)[:data_in_length]
-                view[:] = data_in
-            else:
-                view = memoryview(data_in)
-            residual = command.data_in_length - data_in_length
-            future.set_result(Response(status, sense, view, residual_in=residual))
+        head = read(_ANSWER.size)
+        if len(head) != _ANSWER.size:
+            return False
+        magic, tag, status, sense_length, data_in_length = _ANSWER.unpack(head)
+        if magic != _ANSWER_MAGIC:
+            return False
+        sense, data_in = read(sense_length), read(data_in_length)
+        if len(data_in) != data_in_length:
+            return False
+        with self._lock:
+            command, future = self._waiting.pop(tag)
+        if command.data_in_buffer is not None:
+            view = memoryview(command.data_in_buffer)[:data_in_length]
+            view[:] = data_in
+        else:
+            view = memoryview(data_in)
+        residual = command.data_in_length - data_in_length
+        future.set_result(Response(status, sense, view, residual_in=residual))
+        return True
+
+    def _end(self) -> None:
         with self._lock:
             self._ended = True
             lost = list(self._waiting.values())
