@@ -285,13 +285,15 @@ def _plain_environment(folder: Path) -> Iterator[Any]:
             environment.close()
 
 
-def _utility(name: str, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    """A program of Berkeley DB: its way through damaged pages cannot take us along.
+def _program(name: str) -> Path:
+    """A program of Berkeley DB.  Raises: MissingComponent: it is not installed."""
+    return find_program(name, "db5.3-util")
 
-    Raises: MissingComponent: it is not installed.
-    """
-    program = find_program(name, "db5.3-util")
-    return subprocess.run([program, *words], capture_output=True, check=False)
+
+def _run(program: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """In a process of its own: its way through damaged pages cannot take us along."""
+    nowhere = subprocess.DEVNULL
+    return subprocess.run([program, *words], stdout=nowhere, stderr=subprocess.PIPE, check=False)
 
 
 def damaged_tables(folder: Path) -> dict[Table, str]:
@@ -302,9 +304,9 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
     # Not by bsddb3, whose verify never says that it failed; nor many files by one program, which
     # finds all after the first in order.
     there = [table for table in Table if (folder / table.value).exists()]
-    found = {}
+    found, program = {}, _program("db5.3_verify")
     for table in there:
-        done = _utility("db5.3_verify", folder / table.value)
+        done = _run(program, folder / table.value)
         lines = done.stderr.decode("utf-8", "replace").splitlines()
         if done.returncode:
             found[table] = lines[0].partition(": ")[2] if lines else "its verification died"
@@ -317,7 +319,7 @@ def salvage(folder: Path, table: Table, output: Path) -> Iterator[tuple[bytes, b
     Args: output: a file for the dump, made anew.
     """
     # It complains, after it has saved all it could.
-    _utility("db5.3_dump", "-r", "-f", output, folder / table.value)
+    _run(_program("db5.3_dump"), "-r", "-f", output, folder / table.value)
     if not output.exists():
         return
     with output.open("rb") as lines:
