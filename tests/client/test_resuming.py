@@ -7,6 +7,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,15 @@ def records(tmp_path: Path) -> TransferRecords:
     return TransferRecords("target", tmp_path / "records")
 
 
+@cache
+def content() -> bytes:
+    return random.Random(3).randbytes(LENGTH)
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "source"
-    path.write_bytes(random.Random(3).randbytes(LENGTH))
+    path.write_bytes(content())
     return path
 
 

@@ -37,7 +37,8 @@ def write_10(block: int, count: int) -> bytes:
 def tgtd(tmp_path: Path) -> Iterator[StockTgtd]:
     target = StockTgtd(tmp_path)
     disk = tmp_path / "disk"
-    disk.write_bytes(os.urandom(1 << 20) * (DISK_BYTES >> 20))
+    disk.touch()
+    os.truncate(disk, DISK_BYTES)
     target.add_unit(UNIT, disk)
     target.bind()
     yield target
@@ -145,7 +146,9 @@ def test_wrong_target_and_unit(tgtd: StockTgtd) -> None:
 
 
 def test_many_commands_from_many_threads(tgtd: StockTgtd) -> None:
-    disk = memoryview((tgtd.folder / "disk").read_bytes())
+    disk = memoryview(os.urandom(1 << 20) * (DISK_BYTES >> 20))
+    with (tgtd.folder / "disk").open("r+b") as file:
+        file.write(disk)
     wrong: list[int] = []
 
     with connect(tgtd.url(UNIT)) as target:
