@@ -33,21 +33,22 @@ def osd(
     folder: str | Path = "/",
     text: str = "",
     uid: int | None = None,
+    terminal: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line to its end.
 
     Args: environment: all of it; None: the test's.  text: standard input.  uid: also the group; None: ours.
+        terminal: descriptor that both outputs go to, which the caller reads; the result has none of it.
     Raises: AssertionError: it does not end; it is killed.
     """
     argv = [str(word) for word in words]
     streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
     os.pwrite(streams[0], text.encode(), 0)
+    given = streams if terminal is None else [streams[0], terminal, terminal]
     _import(argv)
     pid = os.fork()
     if pid == 0:
-        _be_osd(
-            argv, streams, dict(os.environ if environment is None else environment), folder, uid
-        )
+        _be_osd(argv, given, dict(os.environ if environment is None else environment), folder, uid)
     status = 0
 
     def ended() -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.cli.frame.codes import Exit
+from tests import forked
 
 SOURCE = Path(__file__).resolve().parents[2]
 OSD = f"{sys.executable} -c 'from pyosd.cli import main; main(prog_name=\"osd\")'"
@@ -30,6 +31,12 @@ def run(words: str, **environment: str) -> tuple[int, str]:
         text=True,
         timeout=60,
     )
+    return done.returncode, done.stderr
+
+
+def usage(words: str) -> tuple[int, str]:
+    """Where streams are as usual: exit code, and what it said on stderr."""
+    done = forked.osd(*words.split())
     return done.returncode, done.stderr
 
 
@@ -74,7 +81,7 @@ def test_nowhere_to_write(words: str, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> None:
-    code, told = run(words)
+    code, told = usage(words)
     first, *_, last = told.replace('"', "'").splitlines()
     assert (code, last) == (Exit.USAGE, f"  see: {at} --help")
     assert first.startswith("osd: ") and message.rstrip(".?") in first.replace(": --", " '--")
@@ -91,7 +98,7 @@ def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> 
     ],
 )
 def test_wrong_usage_has_a_remedy(words: str, hint: str) -> None:
-    code, told = run(words)
+    code, told = usage(words)
     assert code == Exit.USAGE
     assert hint in told
 
@@ -100,7 +107,7 @@ def test_wrong_usage_has_a_remedy(words: str, hint: str) -> None:
     "words", ["--nosuch -o json", "doctor --nosuch -o json", "doctor -o json x"]
 )
 def test_wrong_usage_as_json(words: str) -> None:
-    code, told = run(words)
+    code, told = usage(words)
     found = json.loads(told)
     assert (code, found["error"]["name"]) == (Exit.USAGE, "USAGE")
     assert found["error"]["hint"].startswith("see: osd")

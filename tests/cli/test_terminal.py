@@ -10,6 +10,7 @@ import os
 import pty
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -18,12 +19,12 @@ import pytest
 from pyosd.cli.frame.verb import Settings
 from pyosd.cli.output.tables import json_line
 from pyosd.cli.output.terminal import Escaping, escaped
+from tests import forked
 from tests.cli.conftest import Run
 from tests.cli.screen import written_to
 from tests.cli.test_jobs import command
 from tests.serving import Serving
 
-DEADLINE_S = 60
 HOSTILE = b"\x1b]0;owned\x07\x9b2J\xc2\x9b3J\r\x08up\ttab\xe2\x80\xaedlrow\n"
 SHOWN = "^[]0;owned^G\\x9b2J\\x9b3J^M^Hup\ttab\\u202edlrow\n"
 SCRIPT = f"""
@@ -44,10 +45,12 @@ def look(serving: Serving, tmp_path: Path) -> Look:
 
     def look(*words: object, code: int = 0) -> bytes:
         leader, follower = pty.openpty()
-        line = command(*map(str, words), "--target", serving.url)
-        process = subprocess.Popen(line, stdout=follower, stderr=follower)
-        screen = written_to(leader, follower)
-        assert process.wait(timeout=DEADLINE_S) == code, screen
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(written_to, leader, os.dup(follower))
+            done = forked.osd(*words, "--target", serving.url, terminal=follower)
+            os.close(follower)
+            screen = reading.result()
+        assert done.returncode == code, screen
         return screen.replace(b"\r\n", b"\n").replace(b"        ", b"\t")
 
     return look
