@@ -28,7 +28,8 @@ POOLS = (
     *("--pool", "late:max=1,share.deadline=500ms"),
     *("--pool", "small:max=1,share.cpu=20"),
 )
-HOG = "while True:\n    pass\n"
+HOG = "import time\nwhile True: time.sleep(0.01)\n"
+"""It has a slot, which is all that is wanted of it."""
 READ = """
 import osd
 

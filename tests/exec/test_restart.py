@@ -31,23 +31,23 @@ from tests.waiting import until
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 WROTE_THEN_FOREVER = """
-import osd
+import osd, time
 osd.partition({pid}).create_many(1)
 print("up", flush=True)
-while True: pass
+while True: time.sleep(0.01)
 """
 """A job that wrote is not tried again, unless it is marked idempotent."""
 KILL_NOW = AttributeValue(Page.JOB_CONTROL, 1, b"\2")
 STATE = AttributeId(Page.JOB_STATUS, Number.STATE)
-UP_THEN_FOREVER = "print('up', flush=True)\nwhile True: pass"
+UP_THEN_FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.01)"
 UP_ONCE = """
-import osd
+import osd, time
 seen = osd.partition({pid})
 first = not list(seen)
 if first:
     osd.userobject({pid}).create()
     print("up", flush=True)
-    while True: pass
+    while True: time.sleep(0.01)
 print("second time")
 """
 
