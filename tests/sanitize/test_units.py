@@ -15,9 +15,11 @@ SOURCES = sorted((ROOT / "target").glob("*/**/test_*.c"))
 THREADED_LAYERS = frozenset(
     {"base", "command", "unit", "exec", "object", "security", "store", "testing"}
 )
-# They fork and kill, which takes long under ThreadSanitizer and has no second thread to show it.
+# They fork and kill, or check signatures, which takes long under ThreadSanitizer and has no second thread
+# to show it.
 ONE_THREAD = frozenset(
     {"test_crash.c", "test_faults.c", "test_heads_crash.c", "test_index_crash.c", "test_nonce.c"}
+    | {"test_sshsig.c"}
 )
 
 
