@@ -121,17 +121,57 @@ static void test_open_transaction_is_waited_for(void)
 	close_bench(&bench);
 }
 
+/* Nobody thaws.  Only a change that waits ends the freeze, so the freeze is on if the change did not wait. */
+static void check_waits(struct bench *bench, enum osd_status (*change)(struct bench *bench))
+{
+	CHECK(osd_freeze_begin(bench->freeze, 1000, 1000) == OSD_OK);
+	CHECK(change(bench) == OSD_OK);
+	CHECK(!osd_freeze_is_on(bench->freeze));
+	CHECK(!osd_freeze_end(bench->freeze));
+}
+
+static enum osd_status write_bytes(struct bench *bench)
+{
+	return osd_data_write(bench->file, 0, "during", 6);
+}
+
+static enum osd_status cut(struct bench *bench)
+{
+	return osd_data_truncate(bench->file, 4);
+}
+
+static enum osd_status zero(struct bench *bench)
+{
+	return osd_data_zero(bench->file, 0, 2);
+}
+
+static enum osd_status copy(struct bench *bench)
+{
+	return osd_data_copy(bench->file, 0, bench->file, 8, 2, 0);
+}
+
+static enum osd_status set_modified(struct bench *bench)
+{
+	return osd_data_set_modified(bench->file, 1);
+}
+
+static enum osd_status remove_file(struct bench *bench)
+{
+	return osd_data_remove(bench->data, &name);
+}
+
 static void test_deadline_ends_it(void)
 {
 	struct bench bench;
 
 	open_bench(&bench);
-	CHECK(osd_freeze_begin(bench.freeze, 1000, 1000) == OSD_OK);
-	CHECK(put(&bench) == OSD_OK); /* nobody thaws */
-	CHECK(!osd_freeze_end(bench.freeze));
-	CHECK(osd_freeze_begin(bench.freeze, 1000, 1000) == OSD_OK);
-	CHECK(osd_data_write(bench.file, 0, "during", 6) == OSD_OK);
-	CHECK(!osd_freeze_end(bench.freeze));
+	check_waits(&bench, put);
+	check_waits(&bench, write_bytes);
+	check_waits(&bench, cut);
+	check_waits(&bench, zero);
+	check_waits(&bench, copy);
+	check_waits(&bench, set_modified);
+	check_waits(&bench, remove_file);
 	close_bench(&bench);
 }
 

@@ -34,14 +34,14 @@ MUTANTS = (
         "target/store/freeze.c",
         "freeze->stores[i].data->ops = &freeze->stores[i].ops;",
         "continue;",
-        *("tests/offline/test_backup_served.py", "-k", "data_alone"),
+        *("tests/sanitize/test_units.py", "-k", "test_freeze and sanitized"),
     ),
     mutant(
         "a frozen store still takes transactions",
         "target/store/freeze.c",
         "	while (atomic_load(&freeze->on)) {\n		osd_freeze_leave",
         "	while (false) {\n		osd_freeze_leave",
-        *("tests/offline/test_backup_served.py", "-k", "moment"),
+        *("tests/sanitize/test_units.py", "-k", "test_freeze and sanitized"),
     ),
     mutant(
         "a backup does not copy what changed while it copied",
@@ -340,7 +340,7 @@ MUTANTS = (
         "target/object/data.c",
         "		osd_range_acquire(&object->ranges, range, offset, end, false);",
         "		osd_range_acquire(&object->ranges, range, UINT64_MAX - 1, UINT64_MAX, false);",
-        *("tests/property/test_histories.py", "-k", "one_order"),
+        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
     ),
     mutant(
         "an index keeps the values that were",
