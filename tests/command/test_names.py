@@ -247,7 +247,8 @@ def test_rename(osd: Commands, root: ObjectRef) -> None:
     assert osd.list_members(osd.lookup(root, "a/b").object) == []
     osd.rename(root, "a/b", "c/b")
     assert (names(osd, root, "a"), names(osd, root, "c")) == ([], [b"b", b"g"])
-    for new in ("c/b/c", "c/b/x", "c/x"):
+    osd.make_directory(root, "c/b/deep")
+    for new in ("c/b/c", "c/b/x", "c/x", "c/b/deep/x"):
         with pytest.raises(Invalid, match="below itself"):
             osd.rename(root, "c", new)
     with pytest.raises(NoSuchName):

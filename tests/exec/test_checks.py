@@ -162,7 +162,7 @@ def test_events_are_chosen(
 def test_all_levels_are_asked(
     target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef
 ) -> None:
-    """A hook of an object takes none of those above away."""
+    """A hook of an object takes none of those above away; each must permit."""
     partition = zone.partition_id
     obj = target.create(partition)
     functions.hook(obj, Hook(tell, parameters="word=own "))
@@ -171,6 +171,11 @@ def test_all_levels_are_asked(
     assert said(refused(lambda: target.write(obj, 0, b"x"))).startswith("partition WRITE")
     functions.hook(ROOT, Hook(tell, parameters="word=root "))
     assert said(refused(lambda: target.write(obj, 0, b"x"))).startswith("root WRITE")
+    for address, next_one in ((ROOT, "partition"), (ref(partition), "own")):
+        functions.unhook(address)
+        functions.hook(address, Hook(tell, method="nothing"))
+        told = said(refused(lambda: target.write(obj, 0, b"x")))
+        assert told.startswith(f"{next_one} WRITE"), "the first that permits decides nothing"
     for address in (ROOT, ref(partition), obj):
         functions.unhook(address)
     target.write(obj, 0, b"x")

@@ -178,6 +178,12 @@ def test_an_object_removed_and_made_again(
     target.create(pid, obj.object_id)
     target.write(obj, 0, b"2")
     assert again(SUM, args=[pid, obj.object_id]).result() == [ord("2")]
+    for wait in (None, 20):
+        zone = make(target, pid, b"")
+        again("1", zone=zone, wait=wait)
+        target.remove(zone)
+        target.create_collection(pid, zone.object_id)
+        assert not again("1", zone=zone, wait=wait).cached_result, "it is a zone of another type"
 
 
 def test_members_of_a_collection(

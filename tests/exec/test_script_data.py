@@ -247,6 +247,16 @@ def test_a_result_of_a_script_serves_clients(
     assert after.computed > before.computed and after.hits > before.hits
 
 
+def test_no_later_job_is_answered_with_what_functions_made(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, submit: Submit
+) -> None:
+    """The version of the object says nothing of its functions, which have gone."""
+    functions.attach(obj, [FunctionStage(put(functions, XOR, BLOCKS), parameters="key=1")])
+    assert submit(READ, zone=obj, reuse=True).result(WAIT_S) == b"`cb" * 5000
+    functions.detach(obj)
+    assert submit(READ, zone=obj, reuse=True).result(WAIT_S) == b"abc" * 5000
+
+
 # ---- failures ----
 
 
@@ -323,6 +333,24 @@ def test_an_object_that_is_removed_meanwhile(
     target.write(target.create(obj.partition_id, obj.object_id), 0, b"of another")
     status = job.wait(WAIT_S)
     assert status.state is JobState.FAILED and "NotFound" in status.message, status
+
+
+def test_an_object_that_leaves_the_zone_meanwhile(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, submit: Submit
+) -> None:
+    """The inverse function runs to its end, and its result is not stored."""
+    slow = put(functions, SLOW, NOT_KEPT)
+    functions.attach(obj, [FunctionStage(slow)])
+    part = target.create_collection(obj.partition_id)
+    target.add_member(part, obj)
+    write = f"osd.userobject({obj.partition_id}, {obj.object_id}).data.write(b'x' * 4096)"
+    job = submit(f"import osd; {write}", zone=part)
+    until(lambda: functions.calls(slow).under_way, "the function never ran")
+    target.remove_member(part, obj)
+    status = job.wait(WAIT_S)
+    assert status.state is JobState.FAILED and "PermissionDenied" in status.message, status
+    functions.detach(obj)
+    assert whole(target, obj) == b"abc" * 5000
 
 
 def test_the_target_closes_while_a_script_waits() -> None:

@@ -90,6 +90,13 @@ def test_the_length_of_an_object_of_a_view(
     assert lengths() == [b"", b""], "the size of a function is not known"
     functions.detach(source)
     assert lengths() == [(70_001).to_bytes(8)] * 2
+    longer, double = (
+        functions.put(XOR, contract=Contract(OutputSize.FIXED, ratio=ratio)).id
+        for ratio in ((5, 1, 1), (0, 2, 1))
+    )
+    functions.attach(source, [FunctionStage(longer)])
+    twice = ref(functions.view_create(plain.id, [FunctionStage(double)]).id, source.object_id)
+    assert bytes(target.get_attribute(twice, *LOGICAL_LENGTH)) == (2 * 70_006).to_bytes(8)
 
 
 def test_a_later_object_with_the_id_of_the_source(

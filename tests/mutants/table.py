@@ -3,23 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutants.functions import FUNCTION_MUTANTS
+from tests.mutants.mutant import Mutant, mutant
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """A change of one place.  before: text that is there exactly once.  tests: words for pytest."""
-
-    name: str
-    file: str
-    before: str
-    after: str
-    tests: tuple[str, ...]
-
-
-def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant:
-    return Mutant(name, file, before, after, tests)
-
+__all__ = ["MUTANTS", "Mutant"]
 
 WITHOUT_SANITIZERS = ("--units", "bdb,memory")
 
@@ -28,6 +15,7 @@ POLICY_TESTS = ("tests/host/test_policy.py", "tests/host/test_policy_properties.
 COPIES_TESTS = ("tests/client/test_cluster.py", "-k", "not real and not all_targets")
 
 MUTANTS = (
+    *FUNCTION_MUTANTS,
     # ---- backups ----
     mutant(
         "a frozen store still takes data",
