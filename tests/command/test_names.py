@@ -26,7 +26,7 @@ from pyosd.errors import (
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, LOGICAL_LENGTH, MEMBERS_VERSION, Page
 from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.names import NameFlag, NameParams, NameVerb
+from pyosd.wire.names import ListedName, NameFlag, NameParams, NameVerb
 from pyosd.wire.reply import Reply
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, OK, check
@@ -382,7 +382,7 @@ def test_a_list_with_many_names_of_few_objects(osd: Commands, root: ObjectRef) -
         osd.link(root, f"d/{number}", files[number % 3])
     wanted = [LOGICAL_LENGTH, AttributeId(0xF001_0000, 1)]
     found = osd.list_names(root, "d", details=True, wanted=wanted).entries
-    after, alone = b"", []
+    after, alone = b"", list[ListedName]()
     while len(alone) < len(found):
         alone += osd.list_names(root, "d", after=after, most=1, details=True, wanted=wanted).entries
         after = alone[-1].name
