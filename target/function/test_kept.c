@@ -38,7 +38,7 @@ static bool is_there(struct osd_kept *kept, struct osd_kept_key key, uint64_t un
 static void test_keys(void)
 {
 	struct osd_kept *kept = opened(16);
-	struct osd_kept_key key = key_of(1, 1, 1);
+	struct osd_kept_key key = key_of(1, 1, 1), other = key;
 	char bytes[8] = "";
 	uint64_t whole;
 
@@ -51,6 +51,15 @@ static void test_keys(void)
 	CHECK(!is_there(kept, key_of(2, 1, 1), 3));
 	CHECK(!is_there(kept, key_of(1, 2, 1), 3));
 	CHECK(!is_there(kept, key_of(1, 1, 2), 3));
+	for (uint64_t i = 2; i < 1000; i++) { /* some of them share its bucket */
+		CHECK(!is_there(kept, key_of(i, 1, 1), 3) && !is_there(kept, key_of(1, i, 1), 3));
+		CHECK(!is_there(kept, key, i + 2));
+		other.version.opening = (uint32_t)i;
+		CHECK(!is_there(kept, other, 3));
+	}
+	other = key;
+	other.stack[sizeof(other.stack) - 1]++;
+	CHECK(!is_there(kept, other, 3));
 	osd_kept_put(kept, &key, 3, "others", 6); /* it is there already */
 	CHECK(osd_kept_get(kept, &key, 3, 0, bytes, sizeof(bytes), false, &whole));
 	CHECK(memcmp(bytes, "result", 6) == 0);
