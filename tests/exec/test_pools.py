@@ -242,6 +242,17 @@ def test_one_pools_queue_is_not_anothers(submit: Submit) -> None:
     assert [job.wait(WAIT_S).state for job in waiting] == [JobState.COMPLETED] * 2
 
 
+def test_a_remembered_result_is_of_its_pool(submit: Submit) -> None:
+    """Another pool has other packages and limits."""
+
+    def again(**options: object) -> bool:
+        job = submit("1", reuse=True, **options)
+        assert job.wait(WAIT_S).state is JobState.COMPLETED
+        return job.cached_result
+
+    assert [again(pool=pool) for pool in ("tight", "threads", "tight")] == [False, False, True]
+
+
 def test_a_pool_that_does_not_serve_says_why(submit: Submit, osd: Run) -> None:
     job = submit("print(1)", "absent")
     deadline = time.monotonic() + WAIT_S

@@ -109,6 +109,13 @@ FUNCTION_MUTANTS = (
         *("tests/exec/test_rights.py", "-k", "remembered"),
     ),
     mutant(
+        "a remembered result serves another pool",
+        "target/exec/remembered.c",
+        "	osd_sha256_add(&sha, record->pool, strlen(record->pool) + 1);\n",
+        "",
+        *("tests/exec/test_pools.py", "-k", "remembered"),
+    ),
+    mutant(
         "a remembered result needs the rights of the earlier job",
         "target/exec/remembered.c",
         ".rights = earlier->wanted->rights,",
