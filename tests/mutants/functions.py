@@ -81,8 +81,8 @@ FUNCTION_MUTANTS = (
     mutant(
         "a directory moves to two levels below itself",
         "target/object/names.c",
-        "		*ret_below = place.object_id == other.object_id;\n",
-        "		*ret_below = place.object_id == other.object_id;\n		break;\n",
+        "		*ret_below = found && place.object_id == other.object_id;\n",
+        "		*ret_below = found && place.object_id == other.object_id;\n		break;\n",
         *("tests/command/test_names.py", "-k", "test_rename"),
     ),
     mutant(
@@ -95,8 +95,8 @@ FUNCTION_MUTANTS = (
     mutant(
         "an object in any directory is in the zone of a directory",
         "target/object/name_inside.c",
-        "		status = osd_directory_is_below(txn, above, directory, ret_inside);",
-        "		status = osd_directory_is_below(txn, above, directory, ret_inside);\n"
+        "		status = go_up(txn, above, directory, &passed, ret_inside);",
+        "		status = go_up(txn, above, directory, &passed, ret_inside);\n"
         "		*ret_inside = true;",
         *("tests/exec/test_paths.py",),
     ),
