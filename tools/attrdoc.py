@@ -41,7 +41,8 @@ them. Numbers are hexadecimal, lengths are in bytes, values are big-endian.
   ascending order: those of the standard, those of jobs, and those that have attributes. With a
   number, it requests the attribute with this number of every page. Such an answer never contains
   the Current Command page, because that page belongs to the command instead of the object. One list
-  can request 131,072 attributes of one object in this way. More: 55/00 with key 4.
+  can request 131,072 attributes of one object in this way, and one number of every page 8 times.
+  More: 55/00 with key 4.
 - **Refused** are lengths and values other than those below, and attributes that are not settable:
   26/00, with CDBFMT 1 24/00 at byte 52. If one attribute of a list is refused, none is set. If a
   list names an attribute twice, the last value is set. CDBFMT 1 with page 0 sets nothing.

@@ -23,6 +23,9 @@ enum {
 /* The most attributes that one get list may visit by asking repeatedly for all of a page or of all
  * pages: more than any object has, and quickly done. */
 #define WALK_MAX (1u << 17)
+/* What each such entry counts for, whatever it finds: one number of all pages is looked up on each page. */
+#define WALK_OF_PAGE  16u
+#define WALK_OF_PAGES (WALK_MAX / 8)
 
 /* ---- set ------------------------------------------------------------------------------------- */
 
@@ -153,6 +156,10 @@ static enum osd_status get_entry(struct collecting *c, const struct osd_attr *at
 
 	if (attr->page == OSD_PAGE_CURRENT_COMMAND)
 		return osd_current_entries(c->request, attr->number, c->writer);
+	if (attr->page == OSD_PAGE_ALL || attr->number == OSD_NUMBER_ALL)
+		c->walked += attr->number == OSD_NUMBER_ALL ? WALK_OF_PAGE : WALK_OF_PAGES;
+	if (c->walked > WALK_MAX)
+		return OSD_E_NO_MEMORY;
 	if (attr->page == OSD_PAGE_ALL && attr->number != OSD_NUMBER_ALL)
 		return osd_attr_each_page(c->txn, c->id, attr->number, add_entry, c);
 	if (attr->number == OSD_NUMBER_ALL)

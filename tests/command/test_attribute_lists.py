@@ -76,6 +76,12 @@ def test_one_number_of_all_pages(osd: Commands, obj: ObjectRef) -> None:
     assert unnamed[0].value[8:].rstrip(b"\0") == b"unidentified attributes page"
 
 
+def test_one_number_of_all_pages_many_times(osd: Commands, obj: ObjectRef) -> None:
+    """Each time the target looks at all pages: so one command would keep it busy for long."""
+    check(get(osd, obj, *[AttributeId(ALL, 7)] * 8), OK)
+    check(get(osd, obj, *[AttributeId(ALL, 7)] * 9), RESOURCES)
+
+
 def test_wildcards_stand_where_they_were_asked_for(osd: Commands, obj: ObjectRef) -> None:
     first, second, other = mine(1), mine(2), mine(1, b"y", 0x2_0000)
     osd.set_attributes(obj, [first, second, other])
@@ -258,7 +264,7 @@ def test_the_same_again_and_again(osd: Commands, obj: ObjectRef) -> None:
 
 @pytest.mark.core
 def test_everything_asked_for_again_and_again(osd: Commands, obj: ObjectRef) -> None:
-    """A list of wildcards ends when it has come to a million attributes."""
+    """A list of wildcards ends when it has come to 131,072 attributes."""
     check(send_list(osd, obj, numbers_of(5_000)), OK)
     wanted = AttributeId(APPLICATION, ALL)
     reply = check(get(osd, obj, *[wanted] * 20), OK)
