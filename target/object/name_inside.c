@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* name_inside.c -- whether an object has a name anywhere below a directory (names.h). */
-#include "base/util.h"
 #include "base/id_map.h"
 #include "base/util.h"
 #include "object/internal.h"
