@@ -2,10 +2,9 @@
 /* wasm_engine.c -- the engine `wasm` (engine.h): WebAssembly modules, compiled by Wasmtime.
  *
  * Each call has a store and an instance of its own, so nothing of it remains.  They are made before the call if it is
- * expected, and if making them runs no code of the module.  What remains while the
- * process lives, which is for jobs of one principal, are the compiled modules of the jobs' code slots.  Nothing interrupts a loop: the daemon kills the process at a limit. */
-#include <ctype.h>
-#include <errno.h>
+ * expected, and if making them runs no code of the module.  The compiled modules of the jobs' code slots remain while
+ * the process lives, which is for jobs of one principal.  Nothing interrupts a loop: the daemon kills the process at a
+ * limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "engine.h"
 #include "job_calls.h"
 #include "long_read.h"
+#include "wasm_end.h"
 #include "wasm_imports.h"
 #include "wasmtime_api.h"
 #include "wire/cursor.h"
@@ -27,10 +27,9 @@
 #define TABLES_MAX  4
 #define MEMORY_MAX  (UINT64_C(1) << 32) /* the job's limit comes first */
 #define PAGE_BYTES  4096
-#define RESIDENT_BYTES (40u << 20) /* of the memory: zeroed, not given back, so that a stage that gets and makes 16 MiB
-				    * has no page faults, which cost more than the copies */
-#define REPORT_MAX  (16u << 10)
-#define LINE_MAX_   400
+/* Of the memory: zeroed, not given back, so that a stage that gets and makes 16 MiB has no page faults, which cost more
+ * than the copies. */
+#define RESIDENT_BYTES (40u << 20)
 #define AHEAD_CODE_MAX (256u << 10) /* longer code fills memory that nobody may use */
 #define MODULE_HEADER  8 /* bytes */
 #define SECTION_START  8 /* id */
@@ -53,102 +52,6 @@ static struct instance {
 	uint8_t slot;			  /* of its code */
 	char name[OSD_EXEC_WORD_MAX + 1]; /* of its entry point */
 } instance; /* of the call; after it, until clean, because its memory is emptied after the answer; or of the next call */
-static char report[REPORT_MAX], line[LINE_MAX_];
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-static void finish(struct osd_engine_result *result, enum osd_finish_kind kind, uint64_t code)
-{
-	*result = (struct osd_engine_result){.exit_code = code,
-					     .kind = kind,
-					     .report = report,
-					     .line = line,
-					     .report_bytes = strlen(report),
-					     .line_bytes = strlen(line)};
-}
-
-static bool is_about_memory(const char *text)
-{
-	return strstr(text, "os error 12") || strstr(text, "annot allocate memory");
-}
-
-/* Whether words stand there, or a number and words: "1: unknown import".  The lines of an array do not. */
-static bool is_sentence(const char *row)
-{
-	row += strspn(row, " ");
-	if (isdigit((unsigned char)*row)) {
-		row += strspn(row, "0123456789");
-		if (strncmp(row, ": ", 2) != 0)
-			return false;
-		row += 2;
-	}
-	return isalpha((unsigned char)*row);
-}
-
-/* The cause in a report of Wasmtime: the words after "wasm trap: ", otherwise the last line with words. */
-static void find_cause(const char *text, char cause[LINE_MAX_])
-{
-	const char *begin = strstr(text, "wasm trap: ");
-	size_t end = strlen(text);
-
-	if (begin) {
-		begin += strlen("wasm trap: ");
-		end = strcspn(begin, "\n");
-	} else {
-		begin = text + end;
-		do {
-			if (begin > text)
-				begin--;
-			while (begin > text && begin[-1] != '\n')
-				begin--;
-		} while (begin > text && !is_sentence(begin));
-		end = strcspn(begin, "\n");
-		while (end > 0 && *begin == ' ')
-			begin++, end--;
-	}
-	snprintf(cause, LINE_MAX_, "%.*s", (int)OSD_MIN(end, (size_t)LINE_MAX_ - 1), begin);
-}
-
-/* Ends the call with an error or a trap, which it frees; what: the step or function that failed. */
-static void fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
-		 wasmtime_error *error, wasm_trap *trap)
-{
-	wasm_bytes message = {0};
-	char cause[LINE_MAX_];
-	size_t length;
-
-	if (error)
-		WT.wasmtime_error_message(error, &message);
-	else
-		WT.wasm_trap_message(trap, &message);
-	length = OSD_MIN(message.size, sizeof(report) - 128);
-	snprintf(report, sizeof(report), "%s: %.*s\n", what, (int)length,
-		 message.data ? message.data : "");
-	if (osd_job_calls_ended())
-		kind = OSD_FINISH_ENDED;
-	else if (is_about_memory(report))
-		kind = OSD_FINISH_MEMORY;
-	find_cause(report, cause);
-	if (strncmp(cause, what, strlen(what)) == 0)
-		snprintf(line, sizeof(line), "%s", cause);
-	else
-		snprintf(line, sizeof(line), "%.100s: %.290s", what, cause);
-	if (message.data)
-		WT.wasm_byte_vec_delete(&message);
-	if (error)
-		WT.wasmtime_error_delete(error);
-	if (trap)
-		WT.wasm_trap_delete(trap);
-	finish(result, kind, 1);
-}
-
-static void say(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
-		const char *why)
-{
-	snprintf(line, sizeof(line), "%.100s: %.290s", what, why);
-	snprintf(report, sizeof(report), "%s\n", line);
-	finish(result, kind, 1);
-}
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
@@ -208,18 +111,18 @@ static struct compiled *prepare_module(const struct osd_engine_job *job, struct 
 	if (job->run.code_kept && compiled->ready)
 		return compiled;
 	if (job->run.code_kept) {
-		say(result, OSD_FINISH_BAD_CODE, "code", "it was not kept");
+		osd_wasm_end_say(result, OSD_FINISH_BAD_CODE, "code", "it was not kept");
 		return NULL;
 	}
 	release(compiled);
 	error = get_module(job, &compiled->module);
 	if (error) {
-		fail(result, OSD_FINISH_BAD_CODE, "compile", error, NULL);
+		osd_wasm_end_fail(result, OSD_FINISH_BAD_CODE, "compile", error, NULL);
 		return NULL;
 	}
 	error = WT.wasmtime_linker_instantiate_pre(linker, compiled->module, &compiled->ready);
 	if (error) {
-		fail(result, OSD_FINISH_BAD_CODE, "link", error, NULL);
+		osd_wasm_end_fail(result, OSD_FINISH_BAD_CODE, "link", error, NULL);
 		release(compiled);
 		return NULL;
 	}
@@ -256,19 +159,6 @@ static bool find_entry(wasmtime_context *context, const wasmtime_instance *made,
 	return fine;
 }
 
-static void end_well(struct osd_engine_result *result, const char *name, uint32_t code)
-{
-	const char *error = osd_job_calls_error();
-
-	report[0] = line[0] = '\0';
-	if (code != 0) {
-		snprintf(line, sizeof(line), "%.100s returned %u%s%.240s", name, code,
-			 error[0] ? "; the last error: " : "", error);
-		snprintf(report, sizeof(report), "%s\n", line);
-	}
-	finish(result, code ? OSD_FINISH_EXIT : OSD_FINISH_OK, code);
-}
-
 static void drop_instance(void)
 {
 	if (instance.store)
@@ -290,16 +180,17 @@ static bool make_instance(const struct compiled *compiled, struct osd_engine_res
 	context = WT.wasmtime_store_context(instance.store);
 	error = WT.wasmtime_instance_pre_instantiate(compiled->ready, context, &made, &trap);
 	if (error || trap) {
-		fail(result, OSD_FINISH_EXCEPTION, "start", error, trap);
+		osd_wasm_end_fail(result, OSD_FINISH_EXCEPTION, "start", error, trap);
 		return false;
 	}
 	snprintf(prefixed, sizeof(prefixed), PREFIX "%s", name);
 	if (find_entry(context, &made, name, &instance) ||
 	    find_entry(context, &made, prefixed, &instance))
 		return true;
-	say(result, OSD_FINISH_BAD_CODE, name,
-	    "the module exports no function of this name without parameters that returns "
-	    "i32 or nothing");
+	osd_wasm_end_say(
+		result, OSD_FINISH_BAD_CODE, name,
+		"the module exports no function of this name without parameters that returns "
+		"i32 or nothing");
 	return false;
 }
 
@@ -329,9 +220,10 @@ static void run(struct osd_engine_result *result)
 						      instance.results, &trap);
 
 	if (error || trap)
-		fail(result, OSD_FINISH_EXCEPTION, instance.name, error, trap);
+		osd_wasm_end_fail(result, OSD_FINISH_EXCEPTION, instance.name, error, trap);
 	else
-		end_well(result, instance.name, instance.results ? (uint32_t)value.of.i32 : 0);
+		osd_wasm_end_well(result, instance.name,
+				  instance.results ? (uint32_t)value.of.i32 : 0);
 }
 
 static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
@@ -341,8 +233,8 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 
 	osd_job_calls_begin(job);
 	if (given->code_form) {
-		say(ret_result, OSD_FINISH_BAD_CODE, "code",
-		    "a WebAssembly module is sent as it is, not packed");
+		osd_wasm_end_say(ret_result, OSD_FINISH_BAD_CODE, "code",
+				 "a WebAssembly module is sent as it is, not packed");
 		return;
 	}
 	compiled = prepare_module(job, ret_result);
@@ -369,13 +261,14 @@ static void compile(const struct osd_engine_job *job, struct osd_engine_result *
 		return;
 	error = WT.wasmtime_module_serialize(compiled->module, &machine);
 	if (error) {
-		fail(ret_result, OSD_FINISH_BAD_CODE, "serialize", error, NULL);
+		osd_wasm_end_fail(ret_result, OSD_FINISH_BAD_CODE, "serialize", error, NULL);
 		return;
 	}
 	if (osd_job_result(0, (const uint8_t *)machine.data, machine.size) < 0)
-		say(ret_result, OSD_FINISH_EXCEPTION, "machine code", osd_job_calls_error());
+		osd_wasm_end_say(ret_result, OSD_FINISH_EXCEPTION, "machine code",
+				 osd_job_calls_error());
 	else
-		end_well(ret_result, "", 0);
+		osd_wasm_end_well(ret_result, "", 0);
 	WT.wasm_byte_vec_delete(&machine);
 	osd_job_calls_give_result(ret_result);
 }
@@ -486,7 +379,7 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 	*ret_bytes = after - OSD_MIN(before, after); /* what is reserved is not a job's */
 	if (linker && osd_wasm_imports_define(linker) && rehearse())
 		return true;
-	snprintf(text, size, "engine wasm: cannot run a first module: %.300s", line);
+	snprintf(text, size, "engine wasm: cannot run a first module: %.300s", osd_wasm_end_line());
 	return false;
 }
 
