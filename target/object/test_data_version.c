@@ -458,7 +458,7 @@ static void test_reads_wait_for_writes(struct test_store *store)
 	OK(osd_object_lock(beside.object, &range, 0, 1, false));
 	CHECK_EQ(osd_object_read(beside.object, 0, data, 5, OSD_DATA_NOWAIT, &got),
 		 OSD_E_WOULD_BLOCK);
-	OK(osd_object_read(beside.object, 1, data, 4, OSD_DATA_NOWAIT, &got)); /* others' bytes */
+	OK(osd_object_read(beside.object, 1, data, 4, 0, &got)); /* others' bytes */
 	osd_object_unlock(beside.object, &range);
 	osd_object_put(beside.object);
 }
