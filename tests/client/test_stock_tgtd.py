@@ -123,7 +123,7 @@ def test_chap(tgtd: StockTgtd) -> None:
         target.test_unit_ready()
     with pytest.raises(LoginRejected):
         connect(tgtd.url(UNIT, "ada%wrong@"))
-    with pytest.raises(LoginRejected, match="authentication"):
+    with pytest.raises(LoginRejected, match="asks for a name and a secret"):
         connect(tgtd.url(UNIT))
 
 
