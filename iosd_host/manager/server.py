@@ -27,7 +27,10 @@ __all__ = ["MESSAGE_MOST", "Server", "ServerError", "make_pair"]
 LOG = logging.getLogger("iosd.server")
 
 MESSAGE_MOST = 65536  # of a request; a change of a pool is hundreds of bytes
-QUEUED_MOST = 128  # requests and answers of one connection
+QUEUED_MOST = 128  # requests of one connection
+# Answers of one connection: ROUTER drops what is more.  ZeroMQ's own thread empties the queue, which does not
+# run for a while on a busy host.
+ANSWERS_MOST = 1024
 AT_ONCE = 32  # requests; the rest waits in the sockets' queues
 DOMAIN = b"iosd"
 ZAP = "inproc://zeromq.zap.01"
@@ -65,7 +68,7 @@ class Server:
             (zmq.ZAP_DOMAIN, DOMAIN),
             (zmq.MAXMSGSIZE, MESSAGE_MOST),
             (zmq.RCVHWM, QUEUED_MOST),
-            (zmq.SNDHWM, QUEUED_MOST),
+            (zmq.SNDHWM, ANSWERS_MOST),
             (zmq.HANDSHAKE_IVL, HANDSHAKE_MS),
             (zmq.HEARTBEAT_IVL, STALE_MS // 3),
             (zmq.HEARTBEAT_TIMEOUT, STALE_MS),

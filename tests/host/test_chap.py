@@ -83,7 +83,7 @@ def test_both_directions(served: Serving) -> None:
 @pytest.mark.parametrize(
     ("chap", "why"),
     [
-        (None, "authentication"),
+        (None, "asks for a name and a secret"),
         (Chap("ada", "a second secret"), "authentication"),
         (Chap("eve", "correct horse battery"), "authentication"),
         (Chap("ada", "correct horse battery", "disk", "not its secret"), "could not prove"),
