@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyosd.cluster import near
 from pyosd.cluster.placement import Copies
 from pyosd.types import ObjectRef
 
@@ -170,16 +171,20 @@ class Board:
                 return piece
         return None
 
-    def ended(self, piece: Slice, target: str, found: dict[str, Any], combining: bool) -> None:
-        """A target has worked on a slice; a second answer for it is dropped."""
+    def ended(self, piece: Slice, target: str, found: Any, combining: bool) -> None:
+        """A target has answered for a slice; a second answer for it is dropped."""
         with self.changed:
             if piece.done:
                 return
+            try:
+                failed, answered = near.checked(found, len(piece.items), combining)
+            except ValueError as error:
+                self.failed([piece], target, str(error), apart=False)
+                return
             self._finish(piece)
-            failed = {position: rest for position, *rest in found["failed"]}
-            values = {} if combining else dict(found["values"])
+            values = {} if combining else dict(answered)
             if combining:
-                self.combined.extend(found["values"])
+                self.combined.extend(answered)
             again = []
             for position, item in enumerate(piece.items):
                 if position not in failed:

@@ -185,7 +185,12 @@ async def run_leaf(sites: Sites, work: Work, objects: list[Copies]) -> list[Any]
                 continue
             if isinstance(found, BaseException):
                 raise found
-            refused = {position: rest for position, *rest in found["failed"]}
+            try:
+                refused, answered = near.checked(found, len(group), work.combines)
+            except ValueError as error:
+                failed |= dict.fromkeys(group, str(error))
+                waiting += [obj for obj in group if places[obj]]
+                continue
             for position, (kind, text, storage) in refused.items():
                 obj = group[position]
                 failed[obj] = f"{kind}: {text}"
@@ -195,9 +200,9 @@ async def run_leaf(sites: Sites, work: Work, objects: list[Copies]) -> list[Any]
                 if position not in refused:
                     failed.pop(obj, None)
             if work.combines:
-                pairs += found["values"]
+                pairs += answered
             else:
-                values |= {group[position]: value for position, value in found["values"]}
+                values |= {group[position]: value for position, value in answered}
     if failed:
         raise NearError(failed)
     return pairs if work.combines else [values[each.object] for each in objects]

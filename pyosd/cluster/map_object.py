@@ -45,7 +45,10 @@ class ClusterMap:
     @classmethod
     def decode(cls, value: bytes) -> ClusterMap:
         """The map in an attribute.  Raises: ValueError: it is no map."""
-        found = json.loads(value)
+        try:
+            found = json.loads(value)
+        except RecursionError:
+            found = None
         version, targets = (
             (found.get("version"), found.get("targets")) if isinstance(found, dict) else (0, ())
         )

@@ -66,6 +66,36 @@ def run_slice(
     return {"failed": failed, "values": values}
 
 
+def checked(found: Any, count: int, combining: bool) -> tuple[dict[int, list[Any]], list[Any]]:
+    """The answer of run_slice() for a slice of so many objects; a target may have answered anything.
+
+    Returns: class, text and whether storage failed, by position; and the values.
+    Raises: ValueError: run_slice() returns no such thing.
+    """
+    try:
+        failed = {position: rest for position, *rest in found["failed"]}
+        values = [[first, second] for first, second in found["values"]]
+        left = {*range(count)} - {*failed}
+        numbers = [first for first, _ in values]
+        if combining:
+            numbers = [weight for _, weight in values]
+            good = len(values) == bool(left)
+        else:
+            good = len(values) == len(left) and {*numbers} == left
+        good = (
+            good
+            and {*failed} <= {*range(count)}
+            and all(isinstance(each, int) for each in failed)
+            and all(isinstance(each, int | float if combining else int) for each in numbers)
+            and all([*map(type, rest)] == [str, str, bool] for rest in failed.values())
+        )
+    except (TypeError, KeyError, ValueError):
+        good = False
+    if not good:
+        raise ValueError("the answer is not that of the code that was sent")
+    return failed, values
+
+
 def digest_of(obj: Any) -> list[Any]:
     """SHA-256 of an object's data in hexadecimal digits, and their version before and after."""
     import hashlib

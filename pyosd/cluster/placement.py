@@ -88,7 +88,10 @@ def decode_copies(value: bytes) -> tuple[str, ...]:
     """
     if not value:
         return ()
-    names = json.loads(value)
+    try:
+        names = json.loads(value)
+    except RecursionError:
+        names = None
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise ValueError("the attribute that names copies is no list of names")
     return tuple(names)

@@ -211,9 +211,10 @@ class Run:
         while left:
             try:
                 for job in array.as_completed(_LOOK):
-                    piece = left.pop(members.get(job.id, -1), None)
-                    if piece is not None:
-                        self._take(piece, name, outcome(job, True))
+                    index = members.get(job.id, -1)
+                    if index in left:
+                        self._take(left[index], name, outcome(job, True))
+                        del left[index]
                 return
             except CommandTimeout:
                 raise

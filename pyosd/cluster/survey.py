@@ -6,6 +6,7 @@ survey() asks the targets.  judge() decides about one object; it sends nothing.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -198,7 +199,12 @@ def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
         return replace(state, unreadable=outcome.error)
     if not outcome.ok:
         return replace(state, unchecked=outcome.error)
-    digest, before, after = (bytes.fromhex(each) for each in outcome.value)
+    try:
+        digest, before, after = (bytes.fromhex(each) for each in outcome.value)
+    except (TypeError, ValueError):
+        digest = before = after = b""
+    if len(digest) != hashlib.sha256().digest_size:
+        return replace(state, unchecked="the target answered with no hash")
     if before != after:
         return replace(state, unchecked="the data changed while they were read")
     return replace(state, digest=digest, version=before)

@@ -57,6 +57,7 @@ def test_foreign_seals_are_refused() -> None:
         b"[]",
         b"{}",
         b"\xff",
+        b"[" * 60000,
         b'{"version": 0, "targets": []}',
         b'{"version": true, "targets": []}',
         b'{"version": 1, "targets": "a"}',

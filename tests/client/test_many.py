@@ -65,7 +65,7 @@ def test_the_attribute_keeps_the_names(names: list[str]) -> None:
     assert decode_copies(encode_copies(names).value) == (*names,)
 
 
-@pytest.mark.parametrize("value", [b"{}", b"[1]", b"\xff", b"[", b'"a"'])
+@pytest.mark.parametrize("value", [b"{}", b"[1]", b"\xff", b"[", b"[" * 60000, b'"a"'])
 def test_a_foreign_attribute_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError):
         decode_copies(value)
@@ -131,6 +131,46 @@ def test_each_object_ends_once(data: Any) -> None:
     assert all(each.error or each.value == each.object.object_id for each in found)
     if len(alive) == len(FOUR):
         assert not board.lost
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        "failed",
+        {"failed": []},
+        {"failed": [], "values": None},
+        {"failed": [], "values": []},
+        {"failed": [], "values": [[1, 7]]},
+        {"failed": [], "values": [[0, 7], [0, 7]]},
+        {"failed": [], "values": [[0.0, 7]]},
+        {"failed": [], "values": [[[], 7]]},
+        {"failed": [[0]], "values": []},
+        {"failed": [[0, "a", "b", 1]], "values": []},
+        {"failed": [[9, "a", "b", True]], "values": [[0, 7]]},
+        {"failed": [[{}, "a", "b", True]], "values": []},
+    ],
+)
+def test_an_answer_that_the_code_does_not_give_goes_to_another_target(answer: Any) -> None:
+    only = pyosd.Copies(pyosd.ref(PARTITION, 1), ("a", "b"))
+    board = Board([only], FOUR, 1, 2)
+    (piece,) = board.take("a", 8)
+    board.ended(piece, "a", answer, False)
+    (piece,) = board.take("b", 8)
+    board.ended(piece, "b", {"failed": [], "values": [[0, 7]]}, False)
+    (found,) = board.outcomes()
+    assert found.ok and found.value == 7 and found.target == "b"
+
+
+@pytest.mark.parametrize("values", [[], [[1]], [[1, "a"]], [[1, 1], [1, 1]], [1]])
+def test_a_combined_answer_is_one_value_and_its_weight(values: Any) -> None:
+    only = pyosd.Copies(pyosd.ref(PARTITION, 1), ("a",))
+    board = Board([only], FOUR, 1, 0)
+    (piece,) = board.take("a", 8)
+    board.ended(piece, "a", {"failed": [], "values": values}, True)
+    (found,) = board.outcomes()
+    assert "not that of the code" in found.error and not board.combined
 
 
 def test_the_last_slice_gets_a_second_copy() -> None:
