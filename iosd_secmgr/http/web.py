@@ -25,12 +25,14 @@ from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
 from iosd_secmgr.methods.table import Requester
 from pyosd.secmgr.errors import SecmgrError
+from pyosd.serving.crowd import Crowd
 
 LOG = logging.getLogger("iosd.secmgr")
 
 SCHEMA = "iosd.secmgr/1"
 BODY_MOST = 65536
 CONNECTIONS_MOST = 512
+OF_ONE_MOST = 128  # address
 HANDSHAKE_S = 5.0
 FIRST_REQUEST_S = 10.0
 BODY_S = 10.0
@@ -78,14 +80,6 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), number
 
 
-class Turned(asyncio.Protocol):
-    """One connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Not here."""
-        transport.close()
-
-
 class Web:
     """The server.  One event loop; what may take time runs in threads."""
 
@@ -94,7 +88,7 @@ class Web:
         self._users = Buckets(RATE, BURST)
         self._failures = Buckets(FAILURE_RATE, FAILURE_BURST)
         self._threads = ThreadPoolExecutor(THREADS, "iosd-secmgr")
-        self._asked: set[object] = set()  # connections that have sent a request
+        self._crowd = Crowd(CONNECTIONS_MOST, OF_ONE_MOST, FIRST_REQUEST_S, IDLE_S)
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
 
@@ -105,10 +99,15 @@ class Web:
         app.add_routes([web.post("/v1/{method}", self._method), web.get("/health", self._health)])
         self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_S)
         await self._runner.setup()
+        serve = self._runner.server
+        assert serve is not None
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                self._accept(loop), host, port, ssl=context, ssl_handshake_timeout=HANDSHAKE_S
+                lambda: self._crowd.wrap(serve()),
+                *(host, port),
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_S,
             )
         except OSError as error:
             await self._runner.cleanup()
@@ -120,6 +119,7 @@ class Web:
         """Stop listening; requests under way end first."""
         if self._server is not None:
             self._server.close()
+        self._crowd.stop()
         if self._runner is not None:
             assert self._runner.server is not None
             found = [each.transport for each in self._runner.server.connections]
@@ -132,34 +132,14 @@ class Web:
             await asyncio.sleep(0)
         self._threads.shutdown()
 
-    def _accept(self, loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Protocol]:
-        assert self._runner is not None and self._runner.server is not None
-        server = self._runner.server
-
-        def accept() -> asyncio.Protocol:
-            if len(server.connections) >= CONNECTIONS_MOST:
-                return Turned()
-            protocol = server()
-            loop.call_later(FIRST_REQUEST_S, self._hurry, protocol)
-            return protocol
-
-        return accept
-
-    def _hurry(self, protocol: Any) -> None:
-        """A connection without a request is closed to make space for others."""
-        asked = protocol in self._asked
-        self._asked.discard(protocol)
-        if not asked and protocol.transport is not None:
-            protocol.transport.close()
-
     async def _health(self, request: web.Request) -> web.Response:
-        self._asked.add(request.protocol)
-        return web.json_response({"live": True}, headers=HEADERS)
+        with self._crowd.working(request.transport):
+            return web.json_response({"live": True}, headers=HEADERS)
 
     async def _method(self, request: web.Request) -> web.Response:
-        self._asked.add(request.protocol)
         try:
-            answer = await self._answer(request)
+            with self._crowd.working(request.transport):
+                answer = await self._answer(request)
             status = 200
         except Refusal as refusal:
             answer, status = error_json(refusal.code, str(refusal)), refusal.status

@@ -18,6 +18,15 @@ def wrong(text: str) -> Refusal:
     return Refusal("bad-request", text)
 
 
+def storable(text: str) -> bool:
+    """Whether a database takes it: JSON can have half a character, which UTF-8 has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
 class Params:
     """Each is taken once; done() refuses what is left."""
 
@@ -44,7 +53,7 @@ class Params:
         value = self.take(name)
         if value is None and default is not None:
             return default
-        if not isinstance(value, str) or len(value) > TEXT_MOST or "\0" in value:
+        if not isinstance(value, str) or len(value) > TEXT_MOST or not storable(value):
             raise wrong(f"'{name}' is missing, or no text")
         return value
 

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from typing import Self
 
-import pytest
 from aiohttp import web
 
-from pyosd.fronts.reductionist import server
 from pyosd.fronts.reductionist.server import ADDRESSES_MOST, WRONG_MOST, WRONG_S, WrongPasswords
+from pyosd.serving.crowd import Crowd
 
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 WAIT_S = 20.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -36,40 +38,97 @@ def test_few_addresses_are_kept() -> None:
     assert all(wrong.refuses(str(number), 1.0) for number in range(1, ADDRESSES_MOST + 1))
 
 
-def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The third is closed at once, the silent one later, and the one that asked stays."""
-    monkeypatch.setattr(server, "BODY_S", 0.2)
+class Place:
+    """A server with a Crowd that answers /, and /wait when it is told to."""
 
-    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(REQUEST)
-        assert (await reader.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
+    def __init__(self, crowd: Crowd) -> None:
+        self.crowd = crowd
+        self.free = asyncio.Event()
+        self.writers: list[asyncio.StreamWriter] = []
+        app = web.Application()
+        app.router.add_get("/", self._answer)
+        app.router.add_get("/wait", self._wait)
+        self.runner = web.AppRunner(app)
 
-    async def main() -> None:
-        async def handle(request: web.Request) -> web.Response:
-            connections.used(request.protocol)
+    async def _answer(self, request: web.Request) -> web.Response:
+        with self.crowd.working(request.transport):
             return web.Response(text="yes")
 
-        app = web.Application()
-        app.router.add_get("/", handle)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        assert runner.server is not None
-        connections = server.Connections(runner.server, most=2)
+    async def _wait(self, request: web.Request) -> web.Response:
+        with self.crowd.working(request.transport):
+            await self.free.wait()
+            return web.Response(text="yes")
+
+    async def __aenter__(self) -> Self:
+        await self.runner.setup()
+        serve = self.runner.server
+        assert serve is not None
         loop = asyncio.get_running_loop()
-        listener = await loop.create_server(connections, "127.0.0.1", 0)
-        place = listener.sockets[0].getsockname()
-        first, silent = [await asyncio.open_connection(*place) for _ in range(2)]
-        await ask(*first)
-        third = await asyncio.open_connection(*place)
-        for reader, _ in (third, silent):
-            assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
-        await ask(*first)
-        fourth = await asyncio.open_connection(*place)
-        await ask(*fourth)
-        for _, writer in (first, silent, third, fourth):
+        self.listener = await loop.create_server(lambda: self.crowd.wrap(serve()), "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for writer in self.writers:
             writer.close()
-            await writer.wait_closed()
-        listener.close()
-        await runner.cleanup()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+        self.crowd.stop()
+        self.listener.close()
+        await self.runner.cleanup()
+
+    async def connect(self, address: str = "127.0.0.1") -> Pair:
+        """From this address of the host."""
+        place = self.listener.sockets[0].getsockname()
+        pair = await asyncio.open_connection(*place, local_addr=(address, 0))
+        self.writers.append(pair[1])
+        return pair
+
+
+async def ask(pair: Pair) -> None:
+    """Send a request, and await the answer."""
+    pair[1].write(REQUEST)
+    await answered(pair)
+
+
+async def answered(pair: Pair) -> None:
+    assert (await asyncio.wait_for(pair[0].readuntil(b"yes"), WAIT_S)).startswith(b"HTTP/1.1 200")
+
+
+async def ended(pair: Pair) -> None:
+    with suppress(ConnectionError):
+        assert await asyncio.wait_for(pair[0].read(), WAIT_S) == b""
+
+
+def test_connections_are_bounded() -> None:
+    """A third replaces the one that is idle for longest; one that asks nothing ends."""
+
+    async def main() -> None:
+        async with Place(Crowd(most=2, of_one_most=2, first_s=0.2, idle_s=60.0)) as place:
+            first, silent = [await place.connect() for _ in range(2)]
+            await ask(first)
+            third = await place.connect()
+            for pair in (silent, third):
+                await ended(pair)
+            await ask(first)
+            await ask(await place.connect())
+
+    asyncio.run(main())
+
+
+def test_one_address_leaves_room_for_others() -> None:
+    """Even if it keeps the server at work on each of its connections."""
+
+    async def main() -> None:
+        async with Place(Crowd(most=3, of_one_most=2, first_s=60.0, idle_s=60.0)) as place:
+            busy = [await place.connect() for _ in range(2)]
+            for _, writer in busy:
+                writer.write(REQUEST.replace(b"GET /", b"GET /wait"))
+            while sum(each.at_work for each in place.crowd.guests.values()) < len(busy):
+                await asyncio.sleep(0)
+            await ended(await place.connect())
+            await ask(await place.connect("127.0.0.2"))
+            place.free.set()
+            for pair in busy:
+                await answered(pair)
 
     asyncio.run(main())

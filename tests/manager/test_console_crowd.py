@@ -18,7 +18,7 @@ import pytest
 
 from iosd_host.cli import iosd_manager as service
 from iosd_host.http import sockets
-from iosd_host.http.console import AddressTaken, Console, Sessions, TokenError, app, crowd
+from iosd_host.http.console import AddressTaken, Console, Sessions, TokenError, app
 from iosd_host.http.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
 from tests.manager.test_console import TOKEN, serving, write_tokens
 from tests.manager.test_process import Start, start
@@ -85,7 +85,7 @@ async def test_connections_are_bounded_and_a_newcomer_gets_in(folder: Path) -> N
     async with serving(folder) as (_, _, browser):
         port = int(browser.url.rstrip("/").rpartition(":")[2])
         held = []
-        for count in range(4 * crowd.MOST):
+        for count in range(4 * app.MOST):
             one = socket.socket()
             one.bind((f"127.0.{count % 8}.{2 + count % 50}", 0))
             one.setblocking(False)
@@ -96,7 +96,7 @@ async def test_connections_are_bounded_and_a_newcomer_gets_in(folder: Path) -> N
                 await browser.json_of("health/live")
         assert (await browser.json_of("health/live"))["live"]
         alive = len(ends_at(port))
-        assert alive <= crowd.MOST + 1
+        assert alive <= app.MOST + 1
         for one in held:
             one.close()
 
@@ -113,19 +113,18 @@ async def test_one_address_has_a_share(folder: Path) -> None:
     async with serving(folder) as (_, _, browser):
         port = int(browser.url.rstrip("/").rpartition(":")[2])
         pairs = [
-            await asyncio.open_connection("127.0.0.1", port) for _ in range(crowd.OF_ONE_MOST + 8)
+            await asyncio.open_connection("127.0.0.1", port) for _ in range(app.OF_ONE_MOST + 8)
         ]
         for reader, _ in pairs[:8]:  # those that are idle for longest
             with contextlib.suppress(ConnectionError):
                 assert await asyncio.wait_for(reader.read(), 30) == b""
-        assert len(ends_at(port)) <= crowd.OF_ONE_MOST
+        assert len(ends_at(port)) <= app.OF_ONE_MOST
         for _, writer in pairs:
             writer.close()
 
 
 @in_loop
-@patch.object(crowd, "IDLE_S", 0.2)
-@patch.object(crowd, "SWEEP_S", 0.1)
+@patch.object(app, "IDLE_S", 0.2)
 @patch.object(app, "REQUEST_S", 0.3)
 async def test_idle_connections_and_slow_requests_end(folder: Path) -> None:
     async with serving(folder) as (_, _, browser):

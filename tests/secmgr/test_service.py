@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import socket
@@ -282,12 +283,18 @@ def post(
 def test_what_is_no_request(served: Served) -> None:
     token = served.world.token_file.read_text().strip()
     assert raw(served, post(token, b"{}")).startswith(b"HTTP/1.1 200 ")
-    for body in (b"", b"[]", b"{", b"\xff", b"[" * 60_000, b'{"x": 1}'):
+    for body in (b"", b"[]", b"{", b"\xff", b"[" * 60_000, b'{"x": 1}', b'{"\\ud800": 1}'):
         assert raw(served, post(token, body)).startswith(b"HTTP/1.1 400 "), body[:10]
     assert raw(served, post(token, b"{}", "text/plain")).startswith(b"HTTP/1.1 400 ")
     assert raw(served, post(token, b"x" * (web.BODY_MOST + 1))).startswith(b"HTTP/1.1 413 ")
     assert raw(served, post("", b"{}")).startswith(b"HTTP/1.1 401 ")
     assert raw(served, b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+
+
+def test_half_a_character_is_no_text(alice: Client) -> None:
+    with pytest.raises(SecmgrRefused, match="no text") as caught:
+        alice.call("credentials", **{**READ_X, "target": "\ud800"})
+    assert caught.value.code == "bad-request"
 
 
 def test_old_tls_is_not_spoken(served: Served) -> None:
@@ -323,10 +330,39 @@ def test_one_user_has_no_more_than_their_share(served: Served, alice: Client) ->
 
 
 def test_who_connects_and_says_nothing_is_sent_away(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web, "FIRST_REQUEST_S", 0.05)
-    assert raw(served, b"POST /v1/whoami HTTP/1.1\r\nHost: x\r\n") == b""
+    served = Served(world)
+    try:
+        assert raw(served, b"POST /v1/whoami HTTP/1.1\r\nHost: x\r\n") == b""
+    finally:
+        served.stop()
+
+
+def test_one_address_has_a_share_of_the_connections(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that have asked once and stay open keep nobody out."""
+    monkeypatch.setattr(web, "OF_ONE_MOST", 2)
+    served = Served(world)
+    context = ssl.create_default_context(cafile=served.ca)
+    host, port = served.url.removeprefix("https://").split(":")
+    try:
+        with contextlib.ExitStack() as stack:
+            held = []
+            for _ in range(3):
+                plain = stack.enter_context(socket.create_connection((host, int(port)), 20))
+                held.append(stack.enter_context(context.wrap_socket(plain, server_hostname=host)))
+                held[-1].sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert held[-1].recv(4096).startswith(b"HTTP/1.1 200 ")
+            with contextlib.suppress(ConnectionError):
+                while held[0].recv(4096):
+                    pass
+            held[1].sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200" in held[1].recv(4096)
+    finally:
+        served.stop()
 
 
 def test_a_bucket_refills() -> None:

@@ -2,7 +2,7 @@
 """The manager's HTTP end: metrics, health, and a console for people (docs/observing.md).
 
 app.py has the routes, state.py the contents of a reading, live.py sends readings to open pages,
-sessions.py has the logins, crowd.py limits connections.  The page itself is plain files in static/.
+sessions.py has the logins.  The page itself is plain files in static/.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from iosd_host.common.rate_limited_log import Limited
-from iosd_host.http.console.crowd import Crowd, Guest
 from iosd_host.http.console.live import Live
 from iosd_host.http.console.sessions import Session, Sessions, TokenError
 from iosd_host.http.console.state import pushed, reading_of, serial_of, thinned, unready
@@ -36,6 +35,7 @@ from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
 from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
+from pyosd.serving.crowd import Crowd, Guest
 
 if TYPE_CHECKING:
     from iosd_host.manager.manager import Manager
@@ -50,6 +50,9 @@ SHUTDOWN: dict[str, Any] = {"shutdown_timeout": 1.0}
 IN_RUNNER = "shutdown_timeout" in inspect.signature(web.BaseRunner.__init__).parameters
 RUNNER_OPTIONS, SITE_OPTIONS = (SHUTDOWN, {}) if IN_RUNNER else ({}, SHUTDOWN)
 BODY_MOST = 16384
+MOST = 256  # connections
+OF_ONE_MOST = 64  # address
+IDLE_S = 20.0
 REQUEST_S = 20.0  # for a whole request to come and be answered
 EVENTS = "/api/events"
 STREAMS_MOST = 32
@@ -171,7 +174,7 @@ class Console:
         self.live = Live(manager)
         self.bad = Limited(LOG)
         self.streams: dict[int, str] = {}  # of whom each is
-        self.crowd = Crowd()
+        self.crowd = Crowd(MOST, OF_ONE_MOST, IDLE_S, IDLE_S)
         self.runner: web.AppRunner | None = None
 
     async def start(self, address: str) -> str:

@@ -47,6 +47,7 @@ from pyosd.fs.paths import JOBS, PathInfo, split
 from pyosd.functions.manifest import Access
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource
+from pyosd.serving.crowd import Crowd
 
 __all__ = ["ServerOptions", "serve"]
 
@@ -63,6 +64,8 @@ PLAIN_MOST = (1 << 20) - 4096
 PATIENCE_S = 30.0
 LOST_MOST = 2
 CONNECTIONS_MOST = 256
+OF_ONE_MOST = 128  # address
+FIRST_S = 10.0
 IDLE_S = 60.0
 WRONG_MOST, WRONG_S = 10, 60.0
 """Wrong passwords from one address in so many seconds."""
@@ -204,39 +207,6 @@ class WrongPasswords:
             del self._found[next(iter(self._found))]
 
 
-class RefusedConnection(asyncio.Protocol):
-    """A connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()
-
-
-class Connections:
-    """Bounds the number of connections, and the time until each sends a request."""
-
-    def __init__(self, server: web.Server, most: int = CONNECTIONS_MOST) -> None:
-        self._server, self._most = server, most
-        self._waiting: dict[int, tuple[asyncio.TimerHandle, web.RequestHandler]] = {}
-
-    def __call__(self) -> asyncio.BaseProtocol:
-        """The protocol of a new connection."""
-        if len(self._server.connections) >= self._most:
-            return RefusedConnection()
-        handler = self._server()
-        timer = asyncio.get_running_loop().call_later(BODY_S, self._late, id(handler))
-        self._waiting[id(handler)] = timer, handler
-        return handler
-
-    def _late(self, key: int) -> None:
-        self._waiting.pop(key)[1].force_close()
-
-    def used(self, handler: web.RequestHandler) -> None:
-        """A connection has sent a request."""
-        if found := self._waiting.pop(id(handler), None):
-            found[0].cancel()
-
-
 # ---- the server ----------------------------------------------------------------------------------
 
 
@@ -250,7 +220,7 @@ class ReductionServer:
         self._sha256 = hashlib.sha256(self._code.encode()).hexdigest()
         self._running = asyncio.Semaphore(options.at_once)
         self._wrong = WrongPasswords()
-        self.connections: Connections | None = None
+        self.crowd = Crowd(CONNECTIONS_MOST, OF_ONE_MOST, FIRST_S, IDLE_S)
 
     def application(self) -> web.Application:
         """The routes."""
@@ -287,8 +257,6 @@ class ReductionServer:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         """Ask for the password, and give errors the form of the API."""
-        if self.connections is not None:
-            self.connections.used(request.protocol)
         try:
             if not self._options.password and not names_this_machine(request.host):
                 # The page of another site can have a name of its own lead here.
@@ -300,7 +268,8 @@ class ReductionServer:
                 raise ArrayRefusal("pages of other sites may not ask", status=403)
             if self._options.password:
                 self._check_password(request)
-            return await handler(request)
+            with self.crowd.working(request.transport):
+                return await handler(request)
         except ConnectionResetError:
             raise
         except Exception as error:
@@ -461,12 +430,15 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
         await server.store_function()
         runner = web.AppRunner(server.application(), access_log=None, keepalive_timeout=IDLE_S)
         await runner.setup()
-        assert runner.server is not None
-        server.connections = Connections(runner.server)
+        answering = runner.server
+        assert answering is not None
         listener: asyncio.Server | None = None
         try:
             listener = await asyncio.get_running_loop().create_server(
-                server.connections, options.host, options.port, ssl=options.context
+                lambda: server.crowd.wrap(answering()),
+                *(options.host, options.port),
+                ssl=options.context,
+                ssl_handshake_timeout=FIRST_S if options.context else None,
             )
             host, port = listener.sockets[0].getsockname()[:2]
             scheme = "https" if options.context else "http"
@@ -475,4 +447,5 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
         finally:
             if listener is not None:
                 listener.close()
+            server.crowd.stop()
             await runner.cleanup()

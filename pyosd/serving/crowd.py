@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Limits of the console's connections, per address and in all: a factory of protocols for asyncio's server.
+"""Limits of a server's connections, per address and in all: a factory of protocols for asyncio's server.
 
 A connection that waits for its peer is idle.  When one address, or all together, have too many, the one
 that is idle for longest is closed to make room: a program that opens thousands keeps nobody out.  A
@@ -16,9 +16,6 @@ from typing import Any
 
 __all__ = ["Crowd"]
 
-MOST = 256
-OF_ONE_MOST = 64  # address
-IDLE_S = 20.0
 SWEEP_S = 5.0
 
 
@@ -31,6 +28,7 @@ class Guest(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.address = ""
         self.at_work = 0  # requests that are answered now
+        self.asked = False
         self.idle_since = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -80,10 +78,22 @@ class Guest(asyncio.Protocol):
 class Crowd:
     """All connections.  One event loop.
 
-    Args: clock: in seconds.
+    Args:
+        most, of_one_most: connections, in all and of one address.
+        first_s, idle_s: seconds until the first request, and between an answer and the next one.
+        clock: in seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int,
+        of_one_most: int,
+        first_s: float,
+        idle_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self.of_one_most = most, of_one_most
+        self.first_s, self.idle_s = first_s, idle_s
         self.clock = clock
         self.guests: dict[int, Guest] = {}
         self.of_transport: dict[int, Guest] = {}
@@ -96,15 +106,15 @@ class Crowd:
     def enter(self, guest: Guest) -> bool:
         """Whether there is room, made if need be."""
         same = [each for each in self.guests.values() if each.address == guest.address]
-        if len(same) >= OF_ONE_MOST and not self._make_room(same):
+        if len(same) >= self.of_one_most and not self._make_room(same):
             return False
-        if len(self.guests) >= MOST and not self._make_room([*self.guests.values()]):
+        if len(self.guests) >= self.most and not self._make_room([*self.guests.values()]):
             return False
         guest.idle_since = self.clock()
         self.guests[id(guest)] = guest
         self.of_transport[id(guest.transport)] = guest
         if self.sweeper is None:
-            self.sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+            self._sweep_later()
         return True
 
     def leave(self, guest: Guest) -> None:
@@ -122,12 +132,17 @@ class Crowd:
 
     def _sweep(self) -> None:
         self.sweeper = None
-        since = self.clock() - IDLE_S
+        now = self.clock()
         for guest in [*self.guests.values()]:
-            if not guest.at_work and guest.idle_since < since:
+            limit = self.idle_s if guest.asked else self.first_s
+            if not guest.at_work and guest.idle_since < now - limit:
                 guest.close()
         if self.guests:
-            self.sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        seconds = min(SWEEP_S, self.first_s)
+        self.sweeper = asyncio.get_running_loop().call_later(seconds, self._sweep)
 
     @contextmanager
     def working(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
@@ -137,6 +152,7 @@ class Crowd:
             yield
             return
         guest.at_work += 1
+        guest.asked = True
         try:
             yield
         finally:
