@@ -206,6 +206,14 @@ NONSENSE = [
     b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken=\xff\xfe\xfd",
     b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
     b"Content-Type: multipart/form-data\r\n\r\nabc",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+    b"Content-Type: application/x-www-form-urlencoded; charset=zip\r\n\r\na=b",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
+    b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\nbad\r\n\r\nq\r\n--x--",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n\r\na=b",
+    b"POST /api/change HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: CSRF\r\n"
+    b"Content-Type: application/json; charset=zip\r\nContent-Length: 2\r\n\r\n{}",
     b"POST /logout HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: \xff\xfe\r\n\r\n",
     b"POST /api/change HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: CSRF\r\n"
     b"Content-Length: 16000\r\n\r\n" + b"[" * 16000,

@@ -22,6 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from aiohttp import web
 
@@ -380,13 +381,14 @@ class Console:
     async def _login(self, request: web.Request) -> web.Response:
         check_origin(request)
         try:
-            form = await request.post()
-        except ValueError:  # no text, or no form
+            form = parse_qs((await body_of(request)).decode())
+        except ValueError:  # no text
             raise web.HTTPBadRequest(reason="not a login") from None
+        [token, *_] = form.get("token", [""])
         await asyncio.sleep(self.sessions.delay(time.monotonic()))
         who = origin_of(request)
         try:
-            found = self.sessions.login(str(form.get("token", "")), time.monotonic(), who)
+            found = self.sessions.login(token, time.monotonic(), who)
         except TokenError as error:
             self.bad.warning("login of %s refused: %s", who, error)
             return refusal(403, str(error))
@@ -420,7 +422,7 @@ class Console:
     async def _change(self, request: web.Request) -> web.Response:
         session = self._allowed(request)
         try:
-            asked = await request.json()
+            asked = json.loads(await body_of(request))
         except (ValueError, RecursionError):
             asked = None
         if not isinstance(asked, dict) or str(asked.get("method")) not in METHODS:
@@ -437,6 +439,19 @@ class Console:
         error = answer.get("error")
         status = STATUS_OF.get(error["code"], 409) if error else 200
         return web.json_response(answer, status=status)
+
+
+async def body_of(request: web.Request) -> bytes:
+    """The body; its headers choose no decoder of text or of parts of a form.
+
+    Raises: web.HTTPException: it is too long, or not compressed as its headers say.
+    """
+    try:
+        return await request.read()
+    except (web.HTTPException, ConnectionError):
+        raise
+    except Exception:  # each way of compression has errors of its own
+        raise web.HTTPBadRequest(reason="the body is not what its headers say") from None
 
 
 def origin_of(request: web.Request) -> str:
