@@ -155,11 +155,11 @@ class Web:
     async def _answer(self, request: web.Request) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         address = request.remote or ""
-        if self._failures.empty(address):
-            raise Refusal("too-many", "too many wrong tokens from this address: wait")
         caller = await loop.run_in_executor(self._threads, self._who, request)
         if caller is None:
-            self._failures.take(address)
+            # Who has a good token is let in: others may have the same address, and no token can be guessed.
+            if not self._failures.take(address):
+                raise Refusal("too-many", "too many wrong tokens from this address: wait")
             LOG.warning("refused: unknown user, from %s", address)
             raise Refusal("unauthenticated", "neither a good token nor a certificate of ours")
         fields = await self._fields(request)

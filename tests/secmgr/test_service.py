@@ -318,6 +318,7 @@ def test_guessing_tokens_is_slow(served: Served) -> None:
             served.client("iosd-wrong").call("whoami")
     with pytest.raises(SecmgrRefused, match="wait"):
         served.client("iosd-wrong").call("whoami")
+    assert served.admin.call("whoami")["user"] == "root"  # from the same address
 
 
 def test_one_user_has_no_more_than_their_share(served: Served, alice: Client) -> None:
