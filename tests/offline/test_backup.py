@@ -6,6 +6,7 @@ or of another store is refused.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -31,6 +32,8 @@ from iosd_host.store_tools.opening.folders import write_superblock
 from pyosd.types import AttributeValue
 from tests.harness import Harness, StartFailed, program
 from tests.offline.stores import APPLICATION, SECOND, Snapshot, Store, look, started
+
+EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 def run(command: Any, *words: str | Path) -> Result:
@@ -250,6 +253,38 @@ def test_a_damaged_backup_is_refused(store: Store, backups: Path, folder: Path, 
     assert result.exit_code == 1 and "use another backup" in result.output
     if what in ("byte", "length", "missing"):
         refused(other)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["main/{away}", "main/../../away", "main/data/link/away", "main/db/DB_CONFIG", "main", 1],
+)
+def test_a_foreign_backup_names_nothing_outside(
+    store: Store, backups: Path, folder: Path, tmp_path: Path, name: Any
+) -> None:
+    """Nothing outside is written or read, and Berkeley DB gets no configuration."""
+    made = backups / make(store, backups)["name"]
+    away = tmp_path / "outside" / "away"
+    away.parent.mkdir()
+    (made / "main" / "data" / "link").symlink_to(away.parent)
+    if isinstance(name, str):
+        name = name.format(away=away)
+        if "link" in name:
+            away.write_bytes(b"")
+        elif name != "main":
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).write_bytes(b"")
+    row = json.loads((made / "manifest").read_bytes().splitlines()[0])
+    with (made / "manifest").open("a") as file:
+        file.write(json.dumps({**row, "name": name, "size": 0, "sha256": EMPTY}) + "\n")
+    about = json.loads((made / "backup.json").read_bytes())
+    about["manifest"] = hashlib.sha256((made / "manifest").read_bytes()).hexdigest()
+    (made / "backup.json").write_text(json.dumps(about))
+    other = Store(folder / "other", store.two_roots, store.names)
+    result = run(backup_commands.restore, backups, *roots(other))
+    assert result.exit_code == 1 and "use another backup" in result.output
+    assert "link" in str(name) or not away.exists()
+    assert not [*other.folder.rglob("away")] and not [*other.folder.rglob("DB_CONFIG")]
 
 
 @pytest.mark.parametrize("file", ["backup.json", "manifest"])

@@ -106,10 +106,26 @@ class Backup:
             raise Damaged(path, "its bytes are not those that were written")
         found = []
         for line in data.splitlines():
-            row = json.loads(line)
-            taken = Taken(CopyState(*row["state"]), row["sure"], row["sha256"])
-            found.append(ManifestRow(row["name"], row["size"], row["sha256"], taken))
+            try:
+                row = json.loads(line)
+                taken = Taken(CopyState(*row["state"]), row["sure"], row["sha256"])
+                found.append(ManifestRow(row["name"], row["size"], row["sha256"], taken))
+            except (ValueError, TypeError, KeyError, RecursionError):
+                raise Damaged(path, "a line describes no file") from None
+            if not is_inside(row["name"]):
+                raise Damaged(path, f"it names '{row['name']}'")
         return found
+
+
+def is_inside(name: object) -> bool:
+    """Whether it can only be a file of a store: a backup may come from somebody else.
+
+    DB_CONFIG would tell Berkeley DB to write elsewhere.
+    """
+    if not isinstance(name, str) or "\0" in name or str(Path(name)) != name:
+        return False
+    parts = Path(name).parts
+    return len(parts) > 1 and not {"/", "..", "DB_CONFIG"} & {*parts}
 
 
 def read_backup(path: Path) -> Backup:

@@ -211,7 +211,8 @@ def copy_files(
         if done % 64 == 0:
             tell("restore", done, len(rows))
         label, _, name = row.name.partition("/")
-        if label not in roots or ".." in Path(name).parts or not name:
+        source = backup.path.resolve() / row.name
+        if label not in roots or source.resolve() != source:  # a link leads out of the backup
             raise Refused(EXIT_FAILED, f"the manifest names '{row.name}': use another backup")
         if name == REAL:
             continue
