@@ -5,12 +5,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self, cast
+from unittest.mock import AsyncMock
 
+import pytest
 from aiohttp import web
 
-from pyosd.fronts.reductionist.server import ADDRESSES_MOST, WRONG_MOST, WRONG_S, WrongPasswords
+from pyosd.fronts.reductionist import server
+from pyosd.fronts.reductionist.server import (
+    ADDRESSES_MOST,
+    WRONG_MOST,
+    WRONG_S,
+    ServerOptions,
+    WrongPasswords,
+)
+from pyosd.fs.paths import PathInfo
 from pyosd.serving.crowd import Crowd
+from pyosd.types import ref
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 WAIT_S = 20.0
@@ -113,6 +124,46 @@ def test_connections_are_bounded() -> None:
             await ask(await place.connect())
 
     asyncio.run(main())
+
+
+class Endless:
+    """A target with one long object."""
+
+    fs = functions = None
+
+    async def read_range(self, obj: Any, start: int, length: int) -> bytes:
+        return bytes(length)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_who_takes_no_data_is_sent_away(
+    leaves: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether the client waits or leaves; neither is a fault of ours."""
+    monkeypatch.setattr(server, "SEND_S", 60.0 if leaves else 0.2)
+    place = PathInfo("/0x10000/x", ref(0x10000, 0x10000), False, 1 << 40)
+
+    async def main() -> None:
+        served = server.ReductionServer(cast(Any, Endless()), ServerOptions("", "", 0))
+        monkeypatch.setattr(served, "_file", AsyncMock(return_value=place))
+        runner = web.AppRunner(served.application())
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        reader, writer = await asyncio.open_connection(*runner.addresses[0], limit=1024)
+        writer.write(REQUEST)
+        await reader.readuntil(b"\r\n\r\n")
+        assert runner.server is not None
+        if leaves:
+            writer.transport.abort()
+        while runner.server.connections:
+            await asyncio.sleep(0.01)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        await runner.cleanup()
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 def test_one_address_leaves_room_for_others() -> None:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import ClientConnectionError, web
 
 from pyosd import aio
 from pyosd.errors import (
@@ -58,7 +58,9 @@ FUNCTION = "iosd-reductionist"
 CODE = Path(__file__).with_name("reduce.py")
 BODY_MOST = 64 << 10
 BODY_S = 10.0
-PIECE = 4 << 20
+PIECE = 1 << 20
+SEND_S = 60.0
+"""For a client to take a piece."""
 PLAIN_MOST = (1 << 20) - 4096
 """Results that a call without a record can have, with room for the line before the values."""
 PATIENCE_S = 30.0
@@ -383,13 +385,16 @@ class ReductionServer:
                 data = await self._target.read_range(place.object, start, length)
                 if len(data) != length:
                     raise NotFound(0, 0, 0, f"{place.object} has become shorter")
-                await response.write(bytes(data))
+                async with asyncio.timeout(SEND_S):
+                    await response.write(bytes(data))
                 start += length
-        except OSDError as error:  # the client sees that bytes are missing
+            return response
+        except OSDError as error:
             LOG.warning("%s: %s", place.path, error)
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError from None
+        except (ClientConnectionError, ConnectionError, TimeoutError):
+            pass  # the client has gone, or takes nothing
+        if request.transport is not None:
+            request.transport.abort()  # the client sees that bytes are missing
         return response
 
 
