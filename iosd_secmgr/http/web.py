@@ -25,6 +25,7 @@ from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
 from iosd_secmgr.methods.table import Requester
 from pyosd.secmgr.errors import SecmgrError
+from pyosd.serving.body import body_of
 from pyosd.serving.crowd import Crowd
 
 LOG = logging.getLogger("iosd.secmgr")
@@ -175,7 +176,7 @@ class Web:
         if request.content_type != "application/json":
             raise Refusal("bad-request", "the body must be application/json")
         async with asyncio.timeout(BODY_S):
-            body = await request.read()
+            body = await body_of(request)
         try:
             fields = json.loads(body)
         except (ValueError, RecursionError):

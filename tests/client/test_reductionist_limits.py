@@ -166,6 +166,23 @@ def test_who_takes_no_data_is_sent_away(
     assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
+def test_a_body_that_is_not_compressed_as_it_says_is_refused() -> None:
+    async def main() -> None:
+        served = server.ReductionServer(cast(Any, Endless()), ServerOptions("", "", 0))
+        runner = web.AppRunner(served.application())
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        reader, writer = await asyncio.open_connection(*runner.addresses[0])
+        head = b"POST /v2/sum HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\n"
+        writer.write(head + b"Content-Length: 2\r\n\r\n{}")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+        await writer.wait_closed()
+        await runner.cleanup()
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
 def test_one_address_leaves_room_for_others() -> None:
     """Even if it keeps the server at work on each of its connections."""
 

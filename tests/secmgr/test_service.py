@@ -285,6 +285,8 @@ def test_what_is_no_request(served: Served) -> None:
     assert raw(served, post(token, b"{}")).startswith(b"HTTP/1.1 200 ")
     for body in (b"", b"[]", b"{", b"\xff", b"[" * 60_000, b'{"x": 1}', b'{"\\ud800": 1}'):
         assert raw(served, post(token, body)).startswith(b"HTTP/1.1 400 "), body[:10]
+    packed = "application/json\r\nContent-Encoding: gzip"
+    assert raw(served, post(token, b"{}", packed)).startswith(b"HTTP/1.1 400 ")
     assert raw(served, post(token, b"{}", "text/plain")).startswith(b"HTTP/1.1 400 ")
     assert raw(served, post(token, b"x" * (web.BODY_MOST + 1))).startswith(b"HTTP/1.1 413 ")
     assert raw(served, post("", b"{}")).startswith(b"HTTP/1.1 401 ")

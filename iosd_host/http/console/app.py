@@ -36,6 +36,7 @@ from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
 from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
+from pyosd.serving.body import body_of
 from pyosd.serving.crowd import Crowd, Guest
 
 if TYPE_CHECKING:
@@ -439,19 +440,6 @@ class Console:
         error = answer.get("error")
         status = STATUS_OF.get(error["code"], 409) if error else 200
         return web.json_response(answer, status=status)
-
-
-async def body_of(request: web.Request) -> bytes:
-    """The body; its headers choose no decoder of text or of parts of a form.
-
-    Raises: web.HTTPException: it is too long, or not compressed as its headers say.
-    """
-    try:
-        return await request.read()
-    except (web.HTTPException, ConnectionError):
-        raise
-    except Exception:  # each way of compression has errors of its own
-        raise web.HTTPBadRequest(reason="the body is not what its headers say") from None
 
 
 def origin_of(request: web.Request) -> str:

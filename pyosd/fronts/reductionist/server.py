@@ -47,6 +47,7 @@ from pyosd.fs.paths import JOBS, PathInfo, split
 from pyosd.functions.manifest import Access
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource
+from pyosd.serving.body import body_of
 from pyosd.serving.crowd import Crowd
 
 __all__ = ["ServerOptions", "serve"]
@@ -298,7 +299,7 @@ class ReductionServer:
 
     async def _reduce(self, request: web.Request) -> web.Response:
         async with asyncio.timeout(BODY_S):
-            body = await request.read()
+            body = await body_of(request)
         wanted = checked(request.match_info["operation"], body)
         async with self._running:
             place = await self._patiently(lambda: self._file(wanted.path))
