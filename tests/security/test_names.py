@@ -272,3 +272,28 @@ def test_the_root(tree: Tree, method: SecurityMethod) -> None:
     with tree.served.connect() as osd, pytest.raises(PermissionDenied):
         osd.call(rq.names(root, NameParams(NameVerb.LIST, b"")), credential=of_partition)
     assert b"a/secret" in tree.paths()
+
+
+def test_names_lend_rights(tree: Tree) -> None:
+    """As docs/security.md (section 10) warns: all names of the partition, with READ of one directory, are READ
+    of its objects.  Each alone is not, and a policy access tag keeps an object out."""
+    root = ref(tree.pid)
+    tree.admin.write(tree.secret, 0, b"secret")
+    change = tree.credential(CAPKEY, root, ObjectType.PARTITION, CHANGE)
+    read = tree.credential(CAPKEY, tree.mine, ObjectType.COLLECTION, Permission.READ)
+    with tree.served.connect() as osd:
+
+        def send(credential: Credential, obj: ObjectRef, params: NameParams) -> bytes:
+            request = rq.names(obj, params, room=200)
+            return bytes(osd.call(request, credential=credential).data)
+
+        looks = NameParams(NameVerb.LOOKUP, b"secret", most=100)
+        moves = NameParams(NameVerb.RENAME, b"a/secret", b"mine/secret")
+        with pytest.raises(PermissionDenied):
+            send(change, root, replace(looks, path=b"a/secret"))
+        with pytest.raises(NoSuchName):
+            send(read, tree.mine, looks)
+        with pytest.raises(PermissionDenied):
+            send(tagged(tree, 5), root, moves)
+        send(change, root, moves)
+        assert send(read, tree.mine, looks).endswith(b"secret")
