@@ -107,16 +107,43 @@ uint64_t osd_advice_alone(struct osd_advice *advice, const struct osd_advice_wor
 	return OSD_MAX(to_usec(predict(code, work->bytes)), UINT64_C(1));
 }
 
-/* What clients still have to do of the work that was pushed back to them. */
-static uint64_t backlog(const struct osd_advice *advice, uint64_t now_usec)
+/* The entry of the principal, or NULL. */
+static struct osd_advice_client *find_client(struct osd_advice *advice, const char *principal)
 {
-	return advice->backlog_until_usec - OSD_MIN(advice->backlog_until_usec, now_usec);
+	for (size_t i = 0; i < OSD_ADVICE_CLIENTS; i++)
+		if (advice->clients[i].until_usec &&
+		    strcmp(advice->clients[i].principal, principal) == 0)
+			return &advice->clients[i];
+	return NULL;
+}
+
+static struct osd_advice_client *find_or_make_client(struct osd_advice *advice,
+						     const char *principal)
+{
+	struct osd_advice_client *client = find_client(advice, principal), *first;
+
+	if (client)
+		return client;
+	first = &advice->clients[0];
+	for (size_t i = 1; i < OSD_ADVICE_CLIENTS; i++)
+		if (advice->clients[i].until_usec < first->until_usec)
+			first = &advice->clients[i];
+	*first = (struct osd_advice_client){.until_usec = 0};
+	memcpy(first->principal, principal,
+	       OSD_MIN(strlen(principal), (size_t)OSD_ADVICE_PRINCIPAL_MAX));
+	return first;
+}
+
+static uint64_t backlog(const struct osd_advice_client *client, uint64_t now_usec)
+{
+	return client ? client->until_usec - OSD_MIN(client->until_usec, now_usec) : 0;
 }
 
 bool osd_advice_is_for_client(struct osd_advice *advice, const struct osd_advice_work *work,
 			      uint64_t home_usec, const struct osd_advice_load *load,
 			      struct osd_advice_numbers *ret_numbers)
 {
+	const struct osd_advice_client *client = find_client(advice, load->principal);
 	const struct osd_advice_code *code = find(advice, work);
 	double computing = code && code->usec > 0 ? code->cpu_usec / code->usec : 1;
 	double near = stretched((double)osd_advice_alone(advice, work), computing,
@@ -126,18 +153,19 @@ bool osd_advice_is_for_client(struct osd_advice *advice, const struct osd_advice
 	*ret_numbers = (struct osd_advice_numbers){
 		.near_usec = to_usec(near),
 		.wait_usec = load->wait_usec,
-		.home_usec = home_usec ? home_usec + backlog(advice, load->now_usec) : 0,
+		.home_usec = home_usec ? home_usec + backlog(client, load->now_usec) : 0,
 	};
 	return home_usec && ret_numbers->near_usec &&
 	       (double)ret_numbers->home_usec < near + (double)load->wait_usec;
 }
 
-void osd_advice_pushed(struct osd_advice *advice, uint64_t home_usec, uint64_t now_usec,
-		       const struct osd_advice_push *push)
+void osd_advice_pushed(struct osd_advice *advice, const char *principal, uint64_t home_usec,
+		       uint64_t now_usec, const struct osd_advice_push *push)
 {
-	uint64_t work = backlog(advice, now_usec) + OSD_MIN(home_usec, OSD_ADVICE_BACKLOG_USEC);
+	struct osd_advice_client *client = find_or_make_client(advice, principal);
+	uint64_t work = backlog(client, now_usec) + OSD_MIN(home_usec, OSD_ADVICE_BACKLOG_USEC);
 
-	advice->backlog_until_usec = now_usec + OSD_MIN(work, OSD_ADVICE_BACKLOG_USEC);
+	client->until_usec = now_usec + OSD_MIN(work, OSD_ADVICE_BACKLOG_USEC);
 	advice->pushed[push->stage] += push->reason == OSD_ADVICE_SOONER;
 	advice->recent[advice->pushes++ % OSD_ADVICE_RECENT] = *push;
 }

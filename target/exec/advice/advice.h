@@ -11,10 +11,11 @@
  * near: what it computes alone, times the jobs that would share a processor, and what it waits for data, which they do
  * not lengthen: calls of scripts are served before scripts run.  A: by how much jobs have taken longer than that
  * lately; it returns to 1 within a minute without jobs.  wait: until it would start.  w * home: also counts the work
- * that clients are still doing, since that uses the same link.
+ * that clients of the same principal are still doing, since that uses the same link.
  *
  * Estimates use bytes and times that the target has measured.  The numbers of a client decide about its own job.  They
- * reach other jobs in one way only: work that clients do counts at most OSD_ADVICE_BACKLOG_USEC. */
+ * reach other jobs in one way only: work that clients do counts at most OSD_ADVICE_BACKLOG_USEC, and only for jobs of
+ * the same principal, so that nobody keeps the jobs of others near the data. */
 #ifndef OSD_EXEC_ADVICE_ADVICE_H
 #define OSD_EXEC_ADVICE_ADVICE_H
 
@@ -26,6 +27,8 @@
 #define OSD_ADVICE_RECENT	16  /* push-backs that are shown */
 #define OSD_ADVICE_NAME_MAX	63
 #define OSD_ADVICE_BACKLOG_USEC UINT64_C(60000000)
+#define OSD_ADVICE_CLIENTS	64 /* principals whose work is known; the one that is done first is forgotten */
+#define OSD_ADVICE_PRINCIPAL_MAX 511
 
 /* Code that runs with a package set over so many bytes; 0: as many as its earlier runs. */
 struct osd_advice_work {
@@ -71,12 +74,19 @@ struct osd_advice_push {
 	char principal[OSD_ADVICE_NAME_MAX + 1]; /* cut if longer */
 };
 
+/* What clients of a principal still have to do of the work that was pushed back to them. */
+struct osd_advice_client {
+	char principal[OSD_ADVICE_PRINCIPAL_MAX + 1];
+	uint64_t until_usec; /* monotonic; 0: free */
+};
+
 /* Zeroed is empty. */
 struct osd_advice {
 	struct osd_advice_code codes[OSD_ADVICE_CODES];
 	uint64_t uses;
 	double factor; /* A, less 1 */
-	uint64_t factor_usec, backlog_until_usec;
+	uint64_t factor_usec;
+	struct osd_advice_client clients[OSD_ADVICE_CLIENTS];
 	uint64_t pushed[OSD_ADVICE_STAGES], stayed, unknown; /* decisions; pushed: SOONER alone */
 	struct osd_advice_push recent[OSD_ADVICE_RECENT];    /* a ring; the next is at pushes % size */
 	uint64_t pushes;
@@ -84,7 +94,8 @@ struct osd_advice {
 
 /* What a job would find now. */
 struct osd_advice_load {
-	uint64_t now_usec; /* monotonic */
+	const char *principal; /* of the job */
+	uint64_t now_usec;     /* monotonic */
 	unsigned running;
 	double processors; /* fewer than one: a share of one */
 	uint64_t wait_usec;
@@ -101,9 +112,10 @@ uint64_t osd_advice_alone(struct osd_advice *advice, const struct osd_advice_wor
 bool osd_advice_is_for_client(struct osd_advice *advice, const struct osd_advice_work *work,
 			      uint64_t home_usec, const struct osd_advice_load *load,
 			      struct osd_advice_numbers *ret_numbers);
-/* The client has the work back; home_usec: as it said, 0: it said nothing.  push: for the list, copied. */
-void osd_advice_pushed(struct osd_advice *advice, uint64_t home_usec, uint64_t now_usec,
-		       const struct osd_advice_push *push);
+/* A client of the principal has the work back; home_usec: as it said, 0: it said nothing.  push: for the list,
+ * copied. */
+void osd_advice_pushed(struct osd_advice *advice, const char *principal, uint64_t home_usec,
+		       uint64_t now_usec, const struct osd_advice_push *push);
 
 /* A run that completed, as the target has measured it. */
 struct osd_advice_run {

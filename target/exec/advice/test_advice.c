@@ -9,7 +9,9 @@
 
 #define MIB	   (UINT64_C(1) << 20)
 #define SECOND	   UINT64_C(1000000)
-#define IDLE(now)  (struct osd_advice_load){.now_usec = (now), .processors = 1}
+#define IDLE_FOR(who, now)                                                                         \
+	(struct osd_advice_load){.principal = (who), .now_usec = (now), .processors = 1}
+#define IDLE(now) IDLE_FOR("ada", now)
 
 static struct osd_advice *advice;
 static const uint8_t one[32] = {1}, other[32] = {2};
@@ -150,11 +152,11 @@ static void test_a_share_of_a_processor(void)
 	free(advice);
 }
 
-static void push(uint64_t home_usec, uint64_t now_usec)
+static void push(const char *principal, uint64_t home_usec, uint64_t now_usec)
 {
 	const struct osd_advice_push push = {.at_msec = 1, .stage = OSD_ADVICE_DISPATCH};
 
-	osd_advice_pushed(advice, home_usec, now_usec, &push);
+	osd_advice_pushed(advice, principal, home_usec, now_usec, &push);
 }
 
 static void test_work_at_clients_counts(void)
@@ -165,29 +167,51 @@ static void test_work_at_clients_counts(void)
 	start();
 	ran(one, MIB, SECOND, SECOND, 1);
 	while (is_for_client(SECOND / 5, IDLE(0), &numbers)) { /* four fit into the time of one near */
-		push(SECOND / 5, 0);
+		push("ada", SECOND / 5, 0);
 		home++;
 	}
 	CHECK_EQ(home, 4);
 	CHECK_EQ(advice->pushed[OSD_ADVICE_DISPATCH], 4);
-	osd_advice_pushed(advice, 0, 0, &(struct osd_advice_push){.reason = OSD_ADVICE_LATE});
+	osd_advice_pushed(advice, "ada", 0, 0, &(struct osd_advice_push){.reason = OSD_ADVICE_LATE});
 	CHECK_EQ(advice->pushed[OSD_ADVICE_ADMISSION], 0); /* that was no comparison */
 	CHECK_EQ(advice->pushes, 5);
 	CHECK(is_for_client(SECOND / 5, IDLE(SECOND), &numbers)); /* they are done */
 	free(advice);
 }
 
-static void test_a_client_that_lies_harms_for_a_minute(void)
+static void test_a_client_that_lies_harms_itself_for_a_minute(void)
 {
 	struct osd_advice_numbers numbers;
 
 	start();
 	ran(one, MIB, SECOND, SECOND, 1);
 	for (unsigned i = 0; i < 1000; i++)
-		push(UINT64_C(86400) * SECOND, 0);
+		push("ada", UINT64_C(86400) * SECOND, 0);
 	CHECK(!is_for_client(SECOND / 5, IDLE(SECOND), &numbers));
 	CHECK(is_for_client(SECOND / 5, IDLE(OSD_ADVICE_BACKLOG_USEC), &numbers));
+	CHECK(is_for_client(SECOND / 5, IDLE_FOR("bob", SECOND), &numbers)); /* of others: never */
 	CHECK(alone(one, INT64_MAX) <= UINT64_C(86400) * SECOND);
+	free(advice);
+}
+
+/* More principals than are remembered: the one that is done first is forgotten. */
+static void test_the_work_of_each_principal_counts_by_itself(void)
+{
+	struct osd_advice_numbers numbers;
+	char name[OSD_ADVICE_PRINCIPAL_MAX + 1];
+
+	start();
+	ran(one, MIB, SECOND, SECOND, 1);
+	for (unsigned i = 0; i <= OSD_ADVICE_CLIENTS; i++) {
+		memset(name, 'a', sizeof(name)); /* they differ in their last byte */
+		name[OSD_ADVICE_PRINCIPAL_MAX] = '\0';
+		name[OSD_ADVICE_PRINCIPAL_MAX - 1] = (char)(1 + i);
+		push(name, (i + 2) * SECOND, 0);
+		CHECK(!is_for_client(SECOND / 5, IDLE_FOR(name, 0), &numbers));
+	}
+	CHECK(!is_for_client(SECOND / 5, IDLE_FOR(name, SECOND), &numbers));
+	name[OSD_ADVICE_PRINCIPAL_MAX - 1] = 1;
+	CHECK(is_for_client(SECOND / 5, IDLE_FOR(name, 0), &numbers));
 	free(advice);
 }
 
@@ -217,7 +241,7 @@ static void test_rooms_are_bounded(void)
 		sha256[8] = (uint8_t)i;
 		sha256[9] = (uint8_t)(i >> 8);
 		ran(sha256, MIB, SECOND, SECOND, 1);
-		push(1, 0);
+		push("ada", 1, 0);
 		CHECK(i % 100 || alone(one, MIB)); /* used, so it stays */
 	}
 	CHECK(alone(one, MIB) && alone(sha256, MIB));
@@ -235,7 +259,8 @@ int main(void)
 	test_other_jobs_do_not_lengthen_the_wait_for_data();
 	test_a_share_of_a_processor();
 	test_work_at_clients_counts();
-	test_a_client_that_lies_harms_for_a_minute();
+	test_a_client_that_lies_harms_itself_for_a_minute();
+	test_the_work_of_each_principal_counts_by_itself();
 	test_the_factor_adapts_and_is_forgotten();
 	test_rooms_are_bounded();
 	return 0;

@@ -63,6 +63,7 @@ static bool decide(struct osd_pool *pool, struct osd_job_record *record, uint64_
 	struct osd_job_offload *offload = &record->offload;
 	const struct osd_advice_work work = work_of(pool, record, offload->home_bytes);
 	struct osd_advice_load load = {
+		.principal = record->principal,
 		.now_usec = osd_monotonic_usec(),
 		.wait_usec = wait_usec,
 	};
@@ -94,8 +95,8 @@ static void push_back(struct osd_pool *pool, const struct osd_job_record *record
 	memcpy(push.pool, pool->config.name, sizeof(push.pool) - 1);
 	memcpy(push.principal, record->principal, sizeof(push.principal) - 1);
 	pool->figures.pushed[reason]++;
-	osd_advice_pushed(&pool->exec->pools->advice, offload->home_usec, osd_monotonic_usec(),
-			  &push);
+	osd_advice_pushed(&pool->exec->pools->advice, record->principal, offload->home_usec,
+			  osd_monotonic_usec(), &push);
 }
 
 bool osd_pool_refuses_work(struct osd_pool *pool, struct osd_job_record *record)
