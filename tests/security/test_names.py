@@ -275,8 +275,8 @@ def test_the_root(tree: Tree, method: SecurityMethod) -> None:
 
 
 def test_names_lend_rights(tree: Tree) -> None:
-    """As docs/security.md (section 10) warns: all names of the partition, with READ of one directory, are READ
-    of its objects.  Each alone is not, and a policy access tag keeps an object out."""
+    """As docs/security.md (section 10) warns: names of the whole partition, with READ of one directory, are
+    READ of its objects.  Each alone is not, and a policy access tag keeps an object out."""
     root = ref(tree.pid)
     tree.admin.write(tree.secret, 0, b"secret")
     change = tree.credential(CAPKEY, root, ObjectType.PARTITION, CHANGE)
