@@ -226,7 +226,10 @@ static void run_job(jni_env *env)
 		(*env)->CallStaticVoidMethodA(env, host, run_method, values);
 	(*env)->ExceptionClear(env);
 	if (claim()) /* it has reported nothing: no heap, or its last exception came while it did */
-		say(OSD_FINISH_EXCEPTION, 1, "the virtual machine did not report how the call ended");
+		say(OSD_FINISH_EXCEPTION, 1,
+		    osd_java_natives_ended()
+			    ? "java.lang.ThreadDeath"
+			    : "the virtual machine did not report how the call ended");
 }
 
 static void *be_main(void *unused)
