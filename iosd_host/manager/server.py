@@ -28,8 +28,8 @@ LOG = logging.getLogger("iosd.server")
 
 MESSAGE_MOST = 65536  # of a request; a change of a pool is hundreds of bytes
 QUEUED_MOST = 128  # requests of one connection
-# Answers of one connection: ROUTER drops what is more.  ZeroMQ's own thread empties the queue, which does not
-# run for a while on a busy host.
+# Answers of one connection: ROUTER drops more.  ZeroMQ's own thread empties the queue, and does not run for
+# a while on a busy host.
 ANSWERS_MOST = 1024
 AT_ONCE = 32  # requests; the rest waits in the sockets' queues
 DOMAIN = b"iosd"
