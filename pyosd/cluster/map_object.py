@@ -22,6 +22,8 @@ MAP = ObjectId(0x2000_0000_0000_0001)
 """Object id of the map in its partition; put() never picks it."""
 MEMBERS = AttributeId(PAGE, 5)
 """Attribute of that object: JSON, the version and the names of the targets."""
+VERSION_MOST = (1 << 53) - 1
+"""No count reaches it, and all readers of JSON can read it."""
 
 
 class MapConflict(Exception):
@@ -52,14 +54,19 @@ class ClusterMap:
         version, targets = (
             (found.get("version"), found.get("targets")) if isinstance(found, dict) else (0, ())
         )
-        if type(version) is not int or version < 1:
+        if type(version) is not int or not 1 <= version <= VERSION_MOST:
             raise ValueError("the map of the partition has no version")
         if not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
             raise ValueError("the map of the partition does not name targets")
         return cls(version, tuple(targets))
 
     def after(self, names: Iterable[str]) -> ClusterMap:
-        """The map that follows this one, with these targets."""
+        """The map that follows this one, with these targets.
+
+        Raises: MapConflict: no version follows, so this one was not made by counting.
+        """
+        if self.version >= VERSION_MOST:
+            raise MapConflict(f"a target has a map of version {self.version}: remove that map")
         return ClusterMap(self.version + 1, tuple(sorted(names)))
 
 

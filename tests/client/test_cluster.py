@@ -60,6 +60,7 @@ def test_foreign_seals_are_refused() -> None:
         b"[" * 60000,
         b'{"version": 0, "targets": []}',
         b'{"version": true, "targets": []}',
+        b'{"version": 9007199254740992, "targets": []}',
         b'{"version": 1, "targets": "a"}',
         b'{"version": 1, "targets": [1]}',
     ],
@@ -67,6 +68,14 @@ def test_foreign_seals_are_refused() -> None:
 def test_foreign_maps_are_refused(value: bytes) -> None:
     with pytest.raises(ValueError):
         ClusterMap.decode(value)
+
+
+def test_no_map_follows_that_targets_could_not_read() -> None:
+    """A target that lies about its version spoils the maps of no other."""
+    last = ClusterMap.decode(b'{"version": 9007199254740991, "targets": ["a"]}')
+    with pytest.raises(MapConflict, match="9007199254740991"):
+        last.after(["a", "b"])
+    assert ClusterMap.decode(ClusterMap(last.version - 1, ()).after(["a"]).encode()) == last
 
 
 @pytest.mark.parametrize(
