@@ -197,6 +197,13 @@ static void name_principal(const struct osd_stack_run *run, const struct osd_fun
 		 function->sha256[2], function->sha256[3], run->reader);
 }
 
+/* The functions of a reader are one in the queue, and with the reader's other calls.  Clients without a capability are
+ * not told apart: they would wait for each other.  A script's READ runs while the script has its turn. */
+static const char *payer_of(const struct osd_stack_run *run)
+{
+	return run->for_script || strcmp(run->reader, "addr:") == 0 ? NULL : run->reader;
+}
+
 static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 {
 	const struct osd_function *function = &stage_of(run)->function;
@@ -239,6 +246,7 @@ enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 
 	name_principal(run, &stage_of(run)->function, principal);
 	submission.principal = principal;
+	submission.payer = payer_of(run);
 	submission.definer = stage_of(run)->definer;
 	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {

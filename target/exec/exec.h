@@ -82,6 +82,7 @@ struct osd_exec_submission {
 	const struct osd_grant *grant; /* of the command; NULL, or open: it needs none */
 	const char *principal;	       /* the principal that is charged and shares fairly
 				        * (security/security.h) */
+	const char *payer;   /* of a stage: shares the queue and holds places instead; NULL: the principal does */
 	const char *definer; /* of a stage: the pool must admit this principal instead; NULL: it is no stage */
 
 	/* What runs. */

@@ -161,11 +161,16 @@ static enum osd_refusal refusal_of(const struct osd_pool *pool,
 	return synchronous && !osd_pool_may_run(pool) ? OSD_REFUSAL_SERVICE : OSD_REFUSAL_COUNT;
 }
 
+static const char *payer_of(const struct osd_exec_submission *submission)
+{
+	return submission->payer ? submission->payer : submission->principal;
+}
+
 static enum osd_status reserve_wait(struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
 	const struct osd_exec_wait_order order = {
-		.principal = submission->principal,
+		.principal = payer_of(submission),
 		.done = submission->done,
 		.arg = submission->arg,
 		.aborted = submission->aborted,
@@ -219,7 +224,7 @@ static enum osd_status take_places(struct osd_acceptance *acceptance)
 			acceptance->refusal = OSD_REFUSAL_WAITS;
 	}
 	if (status == OSD_OK) {
-		status = osd_pool_reserve(pool, acceptance->record.principal, places,
+		status = osd_pool_reserve(pool, payer_of(submission), places,
 					  submission->for_script, &job->entry);
 		if (status == OSD_E_QUEUE_FULL)
 			acceptance->refusal = osd_pool_is_full(pool, places)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import pyosd
+from pyosd import requests as rq
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import PermissionDenied
+from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.jobs.job import Job
 from pyosd.security.credentials import Credential, KeySource
 from pyosd.security.master_key import MasterKey
@@ -373,3 +376,51 @@ def test_a_remembered_result_needs_the_rights_now(keyed: Keyed) -> None:
         assert not blind.cached_result
         ended(blind.status(), JobState.FAILED, 201)
         assert reuse(alice).id == first.id
+
+
+SLOW = """
+import osd, time
+NUMBER = {number}
+
+def main(args):
+    time.sleep(0.05)
+    return bytes(osd.stage(args).data)
+
+def quick(args):
+    return NUMBER
+"""
+
+
+def test_functions_of_a_reader_are_one_in_the_queue(keyed: Keyed) -> None:
+    """Somebody who reads through many functions has one turn, as others have; each function had its own.
+    The wait is counted in READs of the other user."""
+    with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        partition = keyed.plain.create_partition(0x16)
+        table, objects = Functions(keyed.plain, partition), []
+        for number in range(12):
+            code = SLOW.format(number=number).encode()
+            contract = Contract(OutputSize.SAME, deterministic=False)
+            made = table.put(
+                code, name=f"slow{number}", methods=("main", "quick"), contract=contract
+            )
+            objects.append(alice.create_and_write(keyed.pid, b"text"))
+            Functions(alice, partition).attach(objects[-1], [FunctionStage(made.id)])
+        done: list[bytes] = []
+        with ThreadPoolExecutor(len(objects)) as threads:
+            waiting = [bob.submit(rq.read(each, 0, 4)) for each in objects]
+            ends = [
+                threads.submit(lambda each=each: done.append(bytes(each.reply(WAIT_S).data)))
+                for each in waiting
+            ]
+            before = len(done)
+            assert (
+                Functions(alice, partition).call("slow0", zone=ref(keyed.pid), method="quick") == 0
+            )
+            after = len(done)
+            for end in ends:
+                end.result(WAIT_S)
+        assert done == [b"text"] * len(objects)
+        assert after - before < 8, "those that ran, and those that ended meanwhile"
+        for each in objects:
+            alice.remove(each)
+        keyed.plain.remove_partition(partition, contents=True)
