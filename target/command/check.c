@@ -347,7 +347,8 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 /* OSD_OK: all functions have permitted it.  OSD_PENDING: the next one was asked; the check may be gone. */
 static enum osd_status ask(struct check *check)
 {
-	const struct osd_hook_call call = {
+	struct osd_principal principal;
+	struct osd_hook_call call = {
 		.functions = check->functions,
 		.exec = check->exec,
 		.hook = &check->hooks[check->asked],
@@ -367,6 +368,8 @@ static enum osd_status ask(struct check *check)
 		return OSD_OK;
 	if (!check->exec)
 		return OSD_E_ISOLATION;
+	osd_command_principal(check->request, &check->request->security.proof.grant, &principal);
+	call.payer = osd_submission_payer(principal.key);
 	status = osd_hook_call(&call, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {
 		osd_fault_inform(fault, refusal.queue_depth);

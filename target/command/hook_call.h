@@ -14,6 +14,7 @@ struct osd_hook_call {
 	const struct osd_hook *hook;  /* borrowed during the call of osd_hook_call */
 	struct osd_object_id zone;    /* object id 0: the object is being made */
 	struct osd_hook_frame *frame; /* without parameters, which are the hook's */
+	const char *payer;	      /* as in osd_exec_submission; borrowed during the call of osd_hook_call */
 	bool reads;		      /* the function may read the zone, if its access class says so */
 	uint64_t wall_usec;	      /* the most that it runs; its own limits count, too */
 	uint64_t wait_usec;	      /* with the time in the queue */

@@ -197,11 +197,11 @@ static void name_principal(const struct osd_stack_run *run, const struct osd_fun
 		 function->sha256[2], function->sha256[3], run->reader);
 }
 
-/* The functions of a reader are one in the queue, and with the reader's other calls.  Clients without a capability are
- * not told apart: they would wait for each other.  A script's READ runs while the script has its turn. */
+/* The functions of a reader are one in the queue, and with the reader's other calls.  A script's READ runs while the
+ * script has its turn. */
 static const char *payer_of(const struct osd_stack_run *run)
 {
-	return run->for_script || strcmp(run->reader, "addr:") == 0 ? NULL : run->reader;
+	return run->for_script ? NULL : osd_submission_payer(run->reader);
 }
 
 static struct osd_exec_submission submission_of(struct osd_stack_run *run)

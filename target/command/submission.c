@@ -293,3 +293,8 @@ enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome)
 {
 	return outcome->reason == OSD_REASON_ZONE_REMOVED ? OSD_E_NO_PARTITION : outcome->status;
 }
+
+const char *osd_submission_payer(const char *key)
+{
+	return strcmp(key, "addr:") == 0 ? NULL : key;
+}

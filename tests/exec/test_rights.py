@@ -17,13 +17,14 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import PermissionDenied
-from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
+from pyosd.functions import Contract, Functions, FunctionStage, Hook, HookEvent, OutputSize
 from pyosd.jobs.job import Job
 from pyosd.security.credentials import Credential, KeySource
 from pyosd.security.master_key import MasterKey
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
+from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S, ended
 from tests.serving import Serving, arguments, shared
@@ -386,41 +387,51 @@ def main(args):
     time.sleep(0.05)
     return bytes(osd.stage(args).data)
 
+def check(args):
+    time.sleep(0.05)
+
 def quick(args):
     return NUMBER
 """
 
 
-def test_functions_of_a_reader_are_one_in_the_queue(keyed: Keyed) -> None:
-    """Somebody who reads through many functions has one turn, as others have; each function had its own.
-    The wait is counted in READs of the other user."""
+@pytest.mark.parametrize("changes", [False, True], ids=["reads", "changes"])
+def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool) -> None:
+    """Somebody who reads or changes data through many functions has one turn, as others have; each function
+    had its own.  The wait is counted in commands of the other user."""
     with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
         partition = keyed.plain.create_partition(0x16)
-        table, objects = Functions(keyed.plain, partition), []
+        table, requests = Functions(keyed.plain, partition), []
+        mine = Functions(alice, partition)
         for number in range(12):
             code = SLOW.format(number=number).encode()
-            contract = Contract(OutputSize.SAME, deterministic=False)
             made = table.put(
-                code, name=f"slow{number}", methods=("main", "quick"), contract=contract
+                code,
+                name=f"slow{number}",
+                methods=("main", "check", "quick"),
+                contract=Contract(OutputSize.SAME, deterministic=False),
             )
-            objects.append(alice.create_and_write(keyed.pid, b"text"))
-            Functions(alice, partition).attach(objects[-1], [FunctionStage(made.id)])
-        done: list[bytes] = []
-        with ThreadPoolExecutor(len(objects)) as threads:
-            waiting = [bob.submit(rq.read(each, 0, 4)) for each in objects]
+            obj = alice.create_and_write(keyed.pid, b"text")
+            if changes:
+                mine.hook(obj, Hook(made.id, HookEvent.SET, method="check"))
+                lists = AttributeLists(set=(AttributeValue(Page.APPLICATION, 1, b"x"),))
+                requests.append(rq.set_attributes(obj, attributes=lists))
+            else:
+                mine.attach(obj, [FunctionStage(made.id)])
+                requests.append(rq.read(obj, 0, 4))
+        done: list[bool] = []
+        with ThreadPoolExecutor(len(requests)) as threads:
             ends = [
-                threads.submit(lambda each=each: done.append(bytes(each.reply(WAIT_S).data)))
-                for each in waiting
+                threads.submit(lambda each=each: done.append(each.reply(WAIT_S).error is None))
+                for each in [bob.submit(request) for request in requests]
             ]
             before = len(done)
-            assert (
-                Functions(alice, partition).call("slow0", zone=ref(keyed.pid), method="quick") == 0
-            )
+            assert mine.call("slow0", zone=ref(keyed.pid), method="quick") == 0
             after = len(done)
             for end in ends:
                 end.result(WAIT_S)
-        assert done == [b"text"] * len(objects)
+        assert done == [True] * len(requests)
         assert after - before < 8, "those that ran, and those that ended meanwhile"
-        for each in objects:
-            alice.remove(each)
+        for request in requests:
+            alice.remove(ref(request.partition_id, request.object_id))
         keyed.plain.remove_partition(partition, contents=True)
