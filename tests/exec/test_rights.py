@@ -399,9 +399,9 @@ def quick(args):
 def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool) -> None:
     """Somebody who reads or changes data through many functions has one turn, as others have; each function
     had its own.  The wait is counted in commands of the other user."""
-    with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
-        partition = keyed.plain.create_partition(0x16)
-        table, requests = Functions(keyed.plain, partition), []
+    with keyed.served.connect() as plain, keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        partition = plain.create_partition(0x16)
+        table, requests = Functions(plain, partition), []
         mine = Functions(alice, partition)
         for number in range(12):
             code = SLOW.format(number=number).encode()
@@ -434,4 +434,4 @@ def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool)
         assert after - before < 8, "those that ran, and those that ended meanwhile"
         for request in requests:
             alice.remove(ref(request.partition_id, request.object_id))
-        keyed.plain.remove_partition(partition, contents=True)
+        plain.remove_partition(partition, contents=True)
