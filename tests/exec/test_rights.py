@@ -26,6 +26,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
 from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.job_status import JobState
+from pyosd.wire.reply import PendingReply
 from tests.exec.conftest import WAIT_S, ended
 from tests.serving import Serving, arguments, shared
 
@@ -420,11 +421,13 @@ def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool)
                 mine.attach(obj, [FunctionStage(made.id)])
                 requests.append(rq.read(obj, 0, 4))
         done: list[bool] = []
+
+        def follow(pending: PendingReply) -> None:
+            done.append(pending.reply(WAIT_S).error is None)
+
         with ThreadPoolExecutor(len(requests)) as threads:
-            ends = [
-                threads.submit(lambda each=each: done.append(each.reply(WAIT_S).error is None))
-                for each in [bob.submit(request) for request in requests]
-            ]
+            waiting = [bob.submit(request) for request in requests]
+            ends = [threads.submit(follow, each) for each in waiting]
             before = len(done)
             assert mine.call("slow0", zone=ref(keyed.pid), method="quick") == 0
             after = len(done)
