@@ -27,9 +27,7 @@ KEPT = 0.8  # of the weight of earlier points, with each new one
 APART = 0.05  # points whose variance is below this part of the square have no slope
 FASTER = 0.8  # of the expected time: earlier runs at the client have then shared it with other work
 TRIED = 40.0  # seconds of runs in one place for each second that a try of the other may cost
-LEAD_LEAST = (
-    0.1  # of the time of a run: places that differ by less are tried as if they differed so
-)
+LEAD_LEAST = 0.1  # of the time of a run: places that differ by less are tried as if by this
 START = 0.05  # seconds a process takes that was started ahead, before there is a measure
 LINK_AGE = 3600.0  # seconds after which a link is measured again
 SAVE_AGE = 1.0  # seconds after which the file is written again

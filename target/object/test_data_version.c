@@ -3,7 +3,6 @@
  * does, and none ever stands for two contents: over removals, restarts, kill -9, earlier releases, copies
  * of a store, and threads that read and write at the same time. */
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -352,117 +351,6 @@ static void test_no_lost_update(struct test_store *store)
 	osd_object_put(object);
 }
 
-/* What another thread does with the object, of which some bytes are locked. */
-struct beside {
-	struct osd_object *object;
-	struct osd_data_version wanted;
-	atomic_bool ended;
-};
-
-static bool has_waiter(struct osd_object *object)
-{
-	bool waits = false;
-
-	osd_lock(&object->mutex);
-	for (const struct osd_range *range = object->ranges.first; range; range = range->next)
-		waits |= range->turn != NULL;
-	osd_unlock(&object->mutex);
-	return waits;
-}
-
-/* Locks bytes [0, 5) and starts the thread: it must wait for them. */
-static void check_waits(struct beside *beside, void *(*main)(void *arg))
-{
-	struct osd_range range;
-	pthread_t thread;
-
-	OK(osd_object_lock(beside->object, &range, 0, 5, false));
-	CHECK(pthread_create(&thread, NULL, main, beside) == 0);
-	while (!has_waiter(beside->object) && !atomic_load(&beside->ended))
-		sched_yield();
-	CHECK(!atomic_load(&beside->ended));
-	osd_object_unlock(beside->object, &range);
-	CHECK(pthread_join(thread, NULL) == 0);
-	CHECK(atomic_load(&beside->ended));
-}
-
-/* On bytes that nobody else has locked. */
-
-static void *change_wanted(void *arg)
-{
-	struct beside *beside = arg;
-	struct osd_piece piece = {8, 5};
-	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
-				    .pieces = &piece,
-				    .piece_count = 1,
-				    .data = "other",
-				    .wanted = &beside->wanted};
-
-	OK(osd_object_change(beside->object, &change));
-	atomic_store(&beside->ended, true);
-	return NULL;
-}
-
-/* It waits for changes of other bytes: each of them would make another version. */
-static void test_wanted_waits_for_all(struct test_store *store)
-{
-	struct beside beside = {.ended = false};
-	uint64_t oid;
-
-	OK(test_create(store->objects, PID, 0, &oid));
-	do_write(store->objects, oid);
-	beside.object = get(store->objects, oid);
-	beside.wanted = version_of(store->objects, oid);
-	check_waits(&beside, change_wanted);
-	osd_object_put(beside.object);
-}
-
-static void *read_bytes(void *arg)
-{
-	struct beside *beside = arg;
-	char data[5];
-	size_t got;
-
-	OK(osd_object_read(beside->object, 0, data, sizeof(data), 0, &got));
-	atomic_store(&beside->ended, true);
-	return NULL;
-}
-
-static void *read_pieces(void *arg)
-{
-	struct beside *beside = arg;
-	const struct osd_piece pieces[] = {{8, 2}, {4, 1}};
-	uint64_t available;
-	char data[3];
-
-	OK(osd_object_read_pieces(beside->object, pieces, 2, data, sizeof(data), 0, NULL,
-				  &available));
-	atomic_store(&beside->ended, true);
-	return NULL;
-}
-
-static void test_reads_wait_for_writes(struct test_store *store)
-{
-	struct beside beside = {.ended = false};
-	struct osd_range range;
-	uint64_t oid;
-	char data[5];
-	size_t got;
-
-	OK(test_create(store->objects, PID, 0, &oid));
-	do_write(store->objects, oid);
-	beside.object = get(store->objects, oid);
-	check_waits(&beside, read_bytes);
-	atomic_store(&beside.ended, false);
-	check_waits(&beside, read_pieces);
-	OK(osd_object_lock(beside.object, &range, 0, 1, false));
-	CHECK_EQ(osd_object_read(beside.object, 0, data, 5, OSD_DATA_NOWAIT, &got),
-		 OSD_E_WOULD_BLOCK);
-	OK(osd_object_read(beside.object, 1, data, 4, 0, &got)); /* others' bytes */
-	osd_object_unlock(beside.object, &range);
-	osd_object_put(beside.object);
-}
-
 /* ---- collections ------------------------------------------------------------------------- */
 
 static enum osd_status in_txn(struct osd_objects *objects, uint64_t cid, uint64_t oid,
@@ -733,8 +621,6 @@ int main(void)
 		test_no_change(&store);
 		test_wanted(&store);
 		test_no_lost_update(&store);
-		test_wanted_waits_for_all(&store);
-		test_reads_wait_for_writes(&store);
 		test_members(&store);
 		test_members_undone(&store);
 		test_again_and_restart(&store);

@@ -300,7 +300,7 @@ MUTANTS = (
         "target/object/change.c",
         "	if (whole || run->change->wanted ||",
         "	if (whole ||",
-        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
+        *("tests/sanitize/test_units.py", "-k", "range_waits and sanitized"),
     ),
     mutant(
         "a member that joins leaves the version of its collection",
@@ -328,7 +328,7 @@ MUTANTS = (
         "target/object/data.c",
         "		osd_range_acquire(&object->ranges, range, offset, end, false);",
         "		osd_range_acquire(&object->ranges, range, UINT64_MAX - 1, UINT64_MAX, false);",
-        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
+        *("tests/sanitize/test_units.py", "-k", "range_waits and sanitized"),
     ),
     mutant(
         "an index keeps the values that were",

@@ -7,6 +7,8 @@
 #include "base/util.h"
 #include "exec/pool/pool.h"
 
+_Static_assert(OSD_ADVICE_PRINCIPAL_MAX == OSD_JOB_PRINCIPAL_MAX, "principals are told apart whole");
+
 #define MEAN_PART 8 /* of the mean run time, a new run is one part */
 
 void osd_pool_run_begins(struct osd_pool *pool, uint64_t started_usec)

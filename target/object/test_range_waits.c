@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_range_waits.c -- which bytes a change or a READ locks: each waits for a change of them that is under way. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "object/internal.h"
+#include "object/test_support.h"
+
+#define PID UINT64_C(0x10000)
+
+/* What another thread does with the object, of which some bytes are locked. */
+struct beside {
+	struct osd_object *object;
+	struct osd_data_version wanted;
+	atomic_bool ended;
+};
+
+static bool has_waiter(struct osd_object *object)
+{
+	bool waits = false;
+
+	osd_lock(&object->mutex);
+	for (const struct osd_range *range = object->ranges.first; range; range = range->next)
+		waits |= range->turn != NULL;
+	osd_unlock(&object->mutex);
+	return waits;
+}
+
+/* Locks bytes [0, 5) and starts the thread: it must wait for them. */
+static void check_waits(struct beside *beside, void *(*main)(void *arg))
+{
+	struct osd_range range;
+	pthread_t thread;
+
+	OK(osd_object_lock(beside->object, &range, 0, 5, false));
+	CHECK(pthread_create(&thread, NULL, main, beside) == 0);
+	while (!has_waiter(beside->object) && !atomic_load(&beside->ended))
+		sched_yield();
+	CHECK(!atomic_load(&beside->ended));
+	osd_object_unlock(beside->object, &range);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(atomic_load(&beside->ended));
+}
+
+/* On bytes that nobody else has locked. */
+
+static void *change_wanted(void *arg)
+{
+	struct beside *beside = arg;
+	struct osd_piece piece = {8, 5};
+	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
+				    .pieces = &piece,
+				    .piece_count = 1,
+				    .data = "other",
+				    .wanted = &beside->wanted};
+
+	OK(osd_object_change(beside->object, &change));
+	atomic_store(&beside->ended, true);
+	return NULL;
+}
+
+/* It waits for changes of other bytes: each of them would make another version. */
+static void test_wanted_waits_for_all(struct test_store *store)
+{
+	struct beside beside = {.ended = false};
+	uint64_t oid;
+
+	OK(test_create(store->objects, PID, 0, &oid));
+	OK(test_write(store->objects, (struct osd_object_id){PID, oid}, 0, "write", 5));
+	OK(osd_object_get(store->objects, (struct osd_object_id){PID, oid}, &beside.object));
+	beside.wanted = osd_version_of(beside.object);
+	check_waits(&beside, change_wanted);
+	osd_object_put(beside.object);
+}
+
+static void *read_bytes(void *arg)
+{
+	struct beside *beside = arg;
+	char data[5];
+	size_t got;
+
+	OK(osd_object_read(beside->object, 0, data, sizeof(data), 0, &got));
+	atomic_store(&beside->ended, true);
+	return NULL;
+}
+
+static void *read_pieces(void *arg)
+{
+	struct beside *beside = arg;
+	const struct osd_piece pieces[] = {{8, 2}, {4, 1}};
+	uint64_t available;
+	char data[3];
+
+	OK(osd_object_read_pieces(beside->object, pieces, 2, data, sizeof(data), 0, NULL,
+				  &available));
+	atomic_store(&beside->ended, true);
+	return NULL;
+}
+
+static void test_reads_wait_for_writes(struct test_store *store)
+{
+	struct beside beside = {.ended = false};
+	struct osd_range range;
+	uint64_t oid;
+	char data[5];
+	size_t got;
+
+	OK(test_create(store->objects, PID, 0, &oid));
+	OK(test_write(store->objects, (struct osd_object_id){PID, oid}, 0, "write", 5));
+	OK(osd_object_get(store->objects, (struct osd_object_id){PID, oid}, &beside.object));
+	check_waits(&beside, read_bytes);
+	atomic_store(&beside.ended, false);
+	check_waits(&beside, read_pieces);
+	OK(osd_object_lock(beside.object, &range, 0, 1, false));
+	CHECK_EQ(osd_object_read(beside.object, 0, data, 5, OSD_DATA_NOWAIT, &got),
+		 OSD_E_WOULD_BLOCK);
+	OK(osd_object_read(beside.object, 1, data, 4, 0, &got)); /* others' bytes */
+	osd_object_unlock(beside.object, &range);
+	osd_object_put(beside.object);
+}
+
+int main(void)
+{
+	for (int on_disk = 0; on_disk <= 1; on_disk++) {
+		struct test_store store;
+		uint64_t pid;
+
+		test_store_init(&store, on_disk);
+		test_store_open(&store);
+		OK(test_partition(store.objects, PID, &pid));
+		test_wanted_waits_for_all(&store);
+		test_reads_wait_for_writes(&store);
+		test_store_release(&store);
+	}
+	return 0;
+}
