@@ -46,9 +46,17 @@ ROWS = [
 class Caller:
     """A client with a key of its own."""
 
-    def __init__(self, endpoint: str, server: str, pair: CurvePair, kind: int = zmq.DEALER) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        server: str,
+        pair: CurvePair,
+        kind: int = zmq.DEALER,
+        most_unread: int = 1000,
+    ) -> None:
         self.context = zmq.asyncio.Context()
         self.socket = self.context.socket(kind)
+        self.socket.rcvhwm = most_unread
         self.socket.linger = 0
         self.socket.curve_serverkey = server.encode()
         self.socket.curve_publickey = pair.public.encode()
@@ -209,6 +217,26 @@ async def test_many_requests_at_once(folder: Path) -> None:
         frames = [await asyncio.wait_for(caller.socket.recv(), DEADLINE_S) for _ in range(200)]
         assert sorted(map(int, frames)) == list(range(200))
         assert 8 < most <= 32
+
+
+@in_loop
+async def test_answers_wait_for_a_client_that_reads_late(folder: Path) -> None:
+    """More than the sockets' buffers hold."""
+    answered = 0
+
+    async def same(client: KeyHolder, body: bytes) -> bytes:
+        nonlocal answered
+        answered += 1
+        return body
+
+    async with served(folder, same) as (server, dial):
+        caller = dial(most_unread=1)
+        for _ in range(400):
+            await caller.send(bytes(20_000))
+        while answered < 400 or server.tasks:
+            await asyncio.sleep(0.001)
+        for _ in range(400):
+            assert len(await asyncio.wait_for(caller.socket.recv(), DEADLINE_S)) == 20_000
 
 
 def test_keys_are_made_once(tmp_path: Path) -> None:
