@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyosd.types import ObjectRef, ref
 from tests.command.held import Held
 from tests.conftest import MakeHarness
 
@@ -40,3 +41,8 @@ def kept(tmp_path: Path, make_harness: MakeHarness) -> Iterator[Held]:
     gate.touch()
     yield Held(make_harness(hold=gate), gate)
     gate.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def root(pid: int) -> ObjectRef:
+    return ref(pid)

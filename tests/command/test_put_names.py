@@ -33,11 +33,6 @@ COLOUR = AttributeValue(Page.APPLICATION, 1, b"green")
 USED, CAPACITY_QUOTA = (Page.PARTITION_INFORMATION, 0x81), 0x1_0001
 
 
-@pytest.fixture
-def root(pid: int) -> ObjectRef:
-    return ref(pid)
-
-
 def putting(root: ObjectRef, path: bytes, data: bytes) -> Request:
     return rq.names(root, put_params(path, data, replace=False))
 
