@@ -133,6 +133,8 @@ install)
 	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" \
 		"$work" "$work/packaging/pip/iosd-host" "$work/packaging/pip/iosd-secmgr"
 	rm -rf "$lib/bin" "$work"
+	# Commands write no bytecode here, so each would compile all that it imports.
+	"$python" -m compileall -q "$lib"
 	: >"$outside"
 	sed -s -n '/^\[console_scripts\]/,/^\[/s/^\([a-z-]*\) *= *\([a-z_.]*\):\([a-z_]*\)$/\1 \2 \3/p' \
 		"$lib"/iosd*.dist-info/entry_points.txt >"$lib/commands"
