@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* daemon.h -- what the parts of iosd-sandboxd share.  It has one thread and one poll loop (sandboxd.c).
- * target_link.c serves the target's messages, slots.c the sandboxes, pools.c the pools, zygote_link.c
- * their zygotes.
+ * target_link.c serves the target's messages, pools.c the pools, zygote_link.c their zygotes, slots.c the
+ * sandboxes, send.c sends.  Each calls only those after it in this list.
  *
  * A sandbox:  FREE --SPAWN--> STARTING --zygote: SPAWNED--> LIVE --zygote: EXITED--> FREE
  *             STARTING --zygote: FAILED, or its end--> FREE (sends REFUSED to the target)
@@ -126,28 +126,35 @@ struct osd_daemon {
 void osd_target_accept(struct osd_daemon *daemon);
 /* Serve one message, or the end of the connection. */
 void osd_target_serve(struct osd_daemon *daemon);
+/* Close the connection, if it is not closed yet, and kill everything that was made for it. */
+void osd_target_drop(struct osd_daemon *daemon);
+
+/* ---- send.c ---------------------------------------------------------------------------------- */
+
 /* Send a message.  Without a target it is dropped; if the target does not read, its connection is closed. */
 void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
 		     const void *body, size_t length, const int *fds, size_t fd_count);
 void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text);
 /* Report the state of this pool to the target, if it has sent HELLO. */
 void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool);
-/* Close the connection and kill everything that was made for it. */
-void osd_target_drop(struct osd_daemon *daemon);
+extern const char osd_no_bound[]; /* why an unbounded pool does not serve */
+bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
+		     const int *fds, size_t fd_count);
 
 /* ---- slots.c --------------------------------------------------------------------------------- */
 
 bool osd_slots_init(struct osd_daemon *daemon);
 bool osd_slots_all_free(const struct osd_daemon *daemon);
-struct osd_slot *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
-void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
-		    const struct osd_sandbox_limits *limits);
+/* Ask this zygote of the pool for a sandbox.  NULL, or the reason why not. */
+const char *osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_zygotes *pool,
+			   struct osd_zygote *zygote, const struct osd_sandbox_limits *limits);
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
 		    const struct osd_sandbox_limits *limits);
 /* The target names the job that this sandbox runs. */
 void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object);
-void osd_slot_kill(struct osd_slot *sandbox);
-void osd_slot_nudge(const struct osd_slot *sandbox);
+void osd_slot_kill(struct osd_daemon *daemon, uint64_t id);
+/* Have the sandbox read its control line (wire/proxy_frame.h). */
+void osd_slot_nudge(struct osd_daemon *daemon, uint64_t id);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* Messages of a zygote about one of its sandboxes. */
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd);
@@ -176,8 +183,6 @@ void osd_zygotes_start_missing(struct osd_daemon *daemon);
 void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool);
 /* The zygote to spawn from; NULL: there is none. */
 struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool);
-bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
-		     const int *fds, size_t fd_count);
 /* Serve one message of a zygote, or its end. */
 void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index);
 /* The current zygote was asked for a fork: after rotate_after of them, start its successor. */
@@ -208,8 +213,8 @@ bool osd_zygotes_add(struct osd_daemon *daemon, const struct osd_pool_words *wor
 /* Replace the pools by those of daemon->pools_file; false: the file is wrong, which is logged, and nothing
  * was changed.  The caller starts the zygotes of new pools. */
 bool osd_pools_load(struct osd_daemon *daemon);
-/* If the pool is leaving and the target does not want it: retire its zygotes, and forget it with the last. */
-void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* Retire the zygotes of pools that are leaving and that the target does not want; forget a pool with its last one. */
+void osd_pools_leave(struct osd_daemon *daemon);
 /* Bounds the processor time of the pool's next sandboxes, and reports the pool. */
 void osd_zygotes_bound(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned percent);
 /* There is no target any more. */

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <linux/ioprio.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +31,6 @@
 #include "scratch.h"
 #include "seccomp_rules.h"
 #include "wire/cursor.h"
-#include "wire/exec_param.h"
 #include "wire/proxy_frame.h"
 #include "zygote_frame.h"
 

@@ -16,7 +16,7 @@ static uint64_t microseconds(struct timeval time)
 	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
 }
 
-static void sample_usage(void)
+void osd_manage_sample(void)
 {
 	struct rusage usage;
 
@@ -38,7 +38,7 @@ static void heed(int signal)
 	uint32_t seen = atomic_load(&shm->control.seq);
 
 	(void)signal;
-	sample_usage();
+	osd_manage_sample();
 	if (atomic_load(&shm->control_word) == OSD_CONTROL_END)
 		ending = 1;
 	if (ending)
@@ -58,10 +58,5 @@ void osd_manage_begin(void)
 	const struct sigaction action = {.sa_handler = heed}; /* no SA_RESTART: see heed() */
 
 	sigaction(OSD_NUDGE_SIGNAL, &action, NULL);
-	sample_usage();
-}
-
-void osd_manage_sample(void)
-{
-	sample_usage();
+	osd_manage_sample();
 }

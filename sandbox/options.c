@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/util.h"
 
 #define MAX_LIMIT       1024u
 

@@ -132,19 +132,25 @@ void osd_zygotes_bound(struct osd_daemon *daemon, struct osd_zygotes *pool, unsi
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-void osd_zygotes_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
+static void leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
 {
-	if (!pool->leaving || pool->wanted)
-		return;
 	osd_zygotes_retire(daemon, pool);
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
 		if (pool->zygotes[i].pid)
-			return; /* its end calls this function again */
+			return; /* the loop calls this again */
 	}
 	osd_info("pool %s is gone", pool->name);
 	if (pool->cpu_share)
 		bound(daemon, pool, OSD_CPU_SHARE_WHOLE); /* another pool may get its group */
 	clear(pool);
+}
+
+void osd_pools_leave(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		if (daemon->pools[i].leaving && !daemon->pools[i].wanted)
+			leave(daemon, &daemon->pools[i]);
+	}
 }
 
 void osd_pools_unwanted(struct osd_daemon *daemon)
@@ -153,7 +159,6 @@ void osd_pools_unwanted(struct osd_daemon *daemon)
 		if (daemon->pools[i].cpu_share)
 			osd_zygotes_bound(daemon, &daemon->pools[i], OSD_CPU_SHARE_WHOLE);
 		daemon->pools[i].wanted = false;
-		osd_zygotes_leave(daemon, &daemon->pools[i]);
 	}
 }
 
@@ -283,7 +288,6 @@ static const char *take_all(struct osd_daemon *daemon, const struct wanted *want
 		struct osd_zygotes *pool = &daemon->pools[i];
 
 		pool->leaving = pool->name && !find_wanted(wanted, pool->name);
-		osd_zygotes_leave(daemon, pool);
 	}
 	for (size_t i = 0; i < wanted->count; i++) {
 		if (!take(daemon, &wanted->pools[i]))

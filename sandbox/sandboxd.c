@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -250,7 +249,7 @@ static void heed_signal(struct osd_daemon *daemon, int signal_fd)
 }
 
 /* Zygotes first: an exit frees the slot that the target's next request needs. */
-static void serve_once(struct osd_daemon *daemon, int signal_fd)
+static void serve_ready(struct osd_daemon *daemon, int signal_fd)
 {
 	bool free_for_target = daemon->target_fd < 0 && osd_slots_all_free(daemon);
 	struct pollfd ready[READY_MAX] = {
@@ -277,6 +276,14 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		osd_target_accept(daemon);
 	if (ready[READY_SIGNAL].revents)
 		heed_signal(daemon, signal_fd);
+}
+
+static void serve_once(struct osd_daemon *daemon, int signal_fd)
+{
+	if (daemon->target_fd < 0)
+		osd_target_drop(daemon); /* what was made for the last one, which did not read */
+	osd_pools_leave(daemon);
+	serve_ready(daemon, signal_fd);
 }
 
 /* Before the target may connect, the zygote of `default` is ready: an unavailable level is detected

@@ -2,7 +2,6 @@
 /* scratch.c -- see scratch.h. */
 #include "scratch.h"
 
-#include <errno.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 

@@ -7,7 +7,6 @@
  * The target reports what scripts that run get of what they want (SHARE, a few times a second, only
  * when it is little).  Forks and zygotes that start are ours to watch. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
 

@@ -48,7 +48,8 @@ bool osd_slots_all_free(const struct osd_daemon *daemon)
 	return true;
 }
 
-struct osd_slot *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id)
+/* NULL: it has ended; EXITED is being sent, or was. */
+static struct osd_slot *slot_by_id(struct osd_daemon *daemon, uint64_t id)
 {
 	for (unsigned i = 0; i < daemon->max; i++) {
 		if (daemon->sandboxes[i].state != OSD_SLOT_FREE && daemon->sandboxes[i].id == id)
@@ -112,6 +113,43 @@ static void say_exit(const struct osd_daemon *daemon, const struct osd_slot *san
 	say(daemon, sandbox, "sandbox exit: %s %d%s, host pid %d", exited ? "code" : "signal",
 	    exited ? WEXITSTATUS(status->wait_status) : WTERMSIG(status->wait_status),
 	    status->out_of_memory ? ", out of memory" : "", (int)sandbox->pid);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void signal_sandbox(const struct osd_slot *sandbox, int number)
+{
+	syscall(SYS_pidfd_send_signal, sandbox->pidfd, number, NULL, 0);
+}
+
+void osd_slot_nudge(struct osd_daemon *daemon, uint64_t id)
+{
+	const struct osd_slot *sandbox = slot_by_id(daemon, id);
+
+	if (sandbox && sandbox->state == OSD_SLOT_LIVE)
+		signal_sandbox(sandbox, OSD_NUDGE_SIGNAL);
+}
+
+static void kill_sandbox(struct osd_slot *sandbox)
+{
+	if (sandbox->state == OSD_SLOT_STARTING)
+		sandbox->kill = true;
+	else if (sandbox->state == OSD_SLOT_LIVE)
+		signal_sandbox(sandbox, SIGKILL);
+}
+
+void osd_slot_kill(struct osd_daemon *daemon, uint64_t id)
+{
+	struct osd_slot *sandbox = slot_by_id(daemon, id);
+
+	if (sandbox)
+		kill_sandbox(sandbox);
+}
+
+void osd_slot_kill_all(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < daemon->max; i++)
+		kill_sandbox(&daemon->sandboxes[i]);
 }
 
 /* ---- channels -------------------------------------------------------------------------------- */
@@ -198,20 +236,16 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbo
 	return failed;
 }
 
-void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
-		    const struct osd_sandbox_limits *limits)
+const char *osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_zygotes *pool,
+			   struct osd_zygote *zygote, const struct osd_sandbox_limits *limits)
 {
 	struct osd_slot *sandbox = free_slot(daemon);
-	struct osd_zygote *zygote = osd_zygote_current(pool);
 	const char *failed;
 
-	if (!sandbox || !zygote || osd_slot_by_id(daemon, id)) {
-		osd_target_refuse(daemon, id,
-				  !zygote   ? "no zygote is running"
-				  : sandbox ? "a sandbox of this id is alive"
-					    : "as many sandboxes are alive as HELLO asked for");
-		return;
-	}
+	if (!sandbox)
+		return "as many sandboxes are alive as HELLO asked for";
+	if (slot_by_id(daemon, id))
+		return "a sandbox of this id is alive";
 	sandbox->id = id;
 	sandbox->serial = ++daemon->last_serial;
 	sandbox->limits = *limits;
@@ -220,12 +254,11 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *
 	failed = ask_zygote(daemon, sandbox, zygote);
 	if (failed) {
 		release(sandbox);
-		osd_target_refuse(daemon, id, failed);
-		return;
+		return failed;
 	}
 	sandbox->state = OSD_SLOT_STARTING;
 	sandbox->asked_usec = osd_monotonic_usec();
-	osd_zygote_count_fork(daemon, pool);
+	return NULL;
 }
 
 /* ---- what zygotes say ------------------------------------------------------------------------ */
@@ -281,7 +314,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 					    : "its process ended before it was ready");
 		osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 		memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
-		osd_slot_kill(sandbox);
+		kill_sandbox(sandbox);
 		return;
 	}
 	memcpy(fds + 1, sandbox->target_fds, sizeof(sandbox->target_fds));
@@ -292,12 +325,12 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
 	say(daemon, sandbox, "forked, host pid %d", (int)sandbox->pid);
 	if (sandbox->kill)
-		osd_slot_kill(sandbox);
+		kill_sandbox(sandbox);
 }
 
 void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object)
 {
-	struct osd_slot *sandbox = osd_slot_by_id(daemon, id);
+	struct osd_slot *sandbox = slot_by_id(daemon, id);
 	const struct osd_log_about about = {partition, object, id, NULL};
 
 	if (!sandbox || sandbox->state != OSD_SLOT_LIVE) {
@@ -348,7 +381,7 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 		if (sandbox->pool != pool || sandbox->zygote != zygote)
 			continue;
 		if (sandbox->state == OSD_SLOT_LIVE) {
-			osd_slot_kill(sandbox); /* without process namespace it may be alive */
+			kill_sandbox(sandbox); /* without process namespace it may be alive */
 			tell_exit(daemon, sandbox,
 				  (struct osd_sandbox_exit){.wait_status = SIGKILL});
 		} else if (sandbox->state == OSD_SLOT_STARTING) {
@@ -358,7 +391,7 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 	}
 }
 
-/* ---- LIMITS and KILL ------------------------------------------------------------------------- */
+/* ---- LIMITS ---------------------------------------------------------------------------------- */
 
 static int set_limits(struct osd_daemon *daemon, const struct osd_slot *sandbox,
 		      const struct osd_sandbox_limits *limits, struct osd_step *step)
@@ -441,7 +474,7 @@ void osd_slot_resized(struct osd_daemon *daemon, const struct zygote_message *me
 
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
 {
-	struct osd_slot *sandbox = osd_slot_by_id(daemon, id);
+	struct osd_slot *sandbox = slot_by_id(daemon, id);
 
 	if (!sandbox || sandbox->state != OSD_SLOT_LIVE || sandbox->pid <= 0)
 		osd_target_refuse(daemon, id, "no such sandbox");
@@ -451,24 +484,4 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 		finish_limits(daemon, sandbox, limits);
 	else if (!ask_for_resize(daemon, sandbox, limits))
 		osd_target_refuse(daemon, id, "the zygote does not listen");
-}
-
-void osd_slot_nudge(const struct osd_slot *sandbox)
-{
-	if (sandbox->state == OSD_SLOT_LIVE)
-		syscall(SYS_pidfd_send_signal, sandbox->pidfd, OSD_NUDGE_SIGNAL, NULL, 0);
-}
-
-void osd_slot_kill(struct osd_slot *sandbox)
-{
-	if (sandbox->state == OSD_SLOT_STARTING)
-		sandbox->kill = true;
-	else if (sandbox->state == OSD_SLOT_LIVE)
-		syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
-}
-
-void osd_slot_kill_all(struct osd_daemon *daemon)
-{
-	for (unsigned i = 0; i < daemon->max; i++)
-		osd_slot_kill(&daemon->sandboxes[i]);
 }

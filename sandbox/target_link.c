@@ -68,57 +68,13 @@ void osd_target_accept(struct osd_daemon *daemon)
 
 void osd_target_drop(struct osd_daemon *daemon)
 {
-	if (daemon->target_fd < 0)
-		return;
-	close(daemon->target_fd);
+	osd_closep(&daemon->target_fd);
 	daemon->target_fd = -1;
+	if (!daemon->greeted)
+		return; /* nothing was made for it */
+	daemon->greeted = false;
 	osd_slot_kill_all(daemon);
 	osd_pools_unwanted(daemon);
-}
-
-void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
-		     const void *body, size_t length, const int *fds, size_t fd_count)
-{
-	const struct osd_sandboxd_message message = {type, id, body, (uint32_t)length};
-	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
-	size_t used = osd_sandboxd_encode(&message, bytes, sizeof(bytes));
-	int error;
-
-	if (daemon->target_fd < 0 || !used)
-		return;
-	error = osd_fd_send(daemon->target_fd, bytes, used, fds, fd_count, MSG_DONTWAIT);
-	if (!error)
-		return;
-	osd_warning("cannot send to the target: %s", strerror(-error));
-	osd_target_drop(daemon);
-}
-
-void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)
-{
-	osd_target_send(daemon, OSD_SANDBOXD_REFUSED, id, text, strlen(text), NULL, 0);
-}
-
-static const char no_bound[] =
-	"this host gives no control group that bounds processor time, so the "
-	"pool's share.cpu cannot be enforced";
-
-void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool)
-{
-	const char *set = pool->set ? pool->set : "", *why = pool->unbounded ? no_bound : pool->why;
-	const struct osd_pool_news news = {
-		.state = pool->unbounded ? OSD_POOL_FAILED : pool->state,
-		.name = (const uint8_t *)pool->name,
-		.name_bytes = (uint16_t)strlen(pool->name),
-		.set = (const uint8_t *)set,
-		.set_bytes = (uint16_t)strlen(set),
-		.why = (const uint8_t *)why,
-		.why_bytes = (uint16_t)strlen(why),
-	};
-	uint8_t body[OSD_SANDBOXD_BODY_MAX];
-
-	if (daemon->greeted)
-		osd_target_send(daemon, OSD_SANDBOXD_POOL, 0, body,
-				osd_pool_news_encode(&news, body, sizeof(body)), NULL, 0);
 }
 
 /* ---- what it asks ---------------------------------------------------------------------------- */
@@ -185,24 +141,37 @@ static struct osd_zygotes *find_pool(struct osd_daemon *daemon,
 		      : &daemon->pools[0];
 }
 
+/* NULL, or the reason why not. */
+static const char *spawn_from(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
+			      const struct osd_sandbox_limits *limits)
+{
+	struct osd_zygote *zygote;
+	const char *refused;
+
+	if (!pool || (pool->leaving && !pool->wanted))
+		return "no such pool";
+	if (pool->unbounded)
+		return osd_no_bound;
+	pool->wanted = true;
+	zygote = osd_zygote_current(pool);
+	refused =
+		zygote ? osd_slot_spawn(daemon, id, pool, zygote, limits) : "no zygote is running";
+	if (!refused)
+		osd_zygote_count_fork(daemon, pool);
+	return refused;
+}
+
 static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
-	struct osd_zygotes *pool;
+	const char *refused;
 
 	if (!get_limits(daemon, message, &limits))
 		return;
-	pool = find_pool(daemon, message, OSD_SANDBOX_LIMITS_BYTES);
-	if (!pool || (pool->leaving && !pool->wanted)) {
-		osd_target_refuse(daemon, message->sandbox_id, "no such pool");
-		return;
-	}
-	if (pool->unbounded) {
-		osd_target_refuse(daemon, message->sandbox_id, no_bound);
-		return;
-	}
-	pool->wanted = true;
-	osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
+	refused = spawn_from(daemon, message->sandbox_id,
+			     find_pool(daemon, message, OSD_SANDBOX_LIMITS_BYTES), &limits);
+	if (refused)
+		osd_target_refuse(daemon, message->sandbox_id, refused);
 }
 
 /* For a pool that may have been removed meanwhile. */
@@ -210,12 +179,10 @@ static void heed_pool(struct osd_daemon *daemon, const struct osd_sandboxd_messa
 {
 	struct osd_zygotes *pool = find_pool(daemon, message, 0);
 
-	if (pool && message->type == OSD_SANDBOXD_ROTATE) {
+	if (pool && message->type == OSD_SANDBOXD_ROTATE)
 		osd_zygote_rotate(daemon, pool);
-	} else if (pool) {
+	else if (pool)
 		pool->wanted = false;
-		osd_zygotes_leave(daemon, pool);
-	}
 }
 
 static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
@@ -258,7 +225,6 @@ static bool bound_pool(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
-	struct osd_slot *sandbox;
 
 	if (message->type == OSD_SANDBOXD_HELLO) {
 		hello(daemon, message);
@@ -285,15 +251,10 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		heed_pool(daemon, message);
 		return true;
 	case OSD_SANDBOXD_NUDGE:
-		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
-		if (sandbox)
-			osd_slot_nudge(sandbox);
+		osd_slot_nudge(daemon, message->sandbox_id);
 		return true;
 	case OSD_SANDBOXD_KILL:
-		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
-		if (sandbox)
-			/* else it has ended already, and EXITED is being sent */
-			osd_slot_kill(sandbox);
+		osd_slot_kill(daemon, message->sandbox_id);
 		return true;
 	default:
 		return false;

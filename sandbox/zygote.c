@@ -26,7 +26,6 @@
 #include "confine.h"
 #include "engine.h"
 #include "fd_message.h"
-#include "layers.h"
 #include "main.h"
 #include "privileges.h"
 #include "root.h"

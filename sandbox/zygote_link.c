@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,13 +109,6 @@ struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool)
 	return starting;
 }
 
-bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
-		     const int *fds, size_t fd_count)
-{
-	return osd_fd_send(zygote->socket, message, sizeof(*message), fds, fd_count,
-			   MSG_DONTWAIT) == 0;
-}
-
 /* It gets no more work. */
 static void retire(struct osd_zygote *zygote)
 {
@@ -184,8 +176,6 @@ static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned i
 
 	bury(zygote); /* returns when every sandbox of its namespace is dead, too */
 	osd_slot_zygote_gone(daemon, (unsigned)(pool - daemon->pools), index);
-	if (expected)
-		osd_zygotes_leave(daemon, pool);
 	if (expected || daemon->stop)
 		return;
 	if (was_ready) {

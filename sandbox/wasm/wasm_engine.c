@@ -6,7 +6,6 @@
  * the process lives, which is for jobs of one principal.  Nothing interrupts a loop: the daemon kills the process at a
  * limit. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
