@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "function/impl.h"
 #include "function/machine.h"
-#include "security/box.h"
 #include "wire/exec_limits.h"
 
 void osd_function_code_put(struct osd_function_code *code)
@@ -149,33 +148,6 @@ void osd_function_keep(struct osd_functions *functions, const struct osd_functio
 }
 
 /* ---- machine code ------------------------------------------------------------------------------------ */
-
-bool osd_function_needs_compiler(const struct osd_function *function,
-				 const struct osd_function_code *code)
-{
-	return strcmp(function->engine, OSD_FUNCTION_COMPILED) == 0 && !code->compiled &&
-	       !osd_box_is(code->bytes, code->length);
-}
-
-struct osd_function_code *osd_function_code_compiled(const struct osd_function_code *code,
-						     const uint8_t *machine, size_t length)
-{
-	struct osd_function_code *copy = malloc(sizeof(*copy) + code->length + length);
-
-	if (!copy)
-		return NULL;
-	atomic_init(&copy->references, 1);
-	atomic_init(&copy->pace, 0);
-	copy->version = code->version;
-	memcpy(copy->sha256, code->sha256, sizeof(copy->sha256));
-	copy->length = code->length;
-	copy->machine_length = length;
-	copy->compiled = true;
-	memcpy(copy->bytes, code->bytes, code->length);
-	if (machine)
-		memcpy(copy->bytes + code->length, machine, length);
-	return copy;
-}
 
 struct osd_function_code *osd_function_machine(struct osd_functions *functions,
 					       struct osd_object_id id, const uint8_t sha256[32])

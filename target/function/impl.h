@@ -107,7 +107,7 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 /* code.c.  Keeps the code of an active function in memory. */
 void osd_function_keep(struct osd_functions *functions, const struct osd_function *function,
 		       struct osd_function_code *code);
-/* code.c.  Whether the code is of an engine that compiles, and has not been compiled.  Encrypted code never is: machine code
+/* machine.c.  Whether the code is of an engine that compiles, and has not been compiled.  Encrypted code never is: machine code
  * would lie in memory. */
 bool osd_function_needs_compiler(const struct osd_function *function,
 				 const struct osd_function_code *code);

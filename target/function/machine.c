@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "function/impl.h"
+#include "security/box.h"
 #include "security/mac.h"
 #include "wire/proxy_frame.h"
 
@@ -63,6 +64,35 @@ static void name_of(const struct osd_function *function, char name[NAME_SIZE])
 
 	for (size_t i = 0; i < sizeof(function->sha256); i++, used += 2)
 		snprintf(name + used, NAME_SIZE - (size_t)used, "%02x", function->sha256[i]);
+}
+
+/* ---- in memory --------------------------------------------------------------------------------------- */
+
+bool osd_function_needs_compiler(const struct osd_function *function,
+				 const struct osd_function_code *code)
+{
+	return strcmp(function->engine, OSD_FUNCTION_COMPILED) == 0 && !code->compiled &&
+	       !osd_box_is(code->bytes, code->length);
+}
+
+struct osd_function_code *osd_function_code_compiled(const struct osd_function_code *code,
+						     const uint8_t *machine, size_t length)
+{
+	struct osd_function_code *copy = malloc(sizeof(*copy) + code->length + length);
+
+	if (!copy)
+		return NULL;
+	atomic_init(&copy->references, 1);
+	atomic_init(&copy->pace, 0);
+	copy->version = code->version;
+	memcpy(copy->sha256, code->sha256, sizeof(copy->sha256));
+	copy->length = code->length;
+	copy->machine_length = length;
+	copy->compiled = true;
+	memcpy(copy->bytes, code->bytes, code->length);
+	if (machine)
+		memcpy(copy->bytes + code->length, machine, length);
+	return copy;
 }
 
 /* ---- the check value --------------------------------------------------------------------------------- */
@@ -187,7 +217,7 @@ void osd_machine_sweep(struct osd_functions *functions)
 		sweep(functions);
 }
 
-/* ---- machine code ------------------------------------------------------------------------------------ */
+/* ---- to and from files ------------------------------------------------------------------------------- */
 
 /* A function that ends meanwhile leaves no file: its end sweeps after it, or it is noticed here. */
 void osd_machine_put(struct osd_functions *functions, const struct osd_function *function,
@@ -214,7 +244,7 @@ void osd_machine_put(struct osd_functions *functions, const struct osd_function 
 static struct osd_function_code *read_file(struct osd_functions *functions, int fd,
 					   const char *name, const struct osd_function_code *code)
 {
-	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *whole = NULL;
+	OSD_CLEANUP_FREE struct osd_function_code *whole = NULL; /* nobody else has it yet */
 	uint8_t stored[OSD_MAC_LENGTH], value[OSD_MAC_LENGTH], *bytes;
 	struct stat status;
 	size_t length;

@@ -2,7 +2,6 @@
 /* attrs.c -- a script's calls on attributes, and listing. */
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/session/session.h"
 #include "wire/attr_list.h"
 #include "wire/cursor.h"
@@ -12,14 +11,9 @@
 /* The requested list is at the front of scratch; values are built behind it. */
 #define VALUE_AT (OSD_CALL_RECORDS * OSD_ATTR_GET_ENTRY)
 
-static struct osd_object_id op_id(const struct osd_op *op)
-{
-	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
-}
-
 static enum osd_status check_get(struct osd_op *op, uint32_t page, uint32_t number)
 {
-	if (osd_rights_may_get(op->session, op_id(op), page, number))
+	if (osd_rights_may_get(op->session, osd_op_id(op), page, number))
 		return OSD_OK;
 	op->why = "the job's capability does not let it get this attribute";
 	return OSD_E_PERMISSION;
@@ -31,7 +25,7 @@ static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
 	struct osd_attr_writer writer;
 	struct osd_attr_list list;
 	struct osd_attr attr;
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 
 	if (status == OSD_OK)
 		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes,
@@ -44,7 +38,7 @@ static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
 			return OSD_E_PARAM_FIELD;
 		status = check_get(op, attr.page, attr.number);
 		if (status == OSD_OK)
-			status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value,
+			status = osd_attr_get(txn, osd_op_id(op), attr.page, attr.number, value,
 					      OSD_ATTRIBUTE_MAX, &length);
 		if (status == OSD_OK)
 			status =
@@ -82,7 +76,7 @@ static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const
 	struct listing *listing = arg;
 	uint64_t needed = listing->writer.needed + OSD_ATTR_VALUE_ENTRY + length + 8;
 
-	if (!osd_rights_may_get(listing->op->session, op_id(listing->op), page, number))
+	if (!osd_rights_may_get(listing->op->session, osd_op_id(listing->op), page, number))
 		return OSD_OK; /* to the script the object has no such attribute */
 	if (listing->skip > 0) {
 		listing->skip--;
@@ -99,11 +93,12 @@ static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const
 static enum osd_status listattr_in(struct osd_txn *txn, struct osd_op *op)
 {
 	struct listing listing = {.op = op, .skip = op->call.b};
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 
 	osd_attr_writer_init(&listing.writer, op->out, OSD_BODY_MAX, OSD_LIST_BARE);
 	if (status == OSD_OK)
-		status = osd_attr_each(txn, op_id(op), (uint32_t)op->call.a, list_one, &listing);
+		status =
+			osd_attr_each(txn, osd_op_id(op), (uint32_t)op->call.a, list_one, &listing);
 	if (status != OSD_OK && !(status == OSD_E_SHORT_READ && listing.more))
 		return status;
 	op->answer.body_bytes = (uint32_t)osd_attr_writer_finish(&listing.writer);
@@ -132,7 +127,7 @@ static bool is_zone_collection(const struct osd_op *op)
 {
 	const struct osd_zone *zone = &op->session->zone;
 
-	return zone->type == OSD_COLLECTION && osd_same_id(zone->id, op_id(op));
+	return zone->type == OSD_COLLECTION && osd_same_id(zone->id, osd_op_id(op));
 }
 
 /* The checks common to all changes of attributes, except those of the pages.  It locks the object
@@ -140,14 +135,14 @@ static bool is_zone_collection(const struct osd_op *op)
  * conflict and starting again. */
 static enum osd_status check_settable(struct osd_txn *txn, struct osd_op *op)
 {
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 
 	if (status == OSD_OK && is_zone_collection(op))
 		status = OSD_E_PERMISSION;
 	if (status != OSD_OK || op->call.object_id == 0)
 		return status;
-	status = osd_object_hold(txn, op_id(op));
-	return status == OSD_OK ? osd_session_check_free(txn, op_id(op)) : status;
+	status = osd_object_hold(txn, osd_op_id(op));
+	return status == OSD_OK ? osd_session_check_free(txn, osd_op_id(op)) : status;
 }
 
 static enum osd_status check_set(struct osd_op *op, const struct osd_attr *attr)
@@ -156,7 +151,8 @@ static enum osd_status check_set(struct osd_op *op, const struct osd_attr *attr)
 		op->why = "scripts may not set this attribute page";
 		return OSD_E_PERMISSION;
 	}
-	if (osd_rights_may_set(op->session, op_id(op), attr->page, attr->number, attr->length == 0))
+	if (osd_rights_may_set(op->session, osd_op_id(op), attr->page, attr->number,
+			       attr->length == 0))
 		return OSD_OK;
 	op->why = "the job's capability does not let it set this attribute";
 	return OSD_E_PERMISSION;
@@ -181,7 +177,7 @@ static enum osd_status set_one(struct osd_txn *txn, struct osd_op *op, const str
 
 	if (status == OSD_OK)
 		status = check_joined(txn, op, attr);
-	return status == OSD_OK ? osd_attr_set(txn, op_id(op), attr->page, attr->number,
+	return status == OSD_OK ? osd_attr_set(txn, osd_op_id(op), attr->page, attr->number,
 					       attr->value, attr->length)
 				: status;
 }
@@ -223,7 +219,7 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 	enum osd_status status = check_settable(txn, op);
 
 	if (status == OSD_OK)
-		status = osd_object_type_of(txn, op_id(op), &type);
+		status = osd_object_type_of(txn, osd_op_id(op), &type);
 	if (status == OSD_OK && type != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK && (page == OSD_PAGE_ALL || number == OSD_NUMBER_ALL))
@@ -232,7 +228,7 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 		status = check_get(op, page, number);
 	*ret_length = 0;
 	if (status == OSD_OK)
-		status = osd_attr_get(txn, op_id(op), page, number, before, OSD_ATTRIBUTE_MAX,
+		status = osd_attr_get(txn, osd_op_id(op), page, number, before, OSD_ATTRIBUTE_MAX,
 				      ret_length);
 	return status;
 }
@@ -287,7 +283,7 @@ enum osd_status osd_op_swapattr(struct osd_op *op)
 	return status;
 }
 
-static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
+enum osd_status osd_op_addattr(struct osd_txn *txn, struct osd_op *op)
 {
 	uint8_t *before = op->session->scratch + BEFORE_AT, sum[8];
 	struct osd_attr attr = new_attribute(op, sum, sizeof(sum));
@@ -303,11 +299,6 @@ static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
 	op->answer.a = osd_get_be(before, length);
 	osd_put_be(sum, op->answer.a + op->call.b, sizeof(sum)); /* modulo 2^64 */
 	return set_one(txn, op, &attr);
-}
-
-enum osd_status osd_op_addattr(struct osd_op *op)
-{
-	return osd_op_transact(op, addattr_in);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
@@ -368,11 +359,11 @@ static void note_list(struct osd_op *op, const struct listed *listed)
 
 static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 {
-	struct osd_list_request request = {op->call.a, op_id(op), op->call.b};
+	struct osd_list_request request = {op->call.a, osd_op_id(op), op->call.b};
 	uint64_t ids[OSD_CALL_IDS];
 	struct osd_list_result result;
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
-	struct listed listed = {.id = op_id(op)};
+	struct listed listed = {.id = osd_op_id(op)};
 	enum osd_status status;
 
 	/* The permission to list a partition is that of the partition itself. */

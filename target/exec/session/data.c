@@ -7,7 +7,6 @@
 #include "exec/session/session.h"
 #include "object/stack.h"
 #include "object/sums.h"
-#include "object/txn_run.h"
 
 /* ---- open objects ---------------------------------------------------------------------------- */
 

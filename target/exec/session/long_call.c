@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* long_call.c -- calls that may take long: they work in steps, charge each step, and stop when the
- * job is to end (session.h). */
+/* long_call.c -- what the bytes of a call cost, and calls that may take long: they work in steps, charge each step, and
+ * stop when the job is to end (session.h). */
 #include "exec/session/session.h"
 
+#include "base/clock.h"
+#include "base/pace.h"
 #include "base/thread.h"
+#include "base/util.h"
 
 static bool is_to_end(const struct osd_session *session)
 {
@@ -72,6 +75,21 @@ static bool must_stop(const struct osd_session *session)
 	const struct osd_session_step *step = &session->step;
 
 	return is_over(session) || (step->is_long && !step->cleans_up && is_to_end(session));
+}
+
+enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				     uint64_t bytes)
+{
+	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
+
+	if (!osd_add_u64(sum, bytes, &sum) || sum > session->limits.io_bytes) {
+		session->fault = OSD_REASON_IO_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+	if (session->pace)
+		session->due_usec = osd_pace_take(session->pace, bytes, osd_monotonic_usec());
+	return OSD_OK;
 }
 
 bool osd_long_call_step(struct osd_session *session, uint64_t bytes)

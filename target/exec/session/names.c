@@ -3,7 +3,6 @@
  * the zone. */
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/session/session.h"
 #include "object/names.h"
 #include "object/txn_run.h"

@@ -3,7 +3,6 @@
  * proxy nor ordinary commands behind it wait long.  The script continues with the next call. */
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/session/session.h"
 #include "object/query.h"
 #include "object/txn_run.h"

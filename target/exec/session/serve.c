@@ -8,7 +8,6 @@
 
 #include "base/util.h"
 #include "function/function.h"
-#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
 
@@ -40,13 +39,9 @@ enum op_flags {
 struct op_row {
 	uint16_t op, flags, permissions; /* enum osd_permission */
 	osd_op_fn *run;
-	uint32_t uses; /* enum osd_used_kind; 0: the function notes them */
+	osd_op_in_fn *in; /* in place of run: all of it is one transaction */
+	uint32_t uses;	  /* enum osd_used_kind; 0: the function notes them */
 };
-
-static struct osd_object_id op_id(const struct osd_op *op)
-{
-	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
-}
 
 /* ---- the job itself -------------------------------------------------------------------------- */
 
@@ -135,49 +130,58 @@ static enum osd_status op_progress(struct osd_op *op)
 
 /* All operations here are permitted from the handover to FINISH, and none after it. */
 static const struct op_row rows[] = {
-	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish, 0},
-	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress, 0},
-	{OSD_CALL_RESULT, OP_BODY | OP_OWN | OP_AHEAD, 0, osd_op_result, 0},
-	{OSD_CALL_TYPE, 0, 0, osd_op_type, OSD_USED_TYPE},
-	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, osd_op_create_partition, OSD_MADE_OBJECT},
+	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, .run = op_finish},
+	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, .run = op_progress},
+	{OSD_CALL_RESULT, OP_BODY | OP_OWN | OP_AHEAD, 0, .run = osd_op_result},
+	{OSD_CALL_TYPE, 0, 0, .in = osd_op_type, .uses = OSD_USED_TYPE},
+	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE,
+	 .in = osd_op_create_partition, .uses = OSD_MADE_OBJECT},
 	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT | OP_LONG, OSD_PERM_REMOVE,
-	 osd_op_remove_partition, OSD_MADE_GONE},
-	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, osd_op_create, OSD_MADE_OBJECT},
-	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, osd_op_remove, OSD_MADE_GONE},
+	 .run = osd_op_remove_partition, .uses = OSD_MADE_GONE},
+	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, .run = osd_op_create,
+	 .uses = OSD_MADE_OBJECT},
+	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, .in = osd_op_remove,
+	 .uses = OSD_MADE_GONE},
 	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE,
-	 osd_op_create_collection, OSD_MADE_OBJECT},
+	 .in = osd_op_create_collection, .uses = OSD_MADE_OBJECT},
 	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS | OP_LONG,
-	 OSD_PERM_REMOVE, osd_op_remove_collection, OSD_MADE_GONE},
+	 OSD_PERM_REMOVE, .run = osd_op_remove_collection, .uses = OSD_MADE_GONE},
 	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 osd_op_collection_add, OSD_MADE_MEMBERS},
+	 .in = osd_op_collection_add, .uses = OSD_MADE_MEMBERS},
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 osd_op_collection_drop, OSD_MADE_MEMBERS},
-	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list, 0},
-	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_getattr, OSD_USED_ATTRIBUTES},
-	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR, osd_op_setattr, OSD_MADE_ATTRIBUTES},
-	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_listattr, OSD_USED_ATTRIBUTES},
-	{OSD_CALL_QUERY, OP_BODY | OP_LONG | OP_ATTRS, OSD_PERM_QUERY, osd_op_query, OSD_USED_QUERY},
+	 .in = osd_op_collection_drop, .uses = OSD_MADE_MEMBERS},
+	{OSD_CALL_LIST, 0, OSD_PERM_READ, .run = osd_op_list},
+	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, .run = osd_op_getattr,
+	 .uses = OSD_USED_ATTRIBUTES},
+	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR,
+	 .run = osd_op_setattr, .uses = OSD_MADE_ATTRIBUTES},
+	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, .run = osd_op_listattr,
+	 .uses = OSD_USED_ATTRIBUTES},
+	{OSD_CALL_QUERY, OP_BODY | OP_LONG | OP_ATTRS, OSD_PERM_QUERY, .run = osd_op_query,
+	 .uses = OSD_USED_QUERY},
 	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 osd_op_swapattr, OSD_USED_ATTRIBUTES},
+	 .run = osd_op_swapattr, .uses = OSD_USED_ATTRIBUTES},
 	{OSD_CALL_ADDATTR, OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 osd_op_addattr, OSD_USED_ATTRIBUTES | OSD_MADE_ATTRIBUTES},
-	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read, 0},
+	 .in = osd_op_addattr, .uses = OSD_USED_ATTRIBUTES | OSD_MADE_ATTRIBUTES},
+	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, .run = osd_op_read},
 	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY | OP_AHEAD, OSD_PERM_WRITE,
-	 osd_op_write, 0},
+	 .run = osd_op_write},
 	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_END | OP_AHEAD, OSD_PERM_APPEND,
-	 osd_op_append, 0},
+	 .run = osd_op_append},
 	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE,
-	 osd_op_truncate, 0},
-	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B | OP_LONG, OSD_PERM_WRITE, osd_op_clear, 0},
-	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE, osd_op_punch, 0},
-	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length, 0},
-	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, osd_op_flush, 0},
-	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share, 0},
-	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, osd_op_unshare, 0},
-	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, osd_op_enter, 0},
-	{OSD_CALL_CODE, OP_OWN, 0, osd_op_code, 0},
-	{OSD_CALL_LEAVE, OP_OWN, 0, osd_op_leave, 0},
-	{OSD_CALL_NAMES, OP_BODY, OSD_PERM_READ, osd_op_names, OSD_USED_NAMES},
+	 .run = osd_op_truncate},
+	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B | OP_LONG, OSD_PERM_WRITE,
+	 .run = osd_op_clear},
+	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE,
+	 .run = osd_op_punch},
+	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, .run = osd_op_length},
+	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, .run = osd_op_flush},
+	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, .run = osd_op_share},
+	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, .run = osd_op_unshare},
+	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, .run = osd_op_enter},
+	{OSD_CALL_CODE, OP_OWN, 0, .run = osd_op_code},
+	{OSD_CALL_LEAVE, OP_OWN, 0, .run = osd_op_leave},
+	{OSD_CALL_NAMES, OP_BODY, OSD_PERM_READ, .run = osd_op_names, .uses = OSD_USED_NAMES},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -246,22 +250,15 @@ static enum osd_status check_policy(struct osd_op *op, const struct op_row *row)
 	return status;
 }
 
-/* Saturates: an end past the last offset is refused later. */
-static uint64_t end_of(uint64_t start, uint64_t length)
-{
-	uint64_t end;
-
-	return osd_add_u64(start, length, &end) ? end : UINT64_MAX;
-}
-
+/* An end past the last offset is refused later. */
 static struct osd_access access_of(const struct op_row *row, const struct osd_call *call)
 {
 	struct osd_access access = {.permissions = row->permissions, .start = call->a};
 
 	if (row->flags & OP_AT_B)
-		access.end = end_of(call->a, call->b);
+		access.end = osd_add_capped(call->a, call->b);
 	else if (row->flags & OP_AT_BODY)
-		access.end = end_of(call->a, call->body_bytes);
+		access.end = osd_add_capped(call->a, call->body_bytes);
 	else if (row->flags & OP_FROM)
 		access.end = UINT64_MAX;
 	else if (row->flags & OP_AT_END)
@@ -367,14 +364,14 @@ static enum osd_status run_row(struct osd_op *op, const struct op_row *row)
 	if (status == OSD_OK && row->flags & OP_CHANGES)
 		status = note_write(op->session);
 	if (status == OSD_OK)
-		status = row->run(op);
+		status = row->in ? osd_op_transact(op, row->in) : row->run(op);
 	osd_session_leave(op->session);
 	return status;
 }
 
 static enum osd_status zone_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_session_check_zone(op->session, txn, op_id(op));
+	return osd_session_check_zone(op->session, txn, osd_op_id(op));
 }
 
 /* Checks a call that reads a second time, before it is answered.  A policy may have changed after

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* session.c -- what all calls of a script share: the zone, the limit on input and output,
- * transactions (session.h). */
+/* session.c -- what all calls of a script share: the zone, transactions, the list of used objects (session.h). */
 #include "exec/session/session.h"
 
-#include "base/clock.h"
-#include "base/pace.h"
-#include "base/util.h"
 #include "object/names.h"
 #include "object/txn_run.h"
 
@@ -79,7 +75,7 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 
 struct op_work {
 	struct osd_op *op;
-	enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op);
+	osd_op_in_fn *fn;
 };
 
 static enum osd_status work_in(struct osd_txn *txn, void *arg)
@@ -90,40 +86,19 @@ static enum osd_status work_in(struct osd_txn *txn, void *arg)
 	return work->fn(txn, work->op);
 }
 
-enum osd_status osd_op_transact(struct osd_op *op,
-				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
+enum osd_status osd_op_transact(struct osd_op *op, osd_op_in_fn *fn)
 {
 	return osd_txn_run(op->session->objects, 0, work_in, &(struct op_work){op, fn});
-}
-
-static struct osd_object_id op_id(const struct osd_op *op)
-{
-	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
 }
 
 void osd_op_uses(struct osd_op *op, uint32_t kinds)
 {
 	if (!op->session->plain)
-		osd_used_note(&op->session->used, op_id(op), kinds);
+		osd_used_note(&op->session->used, osd_op_id(op), kinds);
 }
 
 void osd_op_made(struct osd_op *op, const struct osd_change *change)
 {
 	if (!op->session->plain && change->changed)
-		osd_used_wrote(&op->session->used, op_id(op), change->before, change->version);
-}
-
-enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
-				     uint64_t bytes)
-{
-	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
-
-	if (!osd_add_u64(sum, bytes, &sum) || sum > session->limits.io_bytes) {
-		session->fault = OSD_REASON_IO_LIMIT;
-		return OSD_E_PARAM_FIELD;
-	}
-	atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
-	if (session->pace)
-		session->due_usec = osd_pace_take(session->pace, bytes, osd_monotonic_usec());
-	return OSD_OK;
+		osd_used_wrote(&op->session->used, osd_op_id(op), change->before, change->version);
 }

@@ -309,12 +309,17 @@ struct osd_op {
 	char why_data[OSD_DATA_WHY_MAX]; /* why may point there */
 };
 
+static inline struct osd_object_id osd_op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
 typedef enum osd_status osd_op_fn(struct osd_op *op);
+typedef enum osd_status osd_op_in_fn(struct osd_txn *txn, struct osd_op *op);
 
 /* osd_txn_run() for a session's call: runs fn in a transaction, which is aborted when the job is to
  * end. */
-enum osd_status osd_op_transact(struct osd_op *op,
-				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
+enum osd_status osd_op_transact(struct osd_op *op, osd_op_in_fn *fn);
 /* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (session.h). */
 enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
 				       struct osd_object_id id);
@@ -332,15 +337,16 @@ void osd_op_made(struct osd_op *op, const struct osd_change *change);
 /* OSD_E_JOB_IN_WAY if the object is the surrogate of an unfinished job. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 
-osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_create,
-	osd_op_remove, osd_op_create_collection, osd_op_remove_collection, osd_op_collection_add,
-	osd_op_collection_drop;
+/* These need nothing but their transaction. */
+osd_op_in_fn osd_op_type, osd_op_create_partition, osd_op_remove, osd_op_create_collection,
+	osd_op_collection_add, osd_op_collection_drop, osd_op_addattr;
+osd_op_fn osd_op_remove_partition, osd_op_create, osd_op_remove_collection;
 /* A result of FINISH that lies in the room for texts; place: where. */
 enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place);
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
-	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr, osd_op_enter, osd_op_code,
-	osd_op_leave, osd_op_names;
+	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_enter,
+	osd_op_code, osd_op_leave, osd_op_names;
 /* Data that pass through functions (through.c).  *ret_plain: those of the object do not, and nothing was done. */
 enum osd_status osd_op_read_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);
 enum osd_status osd_op_write_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);

@@ -3,7 +3,6 @@
  * (session.h). */
 #include <stdlib.h>
 
-#include "base/pace.h"
 #include "base/util.h"
 #include "exec/session/session.h"
 

@@ -188,10 +188,12 @@ static bool hold_object(void *arg, uint64_t bytes)
 static void *punch_object(void *arg)
 {
 	const struct osd_change_steps steps = {.go_on = hold_object, .arg = arg};
+	struct osd_change punch = {
+		.kind = OSD_CHANGE_PUNCH, .offset = 1000, .length = 10, .steps = &steps};
 	struct osd_object *open;
 
 	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
-	CHECK_EQ(osd_object_punch(open, 1000, 10, &steps, 0), OSD_OK);
+	CHECK_EQ(osd_object_change(open, &punch), OSD_OK);
 	osd_object_put(open);
 	return NULL;
 }

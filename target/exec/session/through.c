@@ -4,7 +4,6 @@
  * in its own. */
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/session/session.h"
 #include "object/stack.h"
 #include "wire/osd2.h"
